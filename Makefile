@@ -1,0 +1,47 @@
+# Two commands matter: `make run` and `make test`. Both install what they need into .venv first.
+
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+BIN := .venv/bin
+PYTEST := $(BIN)/python -m pytest
+
+.PHONY: run test check format bench soak clean help
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
+
+run: .venv/installed ## count and map the sample conversation
+	@$(BIN)/everlong count --sample
+
+test: .venv/developing ## install what the tests need and run them all
+	@$(PYTEST) -n auto
+
+check: .venv/developing ## format, lint, types, import rules, shape
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	$(PYTEST) tests/test_shape.py
+
+format: .venv/developing ## put the code in its one form
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: .venv/developing ## time against peers, each in its own environment
+	$(BIN)/python benchmarks/run.py
+
+soak: .venv/developing ## the long forms of the tests (minutes)
+	@EVERLONG_SOAK=1 $(PYTEST) -n auto
+
+clean: ## remove what these commands made
+	rm -rf .venv .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+.venv/installed: pyproject.toml
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer with its venv module is needed (Debian: apt install python3 python3-venv)"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+.venv/developing: .venv/installed
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@

@@ -1,0 +1,1 @@
+"""Values and laws of a conversation. Standard library only: no clock, no randomness, no I/O."""

@@ -1,0 +1,84 @@
+"""How much of a window the messages may take.
+
+    window = messages (the room) + tool schemas + reply reserve + margin
+
+All figures are tokens. The marks are shares of the room: at `high` a cut is due, and it goes down
+to `low`. Where they come from (registry, user, server) is not known here.
+"""
+
+from dataclasses import dataclass
+
+__all__ = ["DEFAULT_MARGIN", "DEFAULT_REPLY", "Budget", "clamp_reply", "reply_reserve"]
+
+DEFAULT_REPLY = 4_096
+DEFAULT_MARGIN = 1_024  # providers add framing that no counter sees
+LARGEST_UNASKED_SHARE = 4  # a reserve that nobody asked for takes at most a quarter of the window
+MARGIN_SHARE = 32  # and the margin at most this part: a 2k window still has room
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """The parts of a window and the marks at which a history is cut."""
+
+    window: int
+    reply: int = DEFAULT_REPLY
+    tools: int = 0
+    margin: int = DEFAULT_MARGIN
+    high: float = 0.95
+    low: float = 0.5
+
+    def __post_init__(self) -> None:
+        if min(self.window, self.reply, self.tools, self.margin) < 0:
+            raise ValueError("a budget has no negative parts")
+        if not 0 < self.low <= self.high <= 1:
+            raise ValueError(f"marks must be 0 < low <= high <= 1, not low={self.low}, high={self.high}")
+
+    @property
+    def room(self) -> int:
+        """What is left for messages, system text included; never negative."""
+        return max(0, self.window - self.reply - self.tools - self.margin)
+
+    @property
+    def high_mark(self) -> int:
+        """From here on a cut is due."""
+        return int(self.room * self.high)
+
+    @property
+    def low_mark(self) -> int:
+        """A cut goes down to here."""
+        return int(self.room * self.low)
+
+    @classmethod
+    def of(
+        cls, window: int, *, requested: int | None = None, max_output: int | None = None, tools: int = 0
+    ) -> "Budget":
+        """The budget of a request, with a reserve that leaves most of the window to the messages.
+
+        Example: window 16 384, nothing requested, no known output limit -> reply 4 096, margin 512
+        """
+        return cls(
+            window=window,
+            reply=reply_reserve(window, requested=requested, max_output=max_output),
+            tools=tools,
+            margin=min(DEFAULT_MARGIN, window // MARGIN_SHARE),
+        )
+
+
+def reply_reserve(window: int, *, requested: int | None, max_output: int | None) -> int:
+    """What to keep free for the answer: what the request asks for, otherwise a modest default.
+
+    A model's largest possible output is not a wish: reserving 64k of 128k because the model could
+    write that much would halve the conversation.
+    """
+    if requested is not None:
+        return max(0, min(requested, window))
+    unasked = min(DEFAULT_REPLY, window // LARGEST_UNASKED_SHARE)
+    return unasked if max_output is None or max_output <= 0 else min(unasked, max_output)
+
+
+def clamp_reply(requested: int, *, window: int, used: int) -> int:
+    """The `max_tokens` that still fits beside `used` tokens; at least 1, so that the request stays valid.
+
+    Example: clamp_reply(8_192, window=10_000, used=4_000) -> 6_000
+    """
+    return max(1, min(requested, window - used))

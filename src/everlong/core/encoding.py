@@ -1,0 +1,115 @@
+"""One stable text for every message, and back: what stores keep and hashes are taken of.
+
+The text is our own compact JSON, independent of any provider: empty fields are left out, keys have
+one order, so equal values give equal bytes. Lone surrogates survive (JSON escapes).
+"""
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import assert_never
+
+from everlong.core.messages import (
+    CallId,
+    Image,
+    Json,
+    JsonObject,
+    Message,
+    Opaque,
+    Part,
+    Reasoning,
+    ResultPart,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from everlong.errors import WireError
+
+__all__ = ["decode", "encode", "encode_all"]
+
+FORMAT = "everlong"
+
+
+def encode(message: Message) -> str:
+    """The message as one line of JSON."""
+    fields: JsonObject = {"role": message.role.value, "parts": [_part_out(part) for part in message.parts]}
+    if message.time is not None:
+        fields["time"] = message.time.isoformat()
+    fields |= _filled(name=message.name, origin=message.origin, extra=message.extra)
+    return json.dumps(fields, separators=(",", ":"))
+
+
+def encode_all(messages: Sequence[Message]) -> str:
+    """Several messages, one a line."""
+    return "\n".join(encode(message) for message in messages)
+
+
+def decode(line: str) -> Message:
+    """What `encode` wrote."""
+    try:
+        fields = json.loads(line)
+        time = fields.get("time")
+        return Message(
+            role=Role(fields["role"]),
+            parts=tuple(_part_in(part) for part in fields["parts"]),
+            name=fields.get("name", ""),
+            time=None if time is None else datetime.fromisoformat(time),
+            origin=fields.get("origin", ""),
+            extra=fields.get("extra", ""),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise WireError(f"not a message: {error}", fmt=FORMAT) from error
+
+
+def _filled(**fields: str) -> dict[str, Json]:
+    return {key: value for key, value in fields.items() if value}
+
+
+def _part_out(part: Part) -> Json:
+    match part:
+        case Text(text, extra):
+            return {"type": "text", "text": text, **_filled(extra=extra)}
+        case Image(data, media_type, url, detail, extra):
+            return {"type": "image", **_filled(data=data, media_type=media_type, url=url, detail=detail, extra=extra)}
+        case ToolCall(call, name, arguments, extra):
+            return {"type": "call", "id": call, "name": name, "arguments": arguments, **_filled(extra=extra)}
+        case ToolResult(call, content, name, failed, extra):
+            fields: JsonObject = {"type": "result", "call": call, "content": [_part_out(inner) for inner in content]}
+            if failed:
+                fields["failed"] = True
+            return fields | _filled(name=name, extra=extra)
+        case Reasoning(text, signature, extra):
+            return {"type": "reasoning", "text": text, **_filled(signature=signature, extra=extra)}
+        case Opaque(kind, body):
+            return {"type": "opaque", "kind": kind, "body": body}
+        case _:
+            assert_never(part)
+
+
+def _part_in(fields: dict[str, str]) -> Part:
+    if fields["type"] == "call":
+        return ToolCall(CallId(fields["id"]), fields["name"], fields["arguments"], fields.get("extra", ""))
+    if fields["type"] == "reasoning":
+        return Reasoning(fields["text"], fields.get("signature", ""), fields.get("extra", ""))
+    if fields["type"] == "result":
+        return ToolResult(
+            CallId(fields["call"]),
+            tuple(_result_part_in(inner) for inner in fields["content"]),  # type: ignore[arg-type]
+            fields.get("name", ""),
+            bool(fields.get("failed", False)),
+            fields.get("extra", ""),
+        )
+    return _result_part_in(fields)
+
+
+def _result_part_in(fields: dict[str, str]) -> ResultPart:
+    match fields["type"]:
+        case "text":
+            return Text(fields["text"], fields.get("extra", ""))
+        case "image":
+            return Image(**{key: value for key, value in fields.items() if key != "type"})
+        case "opaque":
+            return Opaque(fields["kind"], fields["body"])
+        case kind:
+            raise ValueError(f"unknown part {kind!r}")

@@ -1,0 +1,33 @@
+"""References: the name of a piece of content is the hash of its bytes.
+
+The same bytes have the same reference on every machine and in every thread; a reference can be
+checked against what it returns.
+"""
+
+from hashlib import blake2b
+from typing import NewType
+
+from everlong.core.encoding import encode
+from everlong.core.messages import Message
+
+__all__ = ["Ref", "bytes_of", "message_ref", "ref_of"]
+
+Ref = NewType("Ref", str)
+
+DIGEST_BYTES = 8  # 64 bits: one chance in a million of a clash at six million pieces in one store
+
+
+def bytes_of(text: str) -> bytes:
+    """The bytes a text is hashed and returned as; lone surrogates survive."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def ref_of(content: str | bytes) -> Ref:
+    """The reference of a text or of bytes, 16 hex digits. Example: ref_of("") gives e4a6a0577479b2b4."""
+    data = bytes_of(content) if isinstance(content, str) else content
+    return Ref(blake2b(data, digest_size=DIGEST_BYTES).hexdigest())
+
+
+def message_ref(message: Message) -> Ref:
+    """The reference of a whole message."""
+    return ref_of(encode(message))

@@ -1,0 +1,92 @@
+"""The whole exception tree. Nothing else in the package defines an exception.
+
+EverlongError
+├── InputError            what a person handed in cannot be used
+│   └── WireError         a payload is not what its format promises (.fmt, .where)
+├── BudgetImpossible      what must stay is larger than the budget (.parts, .limit)
+└── ProviderError         a model provider refused (.status, .provider)
+    ├── ContextOverflow   … because the request does not fit (.limit, .requested)
+    ├── MalformedHistory  … because calls, results, roles or signatures are wrong
+    └── RateLimited       … for now; the same request may pass later
+
+Every message is one line that a person can act on; the figures are attributes too.
+"""
+
+from collections.abc import Sequence
+
+__all__ = [
+    "BudgetImpossible",
+    "ContextOverflow",
+    "EverlongError",
+    "InputError",
+    "MalformedHistory",
+    "ProviderError",
+    "RateLimited",
+    "WireError",
+]
+
+
+class EverlongError(Exception):
+    """Anything that Everlong raises on purpose."""
+
+
+class InputError(EverlongError):
+    """What a person handed in cannot be used: a missing file, a wrong option, a broken document."""
+
+
+class WireError(InputError):
+    """A payload is not what its format promises."""
+
+    def __init__(self, problem: str, *, fmt: str, where: str = "") -> None:
+        super().__init__(f"{fmt}: {problem}" + (f" (at {where})" if where else ""))
+        self.problem = problem
+        self.fmt = fmt
+        self.where = where
+
+
+class BudgetImpossible(EverlongError):
+    """What must be sent is larger than the budget, whatever is left out.
+
+    `parts` names each thing that must stay and its size in tokens, largest first.
+    """
+
+    def __init__(self, limit: int, parts: Sequence[tuple[str, int]]) -> None:
+        self.limit = limit
+        self.parts = tuple(sorted(parts, key=lambda part: -part[1]))
+        self.needed = sum(size for _, size in self.parts)
+        listing = ", ".join(f"{name} {size:,}" for name, size in self.parts)
+        super().__init__(f"{self.needed:,} tokens must stay, the budget is {limit:,}: {listing}")
+
+
+class ProviderError(EverlongError):
+    """A model provider refused a request."""
+
+    def __init__(self, message: str, *, provider: str = "", status: int | None = None) -> None:
+        super().__init__(message)
+        self.provider = provider
+        self.status = status
+
+
+class ContextOverflow(ProviderError):
+    """The request does not fit the model's window; a smaller one may."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        provider: str = "",
+        status: int | None = None,
+        limit: int | None = None,
+        requested: int | None = None,
+    ) -> None:
+        super().__init__(message, provider=provider, status=status)
+        self.limit = limit
+        self.requested = requested
+
+
+class MalformedHistory(ProviderError):
+    """The provider rejects the shape of the history, not its size; a repaired one may pass."""
+
+
+class RateLimited(ProviderError):
+    """Too many requests or tokens for now; the same request may pass later."""

@@ -1,0 +1,50 @@
+"""Taking JSON objects apart and putting them together again without losing a field.
+
+What a format module does not model goes, as JSON text, into `extra`; the key `SHAPE` inside it holds
+the hints that the module needs to write the same shape again (a string or blocks, null or absent).
+"""
+
+import json
+from typing import cast
+
+from everlong.core.messages import Json, JsonObject, JsonText, Opaque
+
+__all__ = ["SHAPE", "dump", "load", "opaque", "opaque_body", "pack", "unpack"]
+
+SHAPE = "$shape"
+
+
+def dump(value: Json) -> JsonText:
+    """Compact JSON text."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def load(text: JsonText) -> Json:
+    """What `dump` wrote."""
+    return cast(Json, json.loads(text))
+
+
+def pack(fields: JsonObject, **shape: Json) -> JsonText:
+    """Fields that are carried along, with hints; "" if there is nothing to carry."""
+    hints = {key: hint for key, hint in shape.items() if hint is not None}
+    carried: JsonObject = {**fields, SHAPE: cast(Json, hints)} if hints else fields
+    return dump(carried) if carried else ""
+
+
+def unpack(extra: JsonText) -> tuple[JsonObject, JsonObject]:
+    """The carried fields and the hints."""
+    if not extra:
+        return {}, {}
+    fields = cast(JsonObject, json.loads(extra))
+    return fields, cast(JsonObject, fields.pop(SHAPE, {}))
+
+
+def opaque(block: Json) -> Opaque:
+    """A block that is carried along as it is."""
+    kind = block.get("type") if isinstance(block, dict) else None
+    return Opaque(kind if isinstance(kind, str) else type(block).__name__, dump(block))
+
+
+def opaque_body(part: Opaque) -> Json:
+    """The block again."""
+    return load(part.body)
