@@ -10,8 +10,9 @@ PYTEST := $(BIN)/python -m pytest
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
 
-run: .venv/installed ## count and map the sample conversation
-	@$(BIN)/everlong count --sample
+run: .venv/installed ## draw the token map of the sample conversation, in the terminal and as a page
+	@$(BIN)/everlong inspect --sample --budget 16000
+	@$(BIN)/everlong inspect --sample --budget 16000 --html everlong-sample.html
 
 test: .venv/developing ## install what the tests need and run them all
 	@$(PYTEST) -n auto

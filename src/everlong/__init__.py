@@ -1,3 +1,31 @@
 """Keeps a conversation with a language model going for ever."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from everlong.engine.direct import count
+    from everlong.engine.fitting import Fitted, fit
+    from everlong.windows import window
+
 __version__ = "0.1.0"
+
+__all__ = ["Fitted", "count", "fit", "window"]
+
+_HOMES = {
+    "Fitted": "everlong.engine.fitting",
+    "count": "everlong.engine.direct",
+    "fit": "everlong.engine.fitting",
+    "window": "everlong.windows",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name when it is first used: importing everlong alone costs next to nothing."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -5,9 +5,11 @@ EverlongError
 │   └── WireError         a payload is not what its format promises (.fmt, .where)
 ├── BudgetImpossible      what must stay is larger than the budget (.parts, .limit)
 └── ProviderError         a model provider refused (.status, .provider)
-    ├── ContextOverflow   … because the request does not fit (.limit, .requested)
-    ├── MalformedHistory  … because calls, results, roles or signatures are wrong
-    └── RateLimited       … for now; the same request may pass later
+    ├── ContextOverflow     … because the request does not fit (.limit, .requested, .ceiling)
+    ├── ReplyLimitExceeded  … because the reply asked for is longer than the model writes (.limit)
+    ├── MalformedHistory    … because calls, results, roles or signatures are wrong
+    ├── MediaRefused        … because of its pictures: too many, too big, unreadable
+    └── RateLimited         … for now; the same request may pass later
 
 Every message is one line that a person can act on; the figures are attributes too.
 """
@@ -20,8 +22,10 @@ __all__ = [
     "EverlongError",
     "InputError",
     "MalformedHistory",
+    "MediaRefused",
     "ProviderError",
     "RateLimited",
+    "ReplyLimitExceeded",
     "WireError",
 ]
 
@@ -68,7 +72,11 @@ class ProviderError(EverlongError):
 
 
 class ContextOverflow(ProviderError):
-    """The request does not fit the model's window; a smaller one may."""
+    """The request does not fit; a smaller one may.
+
+    `limit` and `requested` are tokens, None where the provider named none. With `ceiling` the limit is what the
+    account may send at once, not the model's window: it is no window to learn, and waiting does not help.
+    """
 
     def __init__(
         self,
@@ -78,14 +86,30 @@ class ContextOverflow(ProviderError):
         status: int | None = None,
         limit: int | None = None,
         requested: int | None = None,
+        ceiling: bool = False,
     ) -> None:
         super().__init__(message, provider=provider, status=status)
         self.limit = limit
         self.requested = requested
+        self.ceiling = ceiling
+
+
+class ReplyLimitExceeded(ProviderError):
+    """The reply asked for is longer than the model writes; a smaller `max_tokens` helps, a shorter history does not."""
+
+    def __init__(
+        self, message: str, *, provider: str = "", status: int | None = None, limit: int | None = None
+    ) -> None:
+        super().__init__(message, provider=provider, status=status)
+        self.limit = limit
 
 
 class MalformedHistory(ProviderError):
     """The provider rejects the shape of the history, not its size; a repaired one may pass."""
+
+
+class MediaRefused(ProviderError):
+    """The provider does not take the pictures: too many, too big, unreadable; without them the request may pass."""
 
 
 class RateLimited(ProviderError):

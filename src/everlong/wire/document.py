@@ -35,6 +35,10 @@ class Document:
     model: str = ""
     #: Request bodies: every other field of the body, packed as in `wire.fields`.
     extra: JsonText = ""
+    #: Request bodies: the file was the list of messages alone.
+    bare: bool = False
+    #: Request bodies: that list had one message a line.
+    lines: bool = False
     #: Session files: every record in file order, exactly; empty for request bodies.
     records: tuple[Record, ...] = ()
     #: Indexes into `messages` at which the client's own compaction took effect: it sends only what

@@ -8,6 +8,7 @@ import json
 from typing import cast
 
 from everlong.core.messages import Json, JsonObject, JsonText, Opaque
+from everlong.errors import WireError
 
 __all__ = ["SHAPE", "dump", "load", "opaque", "opaque_body", "pack", "unpack"]
 
@@ -16,7 +17,10 @@ SHAPE = "$shape"
 
 def dump(value: Json) -> JsonText:
     """Compact JSON text."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    except RecursionError:
+        raise WireError("nested too deeply", fmt="JSON") from None
 
 
 def load(text: JsonText) -> Json:
@@ -26,8 +30,10 @@ def load(text: JsonText) -> Json:
 
 def pack(fields: JsonObject, **shape: Json) -> JsonText:
     """Fields that are carried along, with hints; "" if there is nothing to carry."""
-    hints = {key: hint for key, hint in shape.items() if hint is not None}
-    carried: JsonObject = {**fields, SHAPE: cast(Json, hints)} if hints else fields
+    hints: JsonObject = {key: hint for key, hint in shape.items() if hint is not None}
+    if SHAPE in fields:  # a client's own field of that name must not be taken for hints
+        hints[SHAPE] = fields[SHAPE]
+    carried: JsonObject = {**fields, SHAPE: hints} if hints else fields
     return dump(carried) if carried else ""
 
 
@@ -36,7 +42,10 @@ def unpack(extra: JsonText) -> tuple[JsonObject, JsonObject]:
     if not extra:
         return {}, {}
     fields = cast(JsonObject, json.loads(extra))
-    return fields, cast(JsonObject, fields.pop(SHAPE, {}))
+    hints = cast(JsonObject, fields.pop(SHAPE, {}))
+    if SHAPE in hints:
+        fields[SHAPE] = hints.pop(SHAPE)
+    return fields, hints
 
 
 def opaque(block: Json) -> Opaque:

@@ -2,11 +2,14 @@
 
     {"role": "assistant", "content": "…", "tool_calls": [{"id", "type": "function", "function": {…}}]}
 
-Reads what such servers really send: content as string, blocks, null or missing; reasoning under
-`reasoning_content` or `reasoning`; the old `function_call`; arguments that are an object.
+Reads what such servers really send: content in every shape; reasoning under four names; the old
+`function_call`; custom tools; arguments that are an object. Parts of an assistant message come in the
+order reasoning, content, calls. A message of another format is written as far as this one can say it
+(`openai_foreign`); one that has nothing left to say is not written at all.
 """
 
-import re
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import assert_never, cast
 
 from everlong.core.messages import (
@@ -25,9 +28,25 @@ from everlong.core.messages import (
     ToolResult,
 )
 from everlong.errors import WireError
+from everlong.wire.document import Document
 from everlong.wire.fields import dump, load, opaque, opaque_body, pack, unpack
+from everlong.wire.openai_body import fields_of, settings_of, take_list, take_tools
+from everlong.wire.openai_chat_calls import ODD_CALL, call_out, calls_in, function_out, is_legacy, legacy_id
+from everlong.wire.openai_foreign import adopt
+from everlong.wire.openai_shapes import (
+    at,
+    content_in,
+    content_out,
+    image_from,
+    image_url,
+    missing,
+    settle,
+    take_text,
+    text_in,
+    text_out,
+)
 
-__all__ = ["FORMAT", "parse", "render"]
+__all__ = ["FORMAT", "parse", "parse_body", "render", "render_body", "render_history"]
 
 FORMAT = "openai-chat"
 
@@ -41,7 +60,55 @@ ROLES = {
 }
 REASONING_TEXT = ("reasoning_content", "reasoning")
 REASONING_SEALED = ("reasoning_details", "thinking_blocks")  # signed forms of the same thinking
-DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,(.*)", re.DOTALL)
+
+#: Kinds of opaque parts that stand beside the content, not in it.
+BESIDE = "message."
+AUDIO = "message.audio"
+
+LONGEST_CALL_ID = 40  # characters
+PICTURES_FOLLOW = "(see the image below)"
+PICTURES = "Image from the tool result:"
+
+
+# --- bodies and histories ------------------------------------------------------------------------
+
+
+def parse_body(raw: Json) -> Document:
+    """A request body, or a bare list of messages."""
+    fields = fields_of(raw, "messages", FORMAT)
+    listed = take_list(fields, "messages", FORMAT)
+    return Document(
+        fmt=FORMAT,
+        messages=tuple(parse(message, f"messages[{index}]") for index, message in enumerate(listed)),
+        tools=take_tools(fields),
+        model=take_text(fields, "model"),
+        extra=pack(fields),
+        bare=isinstance(raw, list),
+    )
+
+
+def render_body(document: Document) -> JsonObject:
+    """The body again; of a document of another format its model and messages."""
+    fields, _ = settings_of(document, FORMAT)
+    return fields | render_history(document.messages)
+
+
+def render_history(messages: Sequence[Message]) -> JsonObject:
+    """Any history as it is sent. What the user says beside results waits until all of them are given."""
+    out: list[Json] = []
+    waiting: list[JsonObject] = []
+    for message in messages:
+        if message.role is Role.TOOL:
+            answers, beside = _answers_out(message)
+            out += answers
+            waiting += beside
+        else:
+            out += [*waiting, *render(message)]
+            waiting = []
+    return {"messages": [*out, *waiting]}
+
+
+# --- messages ------------------------------------------------------------------------------------
 
 
 def parse(raw: Json, where: str = "") -> Message:
@@ -52,232 +119,184 @@ def parse(raw: Json, where: str = "") -> Message:
     written_role = fields.pop("role", None)
     role = ROLES.get(written_role) if isinstance(written_role, str) else None
     if role is None:
-        raise WireError(f"unknown role {written_role!r}", fmt=FORMAT, where=where)
-    reasoning = _reasoning_in(fields) if role is Role.ASSISTANT else []
-    content, content_shape = _content_in(fields)
-    name = fields.pop("name", None) if isinstance(fields.get("name"), str) else None
-    parts: list[Part] = [*reasoning, *content]
-    if role is Role.TOOL:
-        call = _result_call(fields, cast(str, written_role), cast("str | None", name))
-        parts = [ToolResult(call, content, name=cast(str, name or ""))]
-    elif role is Role.ASSISTANT:
-        parts += _calls_in(fields)
-    return Message(
-        role=role,
-        parts=tuple(parts),
-        name="" if role is Role.TOOL else cast(str, name or ""),
-        origin=FORMAT,
-        extra=pack(
-            fields,
-            role=None if written_role == role.value else written_role,
-            content=content_shape,
-            name="" if name == "" else None,
-        ),
-    )
+        raise WireError(f"unknown role {written_role!r}", fmt=FORMAT, where=at(where, "role"))
+    shape: JsonObject = {"role": None if written_role == role.value else written_role}
+    name = take_text(fields, "name")
+    content, form = content_in(fields, "content", _block_in)
+    if form != "string":
+        shape["content"] = form
+    parts: list[Part] = [*content]
+    if role is Role.ASSISTANT:
+        parts = [*_reasoning_in(fields), *content, *_beside_in(fields), *calls_in(fields)]
+    elif role is Role.TOOL:
+        call = CallId(take_text(fields, "tool_call_id"))
+        shape["missing"] = missing(raw, "tool_call_id")
+        if not call and written_role == "function":
+            call = legacy_id(name)
+        parts = [ToolResult(call, tuple(content), name)]
+        name = ""
+    return Message(role, tuple(parts), name, origin=FORMAT, extra=pack(fields, **shape))
 
 
 def render(message: Message) -> list[JsonObject]:
-    """The message as it is sent: one object, or several where results share a message."""
+    """The message as it is sent: one object, several where results share a message, none where nothing is left."""
+    if message.role is Role.TOOL:
+        answers, beside = _answers_out(message)
+        return answers + beside
     own = message.origin == FORMAT
-    fields, shape = unpack(message.extra) if own else ({}, {})
-    if message.role is not Role.TOOL:
-        return [_spoken_out(message, fields, shape, own=own)]
-    out = []
-    for result in message.results:
-        answer: JsonObject = {"role": shape.get("role", "tool")}
-        if answer["role"] == "tool":
-            answer["tool_call_id"] = result.call
-        if result.name or shape.get("name") == "":
-            answer["name"] = result.name
-        out.append(answer | _content_out(result.content, shape, empty="", own=own) | fields)
-    beside = tuple(part for part in message.parts if isinstance(part, Text | Image))
-    if beside:
-        out.append({"role": "user"} | _content_out(beside, {}, empty="", own=own))
-    return out
+    known = message if own else adopt(message, LONGEST_CALL_ID)
+    if not own and all(isinstance(part, Reasoning) for part in known.parts):
+        return []
+    fields, shape = unpack(known.extra)
+    out: JsonObject = {"role": shape.get("role", known.role.value)}
+    if known.name:
+        out["name"] = known.name
+    content = _content_of(known)
+    form = shape.get("content", "string")
+    if not content and known.role is Role.ASSISTANT and form not in ("absent", "empty"):
+        form = "null"  # words that went leave null beside the calls
+    out |= content_out("content", content, form, _block_out) | _thinking_out(known) | _beside_out(known)
+    return [settle(out, fields, {})]
 
 
-def _spoken_out(message: Message, fields: JsonObject, shape: JsonObject, *, own: bool) -> JsonObject:
-    out: JsonObject = {"role": shape.get("role", message.role.value)}
-    if message.name or shape.get("name") == "":
-        out["name"] = message.name
-    content = tuple(part for part in message.parts if isinstance(part, Text | Image | Opaque))
-    calls = message.calls
-    out |= _content_out(content, shape, empty=None if message.role is Role.ASSISTANT else "", own=own)
-    out |= fields
-    for part in message.parts:
-        if isinstance(part, Reasoning):
-            out |= _reasoning_out(part, own=own)
-    modern = [call for call in calls if not _hints(call, own=own).get("legacy")]
-    if modern:
-        out["tool_calls"] = [_call_out(call, own=own) for call in modern]
-    for call in calls:
-        if call not in modern:
-            out["function_call"] = {"name": call.name, "arguments": call.arguments}
-    return out
+def _answers_out(message: Message) -> tuple[list[JsonObject], list[JsonObject]]:
+    """The results, and what the user says beside them as a message of its own."""
+    own = message.origin == FORMAT
+    known = message if own else adopt(message, LONGEST_CALL_ID)
+    fields, shape = unpack(known.extra)
+    answers, pictures = [], []
+    for result in known.results:
+        if not own:
+            result, shown = _without_pictures(result)
+            pictures += shown
+        role = shape.get("role", "tool")
+        unnamed = (shape.get("missing") or "tool_call_id" in fields) and result.call == legacy_id(result.name)
+        out: JsonObject = {"role": role, "tool_call_id": "" if unnamed else result.call}
+        if result.name:
+            out["name"] = result.name
+        content = content_out("content", result.content, shape.get("content"), _block_out)
+        answers.append(settle(out | content, fields, shape))
+    beside = _content_of(known)
+    if pictures:
+        beside = [Text(PICTURES), *pictures, *beside]
+    return answers, [{"role": "user", **content_out("content", beside, None, _block_out)}] if beside else []
 
 
-# --- content -----------------------------------------------------------------------------------
+def _without_pictures(result: ToolResult) -> tuple[ToolResult, list[Image]]:
+    """Chat takes words only in a result; pictures of other formats are shown right after."""
+    shown = [part for part in result.content if isinstance(part, Image)]
+    words = tuple(part for part in result.content if not isinstance(part, Image))
+    return replace(result, content=words or ((Text(PICTURES_FOLLOW),) if shown else ())), shown
 
 
-def _content_in(fields: JsonObject) -> tuple[tuple[ResultPart, ...], str | None]:
-    """The parts of `content`, and its shape where the usual one would not give it back."""
-    if "content" not in fields:
-        return (), "absent"
-    content = fields.pop("content")
-    if content is None:
-        return (), "null"
-    if isinstance(content, str):
-        return (Text(content),), None
-    if not isinstance(content, list):
-        return (opaque(content),), "bare"
-    return tuple(_block_in(block) for block in content), "blocks"
+# --- content -------------------------------------------------------------------------------------
 
 
-def _content_out(parts: tuple[Part, ...], shape: JsonObject, *, empty: Json, own: bool) -> JsonObject:
-    form = shape.get("content")
-    if not parts:
-        if form == "absent":
-            return {}
-        blank: dict[Json, Json] = {"null": None, "blocks": []}
-        return {"content": blank.get(form, empty)}
-    only = parts[0]
-    if len(parts) == 1 and form != "blocks":
-        if isinstance(only, Text) and not (own and only.extra):
-            return {"content": only.text}
-        if isinstance(only, Opaque) and form == "bare":
-            return {"content": opaque_body(only)}
-    return {"content": [_block_out(part, own=own) for part in parts]}
+def _block_in(block: JsonObject) -> ResultPart:
+    if block.get("type") == "image_url":
+        return _image_in(block) or opaque(block)
+    words = text_in(block, "text")
+    if words is not None:
+        return words
+    part = opaque(block)
+    return Opaque("block", part.body) if part.kind.startswith(BESIDE) else part
 
 
-def _block_in(block: Json) -> ResultPart:
-    if not isinstance(block, dict):
-        return opaque(block)
-    fields = dict(block)
-    kind, text, image = fields.pop("type", None), fields.get("text"), fields.get("image_url")
-    if kind == "text" and isinstance(text, str):
-        del fields["text"]
-        return Text(text, pack(fields))
-    if kind == "image_url" and isinstance(image, dict) and isinstance(image.get("url"), str):
-        del fields["image_url"]
-        inner = dict(image)
-        url, detail = cast(str, inner.pop("url")), inner.get("detail")
-        if isinstance(detail, str) and detail:
-            del inner["detail"]
-        else:
-            detail = ""
-        extra = pack(fields, image=cast(Json, inner) if inner else None)
-        data = DATA_URL.fullmatch(url)
-        if data:
-            return Image(data=data[2], media_type=data[1], detail=detail, extra=extra)
-        return Image(url=url, detail=detail, extra=extra)
-    return opaque(block)
-
-
-def _block_out(part: Part, *, own: bool) -> Json:
+def _block_out(part: ResultPart) -> Json:
     match part:
-        case Text(text, extra):
-            fields, _ = unpack(extra if own else "")
-            return {"type": "text", "text": text, **fields}
-        case Image(data, media_type, url, detail, extra):
-            fields, shape = unpack(extra if own else "")
-            inner: JsonObject = {"url": url or f"data:{media_type};base64,{data}"}
+        case Text():
+            return text_out(part, "text")
+        case Image(detail=detail, extra=extra):
+            fields, shape = unpack(extra)
+            if shape.get("image") == "string":
+                return {"type": "image_url", "image_url": image_url(part), **fields}
+            inner = settle({"url": image_url(part)}, cast(JsonObject, shape.get("image", {})), {})
             if detail:
                 inner["detail"] = detail
-            return {"type": "image_url", "image_url": inner | cast(JsonObject, shape.get("image", {})), **fields}
+            return {"type": "image_url", "image_url": inner, **fields}
         case Opaque():
             return opaque_body(part)
-        case ToolCall() | ToolResult() | Reasoning():
-            raise WireError(f"{type(part).__name__} is not content", fmt=FORMAT)
         case _:
             assert_never(part)
 
 
-# --- calls and results -------------------------------------------------------------------------
+def _image_in(block: JsonObject) -> Image | None:
+    fields = {key: value for key, value in block.items() if key not in ("type", "image_url")}
+    image = block.get("image_url")
+    if isinstance(image, str) and image:
+        return image_from(image, "", pack(fields, image="string"))
+    inner = dict(image) if isinstance(image, dict) else {}
+    url, detail = take_text(inner, "url"), take_text(inner, "detail")
+    return image_from(url, detail, pack(fields, image=inner or None)) if url else None
 
 
-def _calls_in(fields: JsonObject) -> list[Part]:
-    calls: list[Part] = []
-    if isinstance(fields.get("tool_calls"), list) and fields["tool_calls"]:
-        calls = [_call_in(call) for call in cast("list[Json]", fields.pop("tool_calls"))]
-    old = fields.get("function_call")
-    if isinstance(old, dict) and isinstance(old.get("name"), str) and isinstance(old.get("arguments"), str):
-        name, arguments = cast(str, old["name"]), cast(str, old["arguments"])
-        del fields["function_call"]
-        calls.append(ToolCall(_legacy_id(name), name, arguments, pack({}, legacy=True)))
-    return calls
+def _content_of(message: Message) -> list[ResultPart]:
+    return [part for part in message.parts if isinstance(part, Text | Image | Opaque) and not _stands_beside(part)]
 
 
-def _call_in(raw: Json) -> Part:
-    if not isinstance(raw, dict):
-        return opaque(raw)
-    fields = dict(raw)
-    call, kind = fields.pop("id", None), fields.pop("type", None)
-    function = fields.pop("function", None)
-    if not isinstance(call, str) or not isinstance(function, dict) or not isinstance(function.get("name"), str):
-        return opaque(raw)
-    inner = dict(function)
-    name, arguments = cast(str, inner.pop("name")), inner.pop("arguments", None)
-    written = arguments if isinstance(arguments, str) else dump({} if arguments is None else arguments)
-    form = None if isinstance(arguments, str) else "absent" if "arguments" not in function else "value"
-    extra = pack(
-        fields,
-        type=None if kind == "function" else (kind if kind is not None else "absent"),
-        function=cast(Json, inner) if inner else None,
-        arguments=form,
-    )
-    return ToolCall(CallId(call), name, written, extra)
+def _stands_beside(part: ResultPart) -> bool:
+    match part:
+        case Text(extra=extra):
+            return "field" in unpack(extra)[1]
+        case Opaque(kind):
+            return kind.startswith(BESIDE)
+        case Image():
+            return False
+        case _:
+            assert_never(part)
 
 
-def _call_out(call: ToolCall, *, own: bool) -> Json:
-    fields, shape = unpack(call.extra if own else "")
-    function: JsonObject = {"name": call.name}
-    form = shape.get("arguments")
-    if form == "value":
-        function["arguments"] = load(call.arguments)
-    elif form != "absent":
-        function["arguments"] = call.arguments
-    function |= cast(JsonObject, shape.get("function", {}))
-    kind = shape.get("type", "function")
-    return {"id": call.id, **({} if kind == "absent" else {"type": kind}), "function": function, **fields}
+# --- what stands beside the content of an assistant's message --------------------------------------
 
 
-def _result_call(fields: JsonObject, written_role: str, name: str | None) -> CallId:
-    call = fields.get("tool_call_id")
-    if isinstance(call, str):
-        del fields["tool_call_id"]
-        return CallId(call)
-    return _legacy_id(name or "") if written_role == "function" else CallId("")
+def _beside_in(fields: JsonObject) -> list[Part]:
+    """A refusal, and the answer as sound."""
+    found: list[Part] = []
+    if isinstance(fields.get("refusal"), str):
+        found.append(Text(cast(str, fields.pop("refusal")), pack({}, field="refusal")))
+    if isinstance(fields.get("audio"), dict):
+        found.append(Opaque(AUDIO, dump(fields.pop("audio"))))
+    return found
 
 
-def _legacy_id(name: str) -> CallId:
-    """Before ids existed a result named its function."""
-    return CallId(f"function:{name}")
-
-
-# --- reasoning ---------------------------------------------------------------------------------
+def _beside_out(message: Message) -> JsonObject:
+    out: JsonObject = {}
+    calls: list[Json] = []
+    for part in message.parts:
+        match part:
+            case Text(text) if _stands_beside(part):
+                out["refusal"] = text
+            case Opaque(kind) if kind == AUDIO:
+                out["audio"] = opaque_body(part)
+            case Opaque(kind) if kind == ODD_CALL:
+                calls.append(opaque_body(part))
+            case ToolCall() if is_legacy(part):
+                out["function_call"] = function_out(part)
+            case ToolCall():
+                calls.append(call_out(part))
+            case _:
+                pass
+    return out | ({"tool_calls": calls} if calls else {})
 
 
 def _reasoning_in(fields: JsonObject) -> list[Part]:
     found: list[Part] = []
     for field in REASONING_TEXT:
-        text = fields.get(field)
-        if isinstance(text, str) and not found:
-            del fields[field]
-            found.append(Reasoning(text, extra="" if field == REASONING_TEXT[0] else pack({}, field=field)))
-    for field in REASONING_SEALED:
-        sealed = fields.get(field)
-        if sealed:
-            del fields[field]
-            found.append(Reasoning("", signature=dump(sealed), extra=pack({}, field=field)))
-    return found
+        if isinstance(fields.get(field), str):
+            hint = None if field == REASONING_TEXT[0] else field
+            found.append(Reasoning(cast(str, fields.pop(field)), extra=pack({}, field=hint)))
+    sealed = [field for field in REASONING_SEALED if fields.get(field)]
+    return found + [Reasoning("", dump(fields.pop(field)), pack({}, field=field)) for field in sealed]
 
 
-def _reasoning_out(part: Reasoning, *, own: bool) -> JsonObject:
-    field = _hints(part, own=own).get("field", REASONING_TEXT[0])
-    if field in REASONING_SEALED:
-        return {cast(str, field): load(part.signature)}
-    return {cast(str, field): part.text}
-
-
-def _hints(part: ToolCall | Reasoning, *, own: bool) -> JsonObject:
-    return unpack(part.extra if own else "")[1]
+def _thinking_out(message: Message) -> JsonObject:
+    out: JsonObject = {}
+    for part in message.parts:
+        if isinstance(part, Reasoning):
+            field = cast(str, unpack(part.extra)[1].get("field", REASONING_TEXT[0]))
+            before = out.get(field)
+            if part.signature:
+                out[field] = load(part.signature)
+            else:
+                out[field] = f"{before}\n\n{part.text}" if before else part.text
+    return out

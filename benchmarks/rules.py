@@ -1,0 +1,119 @@
+"""The one ruler that everybody is measured with: how many tokens, and whether a provider would take it.
+
+A message is the o200k tokens of all text the model reads and 4 for its frame; a call is its name, its arguments
+and 8. The same figures as everlong's own counter gives for gpt-4o (a test compares them), but written apart from
+it, so that a fault there does not hide here. Needs splintr only.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from functools import cache, lru_cache
+from typing import Any
+
+from splintr import Tokenizer
+
+__all__ = ["Message", "intact", "legible", "message_tokens", "problems", "raw_tokens", "text_tokens", "texts", "total"]
+
+Message = dict[str, Any]
+
+MESSAGE_FRAME = 4
+CALL_FRAME = 8
+SLICE = 32  # characters: long enough not to come about by chance
+
+
+@cache
+def _vocabulary() -> Any:
+    return Tokenizer.from_pretrained("o200k_base")
+
+
+def raw_tokens(text: str) -> int:
+    """Tokens of a text, counted anew each time."""
+    return len(_vocabulary().encode_ordinary(text.encode("utf-8", "replace").decode()))
+
+
+#: The exact counter that peers are handed: it remembers, as a careful user's would.
+text_tokens = lru_cache(maxsize=200_000)(raw_tokens)
+
+
+def texts(message: Message) -> list[str]:
+    """Everything in a message that the model reads."""
+    content = message.get("content")
+    found = [content] if isinstance(content, str) else []
+    for part in content if isinstance(content, list) else ():
+        words = part.get("text") if isinstance(part, dict) else part
+        found.append(words if isinstance(words, str) else json.dumps(part, ensure_ascii=False))
+    for call in message.get("tool_calls") or ():
+        found += [call["function"]["name"], call["function"]["arguments"]]
+    if message.get("reasoning_content"):
+        found.append(message["reasoning_content"])
+    return found
+
+
+def message_tokens(message: Message) -> int:
+    """Tokens of a message with its frames. Example: {"role": "user", "content": "hello world"} -> 6"""
+    frames = MESSAGE_FRAME + CALL_FRAME * len(message.get("tool_calls") or ())
+    return frames + sum(map(text_tokens, texts(message)))
+
+
+def total(messages: Sequence[Message]) -> int:
+    """Tokens of a list of messages."""
+    return sum(map(message_tokens, messages))
+
+
+def intact(messages: Sequence[Message], original: Sequence[Message]) -> float:
+    """The share of the tool results that came through word for word."""
+    kept = {message["tool_call_id"]: message["content"] for message in messages if message["role"] == "tool"}
+    results = [message for message in original if message["role"] == "tool"]
+    whole = sum(kept.get(result["tool_call_id"]) == result["content"] for result in results)
+    return whole / len(results) if results else 1.0
+
+
+def legible(messages: Sequence[Message], original: Sequence[Message]) -> float:
+    """The share of the text of the tool results that can still be read somewhere; short lines do not count."""
+    seen = {piece for message in messages for text in texts(message) for piece in _slices(text, 1)}
+    results = [message["content"] for message in original if message["role"] == "tool"]
+    wanted = [piece for text in results for piece in _slices(text, SLICE)]
+    return sum(piece in seen for piece in wanted) / len(wanted) if wanted else 1.0
+
+
+def _slices(text: str, every: int) -> Iterator[str]:
+    """Pieces of its lines from their ends: lines picked out one by one, or without their number, are found again."""
+    for line in text.splitlines():
+        words = " ".join(line.split())
+        for end in range(len(words), SLICE - 1, -every):
+            yield words[end - SLICE : end]
+
+
+def problems(messages: Sequence[Message], original: Sequence[Message]) -> list[str]:
+    """What an OpenAI-style provider would reject, or the user would miss; [] is valid."""
+    if not messages:
+        return ["empty"]
+    found = []
+    if original[0]["role"] == "system" and not _opens_with(messages[0], original[0]["content"]):
+        found.append("system prompt lost or changed")
+    first = next((message["role"] for message in messages if message["role"] != "system"), None)
+    if first != "user":
+        found.append(f"first non-system message is {first}")
+    asked = [message["content"] for message in original if message["role"] == "user"]
+    if asked and not any(message["role"] == "user" and message["content"] == asked[-1] for message in messages):
+        found.append("last user message lost")
+    return found + _unpaired(messages)
+
+
+def _opens_with(message: Message, system: str) -> bool:
+    return message["role"] == "system" and system in (message["content"] or "")
+
+
+def _unpaired(messages: Sequence[Message]) -> list[str]:
+    found: list[str] = []
+    waiting: list[str] = []
+    for message in messages:
+        if message["role"] == "tool":
+            if message["tool_call_id"] in waiting:
+                waiting.remove(message["tool_call_id"])
+            else:
+                found.append("tool result without its call")
+        else:
+            found += ["call without its result"] * len(waiting)
+            waiting = [call["id"] for call in message.get("tool_calls") or ()]
+    return found + ["call without its result"] * len(waiting)

@@ -1,0 +1,59 @@
+"""What everlong's own `fit` costs as a conversation grows: against counting alone, later calls, and memory."""
+
+import json
+from statistics import median
+
+from benchmarks.environments import CORE, installed, tell
+from benchmarks.jobs import perform, stored
+from benchmarks.rules import total
+from benchmarks.tables import Table, figure
+
+__all__ = ["scaling"]
+
+SIZES, QUICK_SIZES = (10_000, 100_000, 1_000_000), (10_000, 100_000)
+SEED = 7
+QUESTIONS = ("count", "fit", "nothing to cut", "next cut", "memory")
+HEAD = (
+    "tokens",
+    "count, ms",
+    "fit to half, ms",
+    "fit / count",
+    "one more, nothing to cut, ms",
+    "next cut, ms",
+    "peak memory / text",
+)
+NOTE = (
+    "CPU time, each figure from fresh processes in which the vocabulary is loaded and the text was never seen before. "
+    "The two later calls are given `previous=`; at the next cut, one turn was added to what was cut and indexed."
+)
+
+
+def scaling(*, quick: bool) -> list[Table]:
+    """One row a size; nothing at all if `fit` fails."""
+    if not installed(CORE):
+        return []
+    measured: dict[int, dict[str, float]] = {}
+    for size in QUICK_SIZES if quick else SIZES:
+        file = stored(size, SEED)
+        tokens = total(json.loads(file.read_text(encoding="utf-8")))
+        for question in QUESTIONS:
+            tell(f"fitting, {size:,} tokens: {question}")
+            job = {"transcript": str(file), "tokens": tokens, "question": question}
+            rounds = [perform(CORE, "scaling", **job) for _ in range(1 if quick else 3)]
+            figures = [result["figure"] for result in rounds if result is not None]
+            if not figures:
+                return []
+            measured.setdefault(tokens, {})[question] = median(figures)
+    rows = tuple(
+        (
+            f"{tokens:,}",
+            figure(found["count"] * 1e3),
+            figure(found["fit"] * 1e3),
+            figure(found["fit"] / found["count"]),
+            figure(found["nothing to cut"] * 1e3),
+            figure(found["next cut"] * 1e3),
+            figure(found["memory"]),
+        )
+        for tokens, found in measured.items()
+    )
+    return [Table("everlong `fit` as a conversation grows", HEAD, rows, (NOTE,), measured)]

@@ -1,0 +1,118 @@
+"""Walks through one conversation that keep an eye on the laws: views from scratch, and a view that grows.
+
+Every prefix that is looked at is cut to several budgets. The growing walk asks at every point where a client
+would, and hands each view on to the next.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from everlong.compress.pipeline import Preset
+from everlong.core.messages import History
+from everlong.engine.direct import counter_for
+from everlong.engine.view import View, Wish, view_of
+from everlong.errors import BudgetImpossible
+from everlong.windows import window
+from laws import Broken, broken_laws, differs, moved_prefix, requests
+
+__all__ = ["BUDGETS", "Found", "Walk", "walk"]
+
+BUDGETS = (2_000, 8_000, 32_000)  # tokens, and half of the model's window
+USUAL_PREFIXES = 3  # of each conversation, unless told otherwise
+FEWEST_SAVED = 0.5  # law 7: each further try may have this much of the last one
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A broken law and where: the length of the prefix, the format and the budget."""
+
+    broken: Broken
+    length: int
+    fmt: str
+    budget: int
+
+
+@dataclass(slots=True)
+class Walk:
+    """What to look at, and what was seen."""
+
+    preset: Preset
+    formats: tuple[str, ...]
+    model: str = ""
+    every: int = 0  # 0: a few prefixes of each conversation
+    views: int = 0
+    impossible: int = 0
+    found: list[Found] = field(default_factory=list)
+
+    def wish(self, fmt: str, limit: int, *, deep: bool = False) -> Wish:
+        """A cut goes to the limit, or with `deep` as far as the preset says."""
+        counter = counter_for(self.model)
+        target = int(limit * self.preset.low) if deep else limit
+        context = window(self.model).context
+        return Wish(counter=counter, limit=limit, target=target, preset=self.preset, window=context, fmt=fmt)
+
+    def note(self, broken: Iterator[Broken] | list[Broken], length: int, wish: Wish) -> None:
+        """Keep what was found."""
+        self.found += [Found(each, length, wish.fmt, wish.limit) for each in broken]
+
+    def view(self, history: History, wish: Wish, previous: View | None = None) -> View | None:
+        """The view; None if the budget is impossible, which must be said in figures."""
+        self.views += 1
+        try:
+            return view_of(history, wish, previous)
+        except BudgetImpossible as error:
+            self.impossible += 1
+            if not error.parts or error.needed <= error.limit or error.limit > wish.limit:
+                self.note([Broken(2, f"an error that does not add up: {error}")], len(history), wish)
+            return None
+
+
+def walk(history: History, what: Walk) -> None:
+    """Both walks, in every format and budget."""
+    budgets = (*BUDGETS, window(what.model).context // 2)
+    points = _prefixes(len(history), what.every)
+    for fmt in what.formats:
+        for budget in budgets:
+            for length in points:
+                _from_scratch(history[:length], what.wish(fmt, budget), what)
+            _growing(history, what.wish(fmt, budget, deep=True), what)
+
+
+def _prefixes(length: int, every: int) -> list[int]:
+    step = every or max(1, -(-length // USUAL_PREFIXES))
+    return sorted({*range(step, length + 1, step), length} - {0})
+
+
+def _from_scratch(history: History, wish: Wish, what: Walk) -> None:
+    view = what.view(history, wish)
+    if view is None:
+        return
+    what.note(broken_laws(view, wish), len(history), wish)
+    again = what.view(history, wish)
+    if again is not None:
+        what.note(differs(view, again), len(history), wish)
+    _shrinking(history, view, wish, what)
+
+
+def _shrinking(history: History, view: View, wish: Wish, what: Walk) -> None:
+    """Law 7: asked for less, it is smaller or says why it cannot be."""
+    smaller = what.wish(wish.fmt, int(view.tokens * FEWEST_SAVED))
+    after = what.view(history, smaller) if smaller.limit else None
+    if after is not None and after.tokens >= view.tokens:
+        what.note([Broken(7, f"{view.tokens:,} tokens, and not fewer when asked")], len(history), wish)
+
+
+def _growing(history: History, wish: Wish, what: Walk) -> None:
+    """Law 6 at every request, the other laws now and then."""
+    asked = requests(history)
+    looked_at = set(asked[:: what.every or max(1, len(asked) // USUAL_PREFIXES)])
+    before: View | None = None
+    for length in asked:
+        view = what.view(history[:length], wish, before)
+        if view is None:
+            continue
+        if before is not None and not wish.preset.every_call:
+            what.note(moved_prefix(before, view, wish.fmt, in_bytes=length in looked_at), length, wish)
+        if length in looked_at:
+            what.note(broken_laws(view, wish), length, wish)
+        before = view

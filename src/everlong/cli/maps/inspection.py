@@ -1,0 +1,147 @@
+"""Everything there is to say about one conversation before it is sent: the value that `everlong inspect` shows.
+
+Reads a document, decides nothing, draws nothing. A conversation whose client already compacted it is weighed
+whole, but measured against the window by what that client still sends.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import cast
+
+from everlong.cli.maps.plan import Plan, plan_of
+from everlong.cli.maps.rows import Row, rows_of
+from everlong.core.budget import Budget
+from everlong.core.messages import History, JsonObject
+from everlong.core.rounds import head_length
+from everlong.engine.direct import counter_for
+from everlong.engine.fitting import SENT_AS, fit_document
+from everlong.engine.token_map import TokenMap, map_tokens
+from everlong.errors import InputError
+from everlong.windows import Window, window
+from everlong.wire.document import Document
+from everlong.wire.fields import unpack
+from everlong.wire.read import BODY_FORMATS
+from everlong.wire.validate import Problem, problems
+
+__all__ = ["Inspection", "inspect_document"]
+
+#: Where request bodies say how long the answer may be.
+REPLY_FIELDS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+
+PLACE = re.compile(r"messages\[(\d+)\]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inspection:
+    """One conversation, weighed and checked. All figures are tokens."""
+
+    name: str
+    fmt: str
+    history: History
+    map: TokenMap
+    rows: tuple[Row, ...]
+    room: Window
+    budget: Budget
+    #: What goes into the window now: everything, or what the client's own compaction left.
+    used: int
+    #: The same if the estimate is as far off as it may be.
+    used_at_most: int
+    #: How far off the count may be, as a share of it; 0 is exact.
+    spread: float
+    #: Index of the first message after the system text that is still sent.
+    sent_from: int
+    boundaries: tuple[int, ...]
+    checked_for: str
+    problems: tuple[Problem, ...]
+    #: Index of the message that a problem is about, None where it is about several.
+    problem_places: tuple[int | None, ...]
+    warnings: tuple[str, ...]
+    #: What a budget would do; None if none was given.
+    plan: Plan | None = None
+
+    @property
+    def free(self) -> int:
+        """What more would fit beside the reply and the margin; negative if it does not fit."""
+        return min(self.budget.window - self.budget.reply - self.budget.margin, self.room.prompt) - self.used_at_most
+
+    @property
+    def head(self) -> int:
+        """How many system messages stand in front."""
+        return head_length(self.history)
+
+    def is_sent(self, index: int) -> bool:
+        """Whether the client still sends this message."""
+        return index < self.head or index >= self.sent_from
+
+
+def inspect_document(
+    document: Document, *, name: str, model: str = "", target: str = "", budget: int | None = None
+) -> Inspection:
+    """Weigh a conversation, ask whether the provider would take it and, with a budget, what would be cut."""
+    counter = counter_for(model or document.model)
+    weights = map_tokens(document.messages, counter, document.tools)
+    room = window(counter.model)
+    head = head_length(document.messages)
+    sent_from = max((at for at in document.boundaries if at > head), default=head)
+    left_out = sum(message.tokens for message in weights.messages[head:sent_from])
+    used = weights.total - left_out
+    fmt = target or SENT_AS.get(document.fmt, document.fmt)
+    found, places = _problems(document, fmt, sent_from)
+    rows, plan = rows_of(weights), None
+    if budget is not None:
+        plan = plan_of(fit_document(document, model=model, budget=budget), rows, counter, weights.total)
+    return Inspection(
+        name=name,
+        fmt=document.fmt,
+        history=document.messages,
+        map=weights,
+        rows=plan.rows if plan else rows,
+        plan=plan,
+        room=room,
+        budget=Budget.of(room.context, requested=_reply_asked(document), max_output=room.output, tools=weights.schemas),
+        used=used,
+        used_at_most=round(used * (1 + counter.vocabulary.spread)),
+        spread=counter.vocabulary.spread,
+        sent_from=sent_from,
+        boundaries=document.boundaries,
+        checked_for=fmt,
+        problems=found,
+        problem_places=places,
+        warnings=document.warnings,
+    )
+
+
+def _problems(document: Document, fmt: str, sent_from: int) -> tuple[tuple[Problem, ...], tuple[int | None, ...]]:
+    """What the provider would say to that which is sent, and which messages it means where that can be told."""
+    if fmt not in BODY_FORMATS:
+        raise InputError(f"no provider format {fmt!r}; known: {', '.join(sorted(BODY_FORMATS))}")
+    module, head = BODY_FORMATS[fmt], head_length(document.messages)
+    if fmt == document.fmt:
+        payload = cast(JsonObject, module.render_body(document))
+        moved, sent = 0, len(document.messages)
+    else:
+        messages = (*document.messages[:head], *document.messages[sent_from:])
+        payload = cast(JsonObject, module.render_history(messages))
+        moved, sent = sent_from - head, len(messages)
+    found = tuple(problems(fmt, payload))
+    listed = payload.get("messages")
+    one_to_one = isinstance(listed, list) and len(listed) == sent
+    return found, tuple(_place(problem, head, moved) if one_to_one else None for problem in found)
+
+
+def _place(problem: Problem, head: int, moved: int) -> int | None:
+    found = PLACE.match(problem.where)
+    if found is None:
+        return None
+    at = int(found[1])
+    return at if at < head else at + moved
+
+
+def _reply_asked(document: Document) -> int | None:
+    if document.fmt not in BODY_FORMATS:
+        return None
+    fields, _ = unpack(document.extra)
+    config = fields.get("generationConfig")
+    asked = [fields.get(name) for name in REPLY_FIELDS]
+    asked.append(config.get("maxOutputTokens") if isinstance(config, dict) else None)
+    return next((tokens for tokens in asked if isinstance(tokens, int) and not isinstance(tokens, bool)), None)

@@ -1,0 +1,28 @@
+"""Texts of strangers made fit to be shown: nothing in them may steer a terminal or turn the line around.
+
+Words stay as they are. Colour codes, control characters and marks that change the writing direction go;
+halves of surrogate pairs, which no output can carry, become the replacement character.
+"""
+
+import re
+
+__all__ = ["clean", "one_line"]
+
+ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -~]?)")
+STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]")
+SPACES = re.compile(r"[ \t\n]+")  # a narrow space inside a figure stays
+UNWRITABLE = re.compile(r"[\ud800-\udfff\ufffe\uffff]")
+
+
+def clean(text: str) -> str:
+    """The text with its line ends and tabs, and nothing else that acts.
+
+    Example: "\\x1b[31mred\\x1b[0m\\r\\nx" -> "red\\nx"
+    """
+    lines = ESCAPES.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
+    return UNWRITABLE.sub("\ufffd", STEERING.sub("", lines))
+
+
+def one_line(text: str) -> str:
+    """The same on one line."""
+    return SPACES.sub(" ", clean(text)).strip(" ")

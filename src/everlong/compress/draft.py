@@ -1,0 +1,140 @@
+"""A request in the making: which messages stand in it, what was changed, and what steps may not touch.
+
+A `Draft` starts as the history itself and is handed from step to step; each step gives back a new one.
+Edits are recorded here and nowhere else, so every change has its message, reason, sizes and reference.
+A step never changes the head (system text), pins, the last user message or results the model has not
+read yet: `Draft.open` lists what it may touch.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from everlong.core.edits import Action, Edit
+from everlong.core.messages import History, Image, Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from everlong.core.protection import protected
+from everlong.core.refs import Ref, message_ref, ref_of
+from everlong.tokens.counter import Counter
+
+__all__ = ["OURS", "Draft", "Slot", "Step", "Task", "draft_of", "part_content", "part_ref"]
+
+OURS = -1  # the `at` of a message that we added
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What is asked of the steps."""
+
+    #: Tokens that the messages may take after a cut.
+    target: int
+    counter: Counter
+    #: The model's whole window; the documents' shares refer to it.
+    window: int = 128_000
+    #: Whose rules hold for reasoning and signatures.
+    fmt: str = "openai-chat"
+    model: str = ""
+    #: Indexes in the history that the user pinned.
+    pins: frozenset[int] = frozenset()
+    #: Whether the model has a way to ask for what is behind a reference; markers mention it only then.
+    recall: bool = False
+    #: Language of the words we add: "en" or "zh".
+    language: str = "en"
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A message as it would be sent, and the index it came from (`OURS` if we added it)."""
+
+    at: int
+    message: Message
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """The request so far. `history` is what was given and never changes."""
+
+    history: History
+    slots: tuple[Slot, ...]
+    edits: tuple[Edit, ...] = ()
+    protected: frozenset[int] = frozenset()
+    total: int = field(default=0)
+
+    def open(self) -> Iterable[tuple[int, Slot]]:
+        """(position, slot) of everything a step may touch, oldest first."""
+        return ((n, slot) for n, slot in enumerate(self.slots) if slot.at != OURS and slot.at not in self.protected)
+
+    @property
+    def messages(self) -> History:
+        """What would be sent."""
+        return tuple(slot.message for slot in self.slots)
+
+    def with_message(self, position: int, message: Message, tokens: int, edits: Iterable[Edit]) -> "Draft":
+        """The slot says something else now."""
+        slots = list(self.slots)
+        total = self.total + tokens - slots[position].tokens
+        slots[position] = Slot(slots[position].at, message, tokens)
+        return replace(self, slots=tuple(slots), edits=(*self.edits, *edits), total=total)
+
+    def with_messages(self, changes: Sequence[tuple[int, Message, int]], edits: Iterable[Edit]) -> "Draft":
+        """Several slots at once: (position, message, tokens)."""
+        slots = list(self.slots)
+        total = self.total
+        for position, message, tokens in changes:
+            total += tokens - slots[position].tokens
+            slots[position] = Slot(slots[position].at, message, tokens)
+        return replace(self, slots=tuple(slots), edits=(*self.edits, *edits), total=total)
+
+    def without(self, positions: Iterable[int], step: str, reason: str) -> "Draft":
+        """The slots at these positions are not sent; each is named by an edit with its reference."""
+        gone = set(positions)
+        edits = tuple(
+            Edit(
+                at=slot.at,
+                step=step,
+                action=Action.DROP,
+                reason=reason,
+                before=slot.tokens,
+                after=0,
+                ref=message_ref(self.history[slot.at]),
+            )
+            for n, slot in enumerate(self.slots)
+            if n in gone and slot.at != OURS
+        )
+        kept = tuple(slot for n, slot in enumerate(self.slots) if n not in gone)
+        return replace(self, slots=kept, edits=(*self.edits, *edits), total=sum(slot.tokens for slot in kept))
+
+    def with_inserted(self, position: int, message: Message, tokens: int, edit: Edit) -> "Draft":
+        """A message of ours stands before `position`."""
+        slots = (*self.slots[:position], Slot(OURS, message, tokens), *self.slots[position:])
+        return replace(self, slots=slots, edits=(*self.edits, edit), total=self.total + tokens)
+
+
+Step: TypeAlias = Callable[[Draft, Task], Draft]
+
+
+def draft_of(history: Sequence[Message], task: Task) -> Draft:
+    """The history as it is."""
+    given = tuple(history)
+    slots = tuple(Slot(at, message, task.counter.message(message)) for at, message in enumerate(given))
+    return Draft(given, slots, (), frozenset(protected(given, task.pins)), sum(slot.tokens for slot in slots))
+
+
+def part_content(part: Part) -> str:
+    """The original content that a reference to this part returns."""
+    match part:
+        case Text(text) | Reasoning(text):
+            return text
+        case ToolCall(arguments=arguments):
+            return arguments
+        case ToolResult():
+            return part.text
+        case Image(data, _, url):
+            return data or url
+        case Opaque(body=body):
+            return body
+
+
+def part_ref(part: Part) -> Ref:
+    """The reference of a part's content."""
+    return ref_of(part_content(part))

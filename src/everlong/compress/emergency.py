@@ -1,0 +1,208 @@
+"""What is left when nothing else made the request fit. Needs no model, and always ends.
+
+`floor` lies below every preset: it takes what the target asks for and no more. `emergency` is what the documents
+do after an overflow: read results to one line each, thoughts gone, only the last rounds, then fewer. System text,
+pins and the last user message stay byte for byte, and pairs are never parted. Results that the model has not
+read are cut to head and tail, largest first, where what must stay is too large with them: the one exception to
+what a step may touch. It comes first, for then nothing else may have to go. What cannot fit is an error naming
+the parts.
+"""
+
+import math
+from collections import Counter as Tally
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Literal
+
+from everlong.compress.argument_texts import described
+from everlong.compress.bound_reasoning import bound_reasoning
+from everlong.compress.draft import OURS, Draft, Task, part_ref
+from everlong.compress.rewriting import Cause, Change, Origins, rewrite
+from everlong.compress.tool_results import Found, placeholder, results_in, shortened, with_text
+from everlong.compress.trimming import Cut, cut_characters, fair_cap
+from everlong.compress.turns import firm_steps, rounds_in
+from everlong.core.messages import Reasoning, ToolCall
+from everlong.core.protection import Protection, protected
+from everlong.core.rounds import Step, safe_cuts, steps_of
+from everlong.errors import BudgetImpossible
+
+__all__ = ["emergency", "floor"]
+
+STEP = "emergency"
+LEAN = Cause(STEP, "the request does not fit: results to one line, thoughts and long arguments out")
+UNREAD = Cause(STEP, "what must stay does not fit: result cut before it was read")
+OLDER = "the request does not fit: only the newest is kept"
+
+CALLS = "calls and results that belong to these"
+ADDED = "added summaries and excerpts"
+
+LEAST_SHARE = 3  # unread results may have a third of the target, whatever else is there
+SMALLEST_EXCERPT = 150  # tokens; below that one line says as much
+LONGEST_ARGUMENT = 500  # characters
+WIDE_CHARACTERS = 6  # a token has fewer in most texts: where to begin looking for the size that fits
+TAIL_SHARE = 1 / 3
+
+
+def floor(draft: Draft, task: Task) -> Draft:
+    """The draft within the target, or BudgetImpossible with the parts that must stay and their sizes."""
+    for stage in (_unread_cut, _oldest_lines, _lean, _oldest_out):
+        if draft.total <= task.target:
+            return draft
+        draft = stage(draft, task)
+    if draft.total > task.target:
+        raise BudgetImpossible(task.target, _parts(draft, task))
+    return draft
+
+
+def emergency(
+    draft: Draft,
+    task: Task,
+    *,
+    keep: tuple[int, ...] = (5, 2),
+    unit: Literal["rounds", "messages"] = "rounds",
+    share: float = 0.6,
+) -> Draft:
+    """Bring a draft above the target under it, and under `share` of the window where that can be.
+
+    `keep` says how many of the last rounds (or about how many messages) stay, try by try.
+    """
+    if draft.total <= task.target:
+        return draft
+    goal = replace(task, target=min(task.target, int(task.window * share)))
+    draft = _unread_cut(draft, goal)
+    if draft.total <= goal.target:
+        return draft
+    draft = _lean(draft, task)
+    for count in keep:
+        draft = _only_newest(draft, count, unit)
+        if draft.total <= goal.target:
+            return draft
+    reachable = _firm_tokens(draft) <= goal.target
+    return floor(_oldest_out(draft, goal) if reachable else draft, task)
+
+
+# --- saying it shorter -----------------------------------------------------------------------------
+
+
+def _oldest_lines(draft: Draft, task: Task) -> Draft:
+    """Read results to one line each, oldest first, as many as it takes."""
+    return rewrite(draft, task, LEAN, list(_lines(draft, task, draft.total - task.target)))
+
+
+def _lines(draft: Draft, task: Task, excess: float) -> Iterator[Change]:
+    origins = Origins(draft)
+    for found in results_in(draft, task.counter):
+        if excess <= 0:
+            return
+        line = placeholder(found, origins, task, least=1) if found.open else None
+        if line is not None:
+            excess -= line[1]
+            yield line[0]
+
+
+def _lean(draft: Draft, task: Task) -> Draft:
+    """Everything said as shortly as it can be said without leaving messages out."""
+    origins, bound = Origins(draft), bound_reasoning(draft, task)
+    changes = list(_lines(draft, task, math.inf))
+    for position, slot in draft.open():
+        for index, part in enumerate(slot.message.parts):
+            if isinstance(part, Reasoning) and position not in bound:
+                changes.append(Change(position, index, None))
+            elif isinstance(part, ToolCall):
+                call = described(part, origins.ref(slot, index), LONGEST_ARGUMENT)
+                if call is not None:
+                    changes.append(Change(position, index, call))
+    return rewrite(draft, task, LEAN, changes)
+
+
+# --- results that nobody has read ------------------------------------------------------------------
+
+
+def _unread_cut(draft: Draft, task: Task) -> Draft:
+    """Where what must stay is too large: its largest unread results, cut to a common size.
+
+    That size is what everything else leaves of the target; at least a third of it, if what must stay allows.
+    """
+    firm = _firm_tokens(draft)
+    if firm > task.target:
+        firm = _firm_tokens(_lean(draft, task))
+    if firm <= task.target:
+        return draft
+    reasons = protected(draft.history, task.pins)
+    unread = [
+        found
+        for found in results_in(draft, task.counter)
+        if reasons.get(found.slot.at) is Protection.UNREAD and found.slot.at not in task.pins
+    ]
+    size = sum(found.tokens for found in unread)
+    wanted = max(task.target - (draft.total - size), task.target // LEAST_SHARE)
+    cap = fair_cap([found.tokens for found in unread], min(wanted, task.target - (firm - size)))
+    origins = Origins(draft)
+    cuts = [_excerpt(found, cap, origins, task) for found in unread if found.tokens > cap]
+    return rewrite(draft, task, UNREAD, [change for change in cuts if change is not None])
+
+
+def _excerpt(found: Found, cap: int, origins: Origins, task: Task) -> Change | None:
+    text = found.result.text
+    room = cap - (found.tokens - task.counter.text(text))  # beside pictures and the frame
+    if room < SMALLEST_EXCERPT:
+        line = placeholder(found, origins, task, least=1)
+        return None if line is None else line[0]
+    original = origins.part(found.slot, found.part)
+    ref = part_ref(found.result if original is None else original)
+    cut = cut_characters(Cut(text, len(text), 0), min(room * WIDE_CHARACTERS, len(text) - 1), TAIL_SHARE)
+    now = with_text(found.result, shortened(cut, ref, task, room, TAIL_SHARE))
+    return Change(found.position, found.part, now, ref)
+
+
+# --- leaving out -----------------------------------------------------------------------------------
+
+
+def _only_newest(draft: Draft, count: int, unit: Literal["rounds", "messages"]) -> Draft:
+    """Without what is older than the last rounds, or than the safe cut before the last messages."""
+    if unit == "rounds":
+        rounds = rounds_in(draft)
+        start = rounds[-count].start if 0 < count < len(rounds) else 0
+    else:
+        start = max(cut for cut in safe_cuts(draft.messages) if cut <= max(0, len(draft.slots) - count))
+    return _without_loose(draft, start)
+
+
+def _without_loose(draft: Draft, stop: int) -> Draft:
+    """Without the steps before `stop` that may go."""
+    gone = [position for step in _loose(draft) if step.stop <= stop for position in range(step.start, step.stop)]
+    return draft.without(gone, STEP, OLDER) if gone else draft
+
+
+def _oldest_out(draft: Draft, task: Task) -> Draft:
+    """Without its oldest steps, as many as it takes."""
+    excess, stop = draft.total - task.target, 0
+    for step in _loose(draft):
+        if excess <= 0:
+            break
+        excess -= sum(slot.tokens for slot in draft.slots[step.start : step.stop])
+        stop = step.stop
+    return _without_loose(draft, stop)
+
+
+def _loose(draft: Draft) -> list[Step]:
+    """The steps that may go, oldest first."""
+    firm = firm_steps(draft)
+    return [step for step in steps_of(draft.messages) if step not in firm]
+
+
+# --- what must stay --------------------------------------------------------------------------------
+
+
+def _firm_tokens(draft: Draft) -> int:
+    return sum(slot.tokens for step in firm_steps(draft) for slot in draft.slots[step.start : step.stop])
+
+
+def _parts(draft: Draft, task: Task) -> list[tuple[str, int]]:
+    """What is left, by the reason why it is."""
+    reasons = protected(draft.history, task.pins)
+    sizes: Tally[str] = Tally()
+    for slot in draft.slots:
+        reason = ADDED if slot.at == OURS else reasons.get(slot.at, CALLS)
+        sizes[str(reason)] += slot.tokens
+    return list(sizes.items())

@@ -1,0 +1,35 @@
+"""When all tool results together take too much of the window, the oldest become one line each.
+
+A placeholder names the tool, the file it worked on and the original size. Stops as soon as the rest is
+under the limit. Results of the last round stay.
+"""
+
+from everlong.compress.draft import Draft, Task
+from everlong.compress.rewriting import Cause, Change, Origins, rewrite
+from everlong.compress.tool_results import placeholder, results_in
+from everlong.compress.turns import last_round_at
+
+__all__ = ["hard_trim"]
+
+CAUSE = Cause("hard_trim", "all results together above their share of the window; oldest first")
+
+
+def hard_trim(draft: Draft, task: Task, *, share: float = 0.5, keep_last_round: bool = True) -> Draft:
+    """Bring the results down to `share` of the window, as far as older ones can.
+
+    Example: window 1 000, results of 300, 300 and 300 tokens -> the first becomes a placeholder
+    """
+    limit = int(task.window * share)
+    results = list(results_in(draft, task.counter))
+    total = sum(found.tokens for found in results)
+    spared = last_round_at(draft) if keep_last_round else len(draft.history)
+    origins = Origins(draft)
+    changes: list[Change] = []
+    for found in results:
+        if total <= limit:
+            break
+        line = placeholder(found, origins, task) if found.open and found.slot.at < spared else None
+        if line is not None:
+            changes.append(line[0])
+            total -= line[1]
+    return rewrite(draft, task, CAUSE, changes)

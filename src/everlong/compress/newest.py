@@ -1,0 +1,95 @@
+"""The newest rounds stay whole, older ones go.
+
+Cuts only where no call is parted from its results. The last user message and everything protected stay
+wherever they stand, so the result is never empty; of a last round that is too large by itself the newest
+steps stay. Messages are counted after the leading system text, and so are tokens.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from everlong.compress.draft import Draft, Task
+from everlong.compress.turns import firm_steps, rounds_in
+from everlong.core.rounds import head_length
+
+__all__ = ["newest"]
+
+STEP = "newest"
+REASON = "older than what is kept"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much may stay; no `most_messages` where they were not too many."""
+
+    most_messages: int | None
+    least_messages: int | None
+    tokens: int
+
+    def admit(self, piece: "Piece", messages: int, tokens: int) -> bool:
+        """Whether the piece may stay beside so many messages and tokens."""
+        if tokens + piece.tokens > self.tokens:
+            return False
+        if self.most_messages is None:
+            return True
+        if self.least_messages is None:
+            return messages + len(piece.positions) <= self.most_messages
+        return not piece.early or messages < self.least_messages
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Messages that stay or go together. `early` ones are of rounds before the last."""
+
+    positions: tuple[int, ...]
+    tokens: int
+    early: bool
+
+
+def newest(
+    draft: Draft,
+    task: Task,
+    *,
+    most_messages: int | None = None,
+    most_tokens: int | None = None,
+    least_messages: int | None = None,
+    whole_rounds: bool = True,
+) -> Draft:
+    """Keep what is newest within `most_messages` and `most_tokens` (None: what the target leaves).
+
+    With `least_messages` a history above `most_messages` is cut deeper at once, to the fewest whole rounds that
+    have at least so many messages. Without `whole_rounds` the first message kept may be the assistant's.
+    Example, most_messages=4: user, a, user, a, user -> user, a, user
+    """
+    head = head_length(draft.messages)
+    counted = draft.slots[head:]
+    room = task.target - sum(slot.tokens for slot in draft.slots[:head]) if most_tokens is None else most_tokens
+    too_many = most_messages is not None and len(counted) > most_messages
+    if not too_many and sum(slot.tokens for slot in counted) <= room:
+        return draft
+    limits = Limits(most_messages if too_many else None, least_messages, room)
+    pieces = list(_pieces(draft, whole_rounds=whole_rounds))
+    gone = {position for piece in pieces for position in piece.positions}
+    stays = [slot.tokens for position, slot in enumerate(draft.slots) if position >= head and position not in gone]
+    count, tokens = len(stays), sum(stays)
+    for piece in pieces:
+        if count > 0 and not limits.admit(piece, count, tokens):
+            break
+        gone -= set(piece.positions)
+        count += len(piece.positions)
+        tokens += piece.tokens
+    return draft.without(gone, STEP, REASON) if gone else draft
+
+
+def _pieces(draft: Draft, *, whole_rounds: bool) -> Iterator[Piece]:
+    """What may go, newest first: the steps of the last round, then the rounds before it."""
+    firm = firm_steps(draft)
+    rounds = rounds_in(draft)
+    for number in range(len(rounds) - 1, -1, -1):
+        early = number < len(rounds) - 1
+        loose = [step for step in rounds[number].steps if step not in firm]
+        groups = [loose] if early and whole_rounds else [[step] for step in reversed(loose)]
+        for steps in groups:
+            positions = tuple(position for step in steps for position in range(step.start, step.stop))
+            if positions:
+                yield Piece(positions, sum(draft.slots[position].tokens for position in positions), early)

@@ -1,0 +1,105 @@
+"""The presets: each a readable tuple of steps with settings. `auto` is ours and the default.
+
+The others do what their design document asks, with the same steps and other marks: where a document trims
+before every call, its steps run before every call.
+"""
+
+from functools import partial
+
+from everlong.compress.by_need import by_need
+from everlong.compress.duplicates import duplicates
+from everlong.compress.emergency import emergency
+from everlong.compress.hard_trim import hard_trim
+from everlong.compress.images import images
+from everlong.compress.json_tables import json_tables
+from everlong.compress.long_messages import long_messages
+from everlong.compress.newest import newest
+from everlong.compress.pipeline import Preset, when_close
+from everlong.compress.priority import priority
+from everlong.compress.reasoning import reasoning
+from everlong.compress.repeated_lines import repeated_lines
+from everlong.compress.soft_trim import soft_trim
+from everlong.compress.superseded import superseded
+from everlong.compress.terminal import terminal
+from everlong.compress.tool_rounds import tool_rounds
+from everlong.errors import InputError
+
+__all__ = ["AUTO", "CHATBOX", "NANOBOT", "NANOBOT_V3", "PRESETS", "SIMPLE", "STATIC_BUFFER", "preset_named"]
+
+AUTO = Preset(
+    name="auto",
+    cut=(
+        when_close(duplicates),
+        when_close(partial(superseded, after_edits=False)),
+        when_close(terminal),
+        when_close(json_tables),
+        when_close(repeated_lines),
+        images,
+        reasoning,
+        by_need,
+    ),
+)
+
+NANOBOT = Preset(
+    name="nanobot",
+    arrival=(partial(soft_trim, share=0.3, unit="characters"),),
+    cut=(
+        partial(hard_trim, share=0.5),
+        partial(long_messages, user=30_000, assistant=20_000),
+        priority,
+        partial(emergency, keep=(5, 2), unit="rounds", share=0.6),
+    ),
+    every_call=True,
+    high=0.85,
+    low=0.85,
+)
+
+NANOBOT_V3 = Preset(
+    name="nanobot-v3",
+    arrival=(partial(soft_trim, share=0.3, unit="tokens", most_characters=15_000),),
+    cut=(
+        partial(reasoning, longest=2_000),
+        partial(hard_trim, share=0.5),
+        partial(long_messages, user=30_000, assistant=30_000, shares=(0.6, 0.2)),
+        partial(emergency, keep=(10, 4), unit="messages", share=0.6),
+    ),
+    every_call=True,
+    high=0.85,
+    low=0.85,
+)
+
+CHATBOX = Preset(
+    name="chatbox",
+    cut=(partial(tool_rounds, rounds=2), newest),
+    every_call=True,
+    high=0.6,
+    low=0.6,
+)
+
+STATIC_BUFFER = Preset(
+    name="static-buffer",
+    cut=(partial(newest, most_messages=50, least_messages=10),),
+    every_call=True,
+)
+
+SIMPLE = Preset(
+    name="simple",
+    cut=(
+        partial(newest, most_messages=12, whole_rounds=False),
+        partial(long_messages, user=4_000, assistant=4_000, shares=(1.0, 0.0), keep_last_round=False),
+        partial(soft_trim, share=1.0, most_characters=4_000),
+    ),
+    every_call=True,
+)
+
+PRESETS: dict[str, Preset] = {
+    preset.name: preset for preset in (AUTO, NANOBOT, NANOBOT_V3, CHATBOX, STATIC_BUFFER, SIMPLE)
+}
+
+
+def preset_named(name: str) -> Preset:
+    """The preset of that name. Raises InputError, naming those that exist."""
+    try:
+        return PRESETS[name]
+    except KeyError:
+        raise InputError(f"no preset {name!r}; there are {', '.join(sorted(PRESETS))} and off") from None

@@ -1,0 +1,33 @@
+"""Thoughts of older rounds are left out: the model reads what came of them.
+
+All thoughts of a message go, or none; what the provider wants back stays, whatever the settings say. A
+message that held nothing else goes.
+"""
+
+from everlong.compress.bound_reasoning import bound_reasoning
+from everlong.compress.draft import Draft, Task
+from everlong.compress.rewriting import Cause, Change, rewrite
+from everlong.compress.turns import last_round_at
+from everlong.core.messages import Reasoning
+
+__all__ = ["reasoning"]
+
+CAUSE = Cause("reasoning", "thoughts of an older step")
+
+
+def reasoning(draft: Draft, task: Task, *, longest: int = 0, keep_last_round: bool = True) -> Draft:
+    """Leave out the reasoning of messages where it has more than `longest` characters; 0 means all of it.
+
+    Example: user, [thought, text], user -> user, [text], user
+    """
+    bound = bound_reasoning(draft, task)
+    spared = last_round_at(draft) if keep_last_round else len(draft.history)
+    changes = []
+    for position, slot in draft.open():
+        if slot.at >= spared or position in bound:
+            continue
+        thoughts = [(index, part) for index, part in enumerate(slot.message.parts) if isinstance(part, Reasoning)]
+        size = sum(len(thought.text or thought.signature) for _, thought in thoughts)
+        if longest == 0 or size > longest:
+            changes += [Change(position, index, None) for index, _ in thoughts]
+    return rewrite(draft, task, CAUSE, changes)

@@ -1,0 +1,213 @@
+"""Lines that repeat: said once, with a count.
+
+Lines (or blocks of up to five lines) that are exactly the same are said once with the number of repeats, and
+`expand` gives the text back. Log lines that differ only in numbers, times and hashes keep the first and the
+last of a run; the marker between them carries the reference of the whole. Numbers that tell success from
+failure are not "only numbers": a line with another status, exit code or count of errors ends a run.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+from everlong.compress.draft import Draft, Task
+from everlong.compress.shortening import Shorter, each_text, open_results, original, shorten
+from everlong.core.refs import Ref, bytes_of
+
+__all__ = ["USUAL", "Repeats", "collapse", "expand", "repeated_lines"]
+
+STEP = "repeated_lines"
+
+LEAST_LEFT_OUT = 48  # characters; what is shorter costs about as much as the marker
+LONGEST_LOG_LINE = 2_000  # characters; anything longer is data
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repeats:
+    """How long a run must be to be said shorter; 0 switches that kind off."""
+
+    #: Exactly the same lines or blocks.
+    exact: int = 4
+    #: Log lines that differ only in numbers.
+    similar: int = 8
+    #: Lines of the longest block that is looked for.
+    block: int = 5
+
+
+USUAL = Repeats()
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    line: str
+    block: str
+    similar: str
+
+
+WORDS = {
+    "en": _Words(
+        line="[the line above {times} more times]",
+        block="[the {lines} lines above {times} more times]",
+        similar="[{lines} similar lines left out, only numbers differ; ref {ref}]",
+    ),
+    "zh": _Words(
+        line="[上一行再重复 {times} 次]",
+        block="[以上 {lines} 行再重复 {times} 次]",
+        similar="[省略 {lines} 行相似内容，仅数字不同；引用 {ref}]",
+    ),
+}
+
+REPEAT = re.compile(
+    r"\[the (?:line|(\d+) lines) above (\d+) more times\]|\[(?:上一行|以上 (\d+) 行)再重复 (\d+) 次\]",
+)
+MARKER = re.compile(
+    rf"^(?:{REPEAT.pattern}"
+    r"|\[\d+ similar lines left out, only numbers differ; ref \w*\]|\[省略 \d+ 行相似内容，仅数字不同；引用 \w*\])$",
+    re.MULTILINE,
+)
+
+#: Telling numbers stay, of what may be an HTTP error stays its kind; ids, hashes, numbers and times go.
+NUMBERS = re.compile(
+    r"(?P<telling>\b(?:HTTP/[\d.]+\"?|status|code|exit|returned|rc|errors?|fail(?:ed|ures?)?)[\"']?[ :=]{1,3}\d+"
+    r"|(?:状态码?|退出码|错误|失败)[ :=：]{0,3}\d+"
+    r"|\b\d+ (?:errors?|warnings?|fail(?:ed|ures?)?)\b)"
+    r"|(?<![^\s\"])(?P<kind>[45])\d\d(?![^\s,;])"
+    r"|\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b"
+    r"|\b0x[0-9a-f]+\b|\b(?=[a-f]*\d)[0-9a-f]{6,}\b"
+    r"|\d+(?:[.,:]\d+)*+",
+    re.IGNORECASE,
+)
+#: What numbers, times and hashes are made of: lines that differ in more differ without it too.
+OF_NUMBERS = b"0123456789abcdefABCDEFxX.,:-"
+DIGIT = re.compile(r"\d")
+WORD = re.compile(r"[^\W\d_]{3}")
+CHINESE = re.compile(r"[\u3400-\u9fff]{2}")
+
+
+class _Run(NamedTuple):
+    """Lines from `start`: a block of `size` lines, `times` in a row, or `size` lines that are `similar`."""
+
+    start: int
+    size: int
+    times: int = 1
+    similar: bool = False
+
+
+def repeated_lines(draft: Draft, task: Task, *, repeats: Repeats = USUAL, always: bool = False) -> Draft:
+    """Every open tool result with its repeated lines said once."""
+    if draft.total <= task.target and not always:
+        return draft
+    wanted = []
+    for position, index, result in open_results(draft):
+        _, ref = original(draft, position, index)
+        said = each_text(result, partial(collapse, ref=ref, repeats=repeats, language=task.language))
+        if said is not None:
+            before, after = result.text.count("\n") + 1, said.text.count("\n") + 1
+            reason = f"repeated lines said once: {before:,} lines in {after:,}"
+            wanted.append(Shorter(position, index, said, reason))
+    return shorten(draft, task, STEP, wanted)
+
+
+def collapse(text: str, *, ref: Ref, repeats: Repeats = USUAL, language: str = "en") -> str | None:
+    """The text with its runs said shorter; None if it has none, or holds such markers already.
+
+    Example: "a line\\n" * 50 + "end" -> "a line\\n[the line above 49 more times]\\nend"
+    """
+    if MARKER.search(text):
+        return None
+    lines = text.split("\n")
+    words = WORDS.get(language, WORDS["en"])
+    said: list[str] = []
+    shapes = bytes_of(text).translate(None, OF_NUMBERS).split(b"\n")
+    for run in _with_similar(lines, shapes, _exact_runs(lines, repeats), repeats.similar):
+        said += _said(run, lines, words, ref)
+    return "\n".join(said) if len(said) < len(lines) else None
+
+
+def expand(text: str) -> str:
+    """What `collapse` was given, as far as its runs were exact."""
+    lines: list[str] = []
+    for line in text.split("\n"):
+        marker = REPEAT.fullmatch(line)
+        if marker is None:
+            lines.append(line)
+        else:
+            size, times = marker[1] or marker[3] or 1, marker[2] or marker[4]
+            lines += lines[-int(size) :] * int(times)
+    return "\n".join(lines)
+
+
+def _said(run: _Run, lines: Sequence[str], words: _Words, ref: Ref) -> list[str]:
+    block = list(lines[run.start : run.start + run.size])
+    if run.similar:
+        return [block[0], words.similar.format(lines=run.size - 2, ref=ref), block[-1]]
+    if run.times > 1:
+        form = words.line if run.size == 1 else words.block
+        return [*block, form.format(lines=run.size, times=run.times - 1)]
+    return block
+
+
+def _exact_runs(lines: Sequence[str], repeats: Repeats) -> Iterator[_Run]:
+    """The lines as runs, most of them of one line."""
+    at = 0
+    while at < len(lines):
+        run = _exact_run(lines, at, repeats) or _Run(at, 1)
+        yield run
+        at += run.size * run.times
+
+
+def _exact_run(lines: Sequence[str], at: int, repeats: Repeats) -> _Run | None:
+    """The repeats that begin here. A run that is too short ends soon, so looking costs little."""
+    if not repeats.exact or lines[at] not in lines[at + 1 : at + 1 + repeats.block]:
+        return None
+    for size in range(1, repeats.block + 1):
+        stop = at + size
+        while stop < len(lines) and lines[stop] == lines[stop - size]:
+            stop += 1
+        times = (stop - at) // size
+        if times >= max(3, repeats.exact):
+            left_out = (times - 1) * sum(len(line) + 1 for line in lines[at : at + size])
+            if left_out > LEAST_LEFT_OUT:
+                return _Run(at, size, times)
+    return None
+
+
+def _with_similar(lines: Sequence[str], shapes: Sequence[bytes], runs: Iterator[_Run], least: int) -> Iterator[_Run]:
+    """Single lines in a row that look alike, joined. Only lines of the same shape as a neighbour are looked at."""
+    held: _Run | None = None
+    mask: str | None = None
+    for run in runs:
+        at = run.start
+        alone = shapes[at] not in shapes[max(0, at - 1) : at] and shapes[at] not in shapes[at + 1 : at + 2]
+        found = None if not least or alone or run.times > 1 else _masked(lines[at])
+        if held is not None and found is not None and found == mask:
+            held = _Run(held.start, held.size + 1)
+            continue
+        if held is not None:
+            yield _judged(held, lines, least)
+        held, mask = run, found
+    if held is not None:
+        yield _judged(held, lines, least)
+
+
+def _judged(run: _Run, lines: Sequence[str], least: int) -> _Run:
+    """The run as similar lines, if they are enough."""
+    if run.times > 1 or not least or run.size < max(4, least):
+        return run
+    left_out = sum(len(line) + 1 for line in lines[run.start + 1 : run.start + run.size - 1])
+    return _Run(run.start, run.size, similar=left_out > LEAST_LEFT_OUT)
+
+
+def _masked(line: str) -> str | None:
+    """A log line without its numbers; None for what is no log line: no numbers, no words, columns of data."""
+    if len(line) > LONGEST_LOG_LINE or "\t" in line or DIGIT.search(line) is None:
+        return None
+    mask = NUMBERS.sub(_mask, line)
+    worded = CHINESE.search(mask) or (" " in mask.strip() and WORD.search(mask))
+    return mask if worded else None
+
+
+def _mask(number: re.Match[str]) -> str:
+    return number["telling"] or number["kind"] or "#"

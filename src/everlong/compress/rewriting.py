@@ -1,0 +1,143 @@
+"""Changing parts of messages in a draft, with the books kept: every change becomes an edit with its reference.
+
+A step lists what it wants as `Change` values and `rewrite` carries them out. References are always those of
+the original, however often a part is changed. A message that is left with nothing to say goes as a whole.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from everlong.compress.draft import Draft, Slot, Task, part_ref
+from everlong.core.edits import Action, Edit
+from everlong.core.messages import Message, Part, Reasoning, Text, ToolCall, ToolResult
+from everlong.core.refs import Ref, message_ref
+from everlong.tokens.counter import Counter
+
+__all__ = ["Cause", "Change", "Origins", "part_tokens", "rewrite", "sealed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Who changes something, and why: what every edit of a step repeats."""
+
+    step: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The part at `position` says something else now, or nothing (None). Several of one part follow each other."""
+
+    position: int
+    part: int
+    now: Part | None
+    #: What the edit points to, if not the original of the part.
+    ref: Ref | None = None
+
+
+class Origins:
+    """What the parts of a draft's messages were in the history: parts before them may have gone since."""
+
+    def __init__(self, draft: Draft) -> None:
+        self._history = draft.history
+        self._gone: defaultdict[int, set[int]] = defaultdict(set)
+        for edit in draft.edits:
+            if edit.part is not None and edit.action is Action.DROP:
+                self._gone[edit.at].add(edit.part)
+
+    def index(self, slot: Slot, part: int) -> int | None:
+        """The index of the part in the message that was given; None where that cannot be told."""
+        given, stands = len(self._history[slot.at].parts), len(slot.message.parts)
+        if given == stands:
+            return part
+        left = [index for index in range(given) if index not in self._gone[slot.at]]
+        return left[part] if len(left) == stands else None
+
+    def part(self, slot: Slot, part: int) -> Part | None:
+        """The part as it was given; None where that cannot be told."""
+        index = self.index(slot, part)
+        return None if index is None else self._history[slot.at].parts[index]
+
+    def ref(self, slot: Slot, part: int, *, dropped: bool = False) -> Ref:
+        """The reference that returns all of the original: of its content, or of the message where that says less."""
+        original = self.part(slot, part)
+        if original is None or not _said_by_content(original, dropped=dropped):
+            return message_ref(self._history[slot.at])
+        return part_ref(original)
+
+
+def rewrite(draft: Draft, task: Task, cause: Cause, changes: Sequence[Change]) -> Draft:
+    """The draft with the changes made and reported."""
+    if not changes:
+        return draft
+    origins = Origins(draft)
+    wanted: defaultdict[int, list[Change]] = defaultdict(list)
+    for change in changes:
+        wanted[change.position].append(change)
+    changed: list[tuple[int, Message, int]] = []
+    edits: list[Edit] = []
+    gone: list[int] = []
+    for position in sorted(wanted):
+        slot = draft.slots[position]
+        message = _changed(slot.message, wanted[position])
+        if _says_nothing(message):
+            gone.append(position)
+        else:
+            changed.append((position, message, task.counter.message(message)))
+            edits += _edits(slot, wanted[position], cause, origins, task.counter)
+    rewritten = draft.with_messages(changed, edits)
+    return rewritten.without(gone, cause.step, cause.reason) if gone else rewritten
+
+
+def part_tokens(slot: Slot, part: int, counter: Counter) -> int:
+    """What the part costs. A message that is one result was counted already."""
+    message = slot.message
+    alone = len(message.parts) == 1 and isinstance(message.parts[0], ToolResult) and not message.name
+    return slot.tokens if alone else counter.part(message.parts[part])
+
+
+def sealed(part: Part) -> bool:
+    """Whether the provider signed the part itself, so that it stays whole or goes (Gemini signs calls and texts)."""
+    return isinstance(part, Text | ToolCall) and "signature" in part.extra.lower()
+
+
+def _changed(message: Message, changes: Sequence[Change]) -> Message:
+    parts: list[Part | None] = list(message.parts)
+    for change in changes:
+        parts[change.part] = change.now
+    return message.with_parts(tuple(part for part in parts if part is not None))
+
+
+def _edits(slot: Slot, changes: Sequence[Change], cause: Cause, origins: Origins, counter: Counter) -> Iterator[Edit]:
+    stands: dict[int, int] = {}
+    for change in changes:
+        before = stands[change.part] if change.part in stands else part_tokens(slot, change.part, counter)
+        after = stands[change.part] = 0 if change.now is None else counter.part(change.now)
+        yield Edit(
+            at=slot.at,
+            step=cause.step,
+            action=Action.DROP if change.now is None else Action.SHORTEN,
+            reason=cause.reason,
+            before=before,
+            after=after,
+            part=origins.index(slot, change.part),
+            ref=change.ref or origins.ref(slot, change.part, dropped=change.now is None),
+        )
+
+
+def _says_nothing(message: Message) -> bool:
+    return all(isinstance(part, Text) and not part.text.strip() for part in message.parts)
+
+
+def _said_by_content(part: Part, *, dropped: bool) -> bool:
+    """Whether the content is all that is lost; a signature, a tool's name or a picture in a result is not in it."""
+    match part:
+        case Reasoning(signature=signature):
+            return not signature
+        case ToolResult(content=content):
+            return all(isinstance(inner, Text) for inner in content)
+        case ToolCall():
+            return not dropped
+        case _:
+            return True

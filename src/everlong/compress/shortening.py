@@ -1,0 +1,121 @@
+"""Saying parts of a draft shorter, for steps that lose nothing: it stands elsewhere, can be rebuilt or was invisible.
+
+A step lists what it wants as `Shorter` values; `shorten` makes those changes that cost fewer tokens than what
+they replace. Each becomes one edit: the tokens of the message before and after, and the reference of the
+words that were given. Pictures and other blocks of a result stay where they are.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from everlong.compress.draft import Draft, Task, part_ref
+from everlong.core.edits import Action, Edit
+from everlong.core.messages import Part, ResultPart, Text, ToolResult
+from everlong.core.refs import Ref
+
+__all__ = ["Shorter", "each_text", "is_stub", "open_results", "original", "shorten", "with_stub"]
+
+LONGEST_STUB = 1_000  # characters
+STUB = re.compile(r"\[[^\n]*(?:; ref|；引用) [0-9a-f]{16}\b[^\n]*\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Shorter:
+    """The part at (position, index) can be said as `part`."""
+
+    position: int
+    index: int
+    part: Part
+    reason: str
+
+
+def open_results(draft: Draft) -> Iterator[tuple[int, int, ToolResult]]:
+    """(position, part index, result) of every tool result that a step may touch, oldest first."""
+    for position, slot in draft.open():
+        for index, part in enumerate(slot.message.parts):
+            if isinstance(part, ToolResult):
+                yield position, index, part
+
+
+def each_text(result: ToolResult, shorter: Callable[[str], str | None]) -> ToolResult | None:
+    """The result with each block of words put through `shorter`; None if that gave None for all of them."""
+    content: list[ResultPart] = []
+    changed = False
+    for part in result.content:
+        words = shorter(part.text) if isinstance(part, Text) else None
+        if isinstance(part, Text) and words is not None:
+            content.append(replace(part, text=words))
+            changed = True
+        else:
+            content.append(part)
+    return replace(result, content=tuple(content)) if changed else None
+
+
+def with_stub(result: ToolResult, stub: str) -> ToolResult:
+    """The result with one line in place of all its words."""
+    content: list[ResultPart] = []
+    said = False
+    for part in result.content:
+        if not isinstance(part, Text):
+            content.append(part)
+        elif not said:
+            content.append(replace(part, text=stub))
+            said = True
+    return replace(result, content=tuple(content))
+
+
+def is_stub(text: str) -> bool:
+    """Whether the text is one line that stands for another, in any language, and nothing but."""
+    return len(text) <= LONGEST_STUB and STUB.fullmatch(text) is not None
+
+
+def original(draft: Draft, position: int, index: int) -> tuple[int | None, Ref]:
+    """Where the part stood in the history, and the reference of what it said there.
+
+    Earlier steps may have changed it, or taken parts out before it: it stands at its index or further on.
+    """
+    slot = draft.slots[position]
+    part = slot.message.parts[index]
+    given = draft.history[slot.at].parts
+    if len(given) == len(slot.message.parts):
+        return index, part_ref(given[index])
+    later = [at for at in range(index, len(given)) if _same_kind(given[at], part)]
+    found = next((at for at in later if given[at] == part), later[0] if later else None)
+    return found, part_ref(part if found is None else given[found])
+
+
+def shorten(draft: Draft, task: Task, step: str, wanted: Iterable[Shorter]) -> Draft:
+    """The draft with the changes that gain something, or itself if none does."""
+    parts: dict[int, list[Part]] = {}
+    tokens: dict[int, int] = {}
+    edits: list[Edit] = []
+    for change in wanted:
+        slot = draft.slots[change.position]
+        saved = task.counter.part(slot.message.parts[change.index]) - task.counter.part(change.part)
+        if saved <= 0:
+            continue
+        index, ref = original(draft, change.position, change.index)
+        before = tokens.get(change.position, slot.tokens)
+        tokens[change.position] = before - saved
+        parts.setdefault(change.position, list(slot.message.parts))[change.index] = change.part
+        edits.append(
+            Edit(
+                at=slot.at,
+                step=step,
+                action=Action.SHORTEN,
+                reason=change.reason,
+                before=before,
+                after=before - saved,
+                part=index,
+                ref=ref,
+            )
+        )
+    changed = [(at, draft.slots[at].message.with_parts(tuple(new)), tokens[at]) for at, new in parts.items()]
+    return draft.with_messages(changed, edits) if edits else draft
+
+
+def _same_kind(given: Part, part: Part) -> bool:
+    if isinstance(part, ToolResult):
+        return isinstance(given, ToolResult) and given.call == part.call
+    return type(given) is type(part)

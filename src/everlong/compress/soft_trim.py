@@ -1,0 +1,117 @@
+"""One large tool result keeps its first and last lines.
+
+For results above a share of the window, or above a number of characters. Cut on line ends; a result of few
+long lines is cut inside them. A tail that tells how it ended (an error, a total, the end of a JSON document)
+is kept longer. What comes out is within the limit, so trimming it again changes nothing.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from everlong.compress.draft import Draft, Task, part_ref
+from everlong.compress.rewriting import Cause, Change, Origins, rewrite
+from everlong.compress.tool_results import Found, results_in, shortened, with_text
+from everlong.compress.trimming import Cut, cut_characters, cut_lines
+from everlong.core.messages import ToolResult
+from everlong.core.refs import Ref
+
+__all__ = ["Unit", "soft_trim"]
+
+Unit = Literal["tokens", "characters"]
+
+CAUSE = Cause("soft_trim", "result above its share of the window")
+
+CHARACTERS_PER_TOKEN = 3  # what may stay for each token of the limit, before tokens are counted
+SMALLEST_TOKENS = 200  # no limit is lower: the marker alone has half as many
+SMALLEST_CHARACTERS = 600
+MARKER_CHARACTERS = 250  # kept free for it
+
+LONGEST_ENDING = 4  # times the usual tail, in lines
+ENDING_CHARACTERS = 4_000  # how far from its end a result is looked at
+ENDING = re.compile(
+    r"error|exception|traceback|fail(?:ed|ure)|fatal|panic|exit(?:ed)?\b.{0,10}\b(?:code|status)|\btotal\b|summary|"
+    r"\bpassed\b|错误|异常|失败|退出码|合计|总计|汇总|小结",
+    re.IGNORECASE,
+)
+JSON_END = re.compile(r"[}\]]\s*\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """Above `tokens` or `characters` (None: no such limit) a text is trimmed, to at most `room` characters."""
+
+    tokens: int | None
+    characters: int | None
+    room: int
+    lines: tuple[int, int]
+
+    def longer(self, text: str) -> bool:
+        """Whether the text has more characters than it may."""
+        return self.characters is not None and len(text) > self.characters
+
+
+def soft_trim(
+    draft: Draft,
+    task: Task,
+    *,
+    share: float = 0.3,
+    unit: Unit = "tokens",
+    lines: tuple[int, int] = (20, 10),
+    most_characters: int | None = None,
+) -> Draft:
+    """Trim every result above `share` of the window, counted in `unit`, or above `most_characters`.
+
+    Example: a result of 10 000 lines -> its first 20 and last 10 lines, and a marker between them
+    """
+    limit = _limit(int(task.window * share), unit, lines, most_characters)
+    origins = Origins(draft)
+    changes = []
+    for found in results_in(draft, task.counter):
+        if not found.open or not _may_exceed(found, limit):
+            continue
+        original = origins.part(found.slot, found.part)
+        ref = part_ref(found.result if original is None else original)
+        now = _trimmed(found.result, task, limit, ref)
+        if now is not None:
+            changes.append(Change(found.position, found.part, now, ref))
+    return rewrite(draft, task, CAUSE, changes)
+
+
+def _limit(size: int, unit: Unit, lines: tuple[int, int], most_characters: int | None) -> Limit:
+    most = None if most_characters is None else max(SMALLEST_CHARACTERS, most_characters)
+    if unit == "tokens":
+        tokens = max(SMALLEST_TOKENS, size)
+        room = tokens * CHARACTERS_PER_TOKEN
+        return Limit(tokens, most, room if most is None else min(room, most), lines)
+    characters = max(SMALLEST_CHARACTERS, size)
+    room = characters if most is None else min(characters, most)
+    return Limit(None, room, room, lines)
+
+
+def _trimmed(result: ToolResult, task: Task, limit: Limit, ref: Ref) -> ToolResult | None:
+    text = result.text
+    if not limit.longer(text) and (limit.tokens is None or task.counter.text(text) <= limit.tokens):
+        return None
+    head, tail = limit.lines
+    end = text[-ENDING_CHARACTERS:]
+    tail_share = 0.5 if ENDING.search(end) or JSON_END.search(end) else tail / max(1, head + tail)
+    room = min(limit.room - MARKER_CHARACTERS, len(text) - 1)
+    cut = cut_lines(text, head, _ending(end, tail)) or Cut(text, len(text), 0)
+    if cut.characters > room:
+        cut = cut_characters(cut, room, tail_share)
+    return with_text(result, shortened(cut, ref, task, limit.tokens, tail_share))
+
+
+def _may_exceed(found: Found, limit: Limit) -> bool:
+    """Whether it is worth counting its text: most results are far below, and were counted with all they hold."""
+    return limit.longer(found.result.text) or (limit.tokens is not None and found.tokens > limit.tokens)
+
+
+def _ending(end: str, tail: int) -> int:
+    """How many lines to keep at the end: back to the first of the last ones that tells how it ended."""
+    last = end.removesuffix("\n").split("\n")[-LONGEST_ENDING * max(1, tail) :]
+    for number, line in enumerate(last):
+        if ENDING.search(line):
+            return max(tail, len(last) - number)
+    return tail

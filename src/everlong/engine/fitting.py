@@ -1,0 +1,197 @@
+"""`fit`: any conversation into any budget, valid, whole where it matters, nothing wasted.
+
+Pure: the same messages and budget give the same bytes. Handed the result of an earlier call, it repeats
+what was sent before byte for byte and adds only what is new, until the budget is reached again.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, cast
+
+from everlong.compress.originals import original_in
+from everlong.compress.pipeline import Preset
+from everlong.compress.presets import preset_named
+from everlong.core.budget import Budget
+from everlong.core.edits import Edit
+from everlong.core.messages import Json, JsonObject
+from everlong.engine.direct import counter_for
+from everlong.engine.view import View, Wish, view_of
+from everlong.errors import BudgetImpossible, InputError
+from everlong.relevance.index import Index
+from everlong.tokens.counter import Counter
+from everlong.windows import window
+from everlong.wire import openai_chat, openai_responses
+from everlong.wire.document import Document
+from everlong.wire.fields import dump
+from everlong.wire.read import LIST_FIELD, document_of
+from everlong.wire.write import value_of, with_messages
+
+__all__ = ["Fitted", "fit", "fit_document"]
+
+Messages = Sequence[Mapping[str, Any]] | Mapping[str, Any]
+
+#: Whose rules a session's messages must meet when they are sent.
+SENT_AS = {
+    "pi": "anthropic",
+    "claude-code": "anthropic",
+    "codex": "openai-responses",
+    "nanobot": "openai-chat",
+    "chatbox": "openai-chat",
+}
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A conversation that fits. `tokens` counts messages and tool schemas, `edits` says what was changed and why."""
+
+    document: Document
+    view: View = field(repr=False)
+    tokens: int
+    budget: int
+    #: What the caller gave for each message, so that an untouched one goes back as the very same object.
+    given: tuple[Json, ...] = field(default=(), repr=False)
+
+    @property
+    def edits(self) -> tuple[Edit, ...]:
+        """Every change: which message, what, why, tokens before and after, reference."""
+        return self.view.edits
+
+    @cached_property
+    def messages(self) -> list[JsonObject]:
+        """The messages, in the format they came in."""
+        if self.document.fmt == "openai-chat":
+            return self._chat_messages()
+        value = value_of(replace(self.document, bare=True))
+        return cast("list[JsonObject]", value)
+
+    @cached_property
+    def body(self) -> Json:
+        """The whole request body or session in the format it came in."""
+        return value_of(self.document)
+
+    def original(self, ref: str) -> bytes:
+        """The bytes behind a reference: what stood there before the edit."""
+        for edit in self.edits:
+            if edit.ref == ref:
+                found = original_in(self.view.history[edit.at], edit.part, ref)
+                if found is not None:
+                    return found
+        raise InputError(f"no edit has the reference {ref!r}")
+
+    def _chat_messages(self) -> list[JsonObject]:
+        known = {id(message): raw for message, raw in zip(self.view.history, self.given, strict=False)}
+        out: list[JsonObject] = []
+        for message in self.view.messages:
+            raw = known.get(id(message))
+            if isinstance(raw, dict):
+                out.append(raw)
+            else:
+                out.extend(openai_chat.render(message))
+        return out
+
+
+def fit(  # noqa: PLR0913 - what to fit, for whom, into how much; all but the first by name
+    messages: Messages,
+    *,
+    model: str = "",
+    budget: int | None = None,
+    tools: Sequence[Mapping[str, Any]] = (),
+    preset: str | Preset = "auto",
+    pins: Sequence[int] = (),
+    previous: Fitted | None = None,
+) -> Fitted:
+    """The messages brought under `budget` tokens, tool schemas included; same format out.
+
+    `messages` is a list in any wire format, or a whole request body. Without a budget the model's window
+    decides. `pins` are indexes into the messages that must stay as they are. Raises BudgetImpossible, naming
+    the parts and their sizes, if what must stay is larger than the budget.
+    """
+    document, given = _parsed(messages, previous)
+    document = replace(document, tools=(*document.tools, *(dump(dict(tool)) for tool in tools)))
+    return fit_document(
+        document,
+        model=model,
+        budget=budget,
+        preset=preset,
+        pins=_pinned(pins, document, messages),
+        previous=previous,
+        given=given,
+    )
+
+
+def fit_document(  # noqa: PLR0913 - see fit
+    document: Document,
+    *,
+    model: str = "",
+    budget: int | None = None,
+    preset: str | Preset = "auto",
+    pins: frozenset[int] = frozenset(),
+    previous: Fitted | None = None,
+    given: tuple[Json, ...] = (),
+) -> Fitted:
+    """`fit` for a document that was read already."""
+    counter = counter_for(model or document.model)
+    limit = _default_budget(counter.model) if budget is None else budget
+    schemas = counter.tools(document.tools)
+    if preset == "off":
+        view = View(document.messages, document.messages, counter.messages(document.messages), (), 0, Index())
+        return Fitted(document, view, view.tokens + schemas, limit, given)
+    room = _messages_room(limit, schemas, counter)
+    wish = Wish(
+        counter=counter,
+        limit=room,
+        target=room,
+        preset=preset_named(preset) if isinstance(preset, str) else preset,
+        window=limit,
+        fmt=SENT_AS.get(document.fmt, document.fmt),
+        pins=pins,
+    )
+    view = view_of(document.messages, wish, previous.view if previous is not None else None)
+    return Fitted(with_messages(document, view.messages), view, view.tokens + schemas, limit, given)
+
+
+def _default_budget(model: str) -> int:
+    """What the model's window leaves beside a reply."""
+    known = window(model)
+    return min(known.prompt, Budget.of(known.context, max_output=known.output).room)
+
+
+def _messages_room(limit: int, schemas: int, counter: Counter) -> int:
+    """What the messages may count to, so that the true figure stays under the limit even if the count is low."""
+    room = int(limit / (1 + counter.vocabulary.spread)) - schemas
+    if room <= 0:
+        raise BudgetImpossible(limit, [("tool schemas", schemas)])
+    return room
+
+
+def _parsed(messages: Messages, previous: Fitted | None) -> tuple[Document, tuple[Json, ...]]:
+    """The document, and a copy of each message as given where messages and list correspond one to one."""
+    if isinstance(messages, Mapping):
+        return document_of(dict(messages)), ()
+    rows = list(messages)
+    if previous is not None and previous.given and len(rows) >= len(previous.given):
+        known = len(previous.given)
+        if all(row == copy for row, copy in zip(rows, previous.given, strict=False)):
+            new = [cast(Json, dict(row)) for row in rows[known:]]
+            parsed = (openai_chat.parse(raw, f"messages[{n}]") for n, raw in enumerate(new, known))
+            history = (*previous.view.history, *parsed)
+            return replace(previous.document, messages=history, tools=()), (*previous.given, *new)
+    copies = [cast(Json, dict(row)) for row in rows]
+    document = document_of(copies)
+    return document, tuple(copies) if document.fmt == openai_chat.FORMAT else ()
+
+
+def _pinned(pins: Sequence[int], document: Document, messages: Messages) -> frozenset[int]:
+    """Indexes of the caller's list as indexes of the history, which may have system text in front."""
+    if not pins:
+        return frozenset()
+    rows = messages.get(LIST_FIELD[document.fmt], ()) if isinstance(messages, Mapping) else messages
+    length = len(rows)
+    if document.fmt == openai_responses.FORMAT or length > len(document.messages):
+        raise InputError(f"pins by index need one message an item, which {document.fmt} does not have")
+    offset = len(document.messages) - length
+    wrong = [pin for pin in pins if not 0 <= pin < length]
+    if wrong:
+        raise InputError(f"no message {wrong[0]} to pin: there are {length}")
+    return frozenset(pin + offset for pin in pins)

@@ -1,0 +1,235 @@
+"""Where the window goes: what each message, round, role and tool weighs, what is protected, what repeats.
+
+A value that the terminal, the HTML page, `--json` and the tests read alike. It looks; it changes nothing.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from everlong.core.messages import History, Image, JsonText, Message, Part, Reasoning, Role, Text, ToolCall, ToolResult
+from everlong.core.protection import protected
+from everlong.core.refs import Ref, ref_of
+from everlong.core.rounds import pairs_of, rounds_of
+from everlong.engine.titles import message_title
+from everlong.tokens.counter import Counter
+
+__all__ = ["FRAMING", "MessageWeight", "Repeat", "RoundWeight", "TokenMap", "ToolWeight", "map_tokens"]
+
+SMALLEST_REPEAT = 40  # tokens; shorter texts repeat by nature
+UNKNOWN_TOOL = "(unknown tool)"
+FRAMING = "framing"  # roles, names and separators: what a message costs beyond its parts
+
+
+@dataclass(frozen=True, slots=True)
+class MessageWeight:
+    """One message. `kind` is what most of it is; `protected` says why it may not be touched, "" if it may."""
+
+    index: int
+    role: Role
+    tokens: int
+    tools: tuple[str, ...]
+    protected: str
+    title: str
+    kind: str
+    #: Its parts in order, neighbours of one kind together: (kind, tokens).
+    pieces: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RoundWeight:
+    """One round, named by what the user asked."""
+
+    start: int
+    stop: int
+    tokens: int
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolWeight:
+    """One tool: how often it was called, what its calls and its results weigh."""
+
+    name: str
+    calls: int
+    call_tokens: int
+    result_tokens: int
+
+    @property
+    def tokens(self) -> int:
+        """Calls and results together."""
+        return self.call_tokens + self.result_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """A text that stands in the history more than once; `wasted` is what the copies cost."""
+
+    ref: Ref
+    messages: tuple[int, ...]
+    tokens: int
+    title: str
+
+    @property
+    def wasted(self) -> int:
+        """Tokens of all copies but one."""
+        return self.tokens * (len(self.messages) - 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenMap:
+    """The whole picture. All figures are tokens; kinds with the tool schemas add up to the total, as roles do."""
+
+    model: str
+    vocabulary: str
+    exact: bool
+    total: int
+    schemas: int
+    messages: tuple[MessageWeight, ...]
+    rounds: tuple[RoundWeight, ...]
+    by_role: tuple[tuple[Role, int, int], ...]
+    by_kind: tuple[tuple[str, int], ...]
+    by_tool: tuple[ToolWeight, ...]
+    repeats: tuple[Repeat, ...]
+
+    @property
+    def heaviest(self) -> tuple[MessageWeight, ...]:
+        """The messages, heaviest first; of equals the older first."""
+        return tuple(sorted(self.messages, key=lambda message: (-message.tokens, message.index)))
+
+
+def map_tokens(messages: Sequence[Message], counter: Counter, tools: Iterable[JsonText] = ()) -> TokenMap:
+    """Weigh a history for one model."""
+    history = tuple(messages)
+    sizes = [counter.message(message) for message in history]
+    parts = [tuple(map(counter.part, message.parts)) for message in history]
+    schemas = counter.tools(tools)
+    calls = _calls(history)
+    weights = tuple(_weights(history, sizes, parts, calls))
+    return TokenMap(
+        model=counter.model,
+        vocabulary=counter.vocabulary.name,
+        exact=counter.exact,
+        total=sum(sizes) + schemas,
+        schemas=schemas,
+        messages=weights,
+        rounds=tuple(
+            RoundWeight(r.start, r.stop, sum(sizes[r.start : r.stop]), weights[r.start].title)
+            for r in rounds_of(history)
+        ),
+        by_role=_by_role(history, sizes),
+        by_kind=_by_kind(history, sizes, parts),
+        by_tool=_by_tool(history, parts, calls),
+        repeats=_repeats(history, counter, weights),
+    )
+
+
+def _calls(history: History) -> list[tuple[ToolCall, ...]]:
+    """The call that each call or result part of a message is about, in order of the parts."""
+    answered = {pair.result: history[pair.call[0]].parts[pair.call[1]] for pair in pairs_of(history)}
+    found = []
+    for at, message in enumerate(history):
+        calls = []
+        for index, part in enumerate(message.parts):
+            if isinstance(part, ToolCall):
+                calls.append(part)
+            elif isinstance(part, ToolResult):
+                call = answered.get((at, index))
+                calls.append(call if isinstance(call, ToolCall) else ToolCall(part.call, part.name or UNKNOWN_TOOL, ""))
+        found.append(tuple(calls))
+    return found
+
+
+def _weights(
+    history: History, sizes: Sequence[int], parts: Sequence[tuple[int, ...]], calls: Sequence[tuple[ToolCall, ...]]
+) -> Iterator[MessageWeight]:
+    guarded = protected(history)
+    for at, message in enumerate(history):
+        pieces = _pieces(message, parts[at])
+        by_kind: dict[str, int] = defaultdict(int)
+        for kind, tokens in pieces:
+            by_kind[kind] += tokens
+        yield MessageWeight(
+            index=at,
+            role=message.role,
+            tokens=sizes[at],
+            tools=tuple(call.name for call in calls[at]),
+            protected=guarded.get(at, ""),
+            title=message_title(message, calls[at]),
+            kind=max(by_kind, key=lambda kind: by_kind[kind]) if by_kind else "text",
+            pieces=pieces,
+        )
+
+
+def _pieces(message: Message, parts: Sequence[int]) -> tuple[tuple[str, int], ...]:
+    pieces: list[tuple[str, int]] = []
+    for part, tokens in zip(message.parts, parts, strict=True):
+        kind = _kind(part)
+        if pieces and pieces[-1][0] == kind:
+            tokens += pieces.pop()[1]
+        pieces.append((kind, tokens))
+    return tuple(pieces)
+
+
+def _by_role(history: History, sizes: Sequence[int]) -> tuple[tuple[Role, int, int], ...]:
+    tokens: dict[Role, int] = defaultdict(int)
+    count: dict[Role, int] = defaultdict(int)
+    for message, size in zip(history, sizes, strict=True):
+        tokens[message.role] += size
+        count[message.role] += 1
+    return tuple((role, tokens[role], count[role]) for role in Role if count[role])
+
+
+KINDS: tuple[tuple[type, str], ...] = (
+    (Text, "text"),
+    (Reasoning, "reasoning"),
+    (ToolCall, "calls"),
+    (ToolResult, "results"),
+    (Image, "images"),
+)
+
+
+def _kind(part: Part) -> str:
+    return next((name for cls, name in KINDS if isinstance(part, cls)), "other")
+
+
+def _by_kind(history: History, sizes: Sequence[int], parts: Sequence[tuple[int, ...]]) -> tuple[tuple[str, int], ...]:
+    tokens: dict[str, int] = defaultdict(int)
+    for message, size, counted in zip(history, sizes, parts, strict=True):
+        for part, part_size in zip(message.parts, counted, strict=True):
+            tokens[_kind(part)] += part_size
+        tokens[FRAMING] += size - sum(counted)
+    return tuple(sorted(((kind, n) for kind, n in tokens.items() if n), key=lambda row: -row[1]))
+
+
+def _by_tool(
+    history: History, parts: Sequence[tuple[int, ...]], calls: Sequence[tuple[ToolCall, ...]]
+) -> tuple[ToolWeight, ...]:
+    made: dict[str, int] = defaultdict(int)
+    asked: dict[str, int] = defaultdict(int)
+    answered: dict[str, int] = defaultdict(int)
+    for message, counted, found in zip(history, parts, calls, strict=True):
+        used = iter(found)
+        for part, tokens in zip(message.parts, counted, strict=True):
+            if isinstance(part, ToolCall):
+                name = next(used).name
+                made[name] += 1
+                asked[name] += tokens
+            elif isinstance(part, ToolResult):
+                answered[next(used).name] += tokens
+    weights = [ToolWeight(name, made[name], asked[name], answered[name]) for name in {**asked, **answered}]
+    return tuple(sorted(weights, key=lambda tool: (-tool.tokens, tool.name)))
+
+
+def _repeats(history: History, counter: Counter, weights: Sequence[MessageWeight]) -> tuple[Repeat, ...]:
+    places: dict[str, list[int]] = defaultdict(list)
+    for at, message in enumerate(history):
+        for text in (message.text, *(result.text for result in message.results)):
+            if text:
+                places[text].append(at)
+    found = [
+        Repeat(ref_of(text), tuple(where), counter.text(text), weights[where[0]].title)
+        for text, where in places.items()
+        if len(where) > 1
+    ]
+    return tuple(sorted((r for r in found if r.tokens >= SMALLEST_REPEAT), key=lambda r: (-r.wasted, r.messages)))

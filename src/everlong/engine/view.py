@@ -1,0 +1,176 @@
+"""The view of a history: what would be sent, and how it came about.
+
+The one path that every caller takes: shape on arrival, cut where the limit is passed, repair last, count
+again. A later view of a longer history repeats the earlier one byte for byte until the next cut.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from everlong.compress.by_need import by_need
+from everlong.compress.draft import Draft, Task, draft_of
+from everlong.compress.pipeline import Preset, arrive, cut
+from everlong.core.edits import Edit
+from everlong.core.messages import History, Message, user_text
+from everlong.core.rounds import rounds_of
+from everlong.engine.mending import Placed, mended
+from everlong.errors import BudgetImpossible
+from everlong.relevance.index import Index
+from everlong.relevance.language import language_of
+from everlong.tokens.counter import Counter
+from everlong.wire.repair.rules import rules_of
+
+__all__ = ["View", "Wish", "view_of"]
+
+ATTEMPTS = 4  # a repair may add a few tokens; each attempt aims lower by what was too much
+SLACK = 16  # tokens
+UNIQUE_IDS = frozenset({"anthropic", "openai-responses"})  # formats whose call ids must differ in the whole history
+SPOKEN_BACK = 12  # messages that decide the language of our own words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What a view is asked for. `limit` may not be passed; a cut goes down to `target`."""
+
+    counter: Counter
+    limit: int
+    target: int
+    preset: Preset
+    window: int
+    fmt: str
+    pins: frozenset[int] = frozenset()
+    recall: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What would be sent for `history`. `tokens` are those of the messages; `cuts` counts the cuts so far."""
+
+    history: History
+    messages: History
+    tokens: int
+    edits: tuple[Edit, ...]
+    cuts: int
+    index: Index
+    #: Where each message that is sent stands in the history, OURS if we added it; () if all are sent as they are.
+    places: tuple[int, ...] = ()
+
+    def extends_to(self, history: Sequence[Message]) -> bool:
+        """Whether the history only grew since."""
+        known = len(self.history)
+        return len(history) >= known and all(a is b or a == b for a, b in zip(self.history, history, strict=False))
+
+
+def view_of(history: Sequence[Message], wish: Wish, previous: View | None = None) -> View:
+    """The view of a history; with the view of its beginning, the same bytes first and only more after."""
+    given = tuple(history)
+    if previous is None or wish.preset.every_call or not previous.extends_to(given):
+        return _fresh(given, wish, Index())
+    grown = _grown(given, wish, previous)
+    if grown is not None and grown.tokens <= wish.limit:
+        return grown
+    # An index that knows more than the earlier view was taken on by another continuation of it.
+    index = previous.index if previous.index.messages <= len(previous.history) else Index()
+    return replace(_fresh(given, wish, index), cuts=previous.cuts + 1)
+
+
+def _grown(history: History, wish: Wish, previous: View) -> View | None:
+    """The earlier view with what is new at its end; None if what was sent before would not stay as it was."""
+    offset = len(previous.history)
+    if len(history) == offset:
+        return previous
+    pins = frozenset(pin - offset for pin in wish.pins)
+    task = replace(_task(history, wish), pins=pins)
+    new = arrive(draft_of(history[offset:], task), task, wish.preset)
+    places = previous.places or tuple(range(len(previous.messages)))
+    said = (*previous.messages, *new.messages)
+    stand = (*places, *(slot.at + offset for slot in new.slots))
+    rounds = rounds_of(previous.messages)
+    # What came before the last round is closed: a repair seldom concerns it.
+    for start in dict.fromkeys((rounds[-1].start if rounds else 0, 0)):
+        tail = mended(Placed(said[start:], stand[start:]), history, wish.counter, wish.fmt)
+        sent = previous.messages[start:]
+        added = tail.messages[len(sent) :]
+        clash = rules_of(wish.fmt).unique_ids and _calls_again(previous.messages[:start], added)
+        if tail.messages[: len(sent)] == sent and not clash:
+            return View(
+                history,
+                (*previous.messages, *added),
+                previous.tokens + wish.counter.messages(added),
+                (*previous.edits, *(replace(edit, at=edit.at + offset) for edit in new.edits), *tail.edits),
+                previous.cuts,
+                previous.index,
+                (*places[:start], *tail.places),
+            )
+    return None
+
+
+def _calls_again(before: History, added: History) -> bool:
+    """Whether the id of a call comes again."""
+    ids = {call.id for message in added for call in message.calls}
+    return bool(ids) and any(call.id in ids for message in before for call in message.calls)
+
+
+def _open_from(messages: History, fmt: str) -> int:
+    """Where a repair may begin: what came before the last round is closed, unless ids must differ throughout."""
+    rounds = rounds_of(messages) if fmt not in UNIQUE_IDS else ()
+    return rounds[-1].start if rounds else 0
+
+
+def _fresh(history: History, wish: Wish, index: Index) -> View:
+    """The view of a history from its raw messages: as it is if it fits, else cut."""
+    if not history:
+        return View((), (), 0, (), 0, index)
+    task = _task(history, wish)
+    preset = _with_index(wish.preset, index)
+    draft = arrived = arrive(draft_of(history, task), task, preset)
+    must_cut = arrived.total > wish.limit or preset.every_call
+    too_much = 0
+    for _ in range(ATTEMPTS):
+        if must_cut:
+            draft = _cut(arrived, task, preset, wish, too_much)
+        view = _repaired(draft, wish, index, cuts=int(must_cut))
+        if view.tokens <= wish.limit:
+            return view
+        must_cut = True
+        too_much += view.tokens - wish.limit + SLACK
+    raise BudgetImpossible(wish.limit, [("messages that must stay, once repaired", view.tokens)])
+
+
+def _cut(arrived: Draft, task: Task, preset: Preset, wish: Wish, too_much: int) -> Draft:
+    """Down to the target, or as far as what must stay allows; `too_much` is what a repair would add."""
+    try:
+        return cut(arrived, replace(task, target=wish.target - too_much), preset)
+    except BudgetImpossible:
+        try:
+            return cut(arrived, replace(task, target=wish.limit - too_much), preset)
+        except BudgetImpossible as error:
+            repairs = [("repairs", too_much)] if too_much else []
+            raise BudgetImpossible(wish.limit, [*error.parts, *repairs]) from None
+
+
+def _repaired(draft: Draft, wish: Wish, index: Index, *, cuts: int) -> View:
+    said = Placed(draft.messages, tuple(slot.at for slot in draft.slots))
+    sent = mended(said, draft.history, wish.counter, wish.fmt)
+    tokens = wish.counter.messages(sent.messages)
+    return View(draft.history, sent.messages, tokens, (*draft.edits, *sent.edits), cuts, index, sent.places)
+
+
+def _task(history: History, wish: Wish) -> Task:
+    return Task(
+        target=wish.target,
+        counter=wish.counter,
+        window=wish.window,
+        fmt=wish.fmt,
+        model=wish.counter.model,
+        pins=wish.pins,
+        recall=wish.recall,
+        language=language_of(user_text(message) for message in history[-SPOKEN_BACK:]),
+    )
+
+
+def _with_index(preset: Preset, index: Index) -> Preset:
+    """The preset whose selection uses the conversation's own index instead of making one."""
+    steps = tuple(partial(by_need, index=index) if step is by_need else step for step in preset.cut)
+    return replace(preset, cut=steps)

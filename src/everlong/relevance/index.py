@@ -1,0 +1,117 @@
+"""An index over the chunks of a conversation that grows with each message, and its ranking.
+
+Adding a message costs that message. Words are kept as they stand in the text with the chunks they stand
+in; which terms a word is found by is worked out once for each different word, when first asked.
+"""
+
+import math
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+
+from everlong.core.messages import Message
+from everlong.relevance.chunks import Chunk, Chunker, ChunkKind
+from everlong.relevance.names import names_in
+from everlong.relevance.terms import terms_of, words_of
+
+__all__ = ["Index"]
+
+SATURATION = 1.2  # BM25's k1: how soon more of the same word says nothing new
+SPOKEN = frozenset({ChunkKind.USER, ChunkKind.ASSISTANT})
+LENGTH_SHARE = 0.5  # BM25's b: how much a long chunk has to say to count as much
+
+
+class Index:
+    """The chunks of a conversation. Messages are added in order and never change."""
+
+    def __init__(self) -> None:
+        self.chunks: list[Chunk] = []
+        self.lengths = array("I")
+        self.messages = 0
+        #: Whether people only talked so far: no tool was called.
+        self.is_talk = True
+        self._chunker = Chunker()
+        self._places: defaultdict[str, array[int]] = defaultdict(lambda: array("I"))
+        #: Words that are found by other terms than themselves, and by which.
+        self._words: list[str] = []
+        self._found_by: dict[str, list[tuple[int, float]]] = {}
+        self._unread: list[str] = []
+        self._names: dict[int, list[str]] = {}
+        self._total_length = 0
+
+    def add(self, message: Message) -> None:
+        """Take in the next message."""
+        places = self._places
+        known = len(places)
+        for chunk in self._chunker.chunks(self.messages, message):
+            words = words_of(chunk.text)
+            number = len(self.chunks)
+            for word in words:
+                places[word].append(number)
+            self.chunks.append(chunk)
+            self.is_talk = self.is_talk and chunk.kind in SPOKEN
+            self.lengths.append(len(words))
+            self._total_length += len(words)
+        self.messages += 1
+        if len(places) > known:
+            self._unread.extend(islice(reversed(places), len(places) - known))  # a dict keeps its order
+
+    def extend(self, messages: Iterable[Message]) -> None:
+        """Take in several messages."""
+        for message in messages:
+            self.add(message)
+
+    def chunks_with(self, word: str) -> Sequence[int]:
+        """The chunks in which a word stands, as often as it stands there."""
+        return self._places.get(word, ())
+
+    def names(self, number: int) -> list[str]:
+        """The names in a chunk, its file first; found when first asked for."""
+        found = self._names.get(number)
+        if found is None:
+            chunk = self.chunks[number]
+            found = self._names[number] = names_in(f"{chunk.path}\n{chunk.text}" if chunk.path else chunk.text)
+        return found
+
+    def rank(self, query: Mapping[str, float]) -> list[float]:
+        """The BM25 score of every chunk for a query of weighted terms.
+
+        The weight of a term that a chunk's word carries counts as that many occurrences.
+        """
+        self._learn_terms()
+        scores = [0.0] * len(self.chunks)
+        if not scores:
+            return scores
+        average = max(1.0, self._total_length / len(self.chunks))
+        floor = SATURATION * (1 - LENGTH_SHARE)
+        slope = SATURATION * LENGTH_SHARE / average
+        lengths = self.lengths
+        for term, weight in query.items():
+            words = self._words_found_by(term)
+            # A term that stands in nearly every chunk tells none of them apart, and costs the most.
+            if not words or sum(len(self._places[word]) for word, _ in words) > len(scores):
+                continue
+            counts: dict[int, float] = {}
+            for word, share in words:
+                for chunk in self._places[word]:
+                    counts[chunk] = counts.get(chunk, 0.0) + share
+            rarity = weight * math.log(1 + (len(scores) - len(counts) + 0.5) / (len(counts) + 0.5))
+            for chunk, count in counts.items():
+                scores[chunk] += rarity * count * (SATURATION + 1) / (count + floor + slope * lengths[chunk])
+        return scores
+
+    def _words_found_by(self, term: str) -> list[tuple[str, float]]:
+        words = [(self._words[number], weight) for number, weight in self._found_by.get(term, ())]
+        return [*words, (term, 1.0)] if term in self._places and terms_of(term) == ((term, 1.0),) else words
+
+    def _learn_terms(self) -> None:
+        """Note by which terms the words are found that came since; a word that is its own term needs no note."""
+        for word in self._unread:
+            terms = terms_of(word)
+            if terms and terms != ((word, 1.0),):
+                number = len(self._words)
+                self._words.append(word)
+                for term, weight in terms:
+                    self._found_by.setdefault(term, []).append((number, weight))
+        self._unread.clear()

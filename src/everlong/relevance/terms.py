@@ -1,0 +1,69 @@
+"""Text to words, and words to the terms they are found by.
+
+A word is what stands in the text: an identifier whole, a number, a run of letters of any script; Chinese,
+which writes no spaces, gives its characters and each pair of neighbours. A word is found by its terms:
+`sessionManager` by itself (heavily), by `session` and by `manager`. Everything that searches or selects
+uses these two functions.
+"""
+
+import re
+
+__all__ = ["COMPOUND_WEIGHT", "STOP_WORDS", "stem", "terms_of", "words_of"]
+
+COMPOUND_WEIGHT = 2.5  # a whole compound identifier says more than its parts
+SINGLE_CHARACTER_WEIGHT = 0.5  # one Chinese character or digit says less than a pair
+LONGEST_WORD = 80  # characters; longer runs are encoded data
+
+_IDEOGRAPH = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u3040-\u30ff"
+_ASCII_WORDS = re.compile(r"[A-Za-z0-9_]+")
+_FOREIGN = re.compile(r"[^\x00-\x7f]+")
+_FOREIGN_WORDS = re.compile(rf"[^\W\d_{_IDEOGRAPH}]+")
+_PAIRS = re.compile(rf"(?=([{_IDEOGRAPH}]{{2}}))")
+_SINGLES = re.compile(rf"[{_IDEOGRAPH}]")
+_PARTS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+_ENDING = re.compile(r"(?<=[a-z]{3})(?:ations?|ings?|edly|ie[sd]|ers?|ed|es|ly|s|e|y)$")
+
+ENGLISH_STOP_WORDS = (
+    "a an and are as at be been but by can could did do does for from had has have he her his how i if in into is it "
+    "its me my no not of on or our she so that the their them then there they this to up us was we were what when "
+    "where which who why will with would you your"
+)
+CHINESE_STOP_WORDS = "的了是在我你他她它们和与也就都不有这那吗呢吧啊一"
+STOP_WORDS = frozenset(ENGLISH_STOP_WORDS.split()) | frozenset(CHINESE_STOP_WORDS)
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text, in order, repeats included.
+
+    Example: "read_file 上下文 42" -> ["read_file", "42", "上下", "下文", "上", "下", "文"]
+    """
+    words = _ASCII_WORDS.findall(text)
+    if not text.isascii():
+        foreign = " ".join(_FOREIGN.findall(text))
+        words += [*_FOREIGN_WORDS.findall(foreign), *_PAIRS.findall(foreign), *_SINGLES.findall(foreign)]
+    return words
+
+
+def terms_of(word: str) -> tuple[tuple[str, float], ...]:
+    """The terms a word is found by, with their weights; () for a word that says nothing.
+
+    Example: "readFile" -> (("readfile", 2.5), ("read", 1.0), ("file", 1.0))
+    """
+    lower = word.lower()
+    if lower in STOP_WORDS or len(word) > LONGEST_WORD:
+        return ()
+    if len(word) == 1:
+        return () if word.isascii() and not word.isdigit() else ((word, SINGLE_CHARACTER_WEIGHT),)
+    if "_" not in word and (word == lower or not word.isalpha()):
+        return ((stem(lower), 1.0),)
+    parts = dict.fromkeys(map(str.lower, _PARTS.findall(word)))
+    if len(parts) < 2:
+        return ((stem(lower.strip("_")), 1.0),)
+    return ((lower, COMPOUND_WEIGHT), *((stem(part), 1.0) for part in parts if len(part) > 1))
+
+
+def stem(word: str) -> str:
+    """A word without its English ending, so that `retries` finds `retry`. Example: "sessions" -> "session" """
+    if len(word) < 5 or not word.isalpha():
+        return word
+    return _ENDING.sub("", word)

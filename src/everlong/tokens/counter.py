@@ -1,0 +1,128 @@
+"""Counting messages for one model.
+
+Everything the model reads counts: text, calls, results, reasoning, pictures, tool schemas, and the
+framing around each message. Counts are remembered per message, by content, so that a list which
+grew by one costs one. The same counter may be used from several threads.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import assert_never
+
+from everlong.core.messages import Image, JsonText, Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from everlong.tokens.estimate import estimate
+from everlong.tokens.exact import count_exact
+from everlong.tokens.images import FLAT_IMAGE, image_rule, image_tokens
+from everlong.tokens.vocabularies import Vocabulary, vocabulary_of
+
+__all__ = ["CALL_FRAME", "MESSAGE_FRAME", "TOOL_FRAME", "Counter", "Tally"]
+
+MESSAGE_FRAME = 4  # role and separators around a message or a result
+CALL_FRAME = 8  # id, type and separators around a call
+TOOL_FRAME = 8  # the namespace around one tool schema
+SEALED_CHARACTERS = 5  # encrypted reasoning: base64 characters for each token it stands for
+
+REMEMBERED = 200_000  # counts, about 20 MB; the oldest half goes when there are more
+
+ENCODED_FILE = re.compile(r"[A-Za-z0-9+/=_-]{4096,}")  # inside an opaque part: a file, not text
+
+
+class Counter:
+    """Counts for one model. `vocabulary` says how, and how far off the figures may be."""
+
+    def __init__(self, model: str = "", *, vocabulary: Vocabulary | None = None, flat_image: int | None = None) -> None:
+        self.model = model
+        self.vocabulary = vocabulary or vocabulary_of(model)
+        self._image_rule = image_rule(model) if flat_image is None else None
+        self._flat_image = FLAT_IMAGE if flat_image is None else flat_image
+        self._known: dict[int, int] = {}
+
+    @property
+    def exact(self) -> bool:
+        """Whether texts are counted with the model's own vocabulary."""
+        return self.vocabulary.exact
+
+    def text(self, text: str) -> int:
+        """Tokens of a bare text, without framing."""
+        if self.vocabulary.exact:
+            return count_exact(self.vocabulary.name, text)
+        return estimate(text, self.vocabulary.name)
+
+    def message(self, message: Message) -> int:
+        """Tokens of a message with its framing; counted once for equal content."""
+        # The hash of a message is its content; keeping 64 bits instead of the message keeps no text alive.
+        key = hash(message)
+        known = self._known.get(key)
+        if known is None:
+            if len(self._known) >= REMEMBERED:
+                self._forget_oldest()
+            known = self._known[key] = self._count(message)
+        return known
+
+    def messages(self, messages: Iterable[Message]) -> int:
+        """Tokens of a list of messages."""
+        return sum(map(self.message, messages))
+
+    def tools(self, tools: Iterable[JsonText]) -> int:
+        """Tokens of tool schemas."""
+        return sum(TOOL_FRAME + self.text(tool) for tool in tools)
+
+    def part(self, part: Part) -> int:
+        """Tokens of one part, with the framing that belongs to it alone."""
+        match part:
+            case Text(text):
+                return self.text(text)
+            case ToolCall(name=name, arguments=arguments):
+                return CALL_FRAME + self.text(name) + self.text(arguments)
+            case ToolResult(content=content):
+                return MESSAGE_FRAME + sum(map(self.part, content))
+            case Reasoning(text, signature):
+                return self.text(text) if text else len(signature) // SEALED_CHARACTERS
+            case Image():
+                return image_tokens(part, self._image_rule, self._flat_image)
+            case Opaque(body=body):
+                files, rest = _without_files(body)
+                return files * FLAT_IMAGE + self.text(rest)
+            case _:
+                assert_never(part)
+
+    def _count(self, message: Message) -> int:
+        total = sum(map(self.part, message.parts))
+        if message.name:
+            total += 1 + self.text(message.name)
+        # A result brings its own frame, and a tool message is nothing but results.
+        spoken = not message.parts or any(not isinstance(part, ToolResult) for part in message.parts)
+        return total + MESSAGE_FRAME if spoken else total
+
+    def _forget_oldest(self) -> None:
+        for key in list(self._known)[: REMEMBERED // 2]:
+            self._known.pop(key, None)
+
+
+class Tally:
+    """The running count of a history that grows at its end: adding a message costs that message."""
+
+    def __init__(self, counter: Counter, messages: Iterable[Message] = ()) -> None:
+        self.counter = counter
+        self.total = 0
+        self.length = 0
+        self.extend(messages)
+
+    def add(self, message: Message) -> int:
+        """The new total."""
+        self.total += self.counter.message(message)
+        self.length += 1
+        return self.total
+
+    def extend(self, messages: Iterable[Message]) -> int:
+        """The new total after several messages."""
+        for message in messages:
+            self.add(message)
+        return self.total
+
+
+def _without_files(body: JsonText) -> tuple[int, str]:
+    if len(body) < 4_096:
+        return 0, body
+    rest, files = ENCODED_FILE.subn("", body)
+    return files, rest

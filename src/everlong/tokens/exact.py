@@ -1,0 +1,69 @@
+"""Exact counts with splintr, which carries its vocabularies inside: no download, no network.
+
+A vocabulary is loaded when it is first needed and kept. Special tokens spelled out in a text are
+text. Lone surrogates count as the replacement character that a provider would receive.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Protocol
+
+from splintr import Tokenizer
+
+__all__ = ["count_exact", "token_ids", "well_formed"]
+
+TOKEN_BYTES = 4  # `encode_flat` packs each id into 32 bits
+MARKERS_WORTH_SEARCHING = 4
+
+#: In these, markup and blank lines are ordinary entries of the vocabulary that only the full matcher finds.
+MATCHED_WHOLE = frozenset({"gemma2", "gemma3", "gemma4"})
+
+
+class _Encoder(Protocol):
+    def encode_flat(self, text: str) -> bytes: ...
+    def encode_ordinary(self, text: str) -> list[int]: ...
+    def special_tokens(self) -> dict[str, int]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    encoder: _Encoder
+    #: How every special token of the vocabulary begins; without any of them in a text the packed
+    #: encoding, half as expensive, finds the same tokens.
+    markers: tuple[str, ...]
+
+
+@cache
+def _load(name: str) -> _Loaded:
+    encoder = Tokenizer.from_pretrained(name)
+    if name in MATCHED_WHOLE:
+        return _Loaded(encoder, ())
+    starts = sorted({token[:2] for token in encoder.special_tokens()})
+    if len(starts) > MARKERS_WORTH_SEARCHING:
+        starts = sorted({start[0] for start in starts})
+    return _Loaded(encoder, tuple(starts))
+
+
+def well_formed(text: str) -> str:
+    """The text with surrogate pairs joined and lone ones replaced, as UTF-8 demands."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def count_exact(vocabulary: str, text: str) -> int:
+    """How many tokens the text is in that vocabulary. Example: ("o200k_base", "hello world") -> 2"""
+    loaded = _load(vocabulary)
+    try:
+        if any(marker in text for marker in loaded.markers):
+            return len(loaded.encoder.encode_ordinary(text))
+        return len(loaded.encoder.encode_flat(text)) // TOKEN_BYTES
+    except UnicodeEncodeError:
+        return count_exact(vocabulary, well_formed(text))
+
+
+def token_ids(vocabulary: str, text: str) -> list[int]:
+    """The tokens themselves, by the same route as the count, for proofs."""
+    loaded = _load(vocabulary)
+    if any(marker in text for marker in loaded.markers):
+        return loaded.encoder.encode_ordinary(text)
+    packed = memoryview(loaded.encoder.encode_flat(text)).cast("I")
+    return list(packed)

@@ -1,0 +1,117 @@
+"""What one public table says of one model at one provider, and which of its figures can be believed.
+
+Tables hold zeros, placeholders and typing errors. A figure that cannot be true is no figure: it becomes
+None here, once, so that nothing further on has to doubt.
+"""
+
+from dataclasses import dataclass
+from math import isfinite
+from typing import NamedTuple
+
+from everlong.core.messages import Json
+
+__all__ = ["LITELLM", "MODELS_DEV", "NO_PRICES", "Entry", "Prices", "consistent", "dollars", "entry_of", "tokens"]
+
+MODELS_DEV = "models.dev"
+LITELLM = "litellm"
+
+MOST_TOKENS = 16_000_000  # the largest real window is 10 485 760; tables also hold 99 999 999
+LEAST_OUTPUT = 256  # embedding models are listed with an output of 1
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """USD per million tokens; None where nobody says."""
+
+    input: float | None = None
+    output: float | None = None
+    cache_read: float | None = None
+    cache_write: float | None = None
+
+
+NO_PRICES = Prices()
+
+
+class Entry(NamedTuple):
+    """One row of a table. A tuple, because thousands are made at once when the snapshot is read.
+
+    `context` is the whole window; `input` the largest prompt where the table tells it apart, or all
+    that the table knows. `inferred`: the table leaves the limits out, they are those of the same model elsewhere.
+    """
+
+    provider: str
+    id: str
+    table: str
+    date: str
+    context: int | None = None
+    input: int | None = None
+    output: int | None = None
+    usd_input: float | None = None
+    usd_output: float | None = None
+    usd_cache_read: float | None = None
+    usd_cache_write: float | None = None
+    inferred: bool = False
+
+    @property
+    def window(self) -> int:
+        """The window as far as the table knows it; 0 if it does not."""
+        return self.context or self.input or 0
+
+    @property
+    def prices(self) -> Prices:
+        """What the tokens cost."""
+        return Prices(self.usd_input, self.usd_output, self.usd_cache_read, self.usd_cache_write)
+
+    @property
+    def origin(self) -> str:
+        """The table, and whether the limits are really its own. Example: "models.dev, inferred"."""
+        return f"{self.table}, inferred" if self.inferred else self.table
+
+    @property
+    def claimant(self) -> str:
+        """Who says so. Example: "deepseek (litellm)"."""
+        return f"{self.provider} ({self.origin})"
+
+
+def tokens(value: Json) -> int | None:
+    """A count of tokens that can be true. Example: 8192, 8192.0 and "8192" -> 8192; 0, -1, True, None -> None."""
+    if isinstance(value, str) and value.strip().isascii() and value.strip().isdecimal():
+        value = int(value) if len(value) < 12 else None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        return None
+    return int(value) if 1 <= value <= MOST_TOKENS else None
+
+
+def dollars(value: Json) -> float | None:
+    """A price that can be true; nothing is free below zero."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value) or value < 0:
+        return None
+    return float(value)
+
+
+def entry_of(provider: str, model: str, table: str, date: str, limits: dict[str, Json], cost: dict[str, Json]) -> Entry:
+    """A row with believable figures only."""
+    return consistent(
+        Entry(
+            provider,
+            model,
+            table,
+            date,
+            context=tokens(limits.get("context")),
+            input=tokens(limits.get("input")),
+            output=tokens(limits.get("output")),
+            usd_input=dollars(cost.get("input")),
+            usd_output=dollars(cost.get("output")),
+            usd_cache_read=dollars(cost.get("cache_read")),
+            usd_cache_write=dollars(cost.get("cache_write")),
+        )
+    )
+
+
+def consistent(entry: Entry) -> Entry:
+    """The row without limits that cannot be: a prompt as large as the window, a larger or a tiny answer."""
+    if entry.context is not None and entry.input is not None and entry.input >= entry.context:
+        entry = entry._replace(input=None)
+    if entry.output is not None and not LEAST_OUTPUT <= entry.output <= (entry.context or MOST_TOKENS):
+        entry = entry._replace(output=None)
+    return entry

@@ -1,0 +1,119 @@
+"""What a server says of its own window, read from the JSON of its own endpoints.
+
+A local server is often set far below what its model was trained for, and then truncates in silence. So a
+figure says whether it is the window in force or only the most the model could take. Never asks a server itself.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from everlong.core.messages import Json, JsonObject
+from everlong.windows.entries import tokens
+
+__all__ = ["Served", "listing_window", "llama_cpp_window", "ollama_running_window", "ollama_show_window", "row_window"]
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """Tokens; `in_force` is False where it is only what the model could take at most."""
+
+    context: int
+    in_force: bool = True
+
+
+#: Where a row of a model listing says it, best first: path, whether it is in force, and who writes it so.
+ROW_FIELDS: tuple[tuple[tuple[str, ...], bool, str], ...] = (
+    (("loaded_context_length",), True, "LM Studio, loaded"),
+    (("max_model_len",), True, "vLLM, SGLang"),
+    (("meta", "n_ctx"), True, "llama.cpp"),
+    (("top_provider", "context_length"), True, "OpenRouter, where it is routed"),
+    (("context_length",), True, "OpenRouter, Together, Moonshot, Ollama"),
+    (("context_window",), True, "Groq"),
+    (("capabilities", "limits", "max_context_window_tokens"), True, "GitHub Copilot"),
+    (("max_input_tokens",), True, "Anthropic"),
+    (("inputTokenLimit",), True, "Google"),
+    (("max_context_length",), False, "Mistral; LM Studio, what could be loaded"),
+    (("meta", "n_ctx_train"), False, "llama.cpp, as trained"),
+)
+#: What rows call their model.
+ROW_NAMES = ("id", "name", "model", "key", "root", "canonical_slug")
+NUM_CTX = re.compile(r"^\s*num_ctx\s+(\d+)\s*$", re.MULTILINE)
+
+
+def llama_cpp_window(props: Json) -> Served | None:
+    """llama.cpp's /props. The figure is that of one slot already."""
+    return _served(_at(props, ("default_generation_settings", "n_ctx")))
+
+
+def ollama_show_window(show: Json) -> Served | None:
+    """Ollama's /api/show: `num_ctx` of the model file if it sets one, else what the model could take."""
+    parameters = _at(show, ("parameters",))
+    set_to = NUM_CTX.findall(parameters) if isinstance(parameters, str) else []
+    if set_to:
+        return _served(set_to[-1])
+    facts = _at(show, ("model_info",))
+    lengths = (value for name, value in _fields(facts) if name.endswith(".context_length"))
+    return next((found for found in (_served(value, in_force=False) for value in lengths) if found), None)
+
+
+def ollama_running_window(running: Json, model: str) -> Served | None:
+    """Ollama's /api/ps: what was really allocated for a loaded model. "llama3" is "llama3:latest"."""
+    tagged = model if ":" in model else f"{model}:latest"
+    for row in _rows(running):
+        if _names(row) & {model.lower(), tagged.lower()}:
+            return _served(_at(row, ("context_length",)))
+    return None
+
+
+def listing_window(listing: Json, model: str) -> Served | None:
+    """A model listing (/v1/models, LM Studio's /api/v0/models and /api/v1/models): the row of `model`.
+
+    A server with one model answers to any name, so a single row counts whatever it is called.
+    """
+    rows = _rows(listing)
+    named = [row for row in rows if model.lower() in _names(row)]
+    chosen = named or (rows if len(rows) == 1 else [])
+    return row_window(chosen[0]) if chosen else None
+
+
+def row_window(row: Json) -> Served | None:
+    """The window in one row of a listing."""
+    instances = _at(row, ("loaded_instances",))
+    if isinstance(instances, list) and instances:
+        loaded = _served(_at(instances[0], ("config", "context_length")))
+        if loaded is not None:
+            return loaded
+    for path, in_force, _ in ROW_FIELDS:
+        found = _served(_at(row, path), in_force=in_force)
+        if found is not None:
+            return found
+    return None
+
+
+def _served(value: Json, *, in_force: bool = True) -> Served | None:
+    context = tokens(value)
+    return None if context is None else Served(context, in_force)
+
+
+def _rows(listing: Json) -> list[JsonObject]:
+    """The rows, under "data" or "models" or bare."""
+    for name in ("data", "models"):
+        if isinstance(_at(listing, (name,)), list):
+            listing = _at(listing, (name,))
+    return [row for row in listing if isinstance(row, dict)] if isinstance(listing, list) else []
+
+
+def _names(row: JsonObject) -> set[str]:
+    names = (row.get(name) for name in ROW_NAMES)
+    return {name.lower().removeprefix("models/") for name in names if isinstance(name, str)}
+
+
+def _fields(value: Json) -> Iterable[tuple[str, Json]]:
+    return value.items() if isinstance(value, dict) else ()
+
+
+def _at(value: Json, path: tuple[str, ...]) -> Json:
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value

@@ -1,0 +1,110 @@
+"""Bytes to JSON values: one document, or one record a line, whatever state the file is in.
+
+Damage stays where it is: a torn last line, NUL blocks, bytes that are no UTF-8 or no JSON cost that
+line only, and each is named by its number. Lines end at LF alone, so a raw U+2028 in a text is text.
+"""
+
+import codecs
+import gzip
+import json
+import zlib
+from dataclasses import dataclass
+from typing import cast
+
+import msgspec
+
+from everlong.core.messages import Json
+from everlong.errors import InputError
+
+__all__ = ["Decoded", "decode_bytes"]
+
+GZIP = b"\x1f\x8b"
+SHOWN_WARNINGS = 20
+BYTE_ORDER_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_decoder = msgspec.json.Decoder()
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """Either one `document` or `lines` of (line number, value); `warnings` name the lines that were lost."""
+
+    document: Json = None
+    lines: tuple[tuple[int, Json], ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def decode_bytes(data: bytes) -> Decoded:
+    """The JSON in a file. Raises InputError, in one line, if there is none."""
+    data = _plain(data)
+    if not data.strip(b" \t\r\n\x00"):
+        raise InputError("the file is empty")
+    try:
+        return Decoded(document=_value(data))
+    except ValueError as whole:
+        lines, bad = _lines(data)
+        if not lines:
+            raise InputError(f"no JSON in it: {_reason(whole)}") from whole
+        return Decoded(lines=tuple(lines), warnings=_shortened(bad))
+
+
+def _plain(data: bytes) -> bytes:
+    """Unpacked, without a byte order mark, in UTF-8."""
+    if data.startswith(GZIP):
+        try:
+            data = gzip.decompress(data)
+        except (OSError, EOFError, zlib.error) as error:
+            raise InputError(f"damaged gzip file: {error}") from error
+    for mark, encoding in BYTE_ORDER_MARKS:
+        if data.startswith(mark):
+            text = data[len(mark) :]
+            return text if encoding == "utf-8" else text.decode(encoding, "replace").encode("utf-8", "replace")
+    return data
+
+
+def _value(data: bytes) -> Json:
+    try:
+        return cast(Json, _decoder.decode(data))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        # The standard library also takes lone surrogates, huge integers and NaN.
+        try:
+            return cast(Json, json.loads(data.decode("utf-8")))
+        except RecursionError as error:
+            raise ValueError("nested too deeply") from error
+
+
+def _lines(data: bytes) -> tuple[list[tuple[int, Json]], list[str]]:
+    good: list[tuple[int, Json]] = []
+    bad: list[str] = []
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        text = line.strip(b" \t\r\x00")
+        if not text:
+            if b"\x00" in line:
+                bad.append(f"line {number}: {line.count(0)} NUL bytes and nothing else")
+            continue
+        try:
+            value = _value(text)
+        except ValueError as error:
+            bad.append(f"line {number}: {_reason(error)}")
+            continue
+        if isinstance(value, dict):
+            good.append((number, value))
+        else:
+            bad.append(f"line {number}: a record is an object, not {type(value).__name__}")
+    return good, bad
+
+
+def _reason(error: ValueError) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return f"not UTF-8 (byte {error.object[error.start]:#04x} at {error.start})"
+    if isinstance(error, json.JSONDecodeError):
+        return f"not JSON ({error.msg} at character {error.pos + 1})"
+    return f"not JSON ({error})"
+
+
+def _shortened(bad: list[str]) -> tuple[str, ...]:
+    hidden = len(bad) - SHOWN_WARNINGS
+    return (*bad[:SHOWN_WARNINGS], f"and {hidden:,} more lines") if hidden > 0 else tuple(bad)

@@ -1,0 +1,224 @@
+"""How providers refuse for other reasons than the window: one row a wording, each with its real sample.
+
+Patterns are written as in `overflow_signs`. A row's `kind` says what would help: a repaired history, fewer
+pictures, a shorter reply, a smaller body, waiting, or nothing that we can do.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+__all__ = ["REPLY_SIGNS", "SIZE_SIGNS", "VETO_SIGNS", "Kind", "RefusalSign"]
+
+
+class Kind(StrEnum):
+    """Why a provider refused, by what would make it accept."""
+
+    OVERFLOW = "overflow"  # more tokens than the window: send fewer
+    TOO_LARGE = "too large"  # more bytes or characters than it takes: send fewer
+    CEILING = "ceiling"  # more tokens than the account may ever send at once: send fewer, waiting is no use
+    REPLY_LIMIT = "reply limit"  # the reply asked for is longer than the model writes: ask for less
+    MALFORMED_HISTORY = "malformed history"  # calls, results, roles, signatures: repair
+    MEDIA = "media"  # pictures too many or too big: leave some out
+    RATE_LIMIT = "rate limit"  # too much for now: wait
+    OTHER = "other"  # none of our business: pass it on
+
+
+@dataclass(frozen=True, slots=True)
+class RefusalSign:
+    """One wording. `limit` is what the row must read from its sample."""
+
+    kind: Kind
+    provider: str
+    pattern: str
+    sample: str
+    limit: int | None = None
+
+
+def _large(provider: str, pattern: str, sample: str) -> RefusalSign:
+    return RefusalSign(Kind.TOO_LARGE, provider, pattern, sample)
+
+
+def _reply(provider: str, pattern: str, sample: str, limit: int | None = None) -> RefusalSign:
+    return RefusalSign(Kind.REPLY_LIMIT, provider, pattern, sample, limit)
+
+
+def _wait(provider: str, pattern: str, sample: str) -> RefusalSign:
+    return RefusalSign(Kind.RATE_LIMIT, provider, pattern, sample)
+
+
+def _other(provider: str, pattern: str, sample: str) -> RefusalSign:
+    return RefusalSign(Kind.OTHER, provider, pattern, sample)
+
+
+#: The reply asked for is too long. The window has nothing to do with it: a shorter history would not help.
+REPLY_SIGNS: tuple[RefusalSign, ...] = (
+    _reply(
+        "anthropic",
+        r"max_tokens: \d+ > <limit>, which is the maximum allowed number of output tokens",
+        "max_tokens: 100000 > 64000, which is the maximum allowed number of output tokens for claude-sonnet-4-20250514",
+        64_000,
+    ),
+    _reply(
+        "openai",
+        r"model supports at most <limit> completion tokens",
+        "max_tokens is too large: 6000. This model supports at most 4096 completion tokens, whereas you provided 6000.",
+        4_096,
+    ),
+    _reply(
+        "gemini",
+        r"maxOutputTokens value of \d+ but the supported range is from \d+ \(inclusive\) to <below>",
+        "Unable to submit request because it has a maxOutputTokens value of 100000 but the supported range is from 1 "
+        "(inclusive) to 8193 (exclusive).",
+        8_192,
+    ),
+    _reply(
+        "bedrock",
+        r"maximum tokens you requested exceeds? the model limit of <limit>",
+        "The maximum tokens you requested exceeds the model limit of 4096. Try again with a maximum tokens value that "
+        "is lower than 4096.",
+        4_096,
+    ),
+    _reply(
+        "dashscope",
+        r"range of max_tokens should be \[\d+, <limit>\]",
+        "InternalError.Algo.InvalidParameter: Range of max_tokens should be [1, 8192]",
+        8_192,
+    ),
+    _reply(
+        "deepseek",
+        r"valid range of max_tokens is \[\d+, <limit>\]",
+        "Invalid max_tokens value, the valid range of max_tokens is [1, 8192]",
+        8_192,
+    ),
+    _reply(
+        "ark",
+        r"max_(?:completion_)?tokens.…expected a value <= <limit>",
+        "The parameter `max_completion_tokens` specified in the request are not valid: integer above maximum value, "
+        "expected a value <= 12288, but got 16384 instead.",
+        12_288,
+    ),
+    _reply(
+        "shared",
+        r"max_(?:completion_|output_|new_)?tokens. ?(?:must be|should be|is limited to)…(?:at most|less than or "
+        r"equal to|<=) ?<limit>",
+        "`max_tokens` must be at most 4096",
+        4_096,
+    ),
+    _reply(
+        "shared",
+        r"\b(?:output|completion)[ _]tokens? limit\b|max_?(?:output|completion)_?tokens is (?:above|too large)",
+        "Output token limit reached for this request",
+    ),
+)
+
+#: The body is too large, in bytes or characters.
+SIZE_SIGNS: tuple[RefusalSign, ...] = (
+    _large(
+        "openai",
+        r"invalid '(?:input|(?:messages|input)[^']{1,80}\.(?:content|output|text|arguments)[^']{0,20})': string too",
+        "Invalid 'messages[1].content': string too long. "
+        "Expected a string with maximum length 1048576, but got a string with length 1540820 instead.",
+    ),
+    _large(
+        "anthropic",
+        r"request exceeds the maximum (?:allowed )?(?:size|number of bytes)|request_too_large",
+        '413 {"error":{"type":"request_too_large","message":"Request exceeds the maximum size"}}',
+    ),
+    _large(
+        "anthropic",
+        r"too many total text bytes|total text bytes",
+        "messages: too many total text bytes: 9013541 > 9000000",
+    ),
+    _large(
+        "gemini", r"request payload size exceeds the limit", "Request payload size exceeds the limit: 20971520 bytes."
+    ),
+    _large("nginx", r"request entity too large|content too large|payload too large", "413 Request Entity Too Large"),
+    _large("shared", r"request body (?:is )?too large|请求体?过大", "http: request body too large"),
+)
+
+#: Words that forbid to read the rest as an overflow, whatever else it says.
+VETO_SIGNS: tuple[RefusalSign, ...] = (
+    _other(
+        "openai",
+        r"insufficient_quota|exceeded your current quota",
+        "You exceeded your current quota, please check your plan and billing details.",
+    ),
+    _other(
+        "shared",
+        r"\bbilling\b|credit balance|insufficient (?:credits|balance|funds)|payment required|余额不足|额度不足|欠费",
+        "Your credit balance is too low to access the API. Please go to Plans & Billing to upgrade.",
+    ),
+    _other(
+        "openclaw",
+        r"context window…(?:too small|minimum is)",
+        "Model context window too small (minimum is 128k tokens)",
+    ),
+    _other(
+        "openrouter",
+        r"reasoning is (?:mandatory|required)",
+        "Reasoning is mandatory for this endpoint and cannot be disabled.",
+    ),
+    _other(
+        "lm-studio",
+        r"jinja|prompt template|chat template",
+        'Error rendering prompt with jinja template: "Cannot apply filter '
+        'upper to type UndefinedValue". You can override the prompt template in model settings.',
+    ),
+    _other(
+        "azure",
+        r"content[_ ](?:filter|management|policy)|ResponsibleAIPolicyViolation",
+        "The response was filtered due to the prompt triggering Azure OpenAI's content management policy.",
+    ),
+    _other(
+        "openai",
+        r"maximum number of (?:tools|functions)|'?tools'?: array too long",
+        "Invalid 'tools': array too long. Expected an array with maximum length 128, but got an array with "
+        "length 150 instead.",
+    ),
+    _other(
+        "openai",
+        r"invalid '(?!messages|input)[^']{1,80}': string too long",
+        "Invalid 'tools[1].function.description': string too long. "
+        "Expected a string with maximum length 1024, but got a string with length 1103 instead.",
+    ),
+    _other(
+        "shared",
+        r"unknown parameter|unrecognized (?:request )?argument|unsupported (?:parameter|value)|extra inputs are "
+        r"not permitted",
+        "Unknown parameter: 'context_window'.",
+    ),
+    _other(
+        "pydantic",
+        r"input should be|must be one of|should be a valid|field required|must be (?:a )?positive",
+        "stop_reason: Input should be 'end_turn', 'max_tokens' or 'model_context_window_exceeded'",
+    ),
+    _other(
+        "letta",
+        r"possible causes:",
+        "The request was rejected. Possible causes: input exceeds the model's maximum context "
+        "length, or the request contains invalid parameters.",
+    ),
+    _wait(
+        "shared",
+        r"rate[ _-]limit|ratelimit(?!-)|too many (?:concurrent )?requests",
+        "429 Too Many Requests: request exceeds rate limit",
+    ),
+    _wait("shared", r"请求过于频繁|限流|频率(?:超限|限制)|访问量过大|负载过高", "请求过于频繁，请稍后再试"),
+    _wait(
+        "shared",
+        r"(?:tokens|requests) per (?:min|minute|hour|day)|\b[TR]P[MD]\b",
+        "tokens per minute (TPM): Limit 8000, please reduce",
+    ),
+    _wait(
+        "bedrock",
+        r"\bthrottl|wait before trying again",
+        "ThrottlingException: Too many tokens, please wait before trying again.",
+    ),
+    _wait(
+        "gemini",
+        r"resource[_ ]?(?:has been )?exhausted|quota|配额",
+        "429 RESOURCE_EXHAUSTED: Resource has been exhausted (e.g. check quota).",
+    ),
+    _wait("bedrock", r"^service unavailable:", "Service unavailable: too many tokens in flight, try later"),
+    _wait("anthropic", r"\boverloaded", '{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}'),
+)

@@ -1,0 +1,98 @@
+"""A history that the provider accepts: the last step before anything is sent.
+
+`repair` runs a fixed list of passes over the messages, each with one concern, and reports every
+change. It never touches what the provider would take, never shortens, and invents nothing but a word
+from the user at the start and a note where a result is missing. It does not count tokens.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from everlong.core.edits import Action, Edit
+from everlong.core.messages import History, JsonObject, Message
+from everlong.core.refs import message_ref
+from everlong.wire import anthropic_messages, gemini, openai_chat, openai_responses
+from everlong.wire.repair.arguments import mend_arguments
+from everlong.wire.repair.blanks import drop_blanks
+from everlong.wire.repair.draft import Draft, Note, Pass, Placed, each
+from everlong.wire.repair.ids import mend_names
+from everlong.wire.repair.pairs import pair_results
+from everlong.wire.repair.repeats import drop_repeats
+from everlong.wire.repair.rules import Rules, rules_of
+from everlong.wire.repair.seats import misplaced, seat_parts
+from everlong.wire.repair.shapes import plain, usual_shapes
+from everlong.wire.repair.surrogates import clean_surrogates
+from everlong.wire.repair.thinking import drop_loose_thinking, drop_unsigned_thinking
+from everlong.wire.repair.turns import open_with_user, place_system, trim_ending
+from everlong.wire.validate import problems
+
+__all__ = ["PASSES", "Repaired", "repair", "valid"]
+
+STEP = "repair"
+
+#: In this order: what a message is made of, then how messages stand to each other.
+PASSES: tuple[Pass, ...] = (
+    each(clean_surrogates),
+    each(seat_parts),
+    each(usual_shapes),
+    each(mend_arguments),
+    each(mend_names),
+    each(drop_unsigned_thinking),
+    drop_repeats,
+    each(drop_blanks),
+    pair_results,
+    drop_loose_thinking,
+    place_system,
+    open_with_user,
+    trim_ending,
+)
+
+RENDERERS: dict[str, Callable[[Sequence[Message]], JsonObject]] = {
+    "anthropic": anthropic_messages.render_history,
+    "gemini": gemini.render_history,
+    "openai-chat": openai_chat.render_history,
+    "openai-responses": openai_responses.render_history,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """What can be sent, and what had to be changed for it; `at` of an edit is an index of the input."""
+
+    messages: History
+    edits: tuple[Edit, ...]
+    #: For each message the index of the input that it comes from, or was added for.
+    places: tuple[int, ...]
+
+
+def repair(messages: Sequence[Message], fmt: str = "openai-chat") -> Repaired:
+    """The history as the provider of `fmt` accepts it; a history it accepts comes back as it is.
+
+    Example: user, call a, user -> user, call a, result a "[no result: …]", user
+    """
+    rules, given = rules_of(fmt), tuple(messages)
+    if valid(fmt, given):
+        return Repaired(given, (), tuple(range(len(given))))
+    draft = _passed(Draft(tuple(Placed(at, message) for at, message in enumerate(given))), rules)
+    if not valid(fmt, draft.messages):
+        draft = _passed(each(plain)(draft, rules), rules)
+    notes = sorted(dict.fromkeys(draft.notes), key=lambda note: note.at)
+    places = tuple(item.at for item in draft.placed)
+    return Repaired(draft.messages, tuple(_edit(note, given) for note in notes), places)
+
+
+def valid(fmt: str, messages: Sequence[Message]) -> bool:
+    """Whether the provider of `fmt` would accept the history as it is."""
+    if any(map(misplaced, messages)):
+        return False
+    return not problems(fmt, RENDERERS[rules_of(fmt).fmt](messages))
+
+
+def _passed(draft: Draft, rules: Rules) -> Draft:
+    return reduce(lambda so_far, step: step(so_far, rules), PASSES, draft)
+
+
+def _edit(note: Note, given: History) -> Edit:
+    ref = message_ref(given[note.at]) if note.at < len(given) else None
+    return Edit(at=note.at, step=STEP, action=Action.REPAIR, reason=note.reason, before=0, after=0, ref=ref)

@@ -1,0 +1,125 @@
+"""Arguments that are no JSON any more become JSON again, or {}.
+
+Read leniently first (raw line ends, NaN, something after the end), then closed where they were cut
+off, then as a Python literal, then without their last, unfinished member. What cannot be read at all
+becomes {}: the edit names the message that still has it.
+"""
+
+import ast
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import cast
+
+from everlong.core.messages import Json, JsonObject, JsonText, Message, Part, ToolCall
+from everlong.wire.fields import dump
+from everlong.wire.repair.draft import Change
+from everlong.wire.repair.rules import Rules
+from everlong.wire.repair.surrogates import clean_json
+from everlong.wire.validate.texts import argument_fault, strict_json
+
+__all__ = ["closings", "mend_arguments", "mended"]
+
+LONGEST_LITERAL = 100_000  # characters; the Python parser is not made for more
+STRUCTURE = re.compile(r'[{}\[\],]|"(?:[^"\\]++|\\.)*+("?)', re.DOTALL)
+HALF_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*+(\\(?:u[0-9a-fA-F]{0,3})?)\Z")
+CLOSERS = {"{": "}", "[": "]"}
+
+
+def mend_arguments(message: Message, rules: Rules) -> Change | None:
+    """The fix: every call of the message."""
+    broken = [call.id for call in message.calls if argument_fault(call.arguments, as_object=rules.object_arguments)]
+    if not broken:
+        return None
+    parts = tuple(_mended_call(part, rules) for part in message.parts)
+    return Change((message.with_parts(parts),), tuple(f"arguments of call {call} could not be read" for call in broken))
+
+
+def mended(arguments: JsonText) -> JsonText:
+    """A JSON object that says as much of the arguments as can be read.
+
+    Example: '{"path": "a.py", "text": "def' -> '{"path":"a.py","text":"def"}';  "ls -l" -> "{}"
+    """
+    text = clean_json(arguments)
+    for attempt in ATTEMPTS:
+        try:
+            written = dump(_as_object(attempt(text)))
+            strict_json(written)
+        except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+            continue
+        return clean_json(written)
+    return "{}"
+
+
+def closings(text: str) -> tuple[str, str]:
+    """JSON that was cut off: with everything open closed, and without its last, unfinished member.
+
+    Example: '{"a": [1, {"b": "x' -> '{"a": [1, {"b": "x"}]}', '{"a": [1, {}]}'
+    """
+    stack: list[str] = []
+    closed_since: list[str] = []
+    kept, end = 0, text
+    for found in STRUCTURE.finditer(text):
+        sign = found[0][0]
+        if sign in CLOSERS:
+            stack.append(CLOSERS[sign])
+        elif sign in "}]" and stack:
+            closed_since.append(stack.pop())
+        elif sign == '"' and not found[1]:
+            end = text[: len(text) - len(_half_escape(text))] + '"'
+        if sign in CLOSERS or sign == ",":
+            kept, closed_since = found.end() - (sign == ","), []
+    whole = "".join(reversed(stack))
+    return end + whole, text[:kept] + "".join(closed_since) + whole
+
+
+def _half_escape(text: str) -> str:
+    found = HALF_ESCAPE.search(text)
+    return found[1] if found else ""
+
+
+def _mended_call(part: Part, rules: Rules) -> Part:
+    if not isinstance(part, ToolCall) or not argument_fault(part.arguments, as_object=rules.object_arguments):
+        return part
+    return replace(part, arguments=mended(part.arguments))
+
+
+def _as_object(value: Json) -> JsonObject:
+    """Also arguments that were written as JSON twice."""
+    if isinstance(value, str):
+        try:
+            value = strict_json(value)
+        except ValueError:
+            return {"value": value}
+    if isinstance(value, dict):
+        return value
+    return {} if value is None else {"value": value}
+
+
+def _lenient(text: str) -> Json:
+    return cast(Json, json.loads(text, strict=False, parse_constant=lambda _: None))
+
+
+def _closed(text: str) -> Json:
+    return _lenient(closings(text)[0])
+
+
+def _leading_object(text: str) -> Json:
+    value, _ = json.JSONDecoder(strict=False).raw_decode(text.lstrip())
+    if not isinstance(value, dict):
+        raise ValueError("not an object")
+    return cast(Json, value)
+
+
+def _literal(text: str) -> Json:
+    if len(text) > LONGEST_LITERAL:
+        raise ValueError("too long for a literal")
+    return cast(Json, ast.literal_eval(text.strip()))
+
+
+def _cut_back(text: str) -> Json:
+    return _lenient(closings(text)[1])
+
+
+ATTEMPTS: tuple[Callable[[str], Json], ...] = (_lenient, _closed, _leading_object, _literal, _cut_back)

@@ -1,0 +1,72 @@
+"""Nothing empty is sent: no blank text, no picture without bytes, no message that says nothing.
+
+A result that says nothing says so. Where a provider takes an empty text (beside calls in OpenAI
+chat) it stays as it came; what a renderer leaves out of another format's message is left to it.
+"""
+
+from dataclasses import replace
+
+from everlong.core.messages import Image, Message, Opaque, Part, Reasoning, ResultPart, Role, Text, ToolCall, ToolResult
+from everlong.wire.fields import unpack
+from everlong.wire.repair.draft import Change
+from everlong.wire.repair.rules import Rules
+
+__all__ = ["NO_OUTPUT", "drop_blanks"]
+
+NO_OUTPUT = "(no output)"
+NO_BYTES = ";base64,"
+SIGNED = ("thoughtSignature", "thought_signature")  # Gemini may sign a part that has no words
+
+
+def drop_blanks(message: Message, rules: Rules) -> Change | None:
+    """The fix."""
+    own = message.origin == rules.fmt
+    filled = tuple(_filled(part, rules, own=own) for part in message.parts)
+    said = tuple(part for part in filled if not _empty(part, own=own))
+    if not _says_something(said, rules, own=own):
+        return Change((), (f"the {message.role} message says nothing",))
+    dropped = message.role is Role.TOOL or (own and not _speaks_beside_blank(message, said, rules))
+    kept = said if dropped else filled
+    if kept == message.parts:
+        return None
+    reason = "a result says nothing" if len(kept) == len(message.parts) else "a blank text cannot be sent"
+    return Change((message.with_parts(kept),), (reason,))
+
+
+def _says_something(parts: tuple[Part, ...], rules: Rules, *, own: bool) -> bool:
+    if own and rules.own_thinking:
+        return bool(parts)
+    return any(not isinstance(part, Reasoning) for part in parts)
+
+
+def _empty(part: Part, *, own: bool) -> bool:
+    match part:
+        case Text(text, extra):
+            return not text.strip() and not (own and _signed(extra))
+        case Image(data, _, url):  # of another format it is sent as a note
+            return own and not data and (not url or url.endswith(NO_BYTES))
+        case Opaque():
+            return not own
+        case Reasoning() | ToolCall() | ToolResult():
+            return False
+
+
+def _signed(extra: str) -> bool:
+    fields, _ = unpack(extra)
+    return any(fields.get(key) for key in SIGNED)
+
+
+def _filled(part: Part, rules: Rules, *, own: bool) -> Part:
+    if not isinstance(part, ToolResult) or rules.silent_results:
+        return part
+    content: tuple[ResultPart, ...] = tuple(inner for inner in part.content if not _empty(inner, own=own))
+    return part if content == part.content and content else replace(part, content=content or (Text(NO_OUTPUT),))
+
+
+def _speaks_beside_blank(message: Message, said: tuple[Part, ...], rules: Rules) -> bool:
+    """OpenAI chat: the only text is blank, is no block, and stands beside calls."""
+    if rules.fmt != "openai-chat" or not any(isinstance(part, ToolCall) for part in said):
+        return False
+    content = [part for part in message.parts if isinstance(part, Text | Image | Opaque)]
+    as_string = unpack(message.extra)[1].get("content") != "blocks"
+    return as_string and len(content) == 1 and isinstance(content[0], Text) and not content[0].extra

@@ -1,0 +1,53 @@
+"""Ids of calls and names of tools that the provider accepts.
+
+What is made up depends only on the id or name itself and on what stands before, so a longer history
+repeats it.
+"""
+
+from dataclasses import replace
+
+from everlong.core.messages import CallId, Message, Part, ToolCall, ToolResult
+from everlong.core.refs import ref_of
+from everlong.wire.repair.draft import Change
+from everlong.wire.repair.rules import Rules
+
+__all__ = ["UNNAMED_TOOL", "acceptable_id", "distinct_id", "mend_names"]
+
+UNNAMED_TOOL = "tool"
+
+
+def acceptable_id(call: CallId, rules: Rules, *, own: bool) -> CallId:
+    """The id itself, or one made from it. `own`: call and result both came in the provider's own format."""
+    accepted = rules.call_id if own or rules.foreign_call_id is None else rules.foreign_call_id
+    return call if accepted.fullmatch(call) else CallId(f"{rules.id_prefix}_{ref_of(call)}")
+
+
+def distinct_id(call: CallId, numbers: dict[CallId, int], rules: Rules, *, own: bool) -> CallId:
+    """The id as it can be sent beside those in `numbers`, which grows. Example: "0", "0" -> "0", "0_2" """
+    base = candidate = acceptable_id(call, rules, own=own)
+    while candidate in numbers:
+        numbers[base] += 1
+        candidate = acceptable_id(CallId(f"{base}_{numbers[base]}"), rules, own=own)
+    numbers[candidate] = 1
+    return candidate
+
+
+def mend_names(message: Message, rules: Rules) -> Change | None:
+    """The fix: tools under names that are accepted, in calls and results alike."""
+    parts = tuple(_with_name(part, rules) for part in message.parts)
+    if parts == message.parts:
+        return None
+    return Change((message.with_parts(parts),), ("the name of a tool was not acceptable",))
+
+
+def _with_name(part: Part, rules: Rules) -> Part:
+    if isinstance(part, ToolCall) and not rules.tool_name.fullmatch(part.name):
+        return replace(part, name=_acceptable(part.name, rules))
+    if isinstance(part, ToolResult) and part.name and not rules.tool_name.fullmatch(part.name):
+        return replace(part, name=_acceptable(part.name, rules))
+    return part
+
+
+def _acceptable(name: str, rules: Rules) -> str:
+    """Example: "mcp.read file" -> "mcp_read_file" """
+    return (rules.not_in_tool_name.sub("_", name) if name.strip() else UNNAMED_TOOL)[: rules.longest_tool_name]

@@ -1,0 +1,66 @@
+"""Every part in a message that may hold it.
+
+Results belong to tool messages, before anything else there; calls and thinking to the assistant;
+pictures to those whom the provider lets show them. A tool message without results is the user's.
+"""
+
+from dataclasses import replace
+
+from everlong.core.messages import Image, Message, Part, Reasoning, Role, Text, ToolCall, ToolResult
+from everlong.wire.repair.draft import Change
+from everlong.wire.repair.rules import Rules
+from everlong.wire.translation import image_note
+
+__all__ = ["as_user", "misplaced", "seat_parts"]
+
+
+def seat_parts(message: Message, rules: Rules) -> Change | None:
+    """The fix."""
+    if not misplaced(message) and not _hidden_pictures(message, rules):
+        return None
+    results = message.results
+    rest = tuple(_stub(part, message.role, rules) for part in message.parts if _may_hold(message.role, part))
+    reasons = _reasons(message, rules)
+    if not results:
+        known = as_user(message, rest) if message.role is Role.TOOL else message.with_parts(rest)
+        return Change((known,), reasons)
+    if message.role in (Role.TOOL, Role.USER):
+        return Change((replace(message, role=Role.TOOL, parts=(*results, *rest)),), reasons)
+    return Change((message.with_parts(rest), Message(Role.TOOL, results, origin=message.origin)), reasons)
+
+
+def misplaced(message: Message) -> bool:
+    """Whether a part stands where no provider takes it, and no renderer would know what to do."""
+    if not all(_may_hold(message.role, part) or isinstance(part, ToolResult) for part in message.parts):
+        return True
+    results = len(message.results)
+    if message.role is not Role.TOOL:
+        return results > 0
+    return results == 0 or not all(isinstance(part, ToolResult) for part in message.parts[:results])
+
+
+def as_user(message: Message, parts: tuple[Part, ...]) -> Message:
+    """What the user says in it, as a message of the user; the carried fields belong to the results."""
+    return replace(message, role=Role.USER, parts=parts, extra="")
+
+
+def _may_hold(role: Role, part: Part) -> bool:
+    """Results aside."""
+    return not isinstance(part, ToolResult) and (role is Role.ASSISTANT or not isinstance(part, ToolCall | Reasoning))
+
+
+def _hidden_pictures(message: Message, rules: Rules) -> bool:
+    return message.role not in rules.pictures and any(isinstance(part, Image) for part in message.parts)
+
+
+def _stub(part: Part, role: Role, rules: Rules) -> Part:
+    return Text(image_note(part)) if isinstance(part, Image) and role not in rules.pictures else part
+
+
+def _reasons(message: Message, rules: Rules) -> tuple[str, ...]:
+    reasons = ["parts stood where they cannot be sent"] if misplaced(message) else []
+    return (
+        (*reasons, f"a picture cannot be shown by {message.role}")
+        if _hidden_pictures(message, rules)
+        else tuple(reasons)
+    )

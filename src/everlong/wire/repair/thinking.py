@@ -1,0 +1,52 @@
+"""Thinking is sent whole and where it belongs, or not at all.
+
+What another provider thought is left out by the renderers; here goes what lost its signature. A block
+stays before what it led to: one that nothing follows goes too. The words of a block are never changed.
+"""
+
+from everlong.core.messages import Message, Part, Reasoning, Role
+from everlong.wire.repair.draft import Change, Draft, Note, Placed
+from everlong.wire.repair.rules import Rules
+
+__all__ = ["drop_loose_thinking", "drop_unsigned_thinking"]
+
+
+def drop_unsigned_thinking(message: Message, rules: Rules) -> Change | None:
+    """The fix: blocks of its own that the provider cannot check."""
+    if message.origin != rules.fmt or not rules.own_thinking:
+        return None
+    kept = tuple(part for part in message.parts if not isinstance(part, Reasoning) or _accepted(part, rules))
+    if kept == message.parts:
+        return None
+    return Change((message.with_parts(kept),), ("thinking without a signature cannot be sent",))
+
+
+def _accepted(part: Reasoning, rules: Rules) -> bool:
+    if part.signature or not rules.signed_thinking:
+        return bool(part.signature or rules.fmt != "gemini" or part.text.strip())
+    return False
+
+
+def drop_loose_thinking(draft: Draft, rules: Rules) -> Draft:
+    """The pass: blocks at the end of what the assistant says, followed by nothing that they led to."""
+    if not rules.led_thinking:
+        return draft
+    placed: list[Placed] = []
+    notes: list[Note] = []
+    for item in reversed(draft.placed):
+        ends = item.message.origin == rules.fmt and not (placed and placed[-1].message.role is Role.ASSISTANT)
+        kept = _without_last(item.message.parts) if ends else item.message.parts
+        if kept == item.message.parts:
+            placed.append(item)
+            continue
+        notes.append(Note(item.at, "thinking that nothing follows cannot be sent"))
+        if kept:
+            placed.append(Placed(item.at, item.message.with_parts(kept)))
+    return draft.changed(placed[::-1], notes[::-1]) if notes else draft
+
+
+def _without_last(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    end = len(parts)
+    while end and isinstance(parts[end - 1], Reasoning):
+        end -= 1
+    return parts[:end]

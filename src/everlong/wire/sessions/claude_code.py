@@ -1,0 +1,228 @@
+"""Claude Code session files.
+
+    {"type": "user"|"assistant", "uuid": …, "parentUuid": …, "isSidechain": false, "message": {Anthropic message}, …}
+    {"type": "system", "subtype": "compact_boundary", …}, {"type": "summary"|"file-history-snapshot"|"progress"|…}
+
+A reply is written a block a line, the lines joined by the id of the message; results may come between them. The
+conversation has it as one message with its results behind it. What sub-agents say (side chains), what the user went
+back on and what the program says of itself is not part of it. Claude Code keeps no system text.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import takewhile
+from typing import cast
+
+from everlong.core.encoding import encode
+from everlong.core.messages import Json, JsonObject, Message, Role
+from everlong.errors import WireError
+from everlong.wire import anthropic_messages as anthropic
+from everlong.wire.document import Aside, Document, Record
+from everlong.wire.fields import load, pack, unpack
+from everlong.wire.sessions.conversation import Piece, settle, without_head
+from everlong.wire.sessions.lineage import Link, parents_of, path_to
+from everlong.wire.sessions.names import fresh_id, fresh_uuid
+from everlong.wire.sessions.records import as_object, aside, fields_of, stamp, time_of
+
+__all__ = ["FORMAT", "document", "parse_record", "recognises", "render_document", "render_record"]
+
+FORMAT = "claude-code"
+SPOKEN = ("user", "assistant")
+SYNTHETIC = "<synthetic>"  # the model of replies that no model gave
+#: Fields of a line that every line of a session shares.
+SESSION_FIELDS = ("cwd", "gitBranch", "sessionId", "userType", "version")
+
+
+def recognises(first: Sequence[JsonObject]) -> bool:
+    """Whether these first records are Claude Code's."""
+    return any(
+        ("uuid" in record and "parentUuid" in record)
+        or (record.get("type") == "summary" and "leafUuid" in record)
+        or (record.get("type") == "file-history-snapshot" and "snapshot" in record)
+        or (record.get("type") == "queue-operation" and "sessionId" in record)
+        for record in first
+    )
+
+
+def parse_record(raw: Json, where: str = "") -> Record:
+    """One line."""
+    entry = as_object(raw, fmt=FORMAT, where=where)
+    if entry.get("type") not in SPOKEN or entry.get("isSidechain") is True or entry.get("isApiErrorMessage") is True:
+        return aside(raw)
+    try:
+        message = anthropic.parse(entry.pop("message", None), where)
+    except WireError as error:
+        raise WireError(error.problem, fmt=FORMAT, where=error.where) from error
+    extra = pack(entry, message=message.extra or None)
+    return replace(message, time=time_of(entry.get("timestamp")), origin=FORMAT, extra=extra)
+
+
+def render_record(record: Record) -> JsonObject:
+    """The line again."""
+    if isinstance(record, Aside):
+        return cast(JsonObject, load(record.body))
+    entry, _ = unpack(record.extra)
+    return entry | {"message": _body(record)}
+
+
+def document(records: Sequence[Record], warnings: Sequence[str] = ()) -> Document:
+    """What the records amount to."""
+    entries = [fields_of(record) for record in records]
+    parents, notes = parents_of([_link(entry) for entry in entries], fmt=FORMAT)
+    followed = _followed(records, parents)
+    kept = [at for at, entry in enumerate(entries) if followed[at] or not _link(entry)]
+    messages, boundaries = settle(_pieces([(records[at], entries[at]) for at in kept]))
+    return Document(
+        fmt=FORMAT,
+        messages=messages,
+        model=_model(records),
+        records=tuple(records),
+        boundaries=boundaries,
+        warnings=(*warnings, *notes),
+    )
+
+
+def render_document(session: Document) -> list[JsonObject]:
+    """The records again; if the conversation was changed, what stands in front and the conversation, line by line."""
+    if document(session.records).messages == session.messages:
+        return [render_record(record) for record in session.records]
+    front = [render_record(record) for record in takewhile(lambda record: isinstance(record, Aside), session.records)]
+    return [*front, *_written_anew(session)]
+
+
+# --- reading -----------------------------------------------------------------------------------
+
+
+def _link(entry: JsonObject) -> Link | None:
+    """The place in the tree. A compaction begins a new one; the conversation goes on from the record before."""
+    name, parent = entry.get("uuid"), entry.get("parentUuid")
+    if not isinstance(name, str) or entry.get("isSidechain") is True:
+        return None
+    root = "" if entry.get("subtype") == "compact_boundary" else None
+    return Link(name, parent if isinstance(parent, str) else root)
+
+
+def _followed(records: Sequence[Record], parents: Sequence[int | None]) -> list[bool]:
+    """Which records the conversation went on from, or belong to those: not what the user went back on.
+
+    Off the path to the last message are also results of parallel calls and further lines of a reply on the path.
+    A root of its own is an earlier start of the same conversation.
+    """
+    spoken = [at for at, record in enumerate(records) if isinstance(record, Message)]
+    path = set(path_to(spoken[-1], parents)) if spoken else set()
+    replies = {_reply_id(record) for at in path if isinstance(record := records[at], Message)} - {""}
+    verdicts: list[bool | None] = []
+    for at, record in enumerate(records):
+        parent = parents[at]
+        verdict: bool | None = True
+        if at not in path and parent is not None:
+            verdict = None if parent in path else verdicts[parent]
+            if verdict is None and isinstance(record, Message):
+                verdict = record.role is Role.TOOL or _reply_id(record) in replies
+        verdicts.append(verdict)
+    return [verdict is not False for verdict in verdicts]
+
+
+def _pieces(kept: Sequence[tuple[Record, JsonObject]]) -> list[Piece]:
+    """Lines of one reply joined, exact repetitions once, a mark at each compaction."""
+    pieces: list[Piece] = []
+    begun: dict[str, int] = {}
+    seen: set[Message] = set()
+    for record, entry in kept:
+        if isinstance(record, Aside):
+            if entry.get("subtype") == "compact_boundary":
+                pieces.append(None)
+            continue
+        if record in seen:
+            continue
+        seen.add(record)
+        reply = _reply_id(record)
+        if reply in begun:
+            before = cast(Message, pieces[begun[reply]])
+            pieces[begun[reply]] = _joined(before, record)
+            continue
+        if reply:
+            begun[reply] = len(pieces)
+        if entry.get("isCompactSummary") is True and (not pieces or pieces[-1] is not None):
+            pieces.append(None)
+        pieces.append(record)
+    return pieces
+
+
+def _joined(before: Message, line: Message) -> Message:
+    """One message of two lines: the fields of the first line around the reply as the last line has it."""
+    entry, _ = unpack(before.extra)
+    return replace(
+        before, parts=(*before.parts, *line.parts), extra=pack(entry, message=unpack(line.extra)[1].get("message"))
+    )
+
+
+def _body_fields(message: Message) -> JsonObject:
+    inner = unpack(message.extra)[1].get("message")
+    return unpack(inner)[0] if isinstance(inner, str) else {}
+
+
+def _reply_id(message: Message) -> str:
+    """The id of the reply that the line is a part of; "" for what no model said."""
+    name = _body_fields(message).get("id") if message.role is Role.ASSISTANT else None
+    return name if isinstance(name, str) else ""
+
+
+def _model(records: Sequence[Record]) -> str:
+    for record in reversed(records):
+        model = _body_fields(record).get("model") if isinstance(record, Message) else None
+        if isinstance(model, str) and model != SYNTHETIC:
+            return model
+    return ""
+
+
+# --- writing -----------------------------------------------------------------------------------
+
+
+def _body(message: Message) -> JsonObject:
+    inner = unpack(message.extra)[1].get("message", "")
+    return anthropic.render(replace(message, origin=anthropic.FORMAT, extra=cast(str, inner)))[0]
+
+
+def _written_anew(session: Document) -> list[JsonObject]:
+    """The messages as one chain of lines."""
+    envelopes = (fields_of(record) for record in session.records if isinstance(record, Message))
+    known = next(envelopes, {"cwd": "", "sessionId": fresh_uuid("session", set()), "userType": "external"})
+    shared = {key: known[key] for key in SESSION_FIELDS if key in known}
+    lines: list[JsonObject] = []
+    taken: set[str] = set()
+    parent: str | None = None
+    for at, message in enumerate(without_head(session.messages)):
+        for line in _lines(message, shared, session.model):
+            name = line.get("uuid")
+            if not isinstance(name, str) or name in taken:
+                name = fresh_uuid(f"{at}:{len(lines)}:{encode(message)}", taken)
+            taken.add(name)
+            place: JsonObject = {"uuid": name, "parentUuid": parent}
+            if line.get("subtype") == "compact_boundary":
+                place |= {"parentUuid": None, "logicalParentUuid": parent}
+            lines.append(line | place)
+            parent = name
+    return lines
+
+
+def _lines(message: Message, shared: JsonObject, model: str) -> list[JsonObject]:
+    """The message as lines; before the summary of a compaction the line that marks it."""
+    if message.origin != FORMAT:
+        return [_new_line(message, body, shared, model) for body in anthropic.render(message)]
+    line = render_record(message)
+    if line.get("isCompactSummary") is not True:
+        return [line]
+    told: JsonObject = {"isSidechain": False, "timestamp": line.get("timestamp"), "content": "", "level": "info"}
+    return [{"type": "system", "subtype": "compact_boundary", **shared, **told}, line]
+
+
+def _new_line(message: Message, body: JsonObject, shared: JsonObject, model: str) -> JsonObject:
+    speaker = "assistant" if message.role is Role.ASSISTANT else "user"
+    if speaker == "assistant":
+        name = f"msg_{fresh_id(encode(message), set())}"
+        usage: Json = {"input_tokens": 0, "output_tokens": 0}
+        reply: JsonObject = {"id": name, "type": "message", "model": model, "stop_reason": None, "usage": usage}
+        body = reply | body
+    place: JsonObject = {"type": speaker, "isSidechain": False, "timestamp": stamp(message.time)}
+    return shared | place | {"message": body}

@@ -1,0 +1,244 @@
+"""Codex session files (rollouts).
+
+    {"timestamp": …, "type": "session_meta"|"turn_context"|"event_msg", "payload": {…}}
+    {"timestamp": …, "type": "response_item", "payload": {an item of OpenAI Responses}}
+    {"timestamp": …, "type": "compacted", "payload": {"message": …, "replacement_history": [items]}}
+
+Older files have the items bare, behind a first line of {"id", "timestamp", "instructions"}. The assistant's items in a
+row are one message of the conversation. A compaction puts its replacement history, or else its summary, in front of
+what follows; turns that were rolled back are not part of the conversation. The base instructions are its system text.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import takewhile
+from typing import cast
+
+from everlong.core.encoding import encode_all
+from everlong.core.messages import History, Json, JsonObject, JsonText, Message, Role, Text
+from everlong.errors import WireError
+from everlong.wire import openai_responses as responses
+from everlong.wire.document import Aside, Document, Record
+from everlong.wire.fields import load, pack, unpack
+from everlong.wire.sessions.conversation import Piece, settle, summary_text, tell_summary, without_head
+from everlong.wire.sessions.names import fresh_uuid
+from everlong.wire.sessions.records import as_object, aside, fields_of, stamp, time_of
+
+__all__ = ["FORMAT", "document", "parse_record", "recognises", "render_document", "render_record"]
+
+FORMAT = "codex"
+LINES = ("compacted", "event_msg", "response_item", "session_meta", "turn_context")
+NEVER_SENT = ("ghost_snapshot",)  # items that Codex keeps for itself
+#: How messages begin that Codex writes in the user's name; they are no turns of the user.
+CONTEXT = ("# AGENTS.md", "<environment_context>", "<turn_aborted>", "<user_instructions>", "<user_shell_command>")
+INSTRUCTIONS = pack({}, place="base_instructions")
+
+
+def recognises(first: Sequence[JsonObject]) -> bool:
+    """Whether these first records are Codex's."""
+    return any(
+        (record.get("type") in LINES and isinstance(record.get("payload"), dict))
+        or record.get("record_type") == "state"
+        or ("type" not in record and {"id", "timestamp", "instructions"} <= record.keys())
+        for record in first
+    )
+
+
+def parse_record(raw: Json, where: str = "") -> Record:
+    """One line."""
+    entry = as_object(raw, fmt=FORMAT, where=where)
+    bare = "payload" not in entry
+    if not isinstance(entry.get("type"), str) or (not bare and entry["type"] != "response_item"):
+        return aside(raw)
+    item = entry if bare else entry.pop("payload")
+    if isinstance(item, dict) and item.get("type") in NEVER_SENT:
+        return aside(raw)
+    try:
+        (message,) = responses.parse_items([item])
+    except WireError as error:
+        raise WireError(error.problem, fmt=FORMAT, where=where) from error
+    return _wrapped(message, {} if bare else entry, bare=bare or None)
+
+
+def render_record(record: Record) -> JsonObject:
+    """The line again."""
+    return cast(JsonObject, load(record.body)) if isinstance(record, Aside) else _lines(record)[0]
+
+
+def document(records: Sequence[Record], warnings: Sequence[str] = ()) -> Document:
+    """What the records amount to."""
+    messages, boundaries = settle(_joined(_pieces(records)))
+    system = _instructions(records)
+    return Document(
+        fmt=FORMAT,
+        messages=(*system, *messages),
+        model=_model(records),
+        records=tuple(records),
+        boundaries=tuple(at + len(system) for at in boundaries),
+        warnings=tuple(warnings),
+    )
+
+
+def render_document(session: Document) -> list[JsonObject]:
+    """The records again; if the conversation was changed, what stands in front and the conversation as items."""
+    if document(session.records).messages == session.messages:
+        return [render_record(record) for record in session.records]
+    front = [render_record(record) for record in takewhile(lambda record: isinstance(record, Aside), session.records)]
+    return [*(front or [_new_header(session)]), *_written_anew(session)]
+
+
+# --- reading -----------------------------------------------------------------------------------
+
+
+def _wrapped(message: Message, entry: JsonObject, **hints: Json) -> Message:
+    """An item's message with the line around it."""
+    extra = pack(entry, item=message.extra or None, **hints)
+    return replace(message, time=time_of(entry.get("timestamp")), origin=FORMAT, extra=extra)
+
+
+def _unwrapped(message: Message) -> Message:
+    inner = unpack(message.extra)[1].get("item", "")
+    return replace(message, origin=responses.FORMAT, extra=cast(JsonText, inner))
+
+
+def _payload(record: Record) -> JsonObject:
+    payload = fields_of(record).get("payload") if isinstance(record, Aside) else None
+    return payload if isinstance(payload, dict) else {}
+
+
+def _pieces(records: Sequence[Record]) -> list[Piece]:
+    """The messages in order, a mark and the replacement at each compaction, without what was rolled back."""
+    pieces: list[Piece] = []
+    for at, record in enumerate(records):
+        if isinstance(record, Message):
+            pieces.append(record)
+            continue
+        entry, payload = fields_of(record), _payload(record)
+        if entry.get("type") == "compacted":
+            pieces += [None, *_replacement(payload, at)]
+        elif payload.get("type") == "thread_rolled_back":
+            turns = payload.get("num_turns")
+            pieces = _rolled_back(pieces, turns if isinstance(turns, int) else 0)
+    return pieces
+
+
+def _replacement(payload: JsonObject, at: int) -> History:
+    """What stands in place of everything before; each message knows the record that it came from."""
+    history, summary = payload.get("replacement_history"), payload.get("message")
+    if isinstance(history, list):
+        try:
+            return tuple(_wrapped(message, {}, compacted=at) for message in responses.parse_items(history))
+        except WireError:
+            return ()
+    if not isinstance(summary, str) or not summary:
+        return ()
+    return (Message(Role.USER, (tell_summary(summary),), origin=FORMAT, extra=pack({}, compacted=at)),)
+
+
+def _rolled_back(pieces: list[Piece], turns: int) -> list[Piece]:
+    """The pieces without the last turns of the user."""
+    begun = [at for at, piece in enumerate(pieces) if piece is not None and _begins_turn(piece)]
+    return pieces[: begun[max(0, len(begun) - turns)]] if turns > 0 and begun else pieces
+
+
+def _begins_turn(message: Message) -> bool:
+    return message.role is Role.USER and not message.text.lstrip().startswith(CONTEXT)
+
+
+def _joined(pieces: Sequence[Piece]) -> list[Piece]:
+    """The assistant's items in a row as one message, in the fields of the first line."""
+    joined: list[Piece] = []
+    row: list[Message] = []
+    for piece in [*pieces, None]:
+        if piece is not None and piece.role is Role.ASSISTANT and not _compacted(piece):
+            row.append(piece)
+            continue
+        joined += _one_of(row)
+        joined.append(piece)
+        row = []
+    return joined[:-1]
+
+
+def _one_of(row: Sequence[Message]) -> list[Message]:
+    if len(row) < 2:
+        return list(row)
+    entry, hints = unpack(row[0].extra)
+    items = [item for message in row for item in responses.render(_unwrapped(message))]
+    return [_wrapped(message, entry, bare=hints.get("bare")) for message in responses.parse_items(items)]
+
+
+def _compacted(message: Message) -> bool:
+    return "compacted" in unpack(message.extra)[1]
+
+
+def _instructions(records: Sequence[Record]) -> History:
+    """The system text that the session began with."""
+    for record in records:
+        base = _payload(record).get("base_instructions")
+        text = base.get("text") if isinstance(base, dict) else None
+        if isinstance(text, str) and text:
+            return (Message(Role.SYSTEM, (Text(text),), origin=FORMAT, extra=INSTRUCTIONS),)
+    return ()
+
+
+def _model(records: Sequence[Record]) -> str:
+    named = (_payload(record).get("model") for record in reversed(records))
+    return next((model for model in named if isinstance(model, str) and model), "")
+
+
+# --- writing -----------------------------------------------------------------------------------
+
+
+def _lines(message: Message) -> list[JsonObject]:
+    """The message's items, a line each."""
+    own = message.origin == FORMAT
+    entry, hints = unpack(message.extra) if own else ({}, {})
+    items = responses.render(_unwrapped(message) if own else message)
+    if hints.get("bare"):
+        return items
+    line = entry or {"timestamp": stamp(message.time), "type": "response_item"}
+    return [line | {"payload": item} for item in items]
+
+
+def _written_anew(session: Document) -> list[JsonObject]:
+    lines: list[JsonObject] = []
+    replaced: dict[int, list[Message]] = {}
+    for message in _body(session.messages):
+        at = unpack(message.extra)[1].get("compacted") if message.origin == FORMAT else None
+        if isinstance(at, int) and at < len(session.records):
+            if at not in replaced:
+                lines.append(cast(JsonObject, load(cast(Aside, session.records[at]).body)))
+            replaced.setdefault(at, []).append(message)
+            lines[-1] = lines[-1] | {"payload": _compaction(_payload(session.records[at]), replaced[at])}
+        else:
+            lines += _lines(message)
+    return lines
+
+
+def _body(messages: History) -> History:
+    """The messages without the system text in front, unless it stood there as items of the file."""
+    own = [message.origin == FORMAT and message.extra != INSTRUCTIONS for message in messages]
+    head = len(messages) - len(without_head(messages))
+    return tuple(message for at, message in enumerate(messages) if own[at] or at >= head)
+
+
+def _compaction(payload: JsonObject, replacement: Sequence[Message]) -> JsonObject:
+    """The compaction with what now stands in its place."""
+    if "replacement_history" not in payload:
+        return payload | {"message": "\n\n".join(summary_text(message) for message in replacement)}
+    items = [item for message in replacement for item in responses.render(_unwrapped(message))]
+    kept = payload | {"replacement_history": cast(Json, items)}
+    metadata = kept.get("replacement_history_metadata")
+    if isinstance(metadata, list) and len(metadata) != len(items):
+        del kept["replacement_history_metadata"]  # one for each item, or Codex refuses the line
+    return kept
+
+
+def _new_header(session: Document) -> JsonObject:
+    moment = stamp(next((message.time for message in session.messages if message.time), None))
+    name = fresh_uuid(encode_all(session.messages), set())
+    payload: JsonObject = {"id": name, "timestamp": moment, "cwd": "", "originator": "everlong", "cli_version": ""}
+    head = session.messages[: len(session.messages) - len(without_head(session.messages))]
+    if head:
+        payload["base_instructions"] = {"text": "\n\n".join(message.text for message in head)}
+    return {"timestamp": moment, "type": "session_meta", "payload": payload}

@@ -1,0 +1,216 @@
+"""nanobot session files.
+
+    {"_type": "metadata", "key": "cli:direct", "metadata": {"_last_summary": {"text": …}}, "last_consolidated": 12, …}
+    {"_type": "provider_state", "state": {…}}                      newer versions, not always there
+    {"role": "user", "content": …, "timestamp": …, "media": […]}   OpenAI chat messages with fields of its own
+
+Old and new versions differ in where the file lies and how it is named, not in what it says. The summary of what was
+consolidated stands in the metadata; a `summary` at the top of that line is read too. nanobot keeps no system text.
+"""
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from re import compile as pattern
+from typing import cast
+
+from everlong.core.encoding import encode_all
+from everlong.core.messages import Json, JsonObject, Message, Role, Text
+from everlong.core.refs import ref_of
+from everlong.errors import WireError
+from everlong.wire import openai_chat
+from everlong.wire.document import Aside, Document, Record
+from everlong.wire.fields import load, pack, unpack
+from everlong.wire.sessions.conversation import Piece, settle, summary_text, tell_summary, without_head
+from everlong.wire.sessions.records import as_object, aside, fields_of, stamp, time_of
+
+__all__ = [
+    "FORMAT",
+    "document",
+    "file_name",
+    "legacy_file_name",
+    "parse_record",
+    "recognises",
+    "render_document",
+    "render_record",
+    "session_key",
+    "summary_of",
+]
+
+FORMAT = "nanobot"
+HEADERS = ("metadata", "provider_state")
+SUFFIX = ".jsonl"
+UNSAFE = pattern(r'[<>:"/\\|?*]')
+#: Marks the words that stand for a file sent along; they are ours, not the record's.
+MEDIA_NOTE = pack({}, note="media")
+SUMMARY = pack({}, summary=True)
+
+
+def recognises(first: Sequence[JsonObject]) -> bool:
+    """Whether these first records are nanobot's."""
+    return any(record.get("_type") in HEADERS for record in first)
+
+
+def parse_record(raw: Json, where: str = "") -> Record:
+    """One line. A command to nanobot itself and its answer (`_command`) are never sent to the model: asides."""
+    fields = as_object(raw, fmt=FORMAT, where=where)
+    if fields.get("_type") in HEADERS or fields.get("_command"):
+        return aside(raw)
+    try:
+        message = openai_chat.parse(raw, where)
+    except WireError as error:
+        raise WireError(error.problem, fmt=FORMAT, where=error.where) from error
+    parts = (*message.parts, *_media_notes(message, fields.get("media")))
+    return replace(message, parts=parts, origin=FORMAT, time=time_of(fields.get("timestamp")))
+
+
+def render_record(record: Record) -> JsonObject:
+    """The line again."""
+    return cast(JsonObject, load(record.body)) if isinstance(record, Aside) else _lines(record)[0]
+
+
+def document(records: Sequence[Record], warnings: Sequence[str] = ()) -> Document:
+    """What the records amount to."""
+    header = _header(records)
+    said = [record for record in records if _is_line(record)]
+    offset = header.get("last_consolidated")
+    done = offset if type(offset) is int and 0 <= offset <= len(said) else 0
+    pieces: list[Piece] = [record for record in said[:done] if isinstance(record, Message)]
+    summary = _summary_message(header)
+    if done or summary:
+        pieces += [None, *([summary] if summary else [])]
+    pieces += [record for record in said[done:] if isinstance(record, Message)]
+    messages, boundaries = settle(pieces)
+    return Document(
+        fmt=FORMAT,
+        messages=messages,
+        model=_model(records),
+        records=tuple(records),
+        boundaries=boundaries,
+        warnings=tuple(warnings),
+    )
+
+
+def render_document(session: Document) -> list[JsonObject]:
+    """The records again; if the conversation was changed, the metadata that still holds and the conversation."""
+    if document(session.records).messages == session.messages:
+        return [render_record(record) for record in session.records]
+    lines: list[JsonObject] = []
+    summary, consolidated = "", 0
+    for message in without_head(session.messages):
+        if message.origin == FORMAT and message.extra == SUMMARY:
+            summary, consolidated = summary_text(message), len(lines)
+        else:
+            lines += _lines(message)
+    return [_metadata(session, summary, consolidated), *lines]
+
+
+def summary_of(records: Sequence[Record]) -> str:
+    """The summary that the session keeps of what is no longer sent; "" if there is none."""
+    return _summary_in(_header(records))
+
+
+# --- names -------------------------------------------------------------------------------------
+
+
+def file_name(key: str) -> str:
+    """The file of a session. Example: cli:direct -> Y2xpOmRpcmVjdA.jsonl"""
+    return urlsafe_b64encode(key.encode()).decode().rstrip("=") + SUFFIX
+
+
+def legacy_file_name(key: str) -> str:
+    """The file of a session as it was named before; it does not say the key exactly. Example: cli_direct.jsonl"""
+    return UNSAFE.sub("_", key).strip() + SUFFIX
+
+
+def session_key(name: str) -> str:
+    """The session that a file of this name holds; of an old name the likeliest key, the metadata knows better.
+
+    Example: Y2xpOmRpcmVjdA.jsonl and cli_direct.jsonl -> cli:direct
+    """
+    stem = name.removesuffix(SUFFIX)
+    try:
+        key = urlsafe_b64decode(stem + "=" * (-len(stem) % 4)).decode()
+    except ValueError:
+        key = ""
+    return key if key and file_name(key) == stem + SUFFIX else stem.replace("_", ":", 1)
+
+
+# --- the metadata line -------------------------------------------------------------------------
+
+
+def _header(records: Sequence[Record]) -> JsonObject:
+    asides = (fields_of(record) for record in records if isinstance(record, Aside))
+    return next((fields for fields in asides if fields.get("_type") == "metadata"), {})
+
+
+def _is_line(record: Record) -> bool:
+    """Whether nanobot counts it as a message."""
+    return isinstance(record, Message) or fields_of(record).get("_type") not in HEADERS
+
+
+def _summary_in(header: JsonObject) -> str:
+    inner = header.get("metadata")
+    metadata = inner if isinstance(inner, dict) else {}
+    last = metadata.get("_last_summary")
+    kept = last.get("text") if isinstance(last, dict) else None
+    found = (text for text in (kept, metadata.get("summary"), header.get("summary")) if isinstance(text, str) and text)
+    return next(found, "")
+
+
+def _summary_message(header: JsonObject) -> Message | None:
+    summary = _summary_in(header)
+    return Message(Role.USER, (tell_summary(summary),), origin=FORMAT, extra=SUMMARY) if summary else None
+
+
+def _metadata(session: Document, summary: str, consolidated: int) -> JsonObject:
+    """The metadata line for a changed conversation."""
+    header = dict(_header(session.records)) or _new_header(session)
+    inner = header.get("metadata")
+    metadata = dict(inner) if isinstance(inner, dict) else {}
+    last = metadata.pop("_last_summary", None)
+    for fields in (metadata, header):
+        fields.pop("summary", None)
+    if summary:
+        metadata["_last_summary"] = (last if isinstance(last, dict) else {}) | {"text": summary}
+    return header | {"metadata": metadata, "last_consolidated": consolidated}
+
+
+def _new_header(session: Document) -> JsonObject:
+    times = [_moment(message.time) for message in session.messages if message.time] or [_moment(None)]
+    first, last = min(times), max(times)
+    key = f"everlong:{ref_of(encode_all(session.messages))}"
+    return {"_type": "metadata", "key": key, "created_at": first, "updated_at": last}
+
+
+def _moment(time: datetime | None) -> str:
+    """nanobot writes no time zone, and compares with times that have none."""
+    return stamp(time).removesuffix("Z")
+
+
+def _model(records: Sequence[Record]) -> str:
+    for record in records:
+        state = fields_of(record).get("state") if isinstance(record, Aside) else None
+        model = state.get("model") if isinstance(state, dict) else None
+        if isinstance(model, str):
+            return model
+    return ""
+
+
+# --- messages ----------------------------------------------------------------------------------
+
+
+def _media_notes(message: Message, media: Json) -> tuple[Text, ...]:
+    """Words for the files sent along with plain text, as nanobot says them to the model."""
+    plain = message.role is Role.USER and unpack(message.extra)[1].get("content") is None
+    paths = media if plain and isinstance(media, list) else []
+    return tuple(Text(f"[image: {path}]", MEDIA_NOTE) for path in paths if isinstance(path, str) and path)
+
+
+def _lines(message: Message) -> list[JsonObject]:
+    if message.origin != FORMAT:
+        moment: JsonObject = {"timestamp": _moment(message.time)} if message.time else {}
+        return [line | moment for line in openai_chat.render(message)]
+    parts = tuple(part for part in message.parts if not (isinstance(part, Text) and part.extra == MEDIA_NOTE))
+    return openai_chat.render(replace(message, parts=parts, origin=openai_chat.FORMAT))

@@ -1,0 +1,57 @@
+"""Law 7: it ends. Every attempt is strictly smaller or stops; the floor needs no model.
+
+That a summary which fails, is empty, refuses, grows or lies is not committed is shown where summaries are made.
+"""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from everlong.core.messages import History
+from everlong.engine.view import View, Wish, view_of
+from tests.properties.wishes import PRESET_NAMES, broken, proper, seen, wishes
+
+every_preset = pytest.mark.parametrize("preset", PRESET_NAMES)
+often = settings(max_examples=30, deadline=None)
+
+
+def at(history: History, wish: Wish, limit: int) -> View | None:
+    return seen(history, replace(wish, limit=limit, target=limit))
+
+
+@every_preset
+@often
+@given(data=st.data())
+def test_law7_asked_for_less_it_is_smaller_until_it_says_stop(preset: str, data: st.DataObject) -> None:
+    """As after an overflow: each try may have less than the last one took."""
+    history, wish = data.draw(proper() | broken()), data.draw(wishes(preset))
+    view, tries = at(history, wish, wish.limit), 0
+    while view is not None and view.tokens > 0:
+        smaller = at(history, wish, view.tokens * 3 // 4)
+        assert smaller is None or smaller.tokens < view.tokens
+        view, tries = smaller, tries + 1
+    assert tries <= 40
+
+
+@every_preset
+@often
+@given(data=st.data())
+def test_law7_what_was_impossible_stays_impossible_with_less(preset: str, data: st.DataObject) -> None:
+    history, wish = data.draw(proper()), data.draw(wishes(preset))
+    if at(history, wish, wish.limit) is None:
+        for share in (2, 5):
+            assert at(history, wish, wish.limit // share) is None
+
+
+@pytest.mark.parametrize("preset", PRESET_NAMES)
+@often
+@given(data=st.data())
+def test_law7_what_was_brought_down_is_not_brought_down_again(preset: str, data: st.DataObject) -> None:
+    history, wish = data.draw(proper()), data.draw(wishes(preset))
+    view = at(history, wish, wish.limit)
+    if view is not None:
+        again = view_of(view.messages, wish)
+        assert again.tokens <= view.tokens
+        assert view_of(again.messages, wish).messages == again.messages

@@ -1,0 +1,228 @@
+"""The documents as presets: the same steps, each document's settings and marks."""
+
+import ast
+import inspect
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from everlong import count, fit
+from everlong.compress import presets
+from everlong.compress.draft import Task, draft_of
+from everlong.compress.emergency import emergency
+from everlong.compress.presets import PRESETS
+from everlong.core.messages import History, Message, Reasoning
+from everlong.core.rounds import pairs_of
+from everlong.engine.interfaces import Assembler, Compressor, Provider, assemble
+from everlong.engine.nanobot_settings import NanobotSettings
+from everlong.engine.view import view_of
+from everlong.errors import InputError
+from everlong.tokens.counter import Counter
+from everlong.wire.openai_chat import render
+from everlong.wire.read import document_of
+from everlong.wire.repair import repair, valid
+from everlong.wire.validate import problems
+from tests.core.build import assistant, user
+
+SYSTEM = {
+    "role": "system",
+    "content": "You are nanobot.\n\n## Memory\nThe owner is called 林老板 and likes short answers.",
+}
+
+
+def tool_rounds(rounds: int, characters: int = 9_000) -> list[dict[str, object]]:
+    """A user asks once; the agent uses tools, one call a round."""
+    messages: list[dict[str, object]] = [SYSTEM, {"role": "user", "content": "请检查所有服务的日志。"}]
+    for n in range(rounds):
+        function = {"name": "read_file", "arguments": json.dumps({"path": f"logs/service_{n}.log"})}
+        messages.append(
+            {
+                "role": "assistant",
+                "content": f"Reading {n}.",
+                "reasoning_content": "thinking " * 400,
+                "tool_calls": [{"id": f"call_{n}", "type": "function", "function": function}],
+            }
+        )
+        line = f"10:00:{n % 60:02} INFO service {n} answered"
+        messages.append(
+            {
+                "role": "tool",
+                "tool_call_id": f"call_{n}",
+                "name": "read_file",
+                "content": (line + "\n") * (characters // len(line)),
+            }
+        )
+    return messages
+
+
+# --- N1: nanobot ----------------------------------------------------------------------------------
+
+
+DEFAULTS = {
+    "context_compression": True,
+    "context_window_override": None,
+    "tool_result_soft_limit": 0.3,
+    "tool_result_hard_limit": 0.5,
+    "context_reserve_ratio": 0.15,
+    "compression_model": None,
+    "enable_history_summarization": False,
+    "max_user_message_chars": 30_000,
+    "max_assistant_message_chars": 20_000,
+}
+
+
+def test_N1_1_4_every_field_has_the_documents_name_and_default() -> None:
+    settings = NanobotSettings.of({})
+    assert {name: getattr(settings, name) for name in DEFAULTS} == DEFAULTS
+
+
+def test_N1_1_4_an_old_file_loads_unchanged_and_camel_case_is_understood() -> None:
+    old = {"workspace": "~/.nanobot/workspace", "model": "anthropic/claude-opus-4-5", "maxToolIterations": 20}
+    assert NanobotSettings.of(old) == NanobotSettings()
+    assert NanobotSettings.of({"contextWindowOverride": 64_000}).budget("any") == 54_400
+
+
+@pytest.mark.parametrize("wrong", [{"tool_result_soft_limit": 3}, {"context_window_override": -1}])
+def test_N1_1_4_impossible_settings_are_refused_in_words(wrong: dict[str, float]) -> None:
+    with pytest.raises(InputError, match=r"share between 0 and 1|cannot be negative"):
+        NanobotSettings.of(wrong)
+
+
+def test_N1_1_4_off_is_byte_identical() -> None:
+    messages = tool_rounds(30)
+    fitted = fit(messages, model="gpt-4o", budget=2_000, preset=NanobotSettings(context_compression=False).preset())
+    assert json.dumps(fitted.messages) == json.dumps(messages)
+    assert fitted.edits == ()
+
+
+@pytest.mark.parametrize("window", [32_000, 64_000])
+def test_N1_2_4_twenty_tool_rounds_stay_under_85_percent_of_the_window(window: int) -> None:
+    settings = NanobotSettings(context_window_override=window)
+    messages = tool_rounds(20)
+    fitted = fit(messages, model="gpt-4o", budget=settings.budget("gpt-4o"), preset=settings.preset())
+    assert fitted.tokens <= 0.85 * window
+    assert fitted.messages[0] == SYSTEM
+    assert messages[1] in fitted.messages
+    assert problems("openai-chat", {"messages": fitted.messages}) == []
+
+
+def emergency_view(messages: list[dict[str, object]], window: int, **settings: object) -> tuple[History, int]:
+    history = document_of(messages).messages  # type: ignore[arg-type]
+    task = Task(target=int(0.85 * window), window=window, counter=Counter("gpt-4o"))
+    draft = emergency(draft_of(history, task), task, **settings)  # type: ignore[arg-type]
+    return draft.messages, draft.total
+
+
+def test_N1_3_3_the_emergency_view_is_under_60_percent_with_system_and_question_whole() -> None:
+    messages = [
+        *tool_rounds(40, 30_000),
+        {"role": "assistant", "content": "ok"},
+        {"role": "user", "content": "总结一下"},
+    ]
+    sent, total = emergency_view(messages, 20_000)
+    assert total <= 0.6 * 20_000
+    assert render(sent[0]) == [SYSTEM]
+    assert render(sent[-1]) == [messages[-1]]
+    assert not any(isinstance(part, Reasoning) for message in sent for part in message.parts)
+    assert all("\n" not in result.text for message in sent for result in message.results)
+
+
+def test_N1_10_a_memory_block_in_the_prompt_is_untouched() -> None:
+    fitted = fit(tool_rounds(40), model="gpt-4o", budget=6_000, preset="nanobot")
+    assert fitted.messages[0] == SYSTEM
+
+
+def test_N1_10_the_presets_need_nothing_that_the_core_does_not_have() -> None:
+    needed = {"everlong", "msgspec", "splintr", *sys.stdlib_module_names}
+    for path in Path(inspect.getfile(presets)).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                assert {alias.name.partition(".")[0] for alias in node.names} <= needed, path.name
+            elif isinstance(node, ast.ImportFrom):
+                assert (node.module or "").partition(".")[0] in needed, path.name
+
+
+# --- N3: nanobot V3.1 -----------------------------------------------------------------------------
+
+
+def test_N3_8_the_emergency_view_keeps_about_ten_messages_and_pairs() -> None:
+    messages: list[dict[str, object]] = [SYSTEM]
+    for n in range(30):
+        messages += [*tool_rounds(1, 4_000)[1:], {"role": "assistant", "content": f"answer {n}"}]
+        messages[-2]["tool_call_id"] = messages[-3]["tool_calls"][0]["id"] = f"call_{n}"  # type: ignore[index]
+    messages.append({"role": "user", "content": "继续"})
+    sent, total = emergency_view(messages, 16_000, keep=(10, 4), unit="messages")
+    assert total < 0.6 * 16_000
+    assert 5 <= len(sent) <= 14
+    assert len(pairs_of(sent)) == sum(len(message.results) for message in sent) == sum(len(m.calls) for m in sent)
+    assert valid("openai-chat", repair(sent, "openai-chat").messages)
+
+
+def test_N3_12_two_settings_only_and_off_is_unchanged_behaviour() -> None:
+    messages = tool_rounds(30)
+    assert fit(messages, model="gpt-4o", budget=1_000, preset="off").messages == messages
+    wide = fit(messages, model="gpt-4o", budget=1_000_000, preset="nanobot-v3")
+    assert len(wide.messages) == len(messages)
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_N3_13_no_preset_calls_a_model(name: str) -> None:
+    """All local: the whole path runs in a pure function, and no layer below the engine may import a network library."""
+    fitted = fit(tool_rounds(10), model="gpt-4o", budget=3_000, preset=name)
+    assert fitted.tokens <= 3_000
+
+
+# --- CS: context subsystem ------------------------------------------------------------------------
+
+
+class Recorded:
+    """A Provider over a list: the only part with I/O."""
+
+    def __init__(self, messages: History) -> None:
+        self._messages = messages
+
+    async def load(self, thread: str, limit: int | None = None) -> History:
+        return self._messages if limit is None else self._messages[-limit:]
+
+
+def test_CS_1_the_three_parts_are_replaceable() -> None:
+    provider: Provider = Recorded((user("a"), assistant("b")))
+    compressor: Compressor = view_of
+    assembler: Assembler = assemble
+    assert inspect.iscoroutinefunction(provider.load)
+    assert not inspect.iscoroutinefunction(compressor)
+    assert not inspect.iscoroutinefunction(assembler)
+
+
+@pytest.mark.parametrize(
+    ("system", "history", "asked", "roles"),
+    [
+        ("be brief", (user("a"), assistant("b")), "c", ["system", "user", "assistant", "user"]),
+        ("", (user("a"),), "c", ["user", "user"]),
+        ("be brief", (), "c", ["system", "user"]),
+        ("be brief", (user("a"),), "", ["system", "user"]),
+    ],
+)
+def test_CS_5_the_assembler_puts_system_history_and_user_message_together(
+    system: str, history: tuple[Message, ...], asked: str, roles: list[str]
+) -> None:
+    assert [message.role.value for message in assemble(system, history, asked)] == roles
+
+
+def test_CS_4_the_simple_preset_keeps_the_last_twelve_messages_of_four_thousand_characters() -> None:
+    messages = [{"role": "user" if n % 2 == 0 else "assistant", "content": f"{n} " + "x" * 6_000} for n in range(31)]
+    fitted = fit(messages, model="gpt-4o", budget=100_000, preset="simple")
+    assert len(fitted.messages) <= 13
+    assert all(len(str(message["content"])) <= 4_000 for message in fitted.messages[:-1])
+    assert fit([], model="gpt-4o", preset="simple").messages == []
+
+
+@pytest.mark.parametrize("name", sorted(PRESETS))
+def test_every_preset_fits_and_is_valid(name: str) -> None:
+    messages = [*tool_rounds(25), {"role": "assistant", "content": "done"}, {"role": "user", "content": "and now?"}]
+    fitted = fit(messages, model="gpt-4o", budget=5_000, preset=name)
+    assert count(fitted.messages, model="gpt-4o") == fitted.tokens <= 5_000
+    assert problems("openai-chat", {"messages": fitted.messages}) == []
+    assert fitted.messages[-1] == messages[-1]

@@ -1,0 +1,95 @@
+"""The documentation runs: every Python example gives the output shown, every command exists and works.
+
+A fenced `python` block is executed; a `text` block right after it is what it prints. A `console` block
+holds commands after `$ ` and, where lines follow, their output; `…` in it stands for anything.
+"""
+
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+import pytest
+
+from everlong.cli.main import program
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Example:
+    page: str
+    line: int
+    language: str
+    code: str
+    output: str | None
+
+    @property
+    def id(self) -> str:
+        return f"{self.page}:{self.line}"
+
+
+def examples(language: str) -> list[Example]:
+    found = []
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for match in BLOCK.finditer(text):
+            line = text.count("\n", 0, match.start()) + 1
+            found.append(Example(page.relative_to(ROOT).as_posix(), line, match[1], match[2], match[3]))
+    return [example for example in found if example.language == language]
+
+
+def matches(shown: str, printed: str) -> bool:
+    pattern = ".*?".join(re.escape(piece) for piece in shown.strip().split("…"))
+    return re.fullmatch(pattern, printed.strip(), re.DOTALL) is not None
+
+
+def run(arguments: list[str], folder: Path) -> str:
+    done = subprocess.run(arguments, capture_output=True, text=True, cwd=folder, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("example", examples("python"), ids=lambda example: example.id)
+def test_python_examples_print_what_is_shown(example: Example, tmp_path: Path) -> None:
+    printed = run([sys.executable, "-c", example.code], tmp_path)
+    assert example.output is None or matches(example.output, printed), printed
+
+
+def commands(example: Example) -> list[tuple[str, str]]:
+    pieces = re.split(r"^\$ (.*)$", example.code, flags=re.MULTILINE)
+    return list(zip(pieces[1::2], pieces[2::2], strict=True))
+
+
+CONSOLE = [(example, command, shown) for example in examples("console") for command, shown in commands(example)]
+
+
+@pytest.mark.parametrize(("example", "command", "shown"), CONSOLE, ids=[f"{e.id} {c}" for e, c, _ in CONSOLE])
+def test_console_examples_print_what_is_shown(example: Example, command: str, shown: str, tmp_path: Path) -> None:
+    if not command.startswith("everlong "):
+        assert command.startswith(("make ", "pip ", "git ", "cd ")), f"{example.id}: unknown command {command}"
+        return
+    printed = run([sys.executable, "-m", *command.split()], tmp_path)
+    assert not shown.strip() or matches(shown, printed), printed
+
+
+@pytest.mark.parametrize("name", sorted(program.commands))
+def test_every_command_is_documented_and_has_help(name: str) -> None:
+    command = program.commands[name]
+    assert command.help
+    reference = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+    assert f"everlong {name}" in reference
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            assert parameter.help, f"{name} {parameter.opts}"
+            assert parameter.opts[0] in reference, f"everlong {name} {parameter.opts[0]} is not in docs/reference.md"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), f"{page.name} links to {target}"
