@@ -31,8 +31,10 @@ format: .venv/developing ## put the code in its one form
 bench: .venv/developing ## time against peers, each in its own environment
 	$(BIN)/python benchmarks/run.py
 
-soak: .venv/developing ## the long forms of the tests (minutes)
-	@EVERLONG_SOAK=1 $(PYTEST) -n auto
+soak: .venv/developing ## the properties again and again, each round with other examples (minutes)
+	@for round in 1 2 3 4 5 6 7 8 9 10; do \
+		EVERLONG_SOAK=1 $(PYTEST) -n auto --hypothesis-seed=$$(date +%s)$$round \
+			tests/core tests/compress tests/properties tests/relevance tests/wire || exit 1; done
 
 clean: ## remove what these commands made
 	rm -rf .venv .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

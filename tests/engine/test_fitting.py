@@ -15,6 +15,7 @@ from everlong.errors import BudgetImpossible, InputError
 from everlong.wire.read import document_of
 from everlong.wire.validate import problems
 
+TALE = "The miller said nothing, but his eldest daughter had already counted the sacks twice that morning. " * 15
 SYSTEM = {"role": "system", "content": "You are a careful engineer."}
 TOOLS = [{"type": "function", "function": {"name": "read_file", "parameters": {"type": "object"}}}]
 
@@ -149,7 +150,7 @@ BODIES = {
         "messages": [
             {
                 "role": "user" if n % 2 == 0 else "assistant",
-                "content": [{"type": "text", "text": f"turn {n} " + "word " * 300}],
+                "content": [{"type": "text", "text": f"turn {n}: " + TALE}],
             }
             for n in range(21)
         ],
@@ -157,14 +158,11 @@ BODIES = {
     "openai-responses": {
         "model": "gpt-4o",
         "instructions": "Be careful.",
-        "input": [
-            {"role": "user" if n % 2 == 0 else "assistant", "content": f"turn {n} " + "word " * 300} for n in range(21)
-        ],
+        "input": [{"role": "user" if n % 2 == 0 else "assistant", "content": f"turn {n}: " + TALE} for n in range(21)],
     },
     "gemini": {
         "contents": [
-            {"role": "user" if n % 2 == 0 else "model", "parts": [{"text": f"turn {n} " + "word " * 300}]}
-            for n in range(21)
+            {"role": "user" if n % 2 == 0 else "model", "parts": [{"text": f"turn {n}: " + TALE}]} for n in range(21)
         ],
     },
 }

@@ -15,14 +15,24 @@ import re
 import sys
 import zlib
 from base64 import b64decode
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
 from everlong.tokens.exact import well_formed
 
-__all__ = ["CLASSES", "DEFAULT", "ESTIMATED", "REPEATABLE", "STEPS", "class_codes", "estimate", "shorten_runs"]
+__all__ = [
+    "CLASSES",
+    "DEFAULT",
+    "ESTIMATED",
+    "REPEATABLE",
+    "STEPS",
+    "class_codes",
+    "estimate",
+    "run_tokens",
+    "shorten_runs",
+]
 
 DEFAULT = "o200k_base"
 
@@ -106,11 +116,10 @@ def estimate(text: str, vocabulary: str = DEFAULT) -> int:
         return 0
     weights = _weights(vocabulary)
     shortened, left_out = shorten_runs(text)
-    in_runs = sum(length / weights.repeats[character] for character, length in left_out)
     codes = class_codes(shortened)
     chance = weights.ends.__getitem__
     ends = sum(map(chance, _pairs(codes, 0))) + sum(map(chance, _pairs(codes, 1)))
-    return round(1 + ends / STEPS + in_runs)
+    return round(1 + ends / STEPS + run_tokens(left_out, weights.repeats))
 
 
 def _pairs(codes: bytes, start: int) -> memoryview:
@@ -140,3 +149,8 @@ def shorten_runs(text: str) -> tuple[str, list[tuple[str, int]]]:
         at = run.end()
     kept.append(text[at:])
     return "".join(kept), left_out
+
+
+def run_tokens(left_out: Iterable[tuple[str, int]], repeats: Mapping[str, float]) -> float:
+    """What the left out parts of runs cost; the last token of a run is seldom a full one."""
+    return sum(length / repeats[character] + 0.5 for character, length in left_out)

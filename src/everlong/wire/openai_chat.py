@@ -32,6 +32,7 @@ from everlong.wire.document import Document
 from everlong.wire.fields import dump, load, opaque, opaque_body, pack, unpack
 from everlong.wire.openai_body import fields_of, settings_of, take_list, take_tools
 from everlong.wire.openai_chat_calls import ODD_CALL, call_out, calls_in, function_out, is_legacy, legacy_id
+from everlong.wire.openai_chat_usual import usual_message
 from everlong.wire.openai_foreign import adopt
 from everlong.wire.openai_shapes import (
     at,
@@ -115,6 +116,10 @@ def parse(raw: Json, where: str = "") -> Message:
     """One message of the list."""
     if not isinstance(raw, dict):
         raise WireError(f"a message is an object, not {type(raw).__name__}", fmt=FORMAT, where=where)
+    return usual_message(raw, FORMAT) or _any_message(raw, where)
+
+
+def _any_message(raw: JsonObject, where: str) -> Message:
     fields = dict(raw)
     written_role = fields.pop("role", None)
     role = ROLES.get(written_role) if isinstance(written_role, str) else None
