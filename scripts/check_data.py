@@ -29,8 +29,9 @@ from everlong.engine.fitting import SENT_AS
 from everlong.errors import InputError
 from everlong.wire.decoding import decode_bytes
 from everlong.wire.document import Document
-from everlong.wire.read import BODY_FORMATS, SESSION_FORMATS, document_of, read
+from everlong.wire.read import BODY_FORMATS, SESSION_FORMATS, document_of, read_all
 from everlong.wire.repair import RENDERERS, repair
+from everlong.wire.sessions import chatbox
 from everlong.wire.validate import problems
 from everlong.wire.write import value_of
 from law_walks import Walk, walk
@@ -122,16 +123,21 @@ def conversations_in(folder: Path) -> tuple[list[Conversation], list[str]]:
 
 
 def conversations_of(name: str, data: bytes) -> Iterator[Conversation]:
-    """A session is one conversation; otherwise each row, or the whole document, is one."""
-    first = read(data)
+    """A session or a list of messages is one conversation; otherwise each row, or each session of an export."""
+    first, *others = read_all(data)
     decoded = decode_bytes(data)
-    values = [value for _, value in decoded.lines] if decoded.lines else [decoded.document]
-    if first.fmt in SESSION_FORMATS or first.lines:
-        yield Conversation(name, "", first, values)
+    listed: list[Json] = decoded.document if isinstance(decoded.document, list) else [decoded.document]
+    rows = [value for _, value in decoded.lines] or listed
+    if first.fmt in SESSION_FORMATS or first.bare:
+        yield Conversation(name, "", first, rows)
         return
-    for number, value in enumerate(values, start=1):
-        label = str(value.get("id") or number) if isinstance(value, dict) else ""
-        yield Conversation(name, label, document_of(value), value)
+    for number, row in enumerate(rows, start=1):
+        label = str(row.get("id") or number) if isinstance(row, dict) else ""
+        if isinstance(row, dict) and "messages" not in row and first.fmt == chatbox.FORMAT:
+            for each in (first, *others):
+                yield Conversation(name, each.messages[0].text[:20], each, value_of(each))
+        else:
+            yield Conversation(name, label, document_of(row), row)
 
 
 # --- checking ------------------------------------------------------------------------------------

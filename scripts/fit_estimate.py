@@ -230,21 +230,24 @@ def fit(pairs: PairCounts, target: Array, real: Array, share: Array) -> Array:
     kinds = kinds_of_pairs()
     mass = pairs.spread(weight * pairs.times(np.ones(len(kinds))))
     seen = mass > 0
-    pull = np.where(seen, PULL, 0.0)
+    many = np.bincount(kinds, seen)
+
+    def of_kind(chances: Array) -> Array:
+        return np.where(many > 0, np.bincount(kinds, seen * chances) / np.maximum(many, 1), 1)[kinds]
+
     # Scaling by row sums bounds the curvature by 1 in every direction, so that steps of 1 converge.
-    step = np.where(seen, 1 / np.maximum(mass + 2 * pull, 1e-300), 0)
-    chances = np.where(seen, 0.3, 0)
-    ahead, momentum = chances, 1.0
+    step = seen / np.maximum(mass + 2 * PULL, PULL)
+    chances = ahead = np.full(len(kinds), 0.3)
+    momentum = 1.0
     for _ in range(ROUNDS):
-        mean = np.bincount(kinds, pull * ahead) / np.maximum(np.bincount(kinds, pull), 1e-300)
-        slope = pairs.spread(weight * (pairs.times(ahead) - target)) + pull * (ahead - mean[kinds])
+        slope = pairs.spread(weight * (pairs.times(ahead) - target)) + PULL * (ahead - of_kind(ahead))
         following = np.clip(ahead - step * slope, 0, 1)
         if np.dot(ahead - following, following - chances) > 0:
             momentum = 1.0
         grown = (1 + math.sqrt(1 + 4 * momentum**2)) / 2
         ahead = following + (momentum - 1) / grown * (following - chances)
         chances, momentum = following, grown
-    return np.round(chances * STEPS).astype(np.uint8)
+    return np.round(np.where(seen, chances, of_kind(chances)) * STEPS).astype(np.uint8)
 
 
 def shares(messages: Sequence[Message]) -> Array:

@@ -62,7 +62,7 @@ class Walk:
             return view_of(history, wish, previous)
         except BudgetImpossible as error:
             self.impossible += 1
-            if not error.parts or error.needed <= error.limit or error.limit > wish.limit:
+            if not error.parts or error.needed <= error.limit or error.limit != wish.limit:
                 self.note([Broken(2, f"an error that does not add up: {error}")], len(history), wish)
             return None
 

@@ -4,10 +4,10 @@ import pytest
 
 from everlong.core.messages import Json
 from everlong.errors import ContextOverflow, MalformedHistory, MediaRefused
-from everlong.wire.overflow import SIGNS
 from everlong.wire.refusals import Kind, as_error, classify
-from everlong.wire.shape_signs import SHAPE_SIGNS
-from everlong.wire.silent_overflow import SilentOverflow, silent_overflow, truncated_window
+from everlong.wire.refusals.overflow import SIGNS
+from everlong.wire.refusals.shape_signs import SHAPE_SIGNS
+from everlong.wire.refusals.silent import SilentOverflow, silent_overflow, truncated_window
 from everlong.wire.usage import Usage, plausible, read_usage
 
 # --- F4 ---------------------------------------------------------------------------------------

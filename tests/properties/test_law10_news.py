@@ -1,18 +1,23 @@
 """Law 10: a turn costs its news. Work per turn grows with what is new, not with the length of the conversation.
 
 Work is counted, not timed: characters that a counter reads, messages that it looks up, messages that the index
-takes in, and the size of what a turn hands to the repair.
+takes in, functions of `wire` that are called to repair and to check.
 """
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
+from types import FrameType
 
 import pytest
 
+import everlong.wire
 from everlong.compress.presets import PRESETS
 from everlong.core.messages import CallId, History, Message, Role, Text, ToolCall, ToolResult
 from everlong.engine.view import View, Wish, view_of
 from everlong.tokens.counter import Counter
+from tests.properties.histories import FORMATS
 from tests.properties.wishes import ROLLING, wish_of
 
 rolling = pytest.mark.parametrize("preset", ROLLING)
@@ -117,3 +122,38 @@ def test_law10_a_cut_reads_no_more_late_than_early(preset: str) -> None:
     cuts = [turn.characters for turn in told(wish, rounds(400)) if turn.cut]
     early, late = cuts[2:6], cuts[-4:]
     assert sum(late) <= 2 * sum(early)
+
+
+class Calls:
+    """Counts calls of functions in `wire` while it is entered."""
+
+    def __init__(self) -> None:
+        self.made = 0
+        self._wire = str(Path(everlong.wire.__file__).parent)
+
+    def __enter__(self) -> "Calls":
+        sys.setprofile(self._seen)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.setprofile(None)
+
+    def _seen(self, frame: FrameType, event: str, _: object) -> None:
+        self.made += event == "call" and frame.f_code.co_filename.startswith(self._wire)
+
+
+@rolling
+@pytest.mark.parametrize("fmt", FORMATS)
+def test_law10_in_one_long_tool_loop_a_step_is_checked_by_itself(preset: str, fmt: str) -> None:
+    """No user speaks for hundreds of messages: the round is as long as the conversation."""
+    wish = wish_of(PRESETS[preset], fmt, 10**6, window=10**6)
+    history: History = (Message(Role.USER, (Text("Go through all parts."),)),)
+    view = view_of(history, wish)
+    costs = []
+    for asked in rounds(150):
+        history += asked[1:3]
+        with Calls() as calls:
+            view = view_of(history, wish, view)
+        costs.append(calls.made)
+    assert view.messages == history
+    assert max(costs[-20:]) <= 1.5 * max(costs[10:30])

@@ -3,8 +3,8 @@
 import pytest
 
 from everlong.errors import ContextOverflow, EverlongError, ProviderError
-from everlong.wire.overflow import SIGNS
 from everlong.wire.refusals import Kind, as_error, classify
+from everlong.wire.refusals.overflow import SIGNS
 
 PROVIDERS = (
     "anthropic", "ark", "azure", "bedrock", "bedrock-nova", "cerebras", "codex", "cohere", "copilot", "dashscope",

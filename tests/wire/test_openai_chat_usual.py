@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from everlong.core.messages import JsonObject
+from everlong.wire.openai.chat_usual import usual_message
 from everlong.wire.openai_chat import FORMAT, _any_message, render
-from everlong.wire.openai_chat_usual import usual_message
 
 words = st.sampled_from([None, "", "hi", "上下文", 3, [], {}, True])
 roles = st.sampled_from(["system", "user", "assistant", "tool", "developer", "function"])

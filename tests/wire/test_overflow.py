@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from everlong.wire.error_text import read_error
-from everlong.wire.overflow import SIGNS, OverflowSign, believable, overflow_in
-from everlong.wire.refusal_signs import REPLY_SIGNS, SIZE_SIGNS, VETO_SIGNS, RefusalSign
 from everlong.wire.refusals import Kind, classify
-from everlong.wire.shape_signs import SHAPE_SIGNS
+from everlong.wire.refusals.error_text import read_error
+from everlong.wire.refusals.overflow import SIGNS, OverflowSign, believable, overflow_in
+from everlong.wire.refusals.shape_signs import SHAPE_SIGNS
+from everlong.wire.refusals.signs import REPLY_SIGNS, SIZE_SIGNS, VETO_SIGNS, RefusalSign
 
 OTHER_SIGNS = (*SHAPE_SIGNS, *REPLY_SIGNS, *SIZE_SIGNS, *VETO_SIGNS)
 

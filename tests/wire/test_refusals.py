@@ -14,8 +14,8 @@ from everlong.errors import (
     RateLimited,
     ReplyLimitExceeded,
 )
-from everlong.wire.error_text import HEAD, TAIL
 from everlong.wire.refusals import Kind, as_error, classify
+from everlong.wire.refusals.error_text import HEAD, TAIL
 
 ANTHROPIC_BODY = {
     "type": "error",

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from everlong.wire.silent_overflow import SilentOverflow, silent_overflow, truncated_window
+from everlong.wire.refusals.silent import SilentOverflow, silent_overflow, truncated_window
 from everlong.wire.usage import Usage
 
 SILENT = [

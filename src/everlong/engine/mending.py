@@ -25,6 +25,9 @@ class Placed:
     places: tuple[int, ...]
     edits: tuple[Edit, ...] = ()
 
+    def __add__(self, other: "Placed") -> "Placed":
+        return Placed(self.messages + other.messages, self.places + other.places, self.edits + other.edits)
+
 
 def mended(said: Placed, history: History, counter: Counter, fmt: str) -> Placed:
     """The messages as the provider of `fmt` accepts them."""

@@ -9,11 +9,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from everlong.compress.by_need import by_need
-from everlong.compress.draft import Draft, Task, draft_of
+from everlong.compress.draft import OURS, Draft, Task, draft_of
 from everlong.compress.pipeline import Preset, arrive, cut
 from everlong.core.edits import Edit
-from everlong.core.messages import History, Message, user_text
-from everlong.core.rounds import rounds_of
+from everlong.core.messages import History, Message, Role, Text, user_text
 from everlong.engine.mending import Placed, mended
 from everlong.errors import BudgetImpossible
 from everlong.relevance.index import Index
@@ -25,8 +24,9 @@ __all__ = ["View", "Wish", "view_of"]
 
 ATTEMPTS = 4  # a repair may add a few tokens; each attempt aims lower by what was too much
 SLACK = 16  # tokens
-UNIQUE_IDS = frozenset({"anthropic", "openai-responses"})  # formats whose call ids must differ in the whole history
 SPOKEN_BACK = 12  # messages that decide the language of our own words
+#: Stands before a step that is repaired by itself, where the user's words would stand; it is not sent.
+WORD = Message(Role.USER, (Text("…"),))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,11 +86,10 @@ def _grown(history: History, wish: Wish, previous: View) -> View | None:
     places = previous.places or tuple(range(len(previous.messages)))
     said = (*previous.messages, *new.messages)
     stand = (*places, *(slot.at + offset for slot in new.slots))
-    rounds = rounds_of(previous.messages)
-    # What came before the last round is closed: a repair seldom concerns it.
-    for start in dict.fromkeys((rounds[-1].start if rounds else 0, 0)):
-        tail = mended(Placed(said[start:], stand[start:]), history, wish.counter, wish.fmt)
-        sent = previous.messages[start:]
+    for start in dict.fromkeys((_closed_before(previous.messages), 0)):
+        front = Placed((WORD,), (OURS,)) if start else Placed((), ())
+        tail = mended(front + Placed(said[start:], stand[start:]), history, wish.counter, wish.fmt)
+        sent = (*front.messages, *previous.messages[start:])
         added = tail.messages[len(sent) :]
         clash = rules_of(wish.fmt).unique_ids and _calls_again(previous.messages[:start], added)
         if tail.messages[: len(sent)] == sent and not clash:
@@ -101,21 +100,23 @@ def _grown(history: History, wish: Wish, previous: View) -> View | None:
                 (*previous.edits, *(replace(edit, at=edit.at + offset) for edit in new.edits), *tail.edits),
                 previous.cuts,
                 previous.index,
-                (*places[:start], *tail.places),
+                (*places, *tail.places[len(sent) :]),
             )
     return None
+
+
+def _closed_before(sent: History) -> int:
+    """Where the last step begins: calls before it have their results, so a repair seldom has to look further back."""
+    start = next((at for at in range(len(sent) - 1, -1, -1) if sent[at].role is Role.ASSISTANT), 0)
+    while start and sent[start - 1].role is Role.ASSISTANT:  # some providers read these as one
+        start -= 1
+    return start
 
 
 def _calls_again(before: History, added: History) -> bool:
     """Whether the id of a call comes again."""
     ids = {call.id for message in added for call in message.calls}
     return bool(ids) and any(call.id in ids for message in before for call in message.calls)
-
-
-def _open_from(messages: History, fmt: str) -> int:
-    """Where a repair may begin: what came before the last round is closed, unless ids must differ throughout."""
-    rounds = rounds_of(messages) if fmt not in UNIQUE_IDS else ()
-    return rounds[-1].start if rounds else 0
 
 
 def _fresh(history: History, wish: Wish, index: Index) -> View:

@@ -69,7 +69,7 @@ CLASSES: tuple[bytes, ...] = (
 )
 
 #: Characters that tokens hold many of in a row; digits never are.
-REPEATABLE = "".join(map(chr, {*range(0x80)} - {*b"0123456789"})) + "·—…•─━│═█░▒▓　"
+REPEATABLE = "".join(map(chr, sorted({*range(0x80)} - {*b"0123456789"}))) + "·—…•─━│═█░▒▓　"
 
 _RUN = re.compile(f"([{re.escape(REPEATABLE)}])\\1{{15,}}")
 
@@ -96,9 +96,9 @@ class _Weights:
 @cache
 def _weights(vocabulary: str) -> _Weights:
     shipped = json.loads(files("everlong.tokens").joinpath("weights.json").read_text("utf-8"))
-    chosen = shipped[vocabulary if vocabulary in shipped else DEFAULT]
+    chosen = shipped[vocabulary]
     square = zlib.decompress(b64decode(chosen["ends"]))
-    ends = [0] * 0x10000
+    ends = [0] * (len(CLASSES) * 0x100)
     for first in range(len(CLASSES)):
         for second in range(len(CLASSES)):
             pair = int.from_bytes((first, second), sys.byteorder)
@@ -114,7 +114,7 @@ def estimate(text: str, vocabulary: str = DEFAULT) -> int:
     """
     if not text:
         return 0
-    weights = _weights(vocabulary)
+    weights = _weights(vocabulary if vocabulary in ESTIMATED else DEFAULT)
     shortened, left_out = shorten_runs(text)
     codes = class_codes(shortened)
     chance = weights.ends.__getitem__

@@ -5,7 +5,7 @@
 Reads what such servers really send: content in every shape; reasoning under four names; the old
 `function_call`; custom tools; arguments that are an object. Parts of an assistant message come in the
 order reasoning, content, calls. A message of another format is written as far as this one can say it
-(`openai_foreign`); one that has nothing left to say is not written at all.
+(`openai/foreign`); one that has nothing left to say is not written at all.
 """
 
 from collections.abc import Sequence
@@ -30,11 +30,11 @@ from everlong.core.messages import (
 from everlong.errors import WireError
 from everlong.wire.document import Document
 from everlong.wire.fields import dump, load, opaque, opaque_body, pack, unpack
-from everlong.wire.openai_body import fields_of, settings_of, take_list, take_tools
-from everlong.wire.openai_chat_calls import ODD_CALL, call_out, calls_in, function_out, is_legacy, legacy_id
-from everlong.wire.openai_chat_usual import usual_message
-from everlong.wire.openai_foreign import adopt
-from everlong.wire.openai_shapes import (
+from everlong.wire.openai.body import fields_of, settings_of, take_list, take_tools
+from everlong.wire.openai.chat_calls import ODD_CALL, call_out, calls_in, function_out, is_legacy, legacy_id
+from everlong.wire.openai.chat_usual import usual_message
+from everlong.wire.openai.foreign import adopt
+from everlong.wire.openai.shapes import (
     at,
     content_in,
     content_out,

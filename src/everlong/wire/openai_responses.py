@@ -15,11 +15,11 @@ from everlong.core.messages import CallId, History, Image, Json, JsonObject, Mes
 from everlong.errors import WireError
 from everlong.wire.document import Document
 from everlong.wire.fields import opaque, pack, unpack
-from everlong.wire.openai_body import fields_of, settings_of, take_list, take_tools
-from everlong.wire.openai_foreign import adopt
-from everlong.wire.openai_responses_calls import CALLS, FUNCTION, OUTPUTS, CallKind, kind_of, result_in, result_out
-from everlong.wire.openai_responses_items import FORMAT, items_out, message_in, message_out, parts_in
-from everlong.wire.openai_shapes import at, take_text
+from everlong.wire.openai.body import fields_of, settings_of, take_list, take_tools
+from everlong.wire.openai.foreign import adopt
+from everlong.wire.openai.responses_calls import CALLS, FUNCTION, OUTPUTS, CallKind, kind_of, result_in, result_out
+from everlong.wire.openai.responses_items import FORMAT, items_out, message_in, message_out, parts_in
+from everlong.wire.openai.shapes import at, take_text
 
 __all__ = ["FORMAT", "parse_body", "parse_items", "render", "render_body", "render_history"]
 

@@ -12,8 +12,8 @@ from typing import cast
 
 from everlong.core.messages import CallId, JsonObject, ToolCall, ToolResult
 from everlong.wire.fields import pack, unpack
-from everlong.wire.openai_responses_blocks import input_in, input_out
-from everlong.wire.openai_shapes import arguments_in, arguments_out, content_in, content_out, missing, settle, take_text
+from everlong.wire.openai.responses_blocks import input_in, input_out
+from everlong.wire.openai.shapes import arguments_in, arguments_out, content_in, content_out, missing, settle, take_text
 
 __all__ = ["CALLS", "FUNCTION", "OUTPUTS", "CallKind", "call_in", "call_out", "kind_of", "result_in", "result_out"]
 

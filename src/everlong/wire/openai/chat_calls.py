@@ -9,7 +9,7 @@ from typing import cast
 
 from everlong.core.messages import CallId, Json, JsonObject, JsonText, Opaque, Part, ToolCall
 from everlong.wire.fields import dump, pack, unpack
-from everlong.wire.openai_shapes import arguments_in, arguments_out, missing, settle, take_text
+from everlong.wire.openai.shapes import arguments_in, arguments_out, missing, settle, take_text
 
 __all__ = ["ODD_CALL", "call_out", "calls_in", "function_out", "is_legacy", "legacy_id"]
 

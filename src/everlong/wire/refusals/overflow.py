@@ -8,8 +8,8 @@ import re
 from dataclasses import dataclass
 from functools import cache
 
-from everlong.wire.overflow_signs import HOSTED_SIGNS, OverflowSign
-from everlong.wire.overflow_signs_served import SERVED_SIGNS, SHARED_SIGNS
+from everlong.wire.refusals.overflow_signs import HOSTED_SIGNS, OverflowSign
+from everlong.wire.refusals.overflow_signs_served import SERVED_SIGNS, SHARED_SIGNS
 
 __all__ = ["NO_FIGURES", "SIGNS", "Figures", "Overflow", "believable", "compiled", "figures_of", "overflow_in"]
 

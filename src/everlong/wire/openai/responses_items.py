@@ -25,9 +25,9 @@ from everlong.core.messages import (
     ToolResult,
 )
 from everlong.wire.fields import opaque, opaque_body, pack, unpack
-from everlong.wire.openai_responses_blocks import input_in, input_out, output_in, output_out
-from everlong.wire.openai_responses_calls import CALLS, call_in, call_out, result_out
-from everlong.wire.openai_shapes import content_in, content_out, missing, settle, take_text
+from everlong.wire.openai.responses_blocks import input_in, input_out, output_in, output_out
+from everlong.wire.openai.responses_calls import CALLS, call_in, call_out, result_out
+from everlong.wire.openai.shapes import content_in, content_out, missing, settle, take_text
 
 __all__ = ["FORMAT", "items_out", "message_in", "message_out", "parts_in"]
 

@@ -20,10 +20,10 @@ from everlong.errors import (
     RateLimited,
     ReplyLimitExceeded,
 )
-from everlong.wire.error_text import ErrorText, read_error
-from everlong.wire.overflow import NO_FIGURES, Figures, Overflow, believable, compiled, figures_of, overflow_in
-from everlong.wire.refusal_signs import REPLY_SIGNS, SIZE_SIGNS, VETO_SIGNS, Kind, RefusalSign
-from everlong.wire.shape_signs import SHAPE_SIGNS
+from everlong.wire.refusals.error_text import ErrorText, read_error
+from everlong.wire.refusals.overflow import NO_FIGURES, Figures, Overflow, believable, compiled, figures_of, overflow_in
+from everlong.wire.refusals.shape_signs import SHAPE_SIGNS
+from everlong.wire.refusals.signs import REPLY_SIGNS, SIZE_SIGNS, VETO_SIGNS, Kind, RefusalSign
 
 __all__ = ["Kind", "Refusal", "as_error", "classify"]
 

@@ -3,7 +3,7 @@
 Same rows as `overflow_signs`; the shared wordings come last because they say the least.
 """
 
-from everlong.wire.overflow_signs import OverflowSign
+from everlong.wire.refusals.overflow_signs import OverflowSign
 
 __all__ = ["SERVED_SIGNS", "SHARED_SIGNS"]
 

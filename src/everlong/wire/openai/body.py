@@ -4,7 +4,7 @@ from everlong.core.messages import Json, JsonObject, JsonText
 from everlong.errors import WireError
 from everlong.wire.document import Document
 from everlong.wire.fields import dump, load, unpack
-from everlong.wire.openai_shapes import settle
+from everlong.wire.openai.shapes import settle
 
 __all__ = ["fields_of", "settings_of", "take_list", "take_tools"]
 

@@ -4,7 +4,7 @@ Same rows as `refusal_signs`. The size of the request is no matter here: a small
 refused again, a repaired one passes.
 """
 
-from everlong.wire.refusal_signs import Kind, RefusalSign
+from everlong.wire.refusals.signs import Kind, RefusalSign
 
 __all__ = ["SHAPE_SIGNS"]
 

@@ -9,7 +9,7 @@ from typing import assert_never, cast
 
 from everlong.core.messages import Image, Json, JsonObject, Opaque, ResultPart, Text
 from everlong.wire.fields import opaque, opaque_body, pack, unpack
-from everlong.wire.openai_shapes import image_from, image_url, settle, take_text, text_in, text_out
+from everlong.wire.openai.shapes import image_from, image_url, settle, take_text, text_in, text_out
 
 __all__ = ["input_in", "input_out", "output_in", "output_out"]
 
