@@ -69,13 +69,6 @@ class Draft:
         """What would be sent."""
         return tuple(slot.message for slot in self.slots)
 
-    def with_message(self, position: int, message: Message, tokens: int, edits: Iterable[Edit]) -> "Draft":
-        """The slot says something else now."""
-        slots = list(self.slots)
-        total = self.total + tokens - slots[position].tokens
-        slots[position] = Slot(slots[position].at, message, tokens)
-        return replace(self, slots=tuple(slots), edits=(*self.edits, *edits), total=total)
-
     def with_messages(self, changes: Sequence[tuple[int, Message, int]], edits: Iterable[Edit]) -> "Draft":
         """Several slots at once: (position, message, tokens)."""
         slots = list(self.slots)

@@ -5,15 +5,13 @@ in order until the target is reached; below them lies one floor for all presets,
 figures why nothing can.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from everlong.compress.draft import Draft, Step, Task, draft_of
+from everlong.compress.draft import Draft, Step, Task
 from everlong.compress.emergency import floor
-from everlong.core.messages import Message
 from everlong.core.protection import Protection, protected
 
-__all__ = ["Preset", "arrive", "compress", "cut", "when_close"]
+__all__ = ["Preset", "arrive", "cut", "when_close"]
 
 CLOSE = 1.3  # a draft at most this many times the target may fit without losing anything
 
@@ -52,14 +50,6 @@ def cut(draft: Draft, task: Task, preset: Preset) -> Draft:
             return draft
         draft = step(draft, task)
     return floor(draft, task)
-
-
-def compress(history: Sequence[Message], task: Task, preset: Preset) -> Draft:
-    """A history that was never sent before, shaped and, if need be, cut."""
-    draft = arrive(draft_of(history, task), task, preset)
-    if draft.total <= task.target and not preset.every_call:
-        return draft
-    return cut(draft, task, preset)
 
 
 def when_close(step: Step) -> Step:
