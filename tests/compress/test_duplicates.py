@@ -123,7 +123,7 @@ def test_the_reference_is_that_of_the_text_as_it_was_given() -> None:
     history = (ASK, *grep(1, "\x1b[1m" + SOURCE), *grep(2), REPLY, ASK)
     start = draft(history)
     cleaned = start.slots[2].message.with_parts((replace(history[2].results[0], content=(Text(SOURCE),)),))
-    after = duplicates(start.with_message(2, cleaned, task().counter.message(cleaned), ()), task())
+    after = duplicates(start.with_messages([(2, cleaned, task().counter.message(cleaned))], ()), task())
     assert after.edits[-1].ref == part_ref(history[2].parts[0])
     assert f"ref {after.edits[-1].ref}]" in said(after, 2)
 

@@ -11,7 +11,7 @@ SHORT = Text("short")
 
 def test_parts_are_found_after_others_went() -> None:
     start = draft((THOUGHT, *ENDING))
-    without = start.with_message(0, THOUGHT.with_parts(THOUGHT.parts[1:]), 99, ())
+    without = start.with_messages([(0, THOUGHT.with_parts(THOUGHT.parts[1:]), 99)], ())
     assert original(start, 0, 2) == (2, ref_of(SOURCE))
     assert original(without, 0, 1) == (2, ref_of(SOURCE))
     assert original(without, 0, 0) == (1, ref_of("first words"))
@@ -19,20 +19,20 @@ def test_parts_are_found_after_others_went() -> None:
 
 def test_a_changed_part_keeps_the_reference_of_what_was_given() -> None:
     start = draft((THOUGHT, *ENDING))
-    changed = start.with_message(0, THOUGHT.with_parts((*THOUGHT.parts[:2], Text("other"))), 99, ())
+    changed = start.with_messages([(0, THOUGHT.with_parts((*THOUGHT.parts[:2], Text("other"))), 99)], ())
     assert original(changed, 0, 2) == (2, ref_of(SOURCE))
 
 
 def test_results_are_found_by_their_call() -> None:
     results = tuple(ToolResult(CallId(name), (Text(f"{name} said"),)) for name in "abc")
     start = draft((Message(Role.TOOL, results), *ENDING))
-    last = start.with_message(0, Message(Role.TOOL, (ToolResult(CallId("c"), (Text("c, cleaned"),)),)), 9, ())
+    last = start.with_messages([(0, Message(Role.TOOL, (ToolResult(CallId("c"), (Text("c, cleaned"),)),)), 9)], ())
     assert original(last, 0, 0) == (2, ref_of("c said"))
 
 
 def test_what_was_never_given_has_its_own_reference() -> None:
     start = draft((Message(Role.USER, (PICTURE,)), *ENDING))
-    other = start.with_message(0, Message(Role.USER, (SHORT, PICTURE)), 9, ())
+    other = start.with_messages([(0, Message(Role.USER, (SHORT, PICTURE)), 9)], ())
     assert original(other, 0, 0) == (None, ref_of("short"))
 
 

@@ -59,10 +59,14 @@ class Fitted:
 
     @cached_property
     def messages(self) -> list[JsonObject]:
-        """The messages, in the format they came in."""
+        """The messages, in the format they came in; what stands beside them is in `body`."""
         if self.document.fmt == "openai-chat":
             return self._chat_messages()
-        value = value_of(replace(self.document, bare=True))
+        value = self.body
+        if isinstance(value, dict):
+            value = value[LIST_FIELD.get(self.document.fmt, "messages")]
+        if isinstance(value, str):  # Responses: a single question
+            value = [{"role": "user", "content": value}]
         return cast("list[JsonObject]", value)
 
     @cached_property
