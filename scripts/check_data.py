@@ -40,7 +40,7 @@ ENDINGS = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
 FORMATS = tuple(BODY_FORMATS)
 UNNAMED_MODEL = "gpt-4o"
 SHOWN_FAILURES = 200
-WIDTH_OF_A_FILE = 150  # characters, where the table does not go to a terminal
+WIDTH_OF_A_FILE = 180  # characters, where the table does not go to a terminal
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +196,7 @@ def report(outcomes: list[Outcome], others: list[str]) -> None:
         print(f"and {len(failures) - SHOWN_FAILURES:,} more")
     table = Table()
     table.add_column("file", no_wrap=True)
-    columns = ("talks", "messages", "warnings", "objections before", "views", "impossible", "failures", "laws")
+    columns = ("talks", "messages", "warnings", "objections", "views", "impossible", "failures", "laws")
     for column in columns:
         table.add_column(column, justify="right")
     for file in dict.fromkeys(outcome.file for outcome in outcomes):

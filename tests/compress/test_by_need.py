@@ -6,7 +6,7 @@ import pytest
 
 from everlong.compress.by_need import by_need
 from everlong.compress.draft import OURS, Draft, Task, draft_of
-from everlong.core.edits import Action
+from everlong.core.edits import Action, Edit
 from everlong.core.messages import History
 from everlong.core.rounds import pairs_of
 from everlong.relevance.index import Index
@@ -63,7 +63,26 @@ def test_names_of_what_is_not_quoted_stay() -> None:
     text = block(cut(work(30), 3_000))
     quoted, _, names = text.partition("Names that also occurred there:")
     assert names.count("handler_") > 20
-    assert not [name for name in re.findall(r"handler_\d+_\d+", names) if name in quoted]
+    whole = re.compile(r"handler_\d+_\d+")
+    assert not set(whole.findall(names)) & set(whole.findall(quoted))
+
+
+@pytest.mark.parametrize("target", [1_000, 3_000, 6_000])
+def test_a_file_is_named_once(target: int) -> None:
+    text = block(cut(work(30), target))
+    named = [re.match(r"(?:\[\d+ read_file )?(src/service_\d+\.py)", line) for line in text.splitlines()]
+    lines = [found[1] for found in named if found and not found[0].startswith("[")]
+    assert lines
+    assert len(lines) == len(set(lines))
+    assert all(text.count(f"\n{path}: {path}") == 0 for path in lines)
+
+
+def test_names_alone_are_worth_a_block() -> None:
+    """No excerpt fits: the only text is one long line."""
+    long_line = " ".join(f"handler_{n}" for n in range(600))
+    history = (calls("1"), result("1", long_line), assistant("ok"), user("next"))
+    text = block(cut(history, 400))
+    assert "Names that also occurred there:\nhandler_0 handler_1 " in text
 
 
 def test_the_first_request_is_kept() -> None:
@@ -111,6 +130,63 @@ def test_an_index_that_grows_gives_the_same_view() -> None:
     index = Index()
     index.extend(history[:11])
     assert cut(history, 4_000, index=index).messages == cut(history, 4_000).messages
+
+
+@pytest.mark.parametrize("known", [1, 15, 40])
+def test_law8_what_an_index_was_used_for_before_changes_nothing(known: int) -> None:
+    history = work(20)
+    index = Index()
+    index.extend(history[:known])
+    for target in (2_000, 6_000, 4_000):
+        assert cut(history, target, index=index).messages == cut(history, target).messages
+
+
+def test_a_message_of_ours_from_an_earlier_step_is_no_message_of_the_history() -> None:
+    history = work(20)
+    task = Task(target=4_000, counter=COUNTER)
+    draft = draft_of(history, task)
+    note = user("A note of ours.")
+    insert = Edit(at=0, step="note", action=Action.INSERT, reason="", before=0, after=COUNTER.message(note))
+    noted = draft.with_inserted(len(history) - 20, note, COUNTER.message(note), insert)
+    cut_down = by_need(noted, task)
+    assert all(edit.at >= 0 for edit in cut_down.edits)
+    assert "def handler_2_5(request)" in next(m.text for m in cut_down.messages if m.text.startswith("<background-"))
+
+
+def test_what_an_earlier_step_shortened_counts_as_shortened() -> None:
+    """The newest result stays, but as one line: what it said can be quoted from its older copy."""
+    history = work(20)
+    history = (*history[:-2], calls("again"), result("again", source(2)), *history[-2:])
+    task = Task(target=4_000, counter=COUNTER)
+    draft = draft_of(history, task)
+    at = len(history) - 3
+    stub = result("again", "[left out]")
+    draft = draft.with_messages([(at, stub, COUNTER.message(stub))], ())
+    assert "def handler_2_5(request)" in block(by_need(draft, task))
+
+
+class Meter(Counter):
+    """Notes how many characters were counted."""
+
+    characters = 0
+
+    def text(self, text: str) -> int:
+        self.characters += len(text)
+        return super().text(text)
+
+
+def test_law10_a_cut_does_not_count_every_request_there_ever_was() -> None:
+    counted = []
+    for rounds in (200, 800):
+        asked = [message for n in range(rounds) for message in (user(f"Do part {n}, please. " * 5), assistant("Done."))]
+        history = (system("s"), calls("1"), result("1"), *asked, user("And now?"))
+        meter = Meter("gpt-4o")
+        task = Task(target=2_000, counter=meter)
+        draft = draft_of(history, task)
+        meter.characters = 0
+        by_need(draft, task)
+        counted.append(meter.characters)
+    assert counted[1] < 1.5 * counted[0]
 
 
 def test_in_talk_the_answer_beside_the_matching_question_is_found() -> None:

@@ -116,6 +116,7 @@ def test_several_messages_are_one_a_line() -> None:
         "[]",
         "1",
         "null",
+        "[" * 100_000,
         '{"role":"user"}',
         '{"role":"king","parts":[]}',
         '{"role":"user","parts":[{"type":"x"}]}',

@@ -50,6 +50,32 @@ def test_a_message_changed_in_place_is_noticed(at: int) -> None:
     assert count(rows, model="gpt-4o") > before
 
 
+def test_a_message_changed_far_inside_is_noticed() -> None:
+    block = {"type": "text", "text": "hello"}
+    rows = [{"role": "user", "content": [block]}]
+    before = count(rows, model="gpt-4o")
+    block["text"] = "now something much longer than it was before"
+    assert count(rows, model="gpt-4o") > before
+
+
+def test_plain_words_do_not_decide_the_format_of_what_follows() -> None:
+    """The same count whether or not the beginning was counted before."""
+    asked = [{"role": "user", "content": "read it"}]
+    call = {"type": "tool_use", "id": "t1", "name": "read", "input": {"path": "a.py"}}
+    rows = [*asked, {"role": "assistant", "content": [call]}]
+    alone = count({"messages": rows}, model="gpt-4o")
+    count(asked, model="gpt-4o")
+    assert count(rows, model="gpt-4o") == alone
+
+
+def test_what_is_nested_beyond_reason_is_refused() -> None:
+    deep: list[object] = []
+    for _ in range(5_000):
+        deep = [deep]
+    with pytest.raises(WireError, match="nested too deeply"):
+        count([{"role": "user", "content": "hi", "extra": deep}], model="gpt-4o")
+
+
 def test_a_shorter_list_is_counted_as_it_is() -> None:
     count(TALK, model="gpt-4o")
     assert count(TALK[:1], model="gpt-4o") == 6

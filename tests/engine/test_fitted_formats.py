@@ -8,6 +8,7 @@ from everlong import fit
 from everlong.core.edits import Action
 from everlong.core.messages import Json, JsonObject
 from everlong.core.refs import ref_of
+from everlong.errors import InputError
 from tests.wire import payloads
 from tests.wire.sessions.samples import CHATBOX, CLAUDE
 
@@ -26,6 +27,23 @@ def test_a_body_that_fits_comes_back_with_its_list(body: JsonObject, messages: l
     fitted = fit(body, model="gpt-4o", budget=10_000)
     assert fitted.body == body
     assert fitted.messages == messages
+
+
+@pytest.mark.parametrize("name", ["OpenAI chat", "Anthropic", "Gemini"])
+def test_pins_are_indexes_of_the_list(name: str) -> None:
+    body, messages = BODIES[name]
+    fitted = fit(body, model="gpt-4o", budget=10_000, pins=[0])
+    assert fitted.wish is not None
+    (pinned,) = fitted.wish.pins
+    assert pinned == len(fitted.view.history) - len(messages)
+
+
+@pytest.mark.parametrize(
+    "given", [CHATBOX, CLAUDE, payloads.RESPONSES_BODY], ids=["Chatbox", "Claude Code", "Responses"]
+)
+def test_where_an_item_is_no_message_pins_are_refused(given: JsonObject) -> None:
+    with pytest.raises(InputError, match="one message an item"):
+        fit(given, model="gpt-4o", pins=[0])
 
 
 def test_a_session_comes_back_as_its_records() -> None:

@@ -75,7 +75,7 @@ def test_C3_dense_text_is_not_undercounted(kind: str) -> None:
 @pytest.mark.parametrize("vocabulary", [name for name in ESTIMATED if name not in ("o200k_base", "claude")])
 @pytest.mark.parametrize("kind", [kind for kind in DENSE if not kind.startswith("a million")])
 def test_C3_nor_in_any_other_vocabulary(kind: str, vocabulary: str) -> None:
-    assert 0.85 <= estimate(DENSE[kind], vocabulary) / count_exact(vocabulary, DENSE[kind]) <= 1.5
+    assert 0.8 <= estimate(DENSE[kind], vocabulary) / count_exact(vocabulary, DENSE[kind]) <= 1.5
 
 
 def test_C3_four_characters_a_token_would_have_come_too_late() -> None:

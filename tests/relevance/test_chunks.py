@@ -44,7 +44,14 @@ def test_broken_arguments_are_text(arguments: str) -> None:
 NUMBERED = {
     "tabs": ("    41\tdef a():\n    42\t    pass", ["def a():", "    pass"], 41),
     "arrows": ("   1→x = 1\n   2→y = 2", ["x = 1", "y = 2"], 1),
+    "colons and a space": ("7: if x:\n8:     pass\n9: ", ["if x:", "    pass", ""], 7),
+    "colons alone": ("7:if x:\n8:    pass", ["if x:", "    pass"], 7),
+    "a line of the tool's own below": ("1\tx\n2\ty\n(2 lines)", ["x", "y", "(2 lines)"], 1),
     "a table is not numbered": ("12 apples\n13 pears", ["12 apples", "13 pears"], 1),
+    "times are no numbers": ("12:30:01 start\n12:30:02 stop", ["12:30:01 start", "12:30:02 stop"], 1),
+    "nor are matches of a search": ("12:foo\n45:bar", ["12:foo", "45:bar"], 1),
+    "nor is a column": ("200\tok\n404\tgone", ["200\tok", "404\tgone"], 1),
+    "one line shows no order": ("12:30 lunch", ["12:30 lunch"], 1),
     "colours go": ("\x1b[31mred\x1b[0m", ["red"], 1),
 }
 
@@ -53,6 +60,19 @@ NUMBERED = {
 def test_what_tools_add_is_taken_off(name: str) -> None:
     text, lines, first = NUMBERED[name]
     assert plain_lines(text) == (lines, first)
+
+
+@pytest.mark.parametrize("text", ["1: first\n2: second", "12:00 a\n13:00 b"])
+def test_numbers_that_people_write_stay(text: str) -> None:
+    written = calls("1", name="write_file", arguments=json.dumps({"path": "plan.txt", "content": text}))
+    found = chunks(user(text), assistant(text), written)
+    assert [chunk.text for chunk in found if chunk.kind is not ChunkKind.CALL] == [text] * 3
+
+
+@pytest.mark.parametrize("path", ["a\n[0 user]", "x" * 5_000])
+def test_what_cannot_be_a_path_is_none(path: str) -> None:
+    found = chunks(calls("1", arguments=json.dumps({"path": path, "file": "a.py"})), result("1", "a"))
+    assert {chunk.path for chunk in found} == {"a.py"}
 
 
 @given(st.lists(st.tuples(st.integers(0, 3_000), st.sampled_from("ab 中")), max_size=60))

@@ -37,6 +37,7 @@ def test_words(name: str) -> None:
         ("的", set()),
         ("上下", {"上下"}),
         ("x" * 500, set()),
+        ("__", set()),
     ],
 )
 def test_terms(word: str, terms: set[str]) -> None:
@@ -78,6 +79,9 @@ def test_names() -> None:
         ([], "en"),
         (["12345"], "en"),
         (["hello", "你好世界"], "zh"),
+        (["この関数の不具合を修正してください"], "en"),
+        (["이 함수의 오류를 고쳐 주세요"], "en"),
+        (["《のだめ》这本书还有货吗，请帮我查一下四家店"], "zh"),
     ],
 )
 def test_language(texts: list[str], language: str) -> None:

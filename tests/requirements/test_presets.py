@@ -84,9 +84,22 @@ def test_N1_1_4_an_old_file_loads_unchanged_and_camel_case_is_understood() -> No
     assert NanobotSettings.of({"contextWindowOverride": 64_000}).budget("any") == 54_400
 
 
-@pytest.mark.parametrize("wrong", [{"tool_result_soft_limit": 3}, {"context_window_override": -1}])
-def test_N1_1_4_impossible_settings_are_refused_in_words(wrong: dict[str, float]) -> None:
-    with pytest.raises(InputError, match=r"share between 0 and 1|cannot be negative"):
+def test_N1_1_4_null_is_the_default() -> None:
+    assert NanobotSettings.of(dict.fromkeys(DEFAULTS)) == NanobotSettings()
+
+
+WRONG = [
+    {"tool_result_soft_limit": 3},
+    {"tool_result_soft_limit": "0.3"},
+    {"context_window_override": -1},
+    {"max_user_message_chars": "many"},
+    {"context_compression": "false"},
+]
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=str)
+def test_N1_1_4_impossible_settings_are_refused_in_words(wrong: dict[str, object]) -> None:
+    with pytest.raises(InputError, match=r"share between 0 and 1|cannot be negative|true or false"):
         NanobotSettings.of(wrong)
 
 

@@ -55,6 +55,11 @@ def test_an_opaque_file_is_not_counted_by_its_bytes() -> None:
     assert Counter("claude-opus-4-5").part(pdf) < 2_000
 
 
+def test_runs_too_short_for_a_file_are_text() -> None:
+    runs = Opaque("document", "A" * 4_095 + " " + "B" * 4_095)
+    assert Counter("gpt-4o").part(runs) == Counter("gpt-4o").text(runs.body)
+
+
 def test_C5_tool_schemas_count() -> None:
     schema = json.dumps(
         {"name": "read_file", "parameters": {"type": "object", "properties": {"path": {"type": "string"}}}}

@@ -62,6 +62,7 @@ def test_dimensions_that_cannot_be_told(data: str) -> None:
         ("gpt-5", 1_024, 1_024, 630),
         ("gpt-4.1-mini", 1_024, 1_024, 1_659),
         ("claude-sonnet-4-5", 1_000, 1_000, 1_334),
+        ("bedrock/us.anthropic.claude-sonnet-4-5", 1_000, 1_000, 1_334),
         ("claude-sonnet-4-5", 3_136, 1_568, 1_640),
         ("gemini-2.5-flash", 300, 300, 258),
         ("gemini-2.5-flash", 1_000, 1_000, 1_032),

@@ -9,7 +9,7 @@ from everlong.compress.background import background
 from everlong.compress.draft import OURS, Draft, Task
 from everlong.compress.excerpts import Selection
 from everlong.core.edits import Action, Edit
-from everlong.core.messages import Message, Role, Text
+from everlong.core.messages import History, Message, Role, Text
 from everlong.core.rounds import steps_of
 from everlong.relevance.index import Index
 
@@ -31,12 +31,17 @@ def by_need(draft: Draft, task: Task, *, index: Index | None = None, newest_shar
     """Bring the draft to the target, if it is above it. `index` holds what left at earlier cuts, and grows."""
     if draft.total <= task.target:
         return draft
-    index = index if index is not None else Index()
+    index = Index() if index is None else index
     share = newest_share if any(message.calls for message in draft.history) else TALK_SHARE
     newest = max(int(task.target * share), task.target - MOST_QUOTED)
     outcome = draft
-    for _ in range(ATTEMPTS):
-        outcome = _cut(draft, task, _kept(draft, task, newest), index)
+    for attempt in range(ATTEMPTS):
+        gone = _gone(draft, task, newest)
+        if not gone:
+            return draft
+        if attempt == 0:  # later ones keep more: they all choose from the same, whatever the index was used for before
+            index = _reaching(index, draft.history[: max(draft.slots[n].at for n in gone) + 1])
+        outcome = _cut(draft, task, gone, index)
         left = task.target - outcome.total
         if left < UNFILLED * task.target:
             break
@@ -44,21 +49,25 @@ def by_need(draft: Draft, task: Task, *, index: Index | None = None, newest_shar
     return outcome
 
 
-def _cut(draft: Draft, task: Task, kept: set[int], index: Index) -> Draft:
-    gone = [n for n in range(len(draft.slots)) if n not in kept]
-    if not gone:
-        return draft
+def _reaching(index: Index, history: History) -> Index:
+    """The index grown to hold just this much; a new one where it holds more: what it holds decides the ranking."""
+    index = index if index.messages <= len(history) else Index()
+    index.extend(history[index.messages :])
+    return index
+
+
+def _cut(draft: Draft, task: Task, gone: list[int], index: Index) -> Draft:
     shorter = draft.without(gone, STEP, "older than what fits whole; see the excerpts")
     room = task.target - shorter.total
     if room < SMALLEST_BLOCK:
         return shorter
-    index.extend(draft.history[index.messages : draft.slots[gone[-1]].at + 1])
-    block = _block(Selection(draft.history, index, {slot.at for slot in shorter.slots}, task.counter), task, room)
+    sent = {slot.at: slot.message for slot in shorter.slots if slot.at != OURS}
+    block = _block(Selection(draft.history, index, sent, task.counter), task, room)
     if block is None:
         return shorter
     tokens = task.counter.message(block)
     edit = Edit(
-        at=min(draft.slots[n].at for n in gone),
+        at=min(draft.slots[n].at for n in gone if draft.slots[n].at != OURS),
         step=STEP,
         action=Action.INSERT,
         reason=f"excerpts and names from {len(gone)} messages",
@@ -69,14 +78,17 @@ def _cut(draft: Draft, task: Task, kept: set[int], index: Index) -> Draft:
     return shorter.with_inserted(head, block, tokens, edit)
 
 
-def _kept(draft: Draft, task: Task, newest: int) -> set[int]:
-    """Positions that stay whole: the steps of all that is protected, then the newest steps within their share."""
+def _gone(draft: Draft, task: Task, newest: int) -> list[int]:
+    """Positions that do not stay whole, as the steps of all that is protected and the newest within their share do.
+
+    Empty also where nothing of the history would go.
+    """
     steps = steps_of(draft.messages)
     kept: set[int] = set()
     used = 0
     for step in steps:
         members = range(step.start, step.stop)
-        if any(draft.slots[n].at in draft.protected and draft.slots[n].at != OURS for n in members):
+        if any(draft.slots[n].at in draft.protected for n in members):
             kept.update(members)
             used += sum(draft.slots[n].tokens for n in members)
     spent = 0
@@ -90,7 +102,8 @@ def _kept(draft: Draft, task: Task, newest: int) -> set[int]:
         kept.update(members)
         used += size
         spent += size
-    return kept
+    gone = [n for n in range(len(draft.slots)) if n not in kept]
+    return gone if any(draft.slots[n].at != OURS for n in gone) else []
 
 
 def _block(selection: Selection, task: Task, room: int) -> Message | None:
@@ -101,12 +114,15 @@ def _block(selection: Selection, task: Task, room: int) -> Message | None:
         selection.take_requests(min(int(task.target * REQUESTS_SHARE), inside))
     selection.take_needed(inside - names)
     ledger = selection.ledger(min(inside - selection.exact_tokens(), LONGEST_LEDGER))
-    selection.take_needed(inside - ledger.tokens)  # where there were fewer names than room for them
-    while selection.chosen:
+    if selection.take_needed(inside - ledger.tokens):  # there were fewer names than room for them; now fewer still
+        ledger = selection.ledger(min(inside - selection.exact_tokens(), LONGEST_LEDGER))
+    while selection.chosen or ledger.text:
         block = _spoken(background(selection.text(), ledger.text, task))
         excess = task.counter.message(block) - room
         if excess <= 0:
             return block
+        if not selection.chosen:
+            break
         selection.give_back(excess)
     return None
 

@@ -1,11 +1,12 @@
-"""Choosing the excerpts: down the ranking, verbatim, each line once, until the room is full.
+"""Choosing the excerpts: down the ranking, verbatim, nothing that is sent anyway, until the room is full.
 
 Owns what is chosen and how it reads; where it goes and how it is framed is not known here.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 from everlong.core.messages import History, Message, Text, ToolCall, ToolResult
 from everlong.relevance.chunks import Chunk, ChunkKind
@@ -36,20 +37,22 @@ class Ledger:
 
 
 class Selection:
-    """What was chosen so far from the messages that are not sent. `chosen` is in order of choice."""
+    """What was chosen so far from the messages that are not sent. `chosen` is in order of choice.
 
-    def __init__(self, history: History, index: Index, sent: set[int], counter: Counter) -> None:
+    `sent` are the messages that are, as they will read, by their index in the history.
+    """
+
+    def __init__(self, history: History, index: Index, sent: Mapping[int, Message], counter: Counter) -> None:
         self.tokens = 0
         self.chosen: list[int] = []
         self.is_talk = index.is_talk
         self._index = index
         self._counter = counter
         self._left = [n for n in ranked(index, history) if index.chunks[n].at not in sent]
-        self._lines = _lines_sent(history, sent)
+        self._lines = _lines_sent(sent)
         self._words = set(words_of("\n".join(self._lines)))
         self._costs: dict[int, int] = {}
         self._taken: set[int] = set()
-        self._measured = 0
 
     def take_requests(self, room: int) -> None:
         """The heads of what users asked: the first request, then the newest ones."""
@@ -58,17 +61,15 @@ class Selection:
             if self._index.chunks[number].kind is ChunkKind.USER:
                 asked[self._index.chunks[number].at].append(number)
         first, *later = asked.values() or [[]]
-        for numbers in (first, *reversed(later)):
-            for number in numbers[:LONGEST_REQUEST]:
-                self._take(number, room)
+        self._take_in_order(
+            chain.from_iterable(numbers[:LONGEST_REQUEST] for numbers in (first, *reversed(later))), room
+        )
 
-    def take_needed(self, room: int) -> None:
-        """Down the ranking, until the room is full."""
-        misses = 0
-        for number in self._left:
-            if room - self.tokens < SMALLEST_EXCERPT or misses > MISSES:
-                return
-            misses = 0 if self._take(number, room) else misses + 1
+    def take_needed(self, room: int) -> bool:
+        """Down the ranking, until the room is full. Whether anything was taken."""
+        before = len(self.chosen)
+        self._take_in_order(self._left, room)
+        return len(self.chosen) > before
 
     def give_back(self, tokens: int) -> None:
         """Leave out what was chosen last, at least this much."""
@@ -92,9 +93,7 @@ class Selection:
 
     def exact_tokens(self) -> int:
         """The tokens of the excerpts as they will read; `tokens` corrected, since joined ones share a header."""
-        if self._measured != len(self.chosen):
-            self.tokens = self._counter.text(self.text())
-            self._measured = len(self.chosen)
+        self.tokens = self._counter.text(self.text())
         return self.tokens
 
     def ledger(self, room: int) -> Ledger:
@@ -113,8 +112,9 @@ class Selection:
 
     def _names(self, room: float) -> str:
         """One line a file, as many names as `room` tokens hold by their length."""
-        names: dict[str, list[str]] = defaultdict(list)
-        seen: set[str] = set()
+        names: dict[str, list[str]] = {}
+        taken = [self._index.chunks[number] for number in self._taken]
+        seen = {shown for chunk in taken for shown in (chunk.path, chunk.label)}  # their headers show these
         used = 0.0
         for number in self._left:
             if used >= room - SHORTEST_NAME:
@@ -123,20 +123,28 @@ class Selection:
             if number in self._taken:
                 continue
             for name in self._index.names(number):
-                cost = 1 + len(name) / NAME_CHARACTERS
-                if name in seen or used + cost > room or self._is_present(name):
+                shown = {name} if chunk.path in names else {chunk.path, name}
+                cost = sum(1 + len(text) / NAME_CHARACTERS for text in shown)
+                if name in seen or used + cost > room:
                     continue
-                if chunk.path not in names:
-                    cost += 1 + len(chunk.path) / NAME_CHARACTERS
                 seen.add(name)
-                names[chunk.path].append(name)
-                used += cost
-        return "\n".join(f"{path}: {' '.join(found)}" if path else " ".join(found) for path, found in names.items())
+                if not self._is_present(name):
+                    line = names.setdefault(chunk.path, [])
+                    line += [name] if name != chunk.path else []
+                    used += cost
+        return "\n".join(_ledger_line(path, found) for path, found in names.items())
 
     def _is_present(self, name: str) -> bool:
         """Whether what is sent has the longest word of the name."""
         word = max(words_of(name), key=len, default=name)
         return word in self._words or any(n in self._taken for n in self._index.chunks_with(word))
+
+    def _take_in_order(self, numbers: Iterable[int], room: int) -> None:
+        misses = 0
+        for number in numbers:
+            if room - self.tokens < SMALLEST_EXCERPT or misses > MISSES:
+                return
+            misses = 0 if self._take(number, room) else misses + 1
 
     def _take(self, number: int, room: int) -> bool:
         if number in self._taken:
@@ -157,6 +165,11 @@ class Selection:
         return True
 
 
+def _ledger_line(path: str, names: list[str]) -> str:
+    """Example: src/app.py: readFile a1b2c3d"""
+    return ": ".join(said for said in (path, " ".join(names)) if said)
+
+
 def _joins(one: Chunk, other: Chunk) -> bool:
     same = (one.at, one.kind, one.label, one.path) == (other.at, other.kind, other.label, other.path)
     return same and other.first_line == one.first_line + one.text.count("\n") + 1
@@ -169,14 +182,14 @@ def _header(chunk: Chunk) -> str:
     return f"[{chunk.at} {chunk.label}{where}{line}]"
 
 
-def _lines_sent(history: History, sent: set[int]) -> set[str]:
+def _lines_sent(sent: Mapping[int, Message]) -> set[str]:
     """The lines that are sent anyway, newest messages first, as far as a bounded look goes."""
     lines: set[str] = set()
     looked = 0
     for at in sorted(sent, reverse=True):
-        if at < 0 or looked > LOOKED_AT:
+        if looked > LOOKED_AT:
             break
-        for text in _texts(history[at]):
+        for text in _texts(sent[at]):
             looked += len(text)
             lines.update(map(str.strip, text.split("\n")))
     return lines

@@ -15,12 +15,10 @@ from everlong.compress.trimming import Cut, cut_characters
 from everlong.core.messages import Image, JsonText, Text, ToolCall, ToolResult
 from everlong.core.refs import Ref
 from everlong.core.rounds import pairs_of
+from everlong.relevance.chunks import PATH_KEYS
 from everlong.tokens.counter import Counter
 
 __all__ = ["Found", "placeholder", "results_in", "shortened", "string_argument", "with_text"]
-
-#: Under which names tools take the file they work on.
-PATH_KEYS = ("path", "file_path", "filepath", "filePath", "filename", "file", "target_file", "notebook_path", "uri")
 
 WORTH = 20  # tokens; for fewer a result is not taken away
 

@@ -58,7 +58,7 @@ def decode(line: str) -> Message:
             origin=fields.get("origin", ""),
             extra=fields.get("extra", ""),
         )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise WireError(f"not a message: {error}", fmt=FORMAT) from error
 
 

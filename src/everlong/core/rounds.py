@@ -83,7 +83,7 @@ def safe_cuts(messages: Sequence[Message]) -> tuple[int, ...]:
         reach = max(reach, closed_at[at])
         if reach <= at:
             cuts.append(at + 1)
-    return tuple(dict.fromkeys(cuts))
+    return tuple(cuts)
 
 
 def steps_of(messages: Sequence[Message]) -> tuple[Step, ...]:

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any, cast
 
 from everlong.core.messages import Json, Message
+from everlong.engine.growing import copied, gained, parsed
 from everlong.tokens.counter import Counter
 from everlong.wire import openai_chat
 from everlong.wire.fields import dump
@@ -56,26 +57,18 @@ def count(messages: Messages, *, model: str = "", tools: Sequence[Mapping[str, A
 
 def _count_list(rows: list[Json], model: str, counter: Counter) -> int:
     known = _counted.get(model)
-    if known is not None and len(rows) >= len(known.copies) and _starts_with(rows, known.copies):
-        copies = tuple(_copy(row) for row in rows[len(known.copies) :])
-        new = (openai_chat.parse(row, f"messages[{n}]") for n, row in enumerate(copies, len(known.copies)))
-        known = _Counted((*known.copies, *copies), known.tokens + counter.messages(new))
+    new = gained(rows, known.copies) if known is not None else None
+    if known is not None and new is not None:
+        tokens = known.tokens + counter.messages(parsed(new, len(known.copies)))
+        known = _Counted((*known.copies, *new), tokens)
     else:
-        copies = tuple(map(_copy, rows))
+        copies = tuple(map(copied, rows))
         document = document_of(list(copies))
         known = _Counted(copies, counter.messages(document.messages))
         if document.fmt != openai_chat.FORMAT:
             return known.tokens
     _counted.pop(model, None)
     _counted[model] = known
-    while len(_counted) > REMEMBERED_LISTS:
-        _counted.pop(next(iter(_counted)), None)
+    for oldest in list(_counted)[:-REMEMBERED_LISTS]:
+        _counted.pop(oldest, None)
     return known.tokens
-
-
-def _starts_with(rows: list[Json], copies: tuple[Json, ...]) -> bool:
-    return all(row == copy for row, copy in zip(rows, copies, strict=False))
-
-
-def _copy(row: Json) -> Json:
-    return dict(row) if isinstance(row, Mapping) else row

@@ -13,15 +13,16 @@ from everlong.compress.originals import original_in
 from everlong.compress.pipeline import Preset
 from everlong.compress.presets import preset_named
 from everlong.core.budget import Budget
-from everlong.core.edits import Edit
+from everlong.core.edits import Action, Edit
 from everlong.core.messages import Json, JsonObject
 from everlong.engine.direct import counter_for
+from everlong.engine.growing import copied, gained, parsed
 from everlong.engine.view import View, Wish, view_of
 from everlong.errors import BudgetImpossible, InputError
 from everlong.relevance.index import Index
 from everlong.tokens.counter import Counter
 from everlong.windows import window
-from everlong.wire import openai_chat, openai_responses
+from everlong.wire import openai_chat
 from everlong.wire.document import Document
 from everlong.wire.fields import dump
 from everlong.wire.read import LIST_FIELD, document_of
@@ -40,6 +41,9 @@ SENT_AS = {
     "chatbox": "openai-chat",
 }
 
+#: Where an item of the list is one message, so that its index names it.
+ITEM_IS_MESSAGE = frozenset({"anthropic", "gemini", "openai-chat"})
+
 
 @dataclass(frozen=True)
 class Fitted:
@@ -49,8 +53,10 @@ class Fitted:
     view: View = field(repr=False)
     tokens: int
     budget: int
-    #: What the caller gave for each message, so that an untouched one goes back as the very same object.
+    #: A copy of what the caller gave for each message: an untouched one goes back as it came.
     given: tuple[Json, ...] = field(default=(), repr=False)
+    #: What the view was asked for; None if the messages were to stay as they are.
+    wish: Wish | None = field(default=None, repr=False)
 
     @property
     def edits(self) -> tuple[Edit, ...]:
@@ -89,7 +95,7 @@ class Fitted:
         for message in self.view.messages:
             raw = known.get(id(message))
             if isinstance(raw, dict):
-                out.append(raw)
+                out.append(cast(JsonObject, copied(raw)))
             else:
                 out.extend(openai_chat.render(message))
         return out
@@ -137,6 +143,8 @@ def fit_document(  # noqa: PLR0913 - see fit
     """`fit` for a document that was read already."""
     counter = counter_for(model or document.model)
     limit = _default_budget(counter.model) if budget is None else budget
+    if limit < 0:
+        raise InputError(f"a budget is a number of tokens, not {limit}")
     schemas = counter.tools(document.tools)
     if preset == "off":
         view = View(document.messages, document.messages, counter.messages(document.messages), (), 0, Index())
@@ -151,8 +159,24 @@ def fit_document(  # noqa: PLR0913 - see fit
         fmt=SENT_AS.get(document.fmt, document.fmt),
         pins=pins,
     )
-    view = view_of(document.messages, wish, previous.view if previous is not None else None)
-    return Fitted(with_messages(document, view.messages), view, view.tokens + schemas, limit, given)
+    try:
+        view = view_of(document.messages, wish, _continued(previous, wish))
+    except BudgetImpossible as error:
+        aside = [("tool schemas", schemas), ("margin of an estimated count", limit - room - schemas)]
+        raise BudgetImpossible(limit, [*error.parts, *(part for part in aside if part[1])]) from None
+    return Fitted(with_messages(document, view.messages), view, view.tokens + schemas, limit, given, wish)
+
+
+def _continued(previous: Fitted | None, wish: Wish) -> View | None:
+    """The earlier view, as far as it can be repeated: not if it left out or shortened what is pinned now."""
+    if previous is None or previous.wish is None or previous.wish.fmt != wish.fmt:
+        return None
+    pinned = wish.pins - previous.wish.pins
+    if pinned and any(edit.at in pinned and edit.action in (Action.SHORTEN, Action.DROP) for edit in previous.edits):
+        return None
+    if previous.wish.counter is wish.counter:
+        return previous.view
+    return replace(previous.view, tokens=wish.counter.messages(previous.view.messages))
 
 
 def _default_budget(model: str) -> int:
@@ -164,7 +188,7 @@ def _default_budget(model: str) -> int:
 def _messages_room(limit: int, schemas: int, counter: Counter) -> int:
     """What the messages may count to, so that the true figure stays under the limit even if the count is low."""
     room = int(limit / (1 + counter.vocabulary.spread)) - schemas
-    if room <= 0:
+    if schemas and room <= 0:
         raise BudgetImpossible(limit, [("tool schemas", schemas)])
     return room
 
@@ -173,15 +197,13 @@ def _parsed(messages: Messages, previous: Fitted | None) -> tuple[Document, tupl
     """The document, and a copy of each message as given where messages and list correspond one to one."""
     if isinstance(messages, Mapping):
         return document_of(dict(messages)), ()
-    rows = list(messages)
-    if previous is not None and previous.given and len(rows) >= len(previous.given):
-        known = len(previous.given)
-        if all(row == copy for row, copy in zip(rows, previous.given, strict=False)):
-            new = [cast(Json, dict(row)) for row in rows[known:]]
-            parsed = (openai_chat.parse(raw, f"messages[{n}]") for n, raw in enumerate(new, known))
-            history = (*previous.view.history, *parsed)
+    rows = [cast(Json, row) for row in messages]
+    if previous is not None and previous.given:
+        new = gained(rows, previous.given)
+        if new is not None:
+            history = (*previous.view.history, *parsed(new, len(previous.given)))
             return replace(previous.document, messages=history, tools=()), (*previous.given, *new)
-    copies = [cast(Json, dict(row)) for row in rows]
+    copies = list(map(copied, rows))
     document = document_of(copies)
     return document, tuple(copies) if document.fmt == openai_chat.FORMAT else ()
 
@@ -190,10 +212,9 @@ def _pinned(pins: Sequence[int], document: Document, messages: Messages) -> froz
     """Indexes of the caller's list as indexes of the history, which may have system text in front."""
     if not pins:
         return frozenset()
-    rows = messages.get(LIST_FIELD[document.fmt], ()) if isinstance(messages, Mapping) else messages
-    length = len(rows)
-    if document.fmt == openai_responses.FORMAT or length > len(document.messages):
+    if document.fmt not in ITEM_IS_MESSAGE:
         raise InputError(f"pins by index need one message an item, which {document.fmt} does not have")
+    length = len(messages.get(LIST_FIELD[document.fmt], ()) if isinstance(messages, Mapping) else messages)
     offset = len(document.messages) - length
     wrong = [pin for pin in pins if not 0 <= pin < length]
     if wrong:

@@ -18,6 +18,7 @@ from everlong.windows import window
 __all__ = ["NanobotSettings"]
 
 WHOLE_NUMBERS = ("context_window_override", "max_user_message_chars", "max_assistant_message_chars")
+FLAGS = ("context_compression", "enable_history_summarization")
 SHARES = ("tool_result_soft_limit", "tool_result_hard_limit", "context_reserve_ratio")
 
 
@@ -36,19 +37,27 @@ class NanobotSettings:
     max_assistant_message_chars: int = 20_000
 
     def __post_init__(self) -> None:
+        for name in FLAGS:
+            if not isinstance(getattr(self, name), bool):
+                raise InputError(f"{name} is true or false, not {getattr(self, name)!r}")
         for name in SHARES:
-            if not 0 < getattr(self, name) < 1:
-                raise InputError(f"{name} is a share between 0 and 1, not {getattr(self, name)}")
+            share = getattr(self, name)
+            if not isinstance(share, int | float) or not 0 < share < 1:
+                raise InputError(f"{name} is a share between 0 and 1, not {share!r}")
         for name in WHOLE_NUMBERS:
-            if (getattr(self, name) or 0) < 0:
-                raise InputError(f"{name} cannot be negative: {getattr(self, name)}")
+            number = getattr(self, name)
+            if number is not None and (type(number) is not int or number < 0):
+                raise InputError(f"{name} is a whole number and cannot be negative: {number!r}")
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> "NanobotSettings":
-        """From the agent defaults of a `config.json`, snake_case or camelCase; other fields are ignored."""
+        """From the agent defaults of a `config.json`, snake_case or camelCase.
+
+        Null is the default; other fields are ignored.
+        """
         known = {field.name for field in fields(cls)}
         given = {_snake(key): value for key, value in config.items()}
-        return cls(**{key: value for key, value in given.items() if key in known})
+        return cls(**{key: value for key, value in given.items() if key in known and value is not None})
 
     def preset(self) -> Preset | str:
         """The preset with these settings; "off" where compression is switched off."""

@@ -1,7 +1,7 @@
 """A message as chunks: the verbatim pieces that an excerpt is made of.
 
-A chunk is up to 20 lines of one part, with a header that says where it came from. Line numbers and
-colour codes that tools add are taken off, so that what stands in a chunk is what stands in the file.
+A chunk is up to 20 lines of one part, and knows where it came from. Line numbers and colour codes that
+tools add are taken off, so that what stands in a chunk is what stands in the file.
 """
 
 import json
@@ -9,22 +9,27 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import cast
+from typing import TypeGuard, cast
 
 from everlong.core.messages import CallId, Json, Message, Role, Text, ToolCall, ToolResult
 
-__all__ = ["Chunk", "ChunkKind", "Chunker", "plain_lines"]
+__all__ = ["PATH_KEYS", "Chunk", "ChunkKind", "Chunker", "plain_lines"]
 
 MOST_LINES = 20
 MOST_CHARACTERS = 1_200  # about 300 tokens
 LONGEST_LINE = 4_000  # a longer line is split: minified files, encoded data
 LONGEST_TEXT = 4_000_000  # characters of one part that are looked at
 
-_NUMBERED = re.compile(r"^[ \t]*(\d{1,7})(?:\t|→|: ?|\| ?)", re.MULTILINE)
+LONGEST_PATH = 300
+LONGEST_LABEL = 100
+
+_NUMBERED = re.compile(r"[ \t]*(\d{1,7})(\t|→|[:|])")
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
 
-PATH_KEYS = frozenset(
-    {"path", "file_path", "filepath", "filename", "file", "notebook_path", "target_file", "relative_path"}
+#: Under which names tools take the file they work on.
+PATH_KEYS = (
+    *("path", "file_path", "filepath", "filePath", "filename", "file", "target_file", "notebook_path"),
+    *("relative_path", "uri"),
 )
 REPLACED_KEYS = frozenset({"old_string", "old_str", "old_text", "oldText", "old"})
 WRITTEN_KEYS = frozenset({"new_string", "new_str", "new_text", "newText", "new", "content", "file_text", "contents"})
@@ -79,20 +84,13 @@ class Chunker:
         except (ValueError, RecursionError):
             arguments = {"arguments": call.arguments}
         fields = arguments if isinstance(arguments, dict) else {"arguments": arguments}
-        path = next((value for key, value in fields.items() if key in PATH_KEYS and isinstance(value, str)), "")
+        path = next((value for key, value in fields.items() if key in PATH_KEYS and _is_path(value)), "")
         self._calls[call.id] = (call.name, path)
         short = []
         for key, value in fields.items():
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
             if "\n" in text or len(text) > MOST_CHARACTERS // 2 or key in REPLACED_KEYS or key in WRITTEN_KEYS:
-                kind = (
-                    ChunkKind.REPLACED
-                    if key in REPLACED_KEYS
-                    else ChunkKind.WRITTEN
-                    if key in WRITTEN_KEYS
-                    else ChunkKind.CALL
-                )
-                yield from _pieces(at, kind, f"{call.name} {key}", path, text)
+                yield from _pieces(at, _argument_kind(key), f"{call.name} {key}"[:LONGEST_LABEL], path, text)
             else:
                 short.append(f"{key}={text}")
         if short:
@@ -104,22 +102,51 @@ def _speech(at: int, role: Role, text: str) -> Iterator[Chunk]:
     yield from _pieces(at, kind, role.value, "", text)
 
 
+def _argument_kind(key: str) -> ChunkKind:
+    if key in REPLACED_KEYS:
+        return ChunkKind.REPLACED
+    return ChunkKind.WRITTEN if key in WRITTEN_KEYS else ChunkKind.CALL
+
+
+def _is_path(value: Json) -> TypeGuard[str]:
+    return isinstance(value, str) and len(value) <= LONGEST_PATH and "\n" not in value
+
+
 def plain_lines(text: str) -> tuple[list[str], int]:
-    """The lines as they stand in the file, and the number of the first: colours and line numbers taken off."""
-    if "\x1b" in text:
-        text = _COLOURS.sub("", text)
-    first = 1
-    numbered = _NUMBERED.match(text)
-    if numbered and len(_NUMBERED.findall(text, 0, 2_000)) * 2 > text.count("\n", 0, 2_000):
-        first = int(numbered[1])
-        text = _NUMBERED.sub("", text)
-    return text.split("\n"), first
+    """The lines as they stand in the file, and the number of the first: colours and line numbers taken off.
+
+    Numbers that do not count up by one are no line numbers: times, matches of a search, columns of a table.
+    """
+    lines = _without_colours(text).split("\n")
+    begun = _NUMBERED.match(lines[0])
+    if begun is None:
+        return lines, 1
+    first = int(begun[1])
+    starts = [_after_number(line, number) for number, line in enumerate(lines, first)]
+    numbered = [line[start:] for line, start in zip(lines, starts, strict=True) if start]
+    if len(numbered) < 2 or 2 * len(numbered) < len(lines):
+        return lines, 1
+    # "12: x" is a number, a colon and a space where every line has that space; else it belongs to the line.
+    spaced = begun[2] in ":|" and all(rest.startswith(" ") for rest in numbered if rest)
+    return [line[start + (1 if spaced and start else 0) :] for line, start in zip(lines, starts, strict=True)], first
+
+
+def _without_colours(text: str) -> str:
+    return _COLOURS.sub("", text) if "\x1b" in text else text
+
+
+def _after_number(line: str, number: int) -> int:
+    """Where the line begins that bears this number; 0 if it bears none or another."""
+    found = _NUMBERED.match(line)
+    return found.end() if found and int(found[1]) == number else 0
 
 
 def _pieces(at: int, kind: ChunkKind, label: str, path: str, text: str) -> Iterator[Chunk]:
     if not text or text.isspace():
         return
-    lines, first = plain_lines(text[:LONGEST_TEXT])
+    text = text[:LONGEST_TEXT]
+    # Only tools number lines: what people and models write "1:" before is theirs.
+    lines, first = plain_lines(text) if kind is ChunkKind.RESULT else (_without_colours(text).split("\n"), 1)
     if len(text) <= MOST_CHARACTERS and len(lines) <= MOST_LINES:
         yield Chunk(at, kind, label, path, first, "\n".join(lines))
         return

@@ -50,7 +50,7 @@ def terms_of(word: str) -> tuple[tuple[str, float], ...]:
     Example: "readFile" -> (("readfile", 2.5), ("read", 1.0), ("file", 1.0))
     """
     lower = word.lower()
-    if lower in STOP_WORDS or len(word) > LONGEST_WORD:
+    if lower in STOP_WORDS or len(word) > LONGEST_WORD or not lower.strip("_"):
         return ()
     if len(word) == 1:
         return () if word.isascii() and not word.isdigit() else ((word, SINGLE_CHARACTER_WEIGHT),)

@@ -24,7 +24,8 @@ SEALED_CHARACTERS = 5  # encrypted reasoning: base64 characters for each token i
 
 REMEMBERED = 200_000  # counts, about 20 MB; the oldest half goes when there are more
 
-ENCODED_FILE = re.compile(r"[A-Za-z0-9+/=_-]{4096,}")  # inside an opaque part: a file, not text
+#: Inside an opaque part: a file, not text. Only where a run begins: tried inside one, each start would scan it again.
+ENCODED_FILE = re.compile(r"(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/=_-]{4096,}")
 
 
 class Counter:

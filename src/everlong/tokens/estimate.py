@@ -48,6 +48,7 @@ ESTIMATED: tuple[str, ...] = (
 )
 
 STEPS = 64  # a chance of 1 in the weights
+LAST_OF_RUN = 0.5  # tokens; the last one of a run is seldom full
 
 
 def _each(run: Iterable[int], width: int = 1) -> tuple[bytes, ...]:
@@ -110,7 +111,7 @@ def _weights(vocabulary: str) -> _Weights:
 def estimate(text: str, vocabulary: str = DEFAULT) -> int:
     """About how many tokens the text is in that vocabulary; in the default one if it has no weights.
 
-    Example: "The quick brown fox jumps over the lazy dog." -> 10
+    Example: "The quick brown fox jumps over the lazy dog." -> 11 (it is 10)
     """
     if not text:
         return 0
@@ -152,5 +153,9 @@ def shorten_runs(text: str) -> tuple[str, list[tuple[str, int]]]:
 
 
 def run_tokens(left_out: Iterable[tuple[str, int]], repeats: Mapping[str, float]) -> float:
-    """What the left out parts of runs cost; the last token of a run is seldom a full one."""
-    return sum(length / repeats[character] + 0.5 for character, length in left_out)
+    """What the left out parts of runs cost."""
+    tokens = 0.0
+    for character, length in left_out:
+        many = repeats[character]
+        tokens += length / many + (LAST_OF_RUN if many > 1 else 0)
+    return tokens

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from everlong.core.messages import Image
+from everlong.tokens.vocabularies import name_segments
 
 __all__ = ["FLAT_IMAGE", "ImageRule", "dimensions", "image_rule", "image_tokens"]
 
@@ -82,8 +83,8 @@ RULES: tuple[tuple[str, ImageRule], ...] = (
 
 def image_rule(model: str) -> ImageRule | None:
     """The rule of a model's family, or None."""
-    segments = [segment.removeprefix("anthropic.") for segment in model.lower().split("/")]
-    found = [(len(start), rule) for start, rule in RULES for segment in segments if segment.startswith(start)]
+    names = name_segments(model)
+    found = [(len(start), rule) for start, rule in RULES for name in names if name.startswith(start)]
     return max(found, key=lambda row: row[0])[1] if found else None
 
 

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-__all__ = ["UNKNOWN", "Vocabulary", "vocabulary_of"]
+__all__ = ["UNKNOWN", "Vocabulary", "name_segments", "vocabulary_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,6 @@ ROWS: tuple[tuple[str, Vocabulary], ...] = (
     ("gpt-35", _exact("cl100k_base")),
     ("text-embedding", _exact("cl100k_base")),
     ("claude", CLAUDE),
-    ("anthropic.claude", CLAUDE),
     ("gemini", _exact("gemma3")),
     ("gemini-3.1", _exact("gemma4")),
     ("gemini-3.5", _exact("gemma4")),
@@ -97,7 +96,15 @@ ROWS: tuple[tuple[str, Vocabulary], ...] = (
 )
 
 _BY_LENGTH = sorted(ROWS, key=lambda row: -len(row[0]))
-_REGION = re.compile(r"^(us|eu|ap|apac|global|jp|au)\.")
+_HOST = re.compile(r"^(?:(?:us|eu|ap|apac|global|jp|au)\.)?(?:anthropic\.)?")
+
+
+def name_segments(model: str) -> list[str]:
+    """The pieces of a model's name, each without the region and vendor that a cloud writes before it.
+
+    Example: "bedrock/us.anthropic.claude-opus-4-5" -> ["bedrock", "claude-opus-4-5"]
+    """
+    return [_HOST.sub("", segment) for segment in model.lower().split("/")]
 
 
 @lru_cache(maxsize=1_024)
@@ -106,8 +113,7 @@ def vocabulary_of(model: str) -> Vocabulary:
 
     Example: "openrouter/openai/gpt-4o-mini" -> o200k_base, exact; "claude-opus-4-5" -> claude, estimated
     """
-    for segment in reversed(model.lower().split("/")):
-        name = _REGION.sub("", segment)
+    for name in reversed(name_segments(model)):
         for start, vocabulary in _BY_LENGTH:
             if name.startswith(start) and _ends_well(start, name[len(start) : len(start) + 1]):
                 return vocabulary
