@@ -192,3 +192,13 @@ def test_a_strategy_of_ones_own_is_a_preset() -> None:
 def test_an_unknown_preset_names_those_that_exist() -> None:
     with pytest.raises(InputError, match="no preset 'best'; there are auto, "):
         fit(work(2), preset="best")
+
+
+def test_our_words_follow_the_users_language_also_after_a_long_tool_loop() -> None:
+    messages = [SYSTEM, {"role": "user", "content": "请检查所有模块,找出错误并修复。"}]
+    for n in range(40):
+        messages += [call(n), result(n)]
+    background = next(
+        m for m in fit(messages, model="gpt-4o", budget=5_000).messages if "<background-" in str(m["content"])
+    )
+    assert "仅作背景" in str(background["content"])

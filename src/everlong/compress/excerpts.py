@@ -100,8 +100,9 @@ class Selection:
         """Names down the same ranking that stand nowhere in what is sent."""
         best = Ledger("", 0)
         reckoned = float(room)
+        present: dict[str, bool] = {}
         for _ in range(LEDGER_ATTEMPTS):
-            text = self._names(reckoned)
+            text = self._names(reckoned, present)
             ledger = Ledger(text, self._counter.text(text) if text else 0)
             if ledger.tokens <= room:
                 best = max(best, ledger, key=lambda tried: tried.tokens)
@@ -110,8 +111,8 @@ class Selection:
             reckoned *= 0.98 * room / ledger.tokens
         return best
 
-    def _names(self, room: float) -> str:
-        """One line a file, as many names as `room` tokens hold by their length."""
+    def _names(self, room: float, present: dict[str, bool]) -> str:
+        """One line a file, as many names as `room` tokens hold by their length; `present` is filled on the way."""
         names: dict[str, list[str]] = {}
         taken = [self._index.chunks[number] for number in self._taken]
         seen = {shown for chunk in taken for shown in (chunk.path, chunk.label)}  # their headers show these
@@ -123,12 +124,17 @@ class Selection:
             if number in self._taken:
                 continue
             for name in self._index.names(number):
-                shown = {name} if chunk.path in names else {chunk.path, name}
-                cost = sum(1 + len(text) / NAME_CHARACTERS for text in shown)
-                if name in seen or used + cost > room:
+                if name in seen:
+                    continue
+                cost = 1 + len(name) / NAME_CHARACTERS
+                if chunk.path not in names and chunk.path != name:
+                    cost += 1 + len(chunk.path) / NAME_CHARACTERS
+                if used + cost > room:
                     continue
                 seen.add(name)
-                if not self._is_present(name):
+                if name not in present:
+                    present[name] = self._is_present(name)
+                if not present[name]:
                     line = names.setdefault(chunk.path, [])
                     line += [name] if name != chunk.path else []
                     used += cost

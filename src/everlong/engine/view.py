@@ -4,9 +4,10 @@ The one path that every caller takes: shape on arrival, cut where the limit is p
 again. A later view of a longer history repeats the earlier one byte for byte until the next cut.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 
 from everlong.compress.by_need import by_need
 from everlong.compress.draft import OURS, Draft, Task, draft_of
@@ -24,7 +25,7 @@ __all__ = ["View", "Wish", "view_of"]
 
 ATTEMPTS = 4  # a repair may add a few tokens; each attempt aims lower by what was too much
 SLACK = 16  # tokens
-SPOKEN_BACK = 12  # messages that decide the language of our own words
+SPOKEN_BACK = 12  # user messages that decide the language of our own words
 #: Stands before a step that is repaired by itself, where the user's words would stand; it is not sent.
 WORD = Message(Role.USER, (Text("…"),))
 
@@ -167,8 +168,14 @@ def _task(history: History, wish: Wish) -> Task:
         model=wish.counter.model,
         pins=wish.pins,
         recall=wish.recall,
-        language=language_of(user_text(message) for message in history[-SPOKEN_BACK:]),
+        language=language_of(_newest_words(history)),
     )
+
+
+def _newest_words(history: History) -> Iterator[str]:
+    """What users said last; a long tool loop in between does not change their language."""
+    said = (user_text(message) for message in reversed(history))
+    return islice((text for text in said if text), SPOKEN_BACK)
 
 
 def _with_index(preset: Preset, index: Index) -> Preset:
