@@ -8,7 +8,7 @@ from benchmarks.peers.shapes import Counting, Fitting, Message
 from benchmarks.transcripts import TOOLS
 from everlong.core.messages import History, Json
 from everlong.core.messages import Message as Value
-from everlong.engine.direct import counter_for
+from everlong.engine.direct import forget_counts
 from everlong.tokens.counter import Counter, Tally
 from everlong.wire.openai_chat import parse_body
 
@@ -41,7 +41,7 @@ COUNTERS = {
         read=list,
         count=lambda messages: everlong.count(messages, model=MODEL),
         grow=_grown_list,
-        forget=counter_for.cache_clear,
+        forget=forget_counts,
     ),
     "values": Counting(read=_values, count=lambda values: Counter(MODEL).messages(values), grow=_tally),
 }

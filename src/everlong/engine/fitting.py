@@ -16,7 +16,7 @@ from everlong.core.budget import Budget
 from everlong.core.edits import Action, Edit
 from everlong.core.messages import Json, JsonObject
 from everlong.engine.direct import counter_for
-from everlong.engine.growing import copied, gained, parsed
+from everlong.engine.growing import copied, gained, parsed, shared
 from everlong.engine.view import View, Wish, view_of
 from everlong.errors import BudgetImpossible, InputError
 from everlong.relevance.index import Index
@@ -198,8 +198,8 @@ def _parsed(messages: Messages, previous: Fitted | None) -> tuple[Document, tupl
     if isinstance(messages, Mapping):
         return document_of(dict(messages)), ()
     rows = [cast(Json, row) for row in messages]
-    if previous is not None and previous.given:
-        new = gained(rows, previous.given)
+    if previous is not None and previous.given and shared(rows, previous.given) == len(previous.given):
+        new = gained(rows, len(previous.given))
         if new is not None:
             history = (*previous.view.history, *parsed(new, len(previous.given)))
             return replace(previous.document, messages=history, tools=()), (*previous.given, *new)

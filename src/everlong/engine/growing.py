@@ -11,7 +11,7 @@ from everlong.errors import WireError
 from everlong.wire import openai_chat
 from everlong.wire.recognition import list_format
 
-__all__ = ["copied", "gained", "parsed"]
+__all__ = ["copied", "gained", "parsed", "shared"]
 
 
 def copied(value: Json) -> Json:
@@ -23,20 +23,32 @@ def copied(value: Json) -> Json:
 
 
 def _copied(value: Json) -> Json:
-    if isinstance(value, Mapping):
-        return {key: _copied(inner) if isinstance(inner, dict | list) else inner for key, inner in value.items()}
-    return [_copied(inner) for inner in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [_copied(inner) for inner in value]
+    # A dict is a Mapping, but asking for that first costs more than the copy.
+    if not isinstance(value, dict) and not isinstance(value, Mapping):
+        return value
+    copy = dict(value)
+    for key, inner in value.items():
+        if isinstance(inner, dict | list):
+            copy[key] = _copied(inner)
+    return copy
 
 
-def gained(rows: Sequence[Json], known: Sequence[Json]) -> tuple[Json, ...] | None:
-    """Copies of what the list has gained since `known` was copied from it.
+def shared(rows: Sequence[Json], known: Sequence[Json]) -> int:
+    """How many items at the front are still what was copied."""
+    for at, (row, copy) in enumerate(zip(rows, known, strict=False)):
+        if row != copy:
+            return at
+    return min(len(rows), len(known))
 
-    None if it is another list, or if what is new may be another format: plain words, with which a list begins,
-    are the same in all of them.
+
+def gained(rows: Sequence[Json], start: int) -> tuple[Json, ...] | None:
+    """Copies of what stands in the list from `start` on.
+
+    None if that may be another format: plain words, with which a list begins, are the same in all of them.
     """
-    if len(rows) < len(known) or any(row != copy for row, copy in zip(rows, known, strict=False)):
-        return None
-    new = tuple(map(copied, rows[len(known) :]))
+    new = tuple(map(copied, rows[start:]))
     return new if list_format(new) == openai_chat.FORMAT else None
 
 
