@@ -37,7 +37,7 @@ def test_titles_are_short_however_long_the_text() -> None:
         ('{"limit": 5, "path": "a.py", "note": "x"}', "read a.py"),
         ('{"why": "to see", "n": 1}', "read to see"),
         ('{"command": "cd /home/ada/shop && make test"}', "read make test"),
-        ('{"path": "/home/ada/work/shop/src/till/layout.py"}', "read …/work/shop/src/till/layout.py"),
+        ('{"path": "/home/ada/code/shop/src/till/layout.py"}', "read …/code/shop/src/till/layout.py"),
         ('{"path": "a.p', 'read {"path": "a.p'),
         ("{}", "read"),
         ("", "read"),

@@ -6,6 +6,7 @@ Owns what is chosen and how it reads; where it goes and how it is framed is not 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 
 from everlong.core.messages import History, Message, Text, ToolCall, ToolResult
@@ -142,7 +143,7 @@ class Selection:
 
     def _is_present(self, name: str) -> bool:
         """Whether what is sent has the longest word of the name."""
-        word = max(words_of(name), key=len, default=name)
+        word = _longest_word(name)
         return word in self._words or any(n in self._taken for n in self._index.chunks_with(word))
 
     def _take_in_order(self, numbers: Iterable[int], room: int) -> None:
@@ -174,6 +175,11 @@ class Selection:
 def _ledger_line(path: str, names: list[str]) -> str:
     """Example: src/app.py: readFile a1b2c3d"""
     return ": ".join(said for said in (path, " ".join(names)) if said)
+
+
+@lru_cache(maxsize=50_000)
+def _longest_word(name: str) -> str:
+    return max(words_of(name), key=len, default=name)
 
 
 def _joins(one: Chunk, other: Chunk) -> bool:

@@ -86,7 +86,7 @@ def _telling(arguments: JsonText) -> str:
 def _path_end(path: str) -> str:
     """A path says most at its end.
 
-    Example: "/home/ada/work/shop/src/till/layout.py" -> "…/work/shop/src/till/layout.py"
+    Example: "/home/ada/code/shop/src/till/layout.py" -> "…/code/shop/src/till/layout.py"
     """
     if len(path) <= PATH_LENGTH:
         return path

@@ -250,7 +250,7 @@ CODEX_OLD: list[JsonObject] = [
 # --- nanobot -------------------------------------------------------------------------------------
 
 NANOBOT_TURN: list[JsonObject] = [
-    {"role": "user", "content": "look at this", "timestamp": "2026-03-01T09:00:00.123456", "media": ["/tmp/cat.png"]},
+    {"role": "user", "content": "look at this", "timestamp": "2026-03-01T09:00:00.123456", "media": ["media/cat.png"]},
     {
         "role": "assistant",
         "content": "",

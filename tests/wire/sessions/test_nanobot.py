@@ -29,10 +29,10 @@ def test_what_was_consolidated_stands_before_its_summary() -> None:
 
 
 def test_files_sent_along_are_named() -> None:
-    assert read(nanobot, NANOBOT).messages[0].text == "look at this\n[image: /tmp/cat.png]"
-    only: JsonObject = {"role": "user", "content": "", "media": ["/tmp/cat.png"]}
+    assert read(nanobot, NANOBOT).messages[0].text == "look at this\n[image: media/cat.png]"
+    only: JsonObject = {"role": "user", "content": "", "media": ["media/cat.png"]}
     found = read(nanobot, [NANOBOT[0], only])
-    assert found.messages[0].text.strip() == "[image: /tmp/cat.png]"
+    assert found.messages[0].text.strip() == "[image: media/cat.png]"
     assert written(nanobot, found)[1] == only
 
 
