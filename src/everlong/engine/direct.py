@@ -50,9 +50,8 @@ def count(messages: Messages, *, model: str = "", tools: Sequence[Mapping[str, A
     if isinstance(messages, Mapping):
         document = document_of(dict(messages))
         return counter.messages(document.messages) + counter.tools(document.tools) + schemas
-    values = [message for message in messages if isinstance(message, Message)]
-    if len(values) == len(messages):
-        return counter.messages(values) + schemas
+    if all(isinstance(message, Message) for message in messages):
+        return counter.messages(cast("Sequence[Message]", messages)) + schemas
     return _count_list([cast(Json, row) for row in messages], model, counter) + schemas
 
 

@@ -80,7 +80,7 @@ def parse_body(raw: Json) -> Document:
     listed = take_list(fields, "messages", FORMAT)
     return Document(
         fmt=FORMAT,
-        messages=tuple(parse(message, f"messages[{index}]") for index, message in enumerate(listed)),
+        messages=tuple(_numbered(message, index) for index, message in enumerate(listed)),
         tools=take_tools(fields),
         model=take_text(fields, "model"),
         extra=pack(fields),
@@ -117,6 +117,12 @@ def parse(raw: Json, where: str = "") -> Message:
     if not isinstance(raw, dict):
         raise WireError(f"a message is an object, not {type(raw).__name__}", fmt=FORMAT, where=where)
     return usual_message(raw, FORMAT) or _any_message(raw, where)
+
+
+def _numbered(raw: Json, index: int) -> Message:
+    """`parse`, with the place worked out only where something may be wrong with it."""
+    usual = usual_message(raw, FORMAT) if isinstance(raw, dict) else None
+    return usual or parse(raw, f"messages[{index}]")
 
 
 def _any_message(raw: JsonObject, where: str) -> Message:

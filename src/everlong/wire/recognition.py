@@ -53,7 +53,7 @@ def body_format(body: JsonObject) -> str:
 def list_format(messages: Sequence[Json]) -> str:
     """The format of a bare list of messages; of one without any, OpenAI chat."""
     rows = _rows(messages)
-    signs = {_sign(row) for row in rows}
+    signs = _signs(rows)
     found = next((fmt for fmt in BY_STRENGTH if fmt in signs), None)
     if found is None and rows and not any("role" in row for row in rows):
         raise InputError(f"not a conversation: a list of objects with {fields_named(rows[0])}")
@@ -78,7 +78,7 @@ def fields_named(record: JsonObject) -> str:
 def _chat_or_anthropic(messages: Sequence[Json], body: JsonObject) -> str:
     """Both keep their list under `messages`."""
     rows = _rows(messages)
-    signs = {_sign(row) for row in rows}
+    signs = _signs(rows)
     if CHAT in signs:
         return CHAT
     if GEMINI in signs:
@@ -97,6 +97,18 @@ def _rows(messages: Sequence[Json]) -> list[JsonObject]:
     if messages and not rows:
         raise InputError(f"not a conversation: a list of {type(messages[0]).__name__}")
     return rows
+
+
+def _signs(rows: Sequence[JsonObject]) -> set[str]:
+    """Whose messages these may be, as far as it takes: nothing stands against a sign of Chat."""
+    signs = set()
+    for row in rows:
+        sign = _sign(row)
+        if sign is not None:
+            signs.add(sign)
+        if sign == CHAT:
+            break
+    return signs
 
 
 def _sign(row: JsonObject) -> str | None:
