@@ -202,3 +202,11 @@ def test_our_words_follow_the_users_language_also_after_a_long_tool_loop() -> No
         m for m in fit(messages, model="gpt-4o", budget=5_000).messages if "<background-" in str(m["content"])
     )
     assert "仅作背景" in str(background["content"])
+
+
+def test_in_a_loop_a_cut_goes_deep_so_that_cuts_are_rare() -> None:
+    views = grow(60, 8_000)
+    cut = [after for before, after in pairwise(views) if after.view.cuts > before.view.cuts]
+    assert cut
+    assert all(0.4 * 8_000 <= view.tokens <= 0.5 * 8_000 for view in cut)
+    assert len(cut) <= len(views) // 6

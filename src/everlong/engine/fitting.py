@@ -114,8 +114,10 @@ def fit(  # noqa: PLR0913 - what to fit, for whom, into how much; all but the fi
     """The messages brought under `budget` tokens, tool schemas included; same format out.
 
     `messages` is a list in any wire format, or a whole request body. Without a budget the model's window
-    decides. `pins` are indexes into the messages that must stay as they are. Raises BudgetImpossible, naming
-    the parts and their sizes, if what must stay is larger than the budget.
+    decides. `pins` are indexes into the messages that must stay as they are. With the `previous` result of a
+    shorter list, what was sent before is repeated byte for byte; when a cut is due it goes down to the preset's
+    low mark, so that the next ones need none. Raises BudgetImpossible, naming the parts and their sizes, if
+    what must stay is larger than the budget.
     """
     document, given = _parsed(messages, previous)
     document = replace(document, tools=(*document.tools, *(dump(dict(tool)) for tool in tools)))
@@ -150,11 +152,14 @@ def fit_document(  # noqa: PLR0913 - see fit
         view = View(document.messages, document.messages, counter.messages(document.messages), (), 0, Index())
         return Fitted(document, view, view.tokens + schemas, limit, given)
     room = _messages_room(limit, schemas, counter)
+    chosen = preset_named(preset) if isinstance(preset, str) else preset
     wish = Wish(
         counter=counter,
         limit=room,
         target=room,
-        preset=preset_named(preset) if isinstance(preset, str) else preset,
+        # Who goes on calling wants few cuts: each one starts the provider's prompt cache anew.
+        later=int(room * chosen.low),
+        preset=chosen,
         window=limit,
         fmt=SENT_AS.get(document.fmt, document.fmt),
         pins=pins,

@@ -32,7 +32,10 @@ WORD = Message(Role.USER, (Text("…"),))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What a view is asked for. `limit` may not be passed; a cut goes down to `target`."""
+    """What a view is asked for. `limit` may not be passed; a cut goes down to `target`.
+
+    A cut that becomes due while a history grows goes down to `later`, where that is given.
+    """
 
     counter: Counter
     limit: int
@@ -42,6 +45,7 @@ class Wish:
     fmt: str
     pins: frozenset[int] = frozenset()
     recall: bool = False
+    later: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,8 @@ def view_of(history: Sequence[Message], wish: Wish, previous: View | None = None
         return grown
     # An index that knows more than the earlier view was taken on by another continuation of it.
     index = previous.index if previous.index.messages <= len(previous.history) else Index()
+    if wish.later is not None and len(given) > len(previous.history):
+        wish = replace(wish, target=wish.later)
     return replace(_fresh(given, wish, index), cuts=previous.cuts + 1)
 
 
