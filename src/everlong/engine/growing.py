@@ -13,6 +13,8 @@ from everlong.wire.recognition import list_format
 
 __all__ = ["copied", "gained", "parsed", "shared"]
 
+NESTED = (dict, list)  # what can change inside a message
+
 
 def copied(value: Json) -> Json:
     """The same value, sharing nothing that can change."""
@@ -29,8 +31,8 @@ def _copied(value: Json) -> Json:
     if not isinstance(value, dict) and not isinstance(value, Mapping):
         return value
     copy = dict(value)
-    for key, inner in value.items():
-        if isinstance(inner, dict | list):
+    for key, inner in copy.items():
+        if isinstance(inner, NESTED):
             copy[key] = _copied(inner)
     return copy
 

@@ -53,8 +53,9 @@ def count_exact(vocabulary: str, text: str) -> int:
     """How many tokens the text is in that vocabulary. Example: ("o200k_base", "hello world") -> 2"""
     loaded = _load(vocabulary)
     try:
-        if any(marker in text for marker in loaded.markers):
-            return len(loaded.encoder.encode_ordinary(text))
+        for marker in loaded.markers:
+            if marker in text:
+                return len(loaded.encoder.encode_ordinary(text))
         return len(loaded.encoder.encode_flat(text)) // TOKEN_BYTES
     except UnicodeEncodeError:
         return count_exact(vocabulary, well_formed(text))
