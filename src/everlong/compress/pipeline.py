@@ -18,7 +18,7 @@ CLOSE = 1.3  # a draft at most this many times the target may fit without losing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preset:
-    """A named way to keep a conversation inside its window: steps with their settings, and the marks."""
+    """A named way to keep a conversation inside its window: steps with their settings."""
 
     name: str
     #: Shape each message by itself; the same form for ever after.
@@ -27,8 +27,7 @@ class Preset:
     cut: tuple[Step, ...] = ()
     #: The document wants its cut steps before every call, full or not.
     every_call: bool = False
-    #: Shares of the budget: where a cut begins, and how deep it goes.
-    high: float = 0.95
+    #: The share of the budget that a cut goes down to when it becomes due in a growing history.
     low: float = 0.5
 
 

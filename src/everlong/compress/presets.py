@@ -24,7 +24,7 @@ from everlong.compress.terminal import terminal
 from everlong.compress.tool_rounds import tool_rounds
 from everlong.errors import InputError
 
-__all__ = ["AUTO", "CHATBOX", "NANOBOT", "NANOBOT_V3", "PRESETS", "SIMPLE", "STATIC_BUFFER", "preset_named"]
+__all__ = ["AUTO", "CHATBOX", "NANOBOT", "NANOBOT_V3", "PRESETS", "SIMPLE", "STATIC_BUFFER", "nanobot", "preset_named"]
 
 AUTO = Preset(
     name="auto",
@@ -40,19 +40,23 @@ AUTO = Preset(
     ),
 )
 
-NANOBOT = Preset(
-    name="nanobot",
-    arrival=(partial(soft_trim, share=0.3, unit="characters"),),
-    cut=(
-        partial(hard_trim, share=0.5),
-        partial(long_messages, user=30_000, assistant=20_000),
-        priority,
-        partial(emergency, keep=(5, 2), unit="rounds", share=0.6),
-    ),
-    every_call=True,
-    high=0.85,
-    low=0.85,
-)
+
+def nanobot(*, soft: float = 0.3, hard: float = 0.5, user: int = 30_000, assistant: int = 20_000) -> Preset:
+    """The nine-stage document with its settings: shares of the window for results, characters for long messages."""
+    return Preset(
+        name="nanobot",
+        arrival=(partial(soft_trim, share=soft, unit="characters"),),
+        cut=(
+            partial(hard_trim, share=hard),
+            partial(long_messages, user=user, assistant=assistant),
+            priority,
+            partial(emergency, keep=(5, 2), unit="rounds", share=0.6),
+        ),
+        every_call=True,
+    )
+
+
+NANOBOT = nanobot()
 
 NANOBOT_V3 = Preset(
     name="nanobot-v3",
@@ -64,16 +68,12 @@ NANOBOT_V3 = Preset(
         partial(emergency, keep=(10, 4), unit="messages", share=0.6),
     ),
     every_call=True,
-    high=0.85,
-    low=0.85,
 )
 
 CHATBOX = Preset(
     name="chatbox",
     cut=(partial(tool_rounds, rounds=2), newest),
     every_call=True,
-    high=0.6,
-    low=0.6,
 )
 
 STATIC_BUFFER = Preset(

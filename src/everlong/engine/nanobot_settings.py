@@ -2,16 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from functools import partial
 from typing import Any
 
-from everlong.compress.emergency import emergency
-from everlong.compress.hard_trim import hard_trim
-from everlong.compress.long_messages import long_messages
 from everlong.compress.pipeline import Preset
-from everlong.compress.presets import NANOBOT
-from everlong.compress.priority import priority
-from everlong.compress.soft_trim import soft_trim
+from everlong.compress.presets import nanobot
 from everlong.errors import InputError
 from everlong.windows import window
 
@@ -63,18 +57,11 @@ class NanobotSettings:
         """The preset with these settings; "off" where compression is switched off."""
         if not self.context_compression:
             return "off"
-        return Preset(
-            name=NANOBOT.name,
-            arrival=(partial(soft_trim, share=self.tool_result_soft_limit, unit="characters"),),
-            cut=(
-                partial(hard_trim, share=self.tool_result_hard_limit),
-                partial(long_messages, user=self.max_user_message_chars, assistant=self.max_assistant_message_chars),
-                priority,
-                partial(emergency, keep=(5, 2), unit="rounds", share=0.6),
-            ),
-            every_call=True,
-            high=1 - self.context_reserve_ratio,
-            low=1 - self.context_reserve_ratio,
+        return nanobot(
+            soft=self.tool_result_soft_limit,
+            hard=self.tool_result_hard_limit,
+            user=self.max_user_message_chars,
+            assistant=self.max_assistant_message_chars,
         )
 
     def budget(self, model: str) -> int:
