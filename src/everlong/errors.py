@@ -3,6 +3,11 @@
 EverlongError
 ├── InputError            what a person handed in cannot be used
 │   └── WireError         a payload is not what its format promises (.fmt, .where)
+├── StoreError            a store cannot do what was asked
+│   ├── NoThread            there is no such thread
+│   ├── ThreadExists        there is one of that name already
+│   ├── ThreadChanged       it grew since it was read; read again
+│   └── StoreBusy           another writer holds it
 ├── BudgetImpossible      what must stay is larger than the budget (.parts, .limit)
 └── ProviderError         a model provider refused (.status, .provider)
     ├── ContextOverflow     … because the request does not fit (.limit, .requested, .ceiling)
@@ -23,9 +28,14 @@ __all__ = [
     "InputError",
     "MalformedHistory",
     "MediaRefused",
+    "NoThread",
     "ProviderError",
     "RateLimited",
     "ReplyLimitExceeded",
+    "StoreBusy",
+    "StoreError",
+    "ThreadChanged",
+    "ThreadExists",
     "WireError",
 ]
 
@@ -46,6 +56,26 @@ class WireError(InputError):
         self.problem = problem
         self.fmt = fmt
         self.where = where
+
+
+class StoreError(EverlongError):
+    """A store cannot do what was asked of it."""
+
+
+class NoThread(StoreError):
+    """There is no thread of that name."""
+
+
+class ThreadExists(StoreError):
+    """A thread of that name is there already."""
+
+
+class ThreadChanged(StoreError):
+    """The thread grew since it was read; what was decided on the old state was not applied."""
+
+
+class StoreBusy(StoreError):
+    """Another writer holds the thread or the store and does not let go."""
 
 
 class BudgetImpossible(EverlongError):

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from everlong.core.edits import Edit
 from everlong.core.messages import History, Message
 from everlong.core.rounds import head_length
 
@@ -25,6 +26,8 @@ class Point:
     tokens_after: int = 0
     reason: str = ""
     focus: str = ""
+    #: What was done to the covered messages, `at` being positions in the log.
+    edits: tuple[Edit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

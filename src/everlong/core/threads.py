@@ -1,0 +1,98 @@
+"""A conversation as it is kept: what a store hands out. Values only.
+
+A thread is an append-only log of entries; the order of a row is its position there, fixed when it is
+appended, and the only thing that points and withdrawals refer to.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from everlong.core.messages import History, JsonText, Message
+from everlong.core.points import Entry, Point, newest_point
+from everlong.core.rounds import head_length
+
+__all__ = ["Hit", "Opened", "Pin", "Row", "Thread", "opened"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thread:
+    """What is known of a thread without reading it. `length` counts rows; settings and metadata are JSON objects."""
+
+    id: str
+    owner: str = ""
+    title: str = ""
+    created: datetime
+    updated: datetime
+    archived: bool = False
+    length: int = 0
+    messages: int = 0
+    points: int = 0
+    #: The thread this one branched off, and how many of its rows it shares; ("", 0) if none.
+    parent: tuple[str, int] = ("", 0)
+    settings: JsonText = "{}"
+    metadata: JsonText = "{}"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One entry of a thread. `id` names it in its thread for the outside world; `time` is when it was appended."""
+
+    order: int
+    id: str
+    time: datetime
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """What must stay: the message at `order`, or a text of its own if that is None."""
+
+    id: str
+    order: int | None
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """All of a thread that its view is made of, however long it is.
+
+    `head` are the rows of the leading system text, `point` the newest compaction that stands, `rows` what follows
+    its boundary: messages, and points and withdrawals among them.
+    """
+
+    thread: Thread
+    head: tuple[Row, ...]
+    point: Row | None
+    rows: tuple[Row, ...]
+    pins: tuple[Pin, ...] = ()
+
+    @property
+    def messages(self) -> History:
+        """What stands to be sent: head, what the point left in place of what it covers, every message after."""
+        after = tuple(row.entry for row in self.rows if isinstance(row.entry, Message))
+        head = tuple(row.entry for row in self.head if isinstance(row.entry, Message))
+        summary = self.point.entry.summary if self.point and isinstance(self.point.entry, Point) else ()
+        return (*head, *summary, *after)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A message that a search found, with the rows around it, its own among them, in their order."""
+
+    thread: str
+    row: Row
+    score: float
+    around: tuple[Row, ...] = ()
+
+
+def opened(thread: Thread, rows: tuple[Row, ...], pins: tuple[Pin, ...] = ()) -> Opened:
+    """A thread of which all rows are at hand, opened."""
+    log = tuple(row.entry for row in rows)
+    found = newest_point(log)
+    leading = 0
+    while leading < len(log) and isinstance(log[leading], Message):
+        leading += 1
+    head = head_length(tuple(entry for entry in log[:leading] if isinstance(entry, Message)))
+    point = None if found is None else rows[found[0]]
+    start = head if found is None else max(head, found[1].boundary)
+    return Opened(thread, rows[:head], point, rows[start:], pins)

@@ -1,0 +1,138 @@
+"""Where conversations are kept: the contract that every store meets.
+
+One thread is an append-only log. Nothing that was appended changes or goes; a compaction is an appended point,
+undoing it an appended withdrawal. Calls may wait for a disk or a database: the engine makes them off the event loop.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Protocol, Self
+
+from everlong.core.events import Event
+from everlong.core.messages import JsonText
+from everlong.core.points import Entry
+from everlong.core.threads import Hit, Opened, Pin, Row, Thread
+
+__all__ = ["Threads"]
+
+
+class Threads(Protocol):
+    """A store of threads. Every method may be called from any thread of the process."""
+
+    # Threads
+
+    def create(self, thread: str, *, owner: str = "", title: str = "", metadata: JsonText = "{}") -> Thread:
+        """A new, empty thread. Raises ThreadExists."""
+
+    def thread(self, thread: str) -> Thread:
+        """What is known of a thread; reads no bodies. Raises NoThread, as all methods with a thread do."""
+
+    def threads(
+        self, *, owner: str | None = None, archived: bool | None = False, limit: int | None = None, skip: int = 0
+    ) -> list[Thread]:
+        """Threads, the latest changed first; reads no bodies. `owner` None: of all; `archived` None: both kinds."""
+
+    def change(
+        self,
+        thread: str,
+        *,
+        title: str | None = None,
+        archived: bool | None = None,
+        settings: JsonText | None = None,
+        metadata: JsonText | None = None,
+    ) -> Thread:
+        """Rename, archive, set; what is None stays. The log is untouched."""
+
+    def branch(self, thread: str, order: int, new: str, *, title: str = "") -> Thread:
+        """A new thread of the same owner that starts with the first `order` rows of this one, points and pins too."""
+
+    # The log
+
+    def append(
+        self, thread: str, entries: Sequence[Entry], *, ids: Sequence[str] | None = None, expected: int | None = None
+    ) -> tuple[Row, ...]:
+        """Add entries, all or none, durable when it returns; their rows.
+
+        `ids` name the rows (else the store makes names); the same ids again give the rows that are there and add
+        nothing, so a caller may repeat what it does not know to have succeeded. With `expected`, raises
+        ThreadChanged unless the thread has just that many rows. Points and withdrawals refer to rows that are there.
+        """
+
+    def read(self, thread: str, start: int = 0, stop: int | None = None) -> Iterator[Row]:
+        """The rows from `start` to `stop` (exclusive), in their order; few at a time are held."""
+
+    def last(self, thread: str, messages: int) -> list[Row]:
+        """The rows of the last so many messages, oldest first; no points or withdrawals."""
+
+    def row(self, thread: str, name: str) -> Row | None:
+        """The row whose id is `name`."""
+
+    def open(self, thread: str, before: int | None = None) -> Opened:
+        """What the view is made of; with `before`, as it was when the thread had only that many rows.
+
+        Reads the leading system text, the newest standing point and what follows its boundary, not the rest.
+        """
+
+    def points(self, thread: str) -> list[tuple[Row, bool]]:
+        """Every compaction point, oldest first, and whether it stands."""
+
+    # Pins
+
+    def pin(self, thread: str, order: int | None, text: str = "") -> Pin:
+        """Keep a message, or a text, in every view. The same pin again gives the one that is there."""
+
+    def unpin(self, thread: str, pin: str) -> None:
+        """Let it go; a pin that is not there is no error."""
+
+    def pins(self, thread: str) -> tuple[Pin, ...]:
+        """The pins, in the order they were made."""
+
+    # Events
+
+    def record(self, thread: str, events: Sequence[Event]) -> None:
+        """Keep events, in order. A second outcome of one start is refused with StoreError, nothing of the batch kept.
+
+        An event whose id is there already is not kept twice.
+        """
+
+    def events(self, thread: str, *, after: str = "", kinds: Sequence[str] = ()) -> list[Event]:
+        """The events in the order they were recorded; only those after the event of that id, only of these kinds."""
+
+    def unfinished(self, thread: str) -> list[Event]:
+        """Starts without an outcome: what a crash left behind."""
+
+    # Finding what left the window
+
+    def original(self, thread: str, ref: str) -> bytes | None:
+        """The bytes of a message or part by its reference (a content hash); None if the thread has none such."""
+
+    def search(
+        self, query: str, *, thread: str | None = None, owner: str | None = None, limit: int = 10, around: int = 1
+    ) -> list[Hit]:
+        """Messages that answer a query, best first, in one thread or all of an owner (None: all), with neighbours."""
+
+    # What was learned
+
+    def counts(self, vocabulary: str, refs: Sequence[str]) -> dict[str, int]:
+        """Token counts that were kept, by message reference; what is not known is left out."""
+
+    def keep_counts(self, vocabulary: str, counts: Mapping[str, int]) -> None:
+        """Keep token counts."""
+
+    def fact(self, kind: str, key: str) -> JsonText | None:
+        """What was learned under that name: a window, a calibration."""
+
+    def keep_fact(self, kind: str, key: str, value: JsonText) -> None:
+        """Keep it; the newest counts."""
+
+    def facts(self, kind: str) -> dict[str, JsonText]:
+        """All of one kind, by key."""
+
+    def close(self) -> None:
+        """Let go of files and connections; a second time does nothing."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None: ...
