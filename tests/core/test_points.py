@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from everlong.core.messages import Message
-from everlong.core.points import Entry, Point, Withdrawal, newest_point, view
+from everlong.core.points import Entry, Point, Recalled, Withdrawal, newest_point, view
 from tests.core.build import assistant, system, user
 
 SUMMARY = (user("[summary]"),)
@@ -30,6 +30,25 @@ def test_withdrawing_the_newest_point_brings_back_the_one_before() -> None:
     log: tuple[Entry, ...] = (user("a"), older, assistant("b"), newer)
     assert newest_point((*log, Withdrawal(3))) == (1, older)
     assert view((*log, Withdrawal(3))) == (*SUMMARY, assistant("b"))
+
+
+def test_what_was_recalled_stands_before_its_question_until_a_point_passes_it() -> None:
+    block = user("[recalled]")
+    log: tuple[Entry, ...] = (
+        user("a"),
+        Point(boundary=1, summary=SUMMARY),
+        user("b"),
+        Recalled(2, block),
+        assistant("c"),
+    )
+    assert view(log) == (*SUMMARY, block, user("b"), assistant("c"))
+    assert view((*log, user("d"), Point(boundary=5, summary=SUMMARY))) == (*SUMMARY, user("d"))
+
+
+def test_inside_a_tool_loop_what_was_recalled_stands_where_it_was_appended() -> None:
+    block = user("[recalled]")
+    log: tuple[Entry, ...] = (user("a"), assistant("b"), Recalled(2, block), assistant("c"))
+    assert view(log) == (user("a"), assistant("b"), block, assistant("c"))
 
 
 entries = st.lists(st.integers(0, 5), max_size=20)

@@ -1,8 +1,9 @@
 """Compaction points: how an append-only log becomes the view that is sent.
 
-A log only grows. A compaction appends a `Point`; undoing it appends a `Withdrawal`. Positions in the
-log are the only identity here. The view is the leading system text, what the newest point that still
-stands left in place of what it covers, and every message after.
+A log only grows. A compaction appends a `Point`; undoing it appends a `Withdrawal`; what was brought back
+for a question is a `Recalled`. Positions in the log are the only identity here. The view is the leading
+system text, what the newest point that still stands left in place of what it covers, and every message
+after, with what was recalled since at its place.
 """
 
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from everlong.core.edits import Edit
 from everlong.core.messages import History, Message
 from everlong.core.rounds import head_length
 
-__all__ = ["Entry", "Log", "Point", "Withdrawal", "newest_point", "view"]
+__all__ = ["Entry", "Log", "Point", "Recalled", "Withdrawal", "newest_point", "said_from", "view"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +38,15 @@ class Withdrawal:
     point: int
 
 
-Entry: TypeAlias = Message | Point | Withdrawal
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """A message of ours that stands right before log position `before`, until a later point's boundary passes it."""
+
+    before: int
+    message: Message
+
+
+Entry: TypeAlias = Message | Point | Recalled | Withdrawal
 Log: TypeAlias = tuple[Entry, ...]
 
 
@@ -51,16 +60,32 @@ def newest_point(log: Sequence[Entry]) -> tuple[int, Point] | None:
     return None
 
 
+def said_from(entries: Sequence[tuple[int, Entry]], start: int) -> History:
+    """The messages from log position `start` on, each recalled one at its place."""
+    recalled: dict[int, list[Message]] = {}
+    for _, entry in entries:
+        if isinstance(entry, Recalled):
+            recalled.setdefault(entry.before, []).append(entry.message)
+    said: list[Message] = []
+    for at, entry in entries:
+        if at < start:
+            continue
+        said.extend(recalled.get(at, ()))
+        if isinstance(entry, Message):
+            said.append(entry)
+    return tuple(said)
+
+
 def view(log: Sequence[Entry]) -> History:
     """What stands to be sent.
 
     Example: system, user, assistant, user, Point(boundary=3, summary=S) -> system, S, user
     """
+    entries = list(enumerate(log))
     found = newest_point(log)
-    messages = tuple(entry for entry in log if isinstance(entry, Message))
     if found is None:
-        return messages
-    _, point = found
-    covered = sum(1 for entry in log[: point.boundary] if isinstance(entry, Message))
-    head = head_length(messages)
-    return messages[:head] + point.summary + messages[max(head, covered) :]
+        return said_from(entries, 0)
+    head = head_length(tuple(entry for entry in log if isinstance(entry, Message)))
+    covered = max(head, found[1].boundary)
+    leading = tuple(entry for entry in log[:covered] if isinstance(entry, Message))[:head]
+    return leading + found[1].summary + said_from(entries, covered)

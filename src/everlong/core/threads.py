@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from everlong.core.messages import History, JsonText, Message
-from everlong.core.points import Entry, Point, newest_point
+from everlong.core.points import Entry, Point, newest_point, said_from
 from everlong.core.rounds import head_length
 
 __all__ = ["Hit", "Opened", "Pin", "Row", "Thread", "opened"]
@@ -69,7 +69,7 @@ class Opened:
     @property
     def messages(self) -> History:
         """What stands to be sent: head, what the point left in place of what it covers, every message after."""
-        after = tuple(row.entry for row in self.rows if isinstance(row.entry, Message))
+        after = said_from([(row.order, row.entry) for row in self.rows], 0)
         head = tuple(row.entry for row in self.head if isinstance(row.entry, Message))
         summary = self.point.entry.summary if self.point and isinstance(self.point.entry, Point) else ()
         return (*head, *summary, *after)
