@@ -27,6 +27,9 @@ class Point:
     tokens_after: int = 0
     reason: str = ""
     focus: str = ""
+    #: The model it was made for, and the tokens its messages could take then.
+    model: str = ""
+    limit: int = 0
     #: What was done to the covered messages, `at` being positions in the log.
     edits: tuple[Edit, ...] = ()
 
