@@ -1,0 +1,87 @@
+"""What is asked of a model and what comes back, piece by piece. Values, and the shape of a model client.
+
+A failure is the last piece of a stream, never an exception out of the middle of it: whoever reads decides.
+"""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from everlong.core.messages import History, JsonText, Message
+from everlong.errors import ProviderError
+from everlong.wire.usage import Usage
+
+__all__ = ["CallGrew", "Failed", "Finished", "Model", "Reply", "Request", "Said", "Thought"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One call of a model. `tools` are schemas in the model's own wire format; `extra` are more fields of the body."""
+
+    model: str
+    messages: History
+    tools: tuple[JsonText, ...] = ()
+    max_tokens: int | None = None
+    temperature: float | None = None
+    extra: JsonText = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """More words of the answer."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Thought:
+    """More of its thinking."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallGrew:
+    """More of a tool call: the `number`-th of this answer. Id and name come with its first piece."""
+
+    number: int
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The whole answer, what it cost, and why it ended ("stop", "length", "calls", "refusal", or the provider's word)."""
+
+    message: Message
+    usage: Usage | None
+    stop: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """There is no more. `begun` says whether anything of the answer was handed on before."""
+
+    error: ProviderError
+    begun: bool
+
+
+Reply: TypeAlias = Said | Thought | CallGrew | Finished | Failed
+
+
+class Model(Protocol):
+    """A model behind some endpoint. Closing the iterator cancels the call upstream."""
+
+    #: The wire format it speaks: one of `wire.read.BODY_FORMATS`.
+    fmt: str
+    #: What figures learned about it are kept under; two servers never share a name.
+    endpoint: str
+    #: The provider's name in the registry; "" if it is none that the registry knows.
+    provider: str
+
+    def stream(self, request: Request) -> AsyncIterator[Reply]:
+        """The pieces of the answer; the last is Finished or Failed."""
+
+    async def served_window(self, model: str) -> int | None:
+        """The window in force that the server itself tells; asked once. None if it does not tell."""
