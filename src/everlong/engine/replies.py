@@ -52,7 +52,7 @@ class CallGrew:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The whole answer, what it cost, and why it ended ("stop", "length", "calls", "refusal", or the provider's word)."""
+    """The whole answer, what it cost, and why it ended: "stop", "length", "calls", "refusal", or their own word."""
 
     message: Message
     usage: Usage | None
