@@ -32,7 +32,7 @@ def test_withdrawing_the_newest_point_brings_back_the_one_before() -> None:
     assert view((*log, Withdrawal(3))) == (*SUMMARY, assistant("b"))
 
 
-def test_what_was_recalled_stands_before_its_question_until_a_point_passes_it() -> None:
+def test_what_was_recalled_stands_before_its_question_until_the_next_point() -> None:
     block = user("[recalled]")
     log: tuple[Entry, ...] = (
         user("a"),
@@ -42,7 +42,12 @@ def test_what_was_recalled_stands_before_its_question_until_a_point_passes_it() 
         assistant("c"),
     )
     assert view(log) == (*SUMMARY, block, user("b"), assistant("c"))
-    assert view((*log, user("d"), Point(boundary=5, summary=SUMMARY))) == (*SUMMARY, user("d"))
+    assert view((*log, user("d"), Point(boundary=2, summary=SUMMARY))) == (
+        *SUMMARY,
+        user("b"),
+        assistant("c"),
+        user("d"),
+    )
 
 
 def test_inside_a_tool_loop_what_was_recalled_stands_where_it_was_appended() -> None:

@@ -43,7 +43,7 @@ class Withdrawal:
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """A message of ours that stands right before log position `before`, until a later point's boundary passes it."""
+    """A message of ours that stands right before log position `before`, until the next point."""
 
     before: int
     message: Message
@@ -63,11 +63,11 @@ def newest_point(log: Sequence[Entry]) -> tuple[int, Point] | None:
     return None
 
 
-def said_from(entries: Sequence[tuple[int, Entry]], start: int) -> History:
-    """The messages from log position `start` on, each recalled one at its place."""
+def said_from(entries: Sequence[tuple[int, Entry]], start: int, point: int = -1) -> History:
+    """The messages from log position `start` on, what was recalled after the point at position `point` at its place."""
     recalled: dict[int, list[Message]] = {}
-    for _, entry in entries:
-        if isinstance(entry, Recalled):
+    for at, entry in entries:
+        if isinstance(entry, Recalled) and at > point:
             recalled.setdefault(entry.before, []).append(entry.message)
     said: list[Message] = []
     for at, entry in entries:
@@ -91,4 +91,4 @@ def view(log: Sequence[Entry]) -> History:
     head = head_length(tuple(entry for entry in log if isinstance(entry, Message)))
     covered = max(head, found[1].boundary)
     leading = tuple(entry for entry in log[:covered] if isinstance(entry, Message))[:head]
-    return leading + found[1].summary + said_from(entries, covered)
+    return leading + found[1].summary + said_from(entries, covered, found[0])

@@ -69,7 +69,8 @@ class Opened:
     @property
     def messages(self) -> History:
         """What stands to be sent: head, what the point left in place of what it covers, every message after."""
-        after = said_from([(row.order, row.entry) for row in self.rows], 0)
+        newest = -1 if self.point is None else self.point.order
+        after = said_from([(row.order, row.entry) for row in self.rows], 0, newest)
         head = tuple(row.entry for row in self.head if isinstance(row.entry, Message))
         summary = self.point.entry.summary if self.point and isinstance(self.point.entry, Point) else ()
         return (*head, *summary, *after)

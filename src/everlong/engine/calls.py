@@ -1,0 +1,55 @@
+"""A call before it is made: what the caller asks for, and what is to be sent for it."""
+
+from dataclasses import dataclass
+
+from everlong.core.budget import Budget
+from everlong.core.edits import Edit
+from everlong.core.messages import JsonText
+from everlong.engine.replies import Request
+from everlong.windows import Window
+
+__all__ = ["Call", "Prepared"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """What a caller wants of which model; the messages come from the thread.
+
+    `endpoint` names the server for what is learned of it, `provider` is its name in the registry, `served` the window
+    that the server itself tells. `parent` is the event this call belongs to, such as an agent's turn.
+    """
+
+    model: str
+    fmt: str = "openai-chat"
+    endpoint: str = ""
+    provider: str = ""
+    served: int | None = None
+    tools: tuple[JsonText, ...] = ()
+    max_tokens: int | None = None
+    temperature: float | None = None
+    extra: JsonText = ""
+    parent: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A request that fits, and all that is known about it.
+
+    `tokens` is what the messages and tools are reckoned to take, `counted` what the counter says of the messages.
+    `edits` are those of this preparation, `turn` the id of its first event, `attempt` counts recoveries.
+    """
+
+    thread: str
+    call: Call
+    request: Request
+    window: Window
+    budget: Budget
+    tokens: int
+    counted: int
+    edits: tuple[Edit, ...] = ()
+    turn: str = ""
+    attempt: int = 0
+    #: Rows of the thread that the view was made of.
+    length: int = 0
+    #: How many times what was sent before was replaced: requests of the same number extend each other.
+    cuts: int = 0

@@ -1,0 +1,89 @@
+"""How a conversation is to be kept, as one value: for all threads, and what a thread says otherwise."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from types import MappingProxyType
+from typing import Literal, TypeAlias, cast, get_args
+
+from everlong.core.messages import JsonText
+from everlong.errors import InputError
+
+__all__ = ["DEFAULT_SETTINGS", "Mode", "Settings"]
+
+#: off: nothing is changed, an overflow is an error. trim: cuts, but no model is asked to summarise. auto: both.
+Mode: TypeAlias = Literal["off", "trim", "auto"]
+
+LOWEST_THRESHOLD, HIGHEST_THRESHOLD = 0.40, 0.95
+PREFIX = "EVERLONG_"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Every field has a default that serves; a thread's own settings name only what differs."""
+
+    mode: Mode = "auto"
+    preset: str = "auto"
+    #: The share of the room at which a cut is due; a cut goes down to the preset's low mark.
+    threshold: float = HIGHEST_THRESHOLD
+    #: The window, where the user knows better than any table.
+    window: int | None = None
+    #: Tokens kept free for the answer where a request asks for none.
+    reserve: int | None = None
+    #: The share of the room that one recalled block may take; 0 recalls nothing by itself.
+    recall_share: float = 0.08
+    #: The share of the room that pins may take.
+    pin_share: float = 0.25
+    #: Seconds after which a provider has forgotten a prefix, and the share from which a cut is then made.
+    cache_seconds: float = 300.0
+    cold_mark: float = 0.6
+
+    def __post_init__(self) -> None:
+        if self.mode not in get_args(Mode):
+            raise InputError(f"mode is one of {', '.join(get_args(Mode))}, not {self.mode!r}")
+        if not LOWEST_THRESHOLD <= self.threshold <= HIGHEST_THRESHOLD:
+            raise InputError(
+                f"the threshold is a share from {LOWEST_THRESHOLD:.2f} to {HIGHEST_THRESHOLD:.2f}, not {self.threshold}"
+            )
+        for name in ("recall_share", "pin_share", "cold_mark"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise InputError(f"{name} is a share from 0 to 1, not {getattr(self, name)}")
+        for name in ("window", "reserve"):
+            if (getattr(self, name) or 0) < 0:
+                raise InputError(f"{name} is a number of tokens, not {getattr(self, name)}")
+
+    def for_thread(self, own: JsonText) -> "Settings":
+        """These settings with what a thread says otherwise; fields that are no settings of ours are left alone."""
+        said = json.loads(own)
+        if not isinstance(said, dict):
+            raise InputError("the settings of a thread are a JSON object")
+        return self._with({name: said[name] for name in TYPES if name in said})
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> "Settings":
+        """What EVERLONG_MODE, EVERLONG_PRESET, EVERLONG_THRESHOLD … say; the rest is the default.
+
+        Example: {"EVERLONG_THRESHOLD": "0.8"} -> Settings(threshold=0.8)
+        """
+        said = {name: environment[key] for name in TYPES if (key := PREFIX + name.upper()) in environment}
+        return cls()._with(said)
+
+    def _with(self, said: Mapping[str, object]) -> "Settings":
+        changed: dict[str, object] = {}
+        for name, value in said.items():
+            try:
+                changed[name] = None if value is None else TYPES[name](cast(str, value))
+            except (TypeError, ValueError):
+                raise InputError(f"{name} is {NAMES[TYPES[name]]}, not {value!r}") from None
+        return replace(self, **changed)  # type: ignore[arg-type]
+
+
+NAMES = {str: "a word", int: "a whole number", float: "a number"}
+#: What each field is made of when it comes as text or JSON.
+TYPES: Mapping[str, type[str] | type[int] | type[float]] = MappingProxyType(
+    {
+        field.name: int if "int" in str(field.type) else float if "float" in str(field.type) else str
+        for field in fields(Settings)
+    }
+)
+DEFAULT_SETTINGS = Settings()
