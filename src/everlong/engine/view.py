@@ -21,7 +21,7 @@ from everlong.relevance.language import language_of
 from everlong.tokens.counter import Counter
 from everlong.wire.repair.rules import rules_of
 
-__all__ = ["View", "Wish", "view_of"]
+__all__ = ["View", "Wish", "arrived", "assembled", "cut_view", "grown_view", "view_of"]
 
 ATTEMPTS = 4  # a repair may add a few tokens; each attempt aims lower by what was too much
 SLACK = 16  # tokens
@@ -82,6 +82,35 @@ def view_of(history: Sequence[Message], wish: Wish, previous: View | None = None
     return replace(_fresh(given, wish, index), cuts=previous.cuts + 1)
 
 
+def cut_view(history: Sequence[Message], wish: Wish, index: Index) -> View:
+    """The view of a history brought down to the target, whether or not it would fit. `index` holds what left before."""
+    return _fresh(tuple(history), wish, index, must_cut=True)
+
+
+def assembled(front: History, since: History, wish: Wish, index: Index) -> View:
+    """What stands, put together: `front` was shaped before, `since` takes its arrival form, all is repaired; no cut."""
+    offset = len(front)
+    pins = frozenset(pin - offset for pin in wish.pins)
+    task = replace(_task(since, wish), pins=pins)
+    new = arrive(draft_of(since, task), task, wish.preset)
+    history = (*front, *since)
+    places = (*range(offset), *(slot.at + offset for slot in new.slots))
+    sent = mended(Placed((*front, *new.messages), places), history, wish.counter, wish.fmt)
+    edits = (*(replace(edit, at=edit.at + offset) for edit in new.edits), *sent.edits)
+    return View(history, sent.messages, wish.counter.messages(sent.messages), edits, 0, index, sent.places)
+
+
+def grown_view(history: History, wish: Wish, previous: View) -> View | None:
+    """The earlier view with what is new at its end, however long that is; None if it would not begin as before."""
+    return _grown(history, wish, previous) if previous.extends_to(history) else None
+
+
+def arrived(history: Sequence[Message], wish: Wish) -> History:
+    """Each message in its arrival form, nothing cut and nothing repaired."""
+    task = _task(tuple(history), wish)
+    return arrive(draft_of(tuple(history), task), task, wish.preset).messages
+
+
 def _grown(history: History, wish: Wish, previous: View) -> View | None:
     """The earlier view with what is new at its end; None if what was sent before would not stay as it was."""
     offset = len(previous.history)
@@ -126,18 +155,18 @@ def _calls_again(before: History, added: History) -> bool:
     return bool(ids) and any(call.id in ids for message in before for call in message.calls)
 
 
-def _fresh(history: History, wish: Wish, index: Index) -> View:
+def _fresh(history: History, wish: Wish, index: Index, *, must_cut: bool = False) -> View:
     """The view of a history from its raw messages: as it is if it fits, else cut."""
     if not history:
         return View((), (), 0, (), 0, index)
     task = _task(history, wish)
     preset = _with_index(wish.preset, index)
-    draft = arrived = arrive(draft_of(history, task), task, preset)
-    must_cut = arrived.total > wish.limit or preset.every_call
+    draft = shaped = arrive(draft_of(history, task), task, preset)
+    must_cut = must_cut or shaped.total > wish.limit or preset.every_call
     too_much = 0
     for _ in range(ATTEMPTS):
         if must_cut:
-            draft = _cut(arrived, task, preset, wish, too_much)
+            draft = _cut(shaped, task, preset, wish, too_much)
         view = _repaired(draft, wish, index, cuts=int(must_cut))
         if view.tokens <= wish.limit:
             return view
@@ -146,13 +175,13 @@ def _fresh(history: History, wish: Wish, index: Index) -> View:
     raise BudgetImpossible(wish.limit, [("messages that must stay, once repaired", view.tokens)])
 
 
-def _cut(arrived: Draft, task: Task, preset: Preset, wish: Wish, too_much: int) -> Draft:
+def _cut(shaped: Draft, task: Task, preset: Preset, wish: Wish, too_much: int) -> Draft:
     """Down to the target, or as far as what must stay allows; `too_much` is what a repair would add."""
     try:
-        return cut(arrived, replace(task, target=wish.target - too_much), preset)
+        return cut(shaped, replace(task, target=wish.target - too_much), preset)
     except BudgetImpossible:
         try:
-            return cut(arrived, replace(task, target=wish.limit - too_much), preset)
+            return cut(shaped, replace(task, target=wish.limit - too_much), preset)
         except BudgetImpossible as error:
             repairs = [("repairs", too_much)] if too_much else []
             raise BudgetImpossible(wish.limit, [*error.parts, *repairs]) from None
