@@ -11,6 +11,7 @@ EverlongError
 ├── BudgetImpossible      what must stay is larger than the budget (.parts, .limit)
 └── ProviderError         a model provider refused (.status, .provider)
     ├── ContextOverflow     … because the request does not fit (.limit, .requested, .ceiling)
+    │   └── NotRecovered      … and no smaller one was accepted either (.parts)
     ├── ReplyLimitExceeded  … because the reply asked for is longer than the model writes (.limit)
     ├── MalformedHistory    … because calls, results, roles or signatures are wrong
     ├── MediaRefused        … because of its pictures: too many, too big, unreadable
@@ -29,6 +30,7 @@ __all__ = [
     "MalformedHistory",
     "MediaRefused",
     "NoThread",
+    "NotRecovered",
     "ProviderError",
     "RateLimited",
     "ReplyLimitExceeded",
@@ -122,6 +124,24 @@ class ContextOverflow(ProviderError):
         self.limit = limit
         self.requested = requested
         self.ceiling = ceiling
+
+
+class NotRecovered(ContextOverflow):
+    """Every smaller request was refused too, or none is possible; the message says in the user's language what to do.
+
+    `parts` names what must stay and its size in tokens, where that is the reason.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        limit: int | None = None,
+        requested: int | None = None,
+        parts: Sequence[tuple[str, int]] = (),
+    ) -> None:
+        super().__init__(message, limit=limit, requested=requested)
+        self.parts = tuple(parts)
 
 
 class ReplyLimitExceeded(ProviderError):

@@ -49,6 +49,9 @@ class Prepared:
     edits: tuple[Edit, ...] = ()
     turn: str = ""
     attempt: int = 0
+    #: The event of the overflow that this request is to recover from, and what was tried for other refusals.
+    overflow: str = ""
+    remedies: frozenset[str] = frozenset()
     #: Rows of the thread that the view was made of.
     length: int = 0
     #: How many times what was sent before was replaced: requests of the same number extend each other.

@@ -12,7 +12,7 @@ from everlong.core.messages import History, Message, Role, Text
 from everlong.core.points import Point, Withdrawal, said_from
 from everlong.core.threads import Opened, Pin, Row
 from everlong.engine.measuring import Anchor
-from everlong.engine.past import Past, grown, within
+from everlong.engine.past import LEFT_BEFORE, Past, grown, within
 from everlong.engine.threads import Threads
 from everlong.engine.view import View
 
@@ -46,6 +46,12 @@ class Live:
         """Every message since the boundary, and what was recalled."""
         newest = -1 if self.opened.point is None else self.opened.point.order
         return said_from([(row.order, row.entry) for row in self.opened.rows], 0, newest)
+
+    @property
+    def orders(self) -> tuple[int, ...]:
+        """For each message of `front` and `since` its order in the thread, LEFT_BEFORE for what is ours."""
+        known = {id(row.entry): row.order for row in (*self.opened.head, *self.opened.rows)}
+        return tuple(known.get(id(message), LEFT_BEFORE) for message in (*self.front, *self.since))
 
     @property
     def undone(self) -> bool:

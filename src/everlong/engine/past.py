@@ -12,7 +12,7 @@ from everlong.core.threads import Opened, Row
 from everlong.engine.threads import Threads
 from everlong.relevance.index import Index
 
-__all__ = ["HORIZON", "Past", "grown", "past_of", "within"]
+__all__ = ["HORIZON", "LEFT_BEFORE", "Past", "grown", "past_of", "within"]
 
 HORIZON = 4_000_000  # characters, about a million tokens: more than any window a cut is made for
 FIRST_LOOK = 500  # messages; doubled until the horizon or the beginning is reached

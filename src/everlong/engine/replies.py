@@ -3,7 +3,7 @@
 A failure is the last piece of a stream, never an exception out of the middle of it: whoever reads decides.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -11,7 +11,7 @@ from everlong.core.messages import History, JsonText, Message
 from everlong.errors import ProviderError
 from everlong.wire.usage import Usage
 
-__all__ = ["CallGrew", "Failed", "Finished", "Model", "Reply", "Request", "Said", "Thought"]
+__all__ = ["CallGrew", "Failed", "Finished", "Model", "Reply", "Request", "Restarted", "Said", "Thought"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +51,13 @@ class CallGrew:
 
 
 @dataclass(frozen=True, slots=True)
+class Restarted:
+    """What was said so far does not count, and why: the server had not read all of it. Another answer follows."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Finished:
     """The whole answer, what it cost, and why it ended: "stop", "length", "calls", "refusal", or their own word."""
 
@@ -67,7 +74,7 @@ class Failed:
     begun: bool
 
 
-Reply: TypeAlias = Said | Thought | CallGrew | Finished | Failed
+Reply: TypeAlias = Said | Thought | CallGrew | Restarted | Finished | Failed
 
 
 class Model(Protocol):
@@ -80,7 +87,7 @@ class Model(Protocol):
     #: The provider's name in the registry; "" if it is none that the registry knows.
     provider: str
 
-    def stream(self, request: Request) -> AsyncIterator[Reply]:
+    def stream(self, request: Request) -> AsyncGenerator[Reply, None]:
         """The pieces of the answer; the last is Finished or Failed."""
 
     async def served_window(self, model: str) -> int | None:

@@ -1,0 +1,100 @@
+"""The engine for those without an event loop. Safe to use from several threads; waits for the store where it must."""
+
+from dataclasses import replace
+
+from everlong.core.events import EventKind
+from everlong.core.points import Point, Withdrawal
+from everlong.core.threads import Pin, Row
+from everlong.engine.calls import Call, Prepared
+from everlong.engine.live import refreshed
+from everlong.engine.means import Means
+from everlong.engine.preparing import Work, cut_now, prepare, remember, standing
+from everlong.engine.recalling import Found, recall
+from everlong.engine.recording import record_failure, record_usage
+from everlong.engine.recovering import recover
+from everlong.engine.sizing import sizes_of
+from everlong.errors import ContextOverflow, InputError, ProviderError
+from everlong.wire.usage import Usage
+
+__all__ = ["BlockingEngine"]
+
+LITTLE = 0.95  # a cut by hand that would leave more than this share is not worth its point
+
+
+class BlockingEngine:
+    """Prepares every request of a thread, learns from every answer, recovers from every refusal."""
+
+    def __init__(self, means: Means) -> None:
+        self.means = means
+
+    def prepare(self, thread: str, call: Call) -> Prepared:
+        """What is to be sent now: it fits, it is valid, and begins as the request before did, unless a cut was due."""
+        return prepare(self.means, thread, call)
+
+    def record_usage(
+        self, prepared: Prepared, usage: Usage | None, *, stop: str = "stop", said: bool = True
+    ) -> ContextOverflow | None:
+        """The call was answered. An overflow that came as a success is given back: recover from it."""
+        return record_usage(self.means, prepared, usage, stop=stop, said=said)
+
+    def record_failure(self, prepared: Prepared, reason: str) -> None:
+        """The call came to nothing; its turn is over."""
+        record_failure(self.means, prepared, reason)
+
+    def recover(self, prepared: Prepared, error: ProviderError) -> Prepared:
+        """Another request to try after a refusal. Raises what the caller must hear where there is none."""
+        return recover(self.means, prepared, error)
+
+    def compact(self, thread: str, call: Call) -> Point | None:
+        """Cut now, down to the low mark, because someone asks for it. None if there is nothing worth cutting."""
+        means = self.means
+        with means.lives.lock(thread), means.journal(thread) as journal:
+            live = refreshed(means.threads, thread, means.lives.get(thread))
+            settings = means.settings.for_thread(live.opened.thread.settings)
+            work = Work(
+                means, thread, call, settings, journal, call.parent, live, sizes_of(means, settings, call, live)
+            )
+            before = standing(work).tokens
+            target = min(work.sizes.low, before // 2)
+            if before - target < (1 - LITTLE) * before or work.sizes.preset.every_call:
+                return None
+            view = cut_now(work, "asked for", before=before, target=target)
+            remember(work, view)
+            point = work.live.opened.point
+            return point.entry if point is not None and isinstance(point.entry, Point) else None
+
+    def undo(self, thread: str) -> Row | None:
+        """Withdraw the newest compaction: the next request is what it would have been without. None if none stands."""
+        means = self.means
+        with means.lives.lock(thread), means.journal(thread) as journal:
+            point = means.threads.open(thread).point
+            if point is None or not isinstance(point.entry, Point):
+                return None
+            means.threads.append(thread, [Withdrawal(point.order)])
+            journal.note(
+                EventKind.CONTEXT_RESTORED,
+                reason="undone",
+                tokens_before=point.entry.tokens_after,
+                tokens_after=point.entry.tokens_before,
+            )
+            return point
+
+    def pin(self, thread: str, order: int | None = None, text: str = "") -> Pin:
+        """Keep a message, or a text of one's own, in every request."""
+        if (order is None) == (not text):
+            raise InputError("pin either a message by its order, or a text")
+        return self.means.threads.pin(thread, order, text)
+
+    def unpin(self, thread: str, pin: str) -> None:
+        """Let it go."""
+        self.means.threads.unpin(thread, pin)
+
+    def recall(self, thread: str, what: str, *, limit: int = 10) -> Found:
+        """What a reference names, byte for byte, or what answers a query."""
+        return recall(self.means.threads, thread, what, limit=limit)
+
+    def forget(self, thread: str) -> None:
+        """Let go of what is held in memory of a thread; nothing stored changes."""
+        live = self.means.lives.get(thread)
+        if live is not None:
+            self.means.lives.put(thread, replace(live, view=None, past=None, anchor=None))

@@ -1,0 +1,123 @@
+"""After every call: what the provider reported, learned from and written down."""
+
+from dataclasses import replace
+
+from everlong.core.events import EventKind
+from everlong.engine.calls import Prepared
+from everlong.engine.direct import counter_for
+from everlong.engine.learning import calibration_of, keep_calibration, learn_window
+from everlong.engine.means import Journal, Means
+from everlong.engine.measuring import Anchor
+from everlong.errors import ContextOverflow
+from everlong.windows.entries import Prices
+from everlong.wire.refusals import silent_overflow, truncated_window
+from everlong.wire.usage import Usage, plausible
+
+__all__ = ["cost_of", "record_failure", "record_usage"]
+
+MILLION = 1_000_000
+
+
+def record_usage(
+    means: Means, prepared: Prepared, usage: Usage | None, *, stop: str = "stop", said: bool = True
+) -> ContextOverflow | None:
+    """Take in what an answer cost. The overflow that it hides, if it hides one; then the call is not finished.
+
+    `said` is whether the answer has any words or calls in it.
+    """
+    thread = prepared.thread
+    with means.lives.lock(thread), means.journal(thread) as journal:
+        hidden = None if usage is None else _hidden_overflow(means, journal, prepared, usage, stop, said)
+        if usage is not None:
+            _note_usage(journal, prepared, usage)
+        if hidden is not None:
+            return hidden
+        if usage is not None and plausible(usage, prepared.budget.window, estimate=prepared.tokens):
+            _learn(means, prepared, usage)
+        if prepared.overflow:
+            journal.note(
+                EventKind.OVERFLOW_RECOVERED,
+                parent=prepared.overflow,
+                model=prepared.call.model,
+                tokens_after=prepared.tokens,
+            )
+        journal.note(EventKind.TURN_FINISHED, parent=prepared.turn, model=prepared.call.model, reason=stop)
+        return None
+
+
+def record_failure(means: Means, prepared: Prepared, reason: str) -> None:
+    """The call came to nothing: refused for good, broken off, or cancelled."""
+    with means.journal(prepared.thread) as journal:
+        if prepared.overflow:
+            journal.note(EventKind.OVERFLOW_FAILED, parent=prepared.overflow, model=prepared.call.model, reason=reason)
+        journal.note(EventKind.TURN_FAILED, parent=prepared.turn, model=prepared.call.model, reason=reason)
+
+
+def cost_of(usage: Usage, prices: Prices) -> float | None:
+    """US dollars, or None where no price is known. What was cached or written to the cache has its own price."""
+    if prices.input is None and prices.output is None:
+        return None
+    base = prices.input or 0.0
+    read = base if prices.cache_read is None else prices.cache_read
+    written = base if prices.cache_write is None else prices.cache_write
+    plain = max(0, usage.prompt - usage.cached - usage.cache_written)
+    total = plain * base + usage.cached * read + usage.cache_written * written + usage.output * (prices.output or 0.0)
+    return total / MILLION
+
+
+def _note_usage(journal: Journal, prepared: Prepared, usage: Usage) -> None:
+    journal.note(
+        EventKind.USAGE_RECORDED,
+        parent=prepared.turn,
+        model=prepared.call.model,
+        tokens_before=usage.prompt,
+        tokens_after=usage.output,
+        cost=cost_of(usage, prepared.window.prices),
+        data=f'{{"cached":{usage.cached},"cache_written":{usage.cache_written},"reasoning":{usage.reasoning}}}',
+    )
+
+
+def _hidden_overflow(
+    means: Means, journal: Journal, prepared: Prepared, usage: Usage, stop: str, said: bool
+) -> ContextOverflow | None:
+    """An overflow that came as a success. The window it shows is learned."""
+    served = truncated_window(usage, prepared.tokens)
+    if served is not None:
+        if learn_window(means.threads, prepared.call, served):
+            _tell_learned(journal, prepared, served, "the server read less than was sent")
+        return ContextOverflow(
+            f"the server read {usage.prompt:,} of about {prepared.tokens:,} tokens and dropped the rest in silence",
+            limit=served,
+            requested=prepared.tokens,
+        )
+    output = usage.output if said else 0
+    sign = silent_overflow(usage, prepared.budget.window, finish=stop, output=output)
+    # An answer that was cut where the window ended is an answer: only what said nothing, or says so, is tried again.
+    if sign is None or said:
+        return None
+    return ContextOverflow(str(sign), requested=usage.prompt)
+
+
+def _tell_learned(journal: Journal, prepared: Prepared, window: int, reason: str) -> None:
+    journal.note(
+        EventKind.WINDOW_LEARNED,
+        parent=prepared.turn,
+        model=prepared.call.model,
+        reason=reason,
+        tokens_before=prepared.budget.window,
+        tokens_after=window,
+    )
+
+
+def _learn(means: Means, prepared: Prepared, usage: Usage) -> None:
+    """Calibrate by what was reported, and anchor the next count at it."""
+    counter = counter_for(prepared.call.model)
+    known = calibration_of(means.threads, prepared.call, counter)
+    counted = prepared.counted + prepared.budget.tools
+    observed = known.observe(counted, usage.prompt)
+    if observed != known:
+        keep_calibration(means.threads, prepared.call, observed)
+    live = means.lives.get(prepared.thread)
+    if live is not None and live.view is not None and live.view.messages == prepared.request.messages:
+        anchor = Anchor(prepared.call.model, prepared.cuts, counted, usage.prompt)
+        means.lives.put(prepared.thread, replace(live, anchor=anchor))

@@ -1,0 +1,98 @@
+"""How much a call may send: the window and its source, the budget, and both in counted tokens."""
+
+from dataclasses import dataclass
+
+from everlong.compress.pipeline import Preset
+from everlong.compress.presets import preset_named
+from everlong.core.budget import DEFAULT_MARGIN, MARGIN_SHARE, Budget, reply_reserve
+from everlong.engine.calls import Call
+from everlong.engine.direct import counter_for
+from everlong.engine.learning import calibration_of, learned_window
+from everlong.engine.live import Live
+from everlong.engine.means import Means
+from everlong.engine.measuring import Gauge
+from everlong.engine.settings import Settings
+from everlong.errors import BudgetImpossible
+from everlong.tokens.counter import Counter
+from everlong.windows import Window, window
+
+__all__ = ["Sizes", "sizes_of"]
+
+LARGEST_RESERVE = 2  # a request that asks for more than half the window gets what is left when the messages are in
+LARGE_ROOM = 64_000  # tokens; above it a cut goes deeper, COST.md: late and deep
+DEEP = 0.35
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """All sizes of one call. `limit`, `high` and `low` are counted tokens of messages alone."""
+
+    window: Window
+    budget: Budget
+    counter: Counter
+    preset: Preset
+    gauge: Gauge
+    #: The provider's tokens that messages may take.
+    room: int
+
+    @property
+    def limit(self) -> int:
+        """The most that may be sent, if the request extends the one before."""
+        return self.gauge.countable(self.room + self.budget.tools) - self.budget.tools
+
+    @property
+    def cut_limit(self) -> int:
+        """The most that may be sent after a cut."""
+        return self.gauge.unanchored().countable(self.room + self.budget.tools) - self.budget.tools
+
+    @property
+    def high(self) -> int:
+        """From here on a cut is due."""
+        return self.gauge.countable(int(self.room * self.budget.high) + self.budget.tools) - self.budget.tools
+
+    @property
+    def low(self) -> int:
+        """A cut goes down to here."""
+        return int(self.cut_limit * self.budget.low)
+
+    def true(self, counted: int) -> int:
+        """What the provider will reckon for messages of so many counted tokens, with the tools."""
+        return self.gauge.true(counted + self.budget.tools)
+
+
+def sizes_of(means: Means, settings: Settings, call: Call, live: Live) -> Sizes:
+    """The sizes of a call. Raises BudgetImpossible where reply and tools leave no room at all."""
+    resolved = window(
+        call.model,
+        provider=call.provider,
+        override=settings.window,
+        learned=learned_window(means.threads, call),
+        served=call.served,
+        registry=means.registry,
+    )
+    counter = counter_for(call.model)
+    preset = preset_named(settings.preset) if settings.preset != "off" else preset_named("auto")
+    tools = counter.tools(call.tools)
+    requested = call.max_tokens if call.max_tokens is not None else settings.reserve
+    reply = reply_reserve(resolved.context, requested=requested, max_output=resolved.output)
+    margin = min(DEFAULT_MARGIN, resolved.context // MARGIN_SHARE)
+    budget = Budget(
+        window=resolved.context,
+        reply=min(reply, resolved.context // LARGEST_RESERVE),
+        tools=tools,
+        margin=margin,
+        high=settings.threshold,
+        low=_low(preset, resolved.context, settings.threshold),
+    )
+    room = min(budget.room, resolved.prompt - tools - margin)
+    if room <= 0:
+        parts = [("tool schemas", tools), ("reserve for the answer", budget.reply), ("margin", margin)]
+        raise BudgetImpossible(resolved.context, parts)
+    anchor = live.anchor if live.anchor is not None and live.anchor.model == call.model else None
+    gauge = Gauge(calibration_of(means.threads, call, counter), anchor)
+    return Sizes(resolved, budget, counter, preset, gauge, room)
+
+
+def _low(preset: Preset, room: int, high: float) -> float:
+    low = min(preset.low, DEEP) if room > LARGE_ROOM else preset.low
+    return min(low, high * 0.7)  # a cut that saves little comes again soon
