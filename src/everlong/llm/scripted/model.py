@@ -1,0 +1,128 @@
+"""The scripted model in process: windows, a prefix cache and a record of every request, no HTTP."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field, replace
+
+from everlong.core.messages import History, ToolCall
+from everlong.engine.replies import CallGrew, Failed, Finished, Reply, Request, Said, Thought
+from everlong.errors import ProviderError
+from everlong.llm.scripted.script import Answer, Asked, Broken, Refusal, Script, Step, echo, message_of
+from everlong.tokens.counter import Counter
+from everlong.wire.refusals import as_error, classify
+from everlong.wire.usage import Usage
+
+__all__ = ["ScriptedModel", "Window"]
+
+OVERFLOW = (
+    '{"error":{"message":"This model\'s maximum context length is {window} tokens. However, your messages resulted '
+    'in {tokens} tokens. Please reduce the length of the messages.","type":"invalid_request_error",'
+    '"param":"messages","code":"context_length_exceeded"}}'
+)
+WORDS_A_PIECE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """How much the model takes. It says so when asked if `told`; more is refused, or silently cut if `truncates`."""
+
+    tokens: int = 1 << 40
+    told: bool = False
+    truncates: bool = False
+    #: The body of the refusal; `{window}` and `{tokens}` are filled in.
+    body: str = OVERFLOW
+    status: int = 400
+
+
+@dataclass(slots=True)
+class ScriptedModel:
+    """Does what its script says; `requests` is everything it was asked, in order."""
+
+    script: Script = echo
+    window: Window = field(default_factory=Window)
+    fmt: str = "openai-chat"
+    endpoint: str = "scripted"
+    provider: str = ""
+    requests: list[Asked] = field(default_factory=list)
+    counter: Counter = field(default_factory=lambda: Counter("gpt-4o"))
+
+    async def served_window(self, model: str) -> int | None:  # noqa: ARG002 - one window for all
+        """The window, if it is one that is told."""
+        return self.window.tokens if self.window.told else None
+
+    def asked(self, request: Request) -> Asked:
+        """The request as the model sees it, written down."""
+        asked = Asked(
+            number=len(self.requests),
+            model=request.model,
+            messages=request.messages,
+            tools=request.tools,
+            max_tokens=request.max_tokens,
+            temperature=request.temperature,
+            tokens=self.counter.messages(request.messages) + self.counter.tools(request.tools),
+            cached=self._cached(request.messages),
+        )
+        self.requests.append(asked)
+        return asked
+
+    def step(self, asked: Asked) -> Step:
+        """What the window and then the script make of it."""
+        window = self.window
+        if asked.tokens + (asked.max_tokens or 0) > window.tokens:
+            if not window.truncates:
+                body = window.body.replace("{window}", str(window.tokens)).replace("{tokens}", str(asked.tokens))
+                return Refusal(window.status, body)
+            asked = replace(asked, tokens=min(asked.tokens, window.tokens))
+        step = self.script(asked)
+        if isinstance(step, Answer) and step.usage is None:
+            return replace(step, usage=self._usage(asked, step))
+        return step
+
+    async def stream(self, request: Request) -> AsyncGenerator[Reply, None]:
+        """The pieces of the answer."""
+        asked = self.asked(request)
+        match self.step(asked):
+            case Refusal(status, body):
+                yield Failed(as_error(classify(body, status=status)), begun=False)
+            case Broken(answer, pieces):
+                for number, piece in enumerate(_pieces(answer, asked.number)):
+                    if number >= pieces:
+                        break
+                    yield piece
+                yield Failed(ProviderError("the connection was lost"), begun=pieces > 0)
+            case Answer() as answer:
+                await asyncio.sleep(answer.before)
+                for piece in _pieces(answer, asked.number):
+                    yield piece
+                    await asyncio.sleep(answer.between)
+                stop = answer.stop or ("calls" if answer.calls else "stop")
+                yield Finished(message_of(answer, asked.number), answer.usage if answer.reported else None, stop)
+
+    def _usage(self, asked: Asked, answer: Answer) -> Usage:
+        said = self.counter.message(message_of(answer, asked.number))
+        return Usage(prompt=asked.tokens, cached=min(asked.cached, asked.tokens), output=said)
+
+    def _cached(self, messages: History) -> int:
+        """Tokens of the longest beginning that an earlier request had too."""
+        longest = 0
+        for earlier in self.requests[-CACHED_REQUESTS:]:
+            same = 0
+            for one, other in zip(earlier.messages, messages, strict=False):
+                if one != other:
+                    break
+                same += 1
+            longest = max(longest, same)
+        return self.counter.messages(messages[:longest])
+
+
+CACHED_REQUESTS = 4  # whose prefixes are still known
+
+
+def _pieces(answer: Answer, number: int) -> list[Reply]:
+    pieces: list[Reply] = [Thought(answer.thinking)] if answer.thinking else []
+    words = answer.text.split(" ")
+    texts = [" ".join(words[at : at + WORDS_A_PIECE]) for at in range(0, len(words), WORDS_A_PIECE)]
+    spoken = [text + (" " if at + 1 < len(texts) else "") for at, text in enumerate(texts) if answer.text]
+    pieces += [Said(text) for text in spoken]
+    calls = [part for part in message_of(answer, number).parts if isinstance(part, ToolCall)]
+    return [*pieces, *(CallGrew(at, call.id, call.name, call.arguments) for at, call in enumerate(calls))]

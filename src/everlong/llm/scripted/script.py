@@ -1,0 +1,114 @@
+"""What a scripted model is asked and what it does about it. Values and a few ready scripts; no I/O.
+
+A script is any function from what was asked to one step: an answer, a refusal, or a connection that breaks.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import TypeAlias
+
+from everlong.core.messages import CallId, History, JsonText, Message, Reasoning, Role, Text, ToolCall
+from everlong.wire.usage import Usage
+
+__all__ = ["Answer", "Asked", "Broken", "Refusal", "Script", "Step", "echo", "in_turn", "message_of", "reads_files"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One request as the model saw it. `tokens` are the whole prompt, tools too; `cached` those of a known prefix."""
+
+    number: int
+    model: str
+    messages: History
+    tools: tuple[JsonText, ...] = ()
+    max_tokens: int | None = None
+    temperature: float | None = None
+    stream: bool = True
+    tokens: int = 0
+    cached: int = 0
+    #: The body of the request, where it came over HTTP, and the format it was in.
+    body: bytes = b""
+    fmt: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """Words, thoughts and calls. `usage` None reports the truth; `reported` False reports nothing.
+
+    `before` and `between` are seconds of waiting before the first piece and between pieces.
+    """
+
+    text: str = ""
+    thinking: str = ""
+    calls: tuple[tuple[str, JsonText], ...] = ()
+    usage: Usage | None = None
+    reported: bool = True
+    stop: str = ""
+    before: float = 0.0
+    between: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An HTTP error with its body, as a provider would send it."""
+
+    status: int
+    body: str
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """An answer of which only so many pieces arrive before the connection is gone."""
+
+    answer: Answer
+    pieces: int = 1
+
+
+Step: TypeAlias = Answer | Refusal | Broken
+Script: TypeAlias = Callable[[Asked], Step]
+
+
+def echo(asked: Asked) -> Answer:
+    """Says again what the user said last."""
+    said = next((message.text for message in reversed(asked.messages) if message.role is Role.USER), "")
+    return Answer(text=said or "…")
+
+
+def in_turn(steps: Sequence[Step], *, then: Script = echo) -> Script:
+    """One step after the other, whatever is asked; `then` when they are used up."""
+    left = list(reversed(steps))
+
+    def script(asked: Asked) -> Step:
+        return left.pop() if left else then(asked)
+
+    return script
+
+
+@dataclass(slots=True)
+class reads_files:  # noqa: N801 - used like the functions beside it
+    """An agent at work: after each user message so many tool calls, then an answer."""
+
+    rounds: int = 1
+    _numbers: count[int] = field(default_factory=count)
+
+    def __call__(self, asked: Asked) -> Answer:
+        """The next call, or the answer once the rounds are done."""
+        since = 0
+        for message in reversed(asked.messages):
+            if message.role is Role.USER:
+                break
+            since += bool(message.calls)
+        number = next(self._numbers)
+        if since >= self.rounds:
+            return Answer(text=f"Done with step {number}.")
+        return Answer(text=f"Reading file {number}.", calls=(("read_file", f'{{"path": "src/file_{number}.py"}}'),))
+
+
+def message_of(answer: Answer, number: int) -> Message:
+    """The answer as the message it becomes; call ids are made of the number of the request."""
+    thoughts = (Reasoning(answer.thinking),) if answer.thinking else ()
+    words = (Text(answer.text),) if answer.text else ()
+    calls = (ToolCall(CallId(f"call_{number}_{at}"), *call) for at, call in enumerate(answer.calls))
+    return Message(Role.ASSISTANT, (*thoughts, *words, *calls))
