@@ -76,15 +76,15 @@ def refreshed(threads: Threads, thread: str, live: Live | None) -> Live:
     if live is None or known.length < live.opened.thread.length:
         return Live(threads.open(thread))
     if pins != live.opened.pins:
-        live = replace(live, view=None, anchor=None, past=None)
+        live = Live(replace(live.opened, pins=pins), called=live.called)
     if known.length == live.opened.thread.length:
-        return replace(live, opened=replace(live.opened, thread=known, pins=pins))
+        return replace(live, opened=replace(live.opened, thread=known))
     new = tuple(threads.read(thread, live.opened.thread.length, known.length))
     past = None if live.past is None else grown(live.past, new)
     past = past if past is not None and within(past) else None
     if any(isinstance(row.entry, Point | Withdrawal) for row in new):
         return Live(threads.open(thread, known.length), past=past, called=live.called)
-    return replace(live, opened=_extended(live.opened, new), past=past)
+    return replace(live, opened=replace(_extended(live.opened, new), thread=known), past=past)
 
 
 def _extended(opened: Opened, new: tuple[Row, ...]) -> Opened:

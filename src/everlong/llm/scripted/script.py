@@ -4,8 +4,7 @@ A script is any function from what was asked to one step: an answer, a refusal, 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from itertools import count
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from everlong.core.messages import CallId, History, JsonText, Message, Reasoning, Role, Text, ToolCall
@@ -86,24 +85,21 @@ def in_turn(steps: Sequence[Step], *, then: Script = echo) -> Script:
     return script
 
 
-@dataclass(slots=True)
-class reads_files:  # noqa: N801 - used like the functions beside it
+def reads_files(rounds: int) -> Script:
     """An agent at work: after each user message so many tool calls, then an answer."""
 
-    rounds: int = 1
-    _numbers: count[int] = field(default_factory=count)
-
-    def __call__(self, asked: Asked) -> Answer:
-        """The next call, or the answer once the rounds are done."""
+    def script(asked: Asked) -> Answer:
         since = 0
         for message in reversed(asked.messages):
             if message.role is Role.USER:
                 break
             since += bool(message.calls)
-        number = next(self._numbers)
-        if since >= self.rounds:
-            return Answer(text=f"Done with step {number}.")
-        return Answer(text=f"Reading file {number}.", calls=(("read_file", f'{{"path": "src/file_{number}.py"}}'),))
+        if since >= rounds:
+            return Answer(text=f"Done with step {asked.number}.")
+        path = f"src/file_{asked.number}.py"
+        return Answer(text=f"Reading {path}.", calls=(("read_file", f'{{"path": "{path}"}}'),))
+
+    return script
 
 
 def message_of(answer: Answer, number: int) -> Message:
