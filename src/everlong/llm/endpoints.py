@@ -1,0 +1,73 @@
+"""Where models are reached: addresses, keys and formats, from names, URLs and the environment."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from everlong.errors import InputError
+
+__all__ = ["KNOWN", "Endpoint", "endpoint_at", "endpoint_from_environment"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """An address that models are reached at. The key is never shown in a representation of it."""
+
+    url: str
+    fmt: str = "openai-chat"
+    provider: str = ""
+    key: str = field(default="", repr=False)
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+    def __post_init__(self) -> None:
+        address = urlsplit(self.url)
+        if address.scheme not in ("http", "https") or not address.hostname:
+            raise InputError(f"an endpoint is an http or https address, not {self.url!r}")
+        if address.username or address.password:
+            raise InputError("an endpoint's address carries no user name or password: give the key by itself")
+
+    @property
+    def name(self) -> str:
+        """What is learned of it is kept under this: the address without its end."""
+        return self.url.rstrip("/")
+
+
+#: Providers by name: address, format, and the variable that usually holds the key.
+KNOWN: Mapping[str, tuple[str, str, str]] = {
+    "anthropic": ("https://api.anthropic.com/v1", "anthropic", "ANTHROPIC_API_KEY"),
+    "openai": ("https://api.openai.com/v1", "openai-chat", "OPENAI_API_KEY"),
+    "google": ("https://generativelanguage.googleapis.com/v1beta", "gemini", "GEMINI_API_KEY"),
+    "openrouter": ("https://openrouter.ai/api/v1", "openai-chat", "OPENROUTER_API_KEY"),
+    "deepseek": ("https://api.deepseek.com/v1", "openai-chat", "DEEPSEEK_API_KEY"),
+    "moonshotai": ("https://api.moonshot.cn/v1", "openai-chat", "MOONSHOT_API_KEY"),
+    "alibaba": ("https://dashscope.aliyuncs.com/compatible-mode/v1", "openai-chat", "DASHSCOPE_API_KEY"),
+    "zhipuai": ("https://open.bigmodel.cn/api/paas/v4", "openai-chat", "ZHIPU_API_KEY"),
+    "groq": ("https://api.groq.com/openai/v1", "openai-chat", "GROQ_API_KEY"),
+    "mistral": ("https://api.mistral.ai/v1", "openai-chat", "MISTRAL_API_KEY"),
+    "xai": ("https://api.x.ai/v1", "openai-chat", "XAI_API_KEY"),
+    "ollama": ("http://127.0.0.1:11434/v1", "openai-chat", ""),
+}
+
+
+def endpoint_at(where: str, *, key: str = "", fmt: str = "", environment: Mapping[str, str] | None = None) -> Endpoint:
+    """The endpoint of a known provider or of an address.
+
+    Example: "anthropic" -> https://api.anthropic.com/v1, its format, the key in ANTHROPIC_API_KEY
+    """
+    if where in KNOWN:
+        url, usual, variable = KNOWN[where]
+        found = (environment or {}).get(variable, "") if variable else ""
+        return Endpoint(url=url, fmt=fmt or usual, provider=where, key=key or found)
+    return Endpoint(url=where.rstrip("/"), fmt=fmt or "openai-chat", key=key)
+
+
+def endpoint_from_environment(environment: Mapping[str, str]) -> Endpoint | None:
+    """The endpoint that a machine is set up for: EVERLONG_UPSTREAM, else the first provider whose key is there."""
+    upstream = environment.get("EVERLONG_UPSTREAM")
+    if upstream:
+        key, fmt = environment.get("EVERLONG_KEY", ""), environment.get("EVERLONG_FORMAT", "")
+        return endpoint_at(upstream, key=key, fmt=fmt, environment=environment)
+    for name, (_, _, variable) in KNOWN.items():
+        if variable and environment.get(variable):
+            return endpoint_at(name, environment=environment)
+    return None

@@ -1,0 +1,128 @@
+"""Anthropic Messages."""
+
+from typing import cast
+
+from everlong.core.messages import Json, JsonObject, Message
+from everlong.engine.replies import CallGrew, Reply, Request, Said, Thought
+from everlong.llm.formats.shape import Answering, Asking, body_fields, tools_of
+from everlong.wire import anthropic_messages
+from everlong.wire.fields import load
+from everlong.wire.refusals import as_error, classify
+
+__all__ = ["FORMAT", "answering", "asking"]
+
+FORMAT = anthropic_messages.FORMAT
+VERSION = "2023-06-01"
+#: The API requires a length; this is what its own clients send where nobody chose one.
+DEFAULT_LENGTH = 4_096
+
+
+def asking(request: Request, key: str) -> Asking:
+    """The request as it goes out."""
+    body = body_fields(request) | anthropic_messages.render_history(request.messages)
+    body |= {"model": request.model, "max_tokens": request.max_tokens or DEFAULT_LENGTH, "stream": True}
+    if request.tools:
+        body["tools"] = tools_of(request)
+    if request.temperature is not None:
+        body["temperature"] = request.temperature
+    headers = {"anthropic-version": VERSION}
+    return Asking("/messages", body, headers | ({"x-api-key": key} if key else {}))
+
+
+class MessagesAnswer(Answering):
+    """Content blocks that start, grow and stop."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._blocks: dict[int, JsonObject] = {}
+        self._arguments: dict[int, str] = {}
+
+    def take(self, event: JsonObject) -> list[Reply]:
+        """The pieces of one event."""
+        match event.get("type"):
+            case "message_start":
+                self.note_usage(event.get("message"), FORMAT)
+            case "content_block_start":
+                return self._started(_number(event), event.get("content_block"))
+            case "content_block_delta":
+                return self._grew(_number(event), event.get("delta"))
+            case "message_delta":
+                self.note_usage(event, FORMAT)
+                delta = event.get("delta")
+                if isinstance(delta, dict) and isinstance(delta.get("stop_reason"), str):
+                    self.stop = cast(str, delta["stop_reason"])
+            case "message_stop":
+                self.complete = True
+            case "error":
+                raise as_error(classify(event))
+        return []
+
+    def _started(self, number: int, block: Json) -> list[Reply]:
+        if not isinstance(block, dict):
+            return []
+        self._blocks[number] = dict(block)
+        if block.get("type") == "tool_use":
+            self._arguments[number] = ""
+            return [CallGrew(self._call_number(number), _text(block.get("id")), _text(block.get("name")), "")]
+        return self._spoken(block)
+
+    def _grew(self, number: int, delta: Json) -> list[Reply]:
+        block = self._blocks.get(number)
+        if block is None or not isinstance(delta, dict):
+            return []
+        match delta.get("type"):
+            case "input_json_delta":
+                more = _text(delta.get("partial_json"))
+                self._arguments[number] = self._arguments.get(number, "") + more
+                return [CallGrew(self._call_number(number), "", "", more)] if more else []
+            case "text_delta" | "thinking_delta" | "signature_delta":
+                grown = {
+                    name: _text(block.get(name)) + value for name, value in delta.items() if isinstance(value, str)
+                }
+                grown.pop("type", None)
+                block.update(grown)
+                return self._spoken(delta)
+            case "citations_delta":
+                cited = block.get("citations")
+                block["citations"] = [*(cited if isinstance(cited, list) else []), delta.get("citation")]
+        return []
+
+    def _spoken(self, piece: JsonObject) -> list[Reply]:
+        said, thought = _text(piece.get("text")), _text(piece.get("thinking"))
+        return [Said(said)] if said else [Thought(thought)] if thought else []
+
+    def _call_number(self, number: int) -> int:
+        """Which of the answer's calls the block is."""
+        return sum(1 for earlier in self._arguments if earlier < number)
+
+    def message(self) -> Message:
+        """Everything said so far; arguments that never became JSON are kept as an empty object."""
+        blocks: list[Json] = []
+        for number in sorted(self._blocks):
+            block = self._blocks[number]
+            if self._arguments.get(number):
+                block = block | {"input": _object(self._arguments[number])}
+            if block.get("type") != "text" or block.get("text"):
+                blocks.append(block)
+        return anthropic_messages.parse({"role": "assistant", "content": blocks})
+
+
+def answering() -> Answering:
+    """A new answer."""
+    return MessagesAnswer()
+
+
+def _object(text: str) -> Json:
+    try:
+        return load(text)
+    except ValueError:
+        return {}
+
+
+def _number(event: JsonObject) -> int:
+    index = event.get("index")
+    return index if isinstance(index, int) else 0
+
+
+def _text(value: Json) -> str:
+    return value if isinstance(value, str) else ""

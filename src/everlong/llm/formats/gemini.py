@@ -1,0 +1,97 @@
+"""Google's Gemini API."""
+
+from typing import cast
+from urllib.parse import quote
+
+from everlong.core.messages import Json, JsonObject, Message
+from everlong.engine.replies import CallGrew, Reply, Request, Said, Thought
+from everlong.llm.formats.shape import Answering, Asking, body_fields, tools_of
+from everlong.wire import gemini
+from everlong.wire.fields import dump
+from everlong.wire.refusals import as_error, classify
+
+__all__ = ["FORMAT", "answering", "asking"]
+
+FORMAT = gemini.FORMAT
+
+
+def asking(request: Request, key: str) -> Asking:
+    """The request as it goes out."""
+    body = body_fields(request) | gemini.render_history(request.messages)
+    if request.tools:
+        body["tools"] = tools_of(request)
+    settings = body.get("generationConfig")
+    config: JsonObject = dict(settings) if isinstance(settings, dict) else {}
+    if request.max_tokens is not None:
+        config["maxOutputTokens"] = request.max_tokens
+    if request.temperature is not None:
+        config["temperature"] = request.temperature
+    if config:
+        body["generationConfig"] = config
+    path = f"/models/{quote(request.model, safe='')}:streamGenerateContent?alt=sse"
+    return Asking(path, body, {"x-goog-api-key": key} if key else {})
+
+
+class GeminiAnswer(Answering):
+    """Candidates whose parts add up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._parts: list[JsonObject] = []
+        self._calls = 0
+
+    def take(self, event: JsonObject) -> list[Reply]:
+        """The pieces of one chunk."""
+        if "error" in event:
+            raise as_error(classify(event))
+        self.note_usage(event, FORMAT)
+        candidates = event.get("candidates")
+        candidate = candidates[0] if isinstance(candidates, list) and candidates else None
+        if not isinstance(candidate, dict):
+            return []
+        if isinstance(candidate.get("finishReason"), str):
+            self.complete = True
+            self.stop = self.stop or cast(str, candidate["finishReason"])  # an answer with calls ends with STOP too
+        content = candidate.get("content")
+        parts = content.get("parts") if isinstance(content, dict) else None
+        pieces: list[Reply] = []
+        for part in parts if isinstance(parts, list) else []:
+            if isinstance(part, dict):
+                pieces += self._taken(part)
+        return pieces
+
+    def _taken(self, part: JsonObject) -> list[Reply]:
+        text = part.get("text")
+        if isinstance(text, str):
+            self._add_text(part, text)
+            return [] if not text else [Thought(text)] if part.get("thought") else [Said(text)]
+        self._parts.append(part)
+        call = part.get("functionCall")
+        if not isinstance(call, dict):
+            return []
+        self.stop = "tool_calls"
+        self._calls += 1
+        return [CallGrew(self._calls - 1, _text(call.get("id")), _text(call.get("name")), dump(call.get("args") or {}))]
+
+    def _add_text(self, part: JsonObject, text: str) -> None:
+        """Text of the same kind as before goes on there; a signature ends its part."""
+        last = self._parts[-1] if self._parts else None
+        same = last is not None and isinstance(last.get("text"), str) and last.get("thought") == part.get("thought")
+        if last is not None and same and "thoughtSignature" not in last:
+            last |= {**part, "text": cast(str, last["text"]) + text}
+        else:
+            self._parts.append(dict(part))
+
+    def message(self) -> Message:
+        """Everything said so far."""
+        parts: list[Json] = [part for part in self._parts if part.get("text") != "" or "thoughtSignature" in part]
+        return gemini.parse({"role": "model", "parts": parts})
+
+
+def answering() -> Answering:
+    """A new answer."""
+    return GeminiAnswer()
+
+
+def _text(value: Json) -> str:
+    return value if isinstance(value, str) else ""

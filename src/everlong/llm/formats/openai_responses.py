@@ -1,0 +1,100 @@
+"""OpenAI Responses."""
+
+from everlong.core.messages import Json, JsonObject, Message, Role
+from everlong.engine.replies import CallGrew, Reply, Request, Said, Thought
+from everlong.errors import ProviderError
+from everlong.llm.formats.shape import Answering, Asking, body_fields, tools_of
+from everlong.wire import openai_responses
+from everlong.wire.refusals import as_error, classify
+
+__all__ = ["FORMAT", "answering", "asking"]
+
+FORMAT = openai_responses.FORMAT
+WORDS = ("response.output_text.delta", "response.refusal.delta")
+THOUGHTS = ("response.reasoning_summary_text.delta", "response.reasoning_text.delta")
+ENDS = ("response.completed", "response.incomplete")
+
+
+def asking(request: Request, key: str) -> Asking:
+    """The request as it goes out; nothing is kept at the provider unless the caller asks for it."""
+    body: JsonObject = {"store": False} | body_fields(request) | openai_responses.render_history(request.messages)
+    body |= {"model": request.model, "stream": True}
+    if request.tools:
+        body["tools"] = tools_of(request)
+    if request.max_tokens is not None:
+        body["max_output_tokens"] = request.max_tokens
+    if request.temperature is not None:
+        body["temperature"] = request.temperature
+    return Asking("/responses", body, {"authorization": f"Bearer {key}"} if key else {})
+
+
+class ResponsesAnswer(Answering):
+    """Output items that are added, grow and are done."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._items: dict[int, JsonObject] = {}
+        self._calls: dict[int, int] = {}
+
+    def take(self, event: JsonObject) -> list[Reply]:
+        """The pieces of one event."""
+        kind = event.get("type")
+        number = event.get("output_index")
+        at = number if isinstance(number, int) else 0
+        more = event.get("delta")
+        text = more if isinstance(more, str) else ""
+        if kind in WORDS:
+            return [Said(text)] if text else []
+        if kind in THOUGHTS:
+            return [Thought(text)] if text else []
+        if kind == "response.function_call_arguments.delta":
+            return [CallGrew(self._calls.setdefault(at, len(self._calls)), "", "", text)] if text else []
+        if kind in ("response.output_item.added", "response.output_item.done"):
+            return self._item(at, event.get("item"), done=kind.endswith("done"))
+        if kind in ENDS:
+            self._ended(event.get("response"))
+        elif kind in ("error", "response.failed"):
+            raise _error(event)
+        return []
+
+    def _item(self, at: int, item: Json, *, done: bool) -> list[Reply]:
+        if not isinstance(item, dict):
+            return []
+        if done:
+            self._items[at] = item
+            return []
+        if item.get("type") != "function_call":
+            return []
+        call = self._calls.setdefault(at, len(self._calls))
+        return [CallGrew(call, str(item.get("call_id") or ""), str(item.get("name") or ""), "")]
+
+    def _ended(self, response: Json) -> None:
+        self.complete = True
+        if not isinstance(response, dict):
+            return
+        self.note_usage(response, FORMAT)
+        details = response.get("incomplete_details")
+        reason = details.get("reason") if isinstance(details, dict) else None
+        called = any(item.get("type") == "function_call" for item in self._items.values())
+        self.stop = str(reason) if reason else "tool_calls" if called else "completed"
+        output = response.get("output")
+        if isinstance(output, list) and len(output) > len(self._items):
+            self._items = {at: item for at, item in enumerate(output) if isinstance(item, dict)}
+
+    def message(self) -> Message:
+        """Everything that was done."""
+        items: list[Json] = [self._items[at] for at in sorted(self._items)]
+        messages = openai_responses.parse_items(items)
+        parts = tuple(part for message in messages for part in message.parts)
+        return messages[0] if len(messages) == 1 else Message(Role.ASSISTANT, parts, origin=FORMAT)
+
+
+def answering() -> Answering:
+    """A new answer."""
+    return ResponsesAnswer()
+
+
+def _error(event: JsonObject) -> ProviderError:
+    response = event.get("response")
+    error = response.get("error") if isinstance(response, dict) else None
+    return as_error(classify({"error": error} if error else event))

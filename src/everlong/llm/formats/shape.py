@@ -1,0 +1,92 @@
+"""What a format module gives, and what all answers share. Nothing here waits for anything."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from everlong.core.messages import Json, JsonObject, Message
+from everlong.engine.replies import Finished, Reply, Request
+from everlong.wire.fields import load
+from everlong.wire.usage import Usage, merged, read_usage
+
+__all__ = ["STOPS", "Answering", "Asking", "Format", "body_fields", "tools_of"]
+
+#: The word each provider has for how an answer ended, in one form.
+STOPS: Mapping[str, str] = {
+    "stop": "stop",
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "completed": "stop",
+    "STOP": "stop",
+    "length": "length",
+    "max_tokens": "length",
+    "max_output_tokens": "length",
+    "MAX_TOKENS": "length",
+    "tool_calls": "calls",
+    "function_call": "calls",
+    "tool_use": "calls",
+    "content_filter": "refusal",
+    "refusal": "refusal",
+    "SAFETY": "refusal",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Where a request goes below the endpoint's address, and what it carries."""
+
+    path: str
+    body: JsonObject
+    headers: Mapping[str, str]
+
+
+class Answering(ABC):
+    """An answer in the making: takes the events of a stream one by one, gives the pieces they hold."""
+
+    def __init__(self) -> None:
+        self.usage: Usage | None = None
+        self.stop = ""
+        #: Whether the stream said itself that it is over; one that just ends was cut.
+        self.complete = False
+
+    @abstractmethod
+    def take(self, event: JsonObject) -> list[Reply]:
+        """The pieces in one event. Raises ProviderError for an error that comes as an event."""
+
+    @abstractmethod
+    def message(self) -> Message:
+        """Everything said so far as one message."""
+
+    def finished(self) -> Finished:
+        """The last piece."""
+        return Finished(self.message(), self.usage, STOPS.get(self.stop, self.stop))
+
+    def note_usage(self, raw: Json, style: str) -> None:
+        """Take in a report; streams send several, each figure only grows."""
+        reported = read_usage(raw, style)
+        if reported is not None:
+            self.usage = reported if self.usage is None else merged(self.usage, reported)
+
+
+class Format(Protocol):
+    """A wire format as a client speaks it."""
+
+    FORMAT: str
+
+    def asking(self, request: Request, key: str) -> Asking:
+        """The request as it goes out, answered as a stream."""
+
+    def answering(self) -> Answering:
+        """A new answer in the making."""
+
+
+def body_fields(request: Request) -> JsonObject:
+    """The caller's own fields of the body; ours go over them."""
+    extra = load(request.extra) if request.extra else {}
+    return dict(extra) if isinstance(extra, dict) else {}
+
+
+def tools_of(request: Request) -> list[Json]:
+    """The tool schemas, decoded."""
+    return [load(tool) for tool in request.tools]

@@ -1,0 +1,180 @@
+"""The scripted model over real HTTP: four wire formats on one free port, in a thread of its own.
+
+    with ScriptedServer(reads_files(2), window=Window(16_000)) as server:
+        …  # server.url is the base address of an OpenAI or Anthropic client, server.requests what was asked
+
+Streams piece by piece, breaks connections, refuses, truncates: whatever the script says.
+"""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from threading import Event as Signal
+from threading import Thread
+from types import TracebackType
+from typing import Self
+
+from aiohttp import web
+
+from everlong.core.messages import Json, JsonObject
+from everlong.engine.replies import Request
+from everlong.errors import EverlongError
+from everlong.llm.scripted.model import ScriptedModel, Window
+from everlong.llm.scripted.script import Answer, Asked, Broken, Refusal, Script, echo
+from everlong.llm.scripted.speaking import SPEAKERS
+from everlong.wire.read import BODY_FORMATS
+
+__all__ = ["ScriptedServer"]
+
+LARGEST_BODY = 256 * 1024 * 1024
+#: Where each format says how long the answer may be.
+LENGTHS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class ScriptedServer:
+    """Serves a script until it is left. `requests` is everything that was asked, in order; `cancelled` counts
+    streams whose reader went away."""
+
+    def __init__(self, script: Script = echo, *, window: Window | None = None, models: tuple[str, ...] = ()) -> None:
+        self.model = ScriptedModel(script, window or Window())
+        self.models = models or ("scripted",)
+        self.cancelled = 0
+        self.port = 0
+        self._loop = asyncio.new_event_loop()
+        self._ready = Signal()
+        self._stop: asyncio.Event | None = None
+        self._thread = Thread(target=self._run, name="scripted-model", daemon=True)
+
+    @property
+    def requests(self) -> list[Asked]:
+        """What was asked so far."""
+        return self.model.requests
+
+    @property
+    def address(self) -> str:
+        """Where it listens."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def url(self) -> str:
+        """The base address for OpenAI, Responses and Anthropic clients of ours; Gemini's is `address` + /v1beta."""
+        return f"{self.address}/v1"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._ready.wait()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._stop is not None:
+            self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            self._loop.run_until_complete(self._serve())
+        finally:
+            self._ready.set()
+            self._loop.close()
+
+    async def _serve(self) -> None:
+        self._stop = asyncio.Event()
+        runner = web.AppRunner(self._application(), handler_cancellation=True, access_log=None, shutdown_timeout=0.2)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        self.port = runner.addresses[0][1]
+        self._ready.set()
+        await self._stop.wait()
+        await runner.cleanup()
+
+    def _application(self) -> web.Application:
+        app = web.Application(client_max_size=LARGEST_BODY)
+        app.router.add_post("/v1/chat/completions", self._answers("openai-chat"))
+        app.router.add_post("/v1/responses", self._answers("openai-responses"))
+        app.router.add_post("/v1/messages", self._answers("anthropic"))
+        app.router.add_post("/v1/messages/count_tokens", self._counts)
+        app.router.add_post("/v1beta/models/{model:[^:]+}:{method}", self._answers("gemini"))
+        app.router.add_get("/v1/models", self._lists)
+        return app
+
+    async def _lists(self, _: web.Request) -> web.Response:
+        window: JsonObject = {"max_model_len": self.model.window.tokens} if self.model.window.told else {}
+        rows: list[Json] = [{"id": name, "object": "model", "owned_by": "everlong", **window} for name in self.models]
+        return web.json_response({"object": "list", "data": rows})
+
+    async def _counts(self, request: web.Request) -> web.Response:
+        document = BODY_FORMATS["anthropic"].parse_body(await request.json())
+        counter = self.model.counter
+        return web.json_response({"input_tokens": counter.messages(document.messages) + counter.tools(document.tools)})
+
+    def _answers(self, fmt: str) -> Handler:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            body = await request.read()
+            try:
+                asked = self._asked(fmt, request, body)
+            except (EverlongError, ValueError) as error:
+                return web.json_response({"error": {"message": f"the body cannot be read: {error}"}}, status=400)
+            match self.model.step(asked):
+                case Refusal(status, text, headers):
+                    kind = "application/json" if text.lstrip().startswith("{") else "text/plain"
+                    return web.Response(status=status, text=text, content_type=kind, headers=dict(headers))
+                case Broken(answer, pieces):
+                    return await self._told(request, asked, answer, pieces)
+                case Answer() as answer:
+                    return await self._told(request, asked, answer, None)
+
+        return handle
+
+    def _asked(self, fmt: str, request: web.Request, body: bytes) -> Asked:
+        raw = json.loads(body)
+        if not isinstance(raw, dict):
+            raise ValueError("not an object")
+        document = BODY_FORMATS[fmt].parse_body(raw)
+        settings = raw.get("generationConfig")
+        lengths = [raw.get(name) for name in LENGTHS]
+        if isinstance(settings, dict):
+            lengths.append(settings.get("maxOutputTokens"))
+        warmth = raw.get("temperature")
+        asked = self.model.asked(
+            Request(
+                model=document.model or request.match_info.get("model", ""),
+                messages=document.messages,
+                tools=document.tools,
+                max_tokens=next((length for length in lengths if isinstance(length, int)), None),
+                temperature=float(warmth) if isinstance(warmth, int | float) else None,
+            )
+        )
+        streamed = bool(raw.get("stream")) or request.match_info.get("method") == "streamGenerateContent"
+        asked = replace(asked, body=body, fmt=fmt, stream=streamed)
+        self.requests[asked.number] = asked
+        return asked
+
+    async def _told(self, request: web.Request, asked: Asked, answer: Answer, pieces: int | None) -> web.StreamResponse:
+        """The answer as the client wants it; cut off after so many pieces, if that is said."""
+        try:
+            await asyncio.sleep(answer.before)
+            if not asked.stream:
+                if pieces is not None and request.transport is not None:
+                    request.transport.abort()
+                return web.json_response(SPEAKERS[asked.fmt].whole(asked, answer))
+            response = web.StreamResponse(headers={"content-type": "text/event-stream", "cache-control": "no-cache"})
+            await response.prepare(request)
+            for number, (name, data) in enumerate(SPEAKERS[asked.fmt].events(asked, answer)):
+                if pieces is not None and number >= pieces:
+                    if request.transport is not None:
+                        request.transport.abort()
+                    return response
+                text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
+                await response.write((f"event: {name}\n" if name else "").encode() + f"data: {text}\n\n".encode())
+                await asyncio.sleep(answer.between)
+            await response.write_eof()
+        except (asyncio.CancelledError, ConnectionError):
+            self.cancelled += 1
+            raise
+        return response

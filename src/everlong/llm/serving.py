@@ -1,0 +1,55 @@
+"""Asking a server for the window it really serves. Once, in a few seconds, and never an error: most do not tell."""
+
+import json
+from collections.abc import Callable
+from urllib.parse import urlsplit
+
+import aiohttp
+
+from everlong.core.messages import Json
+from everlong.llm.endpoints import Endpoint
+from everlong.windows.served import (
+    Served,
+    listing_window,
+    llama_cpp_window,
+    ollama_running_window,
+    ollama_show_window,
+)
+
+__all__ = ["served_window"]
+
+SECONDS = 3.0
+LARGEST = 4 * 1024 * 1024  # bytes; a listing of thousands of models fits
+
+
+async def served_window(session: aiohttp.ClientSession, endpoint: Endpoint, model: str) -> int | None:
+    """The window in force for the model, or None. Hosted providers whose windows the registry knows are not asked."""
+    if endpoint.provider and endpoint.provider != "ollama":
+        return None
+    address = urlsplit(endpoint.url)
+    root = f"{address.scheme}://{address.netloc}"
+    headers = {"authorization": f"Bearer {endpoint.key}"} if endpoint.key else {}
+    ways: tuple[tuple[str, str, Json, Callable[[Json], Served | None]], ...] = (
+        ("GET", f"{endpoint.name}/models", None, lambda raw: listing_window(raw, model)),
+        ("GET", f"{root}/props", None, llama_cpp_window),
+        ("GET", f"{root}/api/ps", None, lambda raw: ollama_running_window(raw, model)),
+        ("POST", f"{root}/api/show", {"model": model}, ollama_show_window),
+    )
+    for method, url, body, read in ways:
+        found = read(await _json(session, method, url, body, headers))
+        if found is not None and found.in_force:
+            return found.context
+    return None
+
+
+async def _json(session: aiohttp.ClientSession, method: str, url: str, body: Json, headers: dict[str, str]) -> Json:
+    """What the server answers, None for anything that is no JSON."""
+    timeout = aiohttp.ClientTimeout(total=SECONDS)
+    try:
+        async with session.request(method, url, json=body, headers=headers, timeout=timeout) as response:
+            if response.status != 200:
+                return None
+            answer: Json = json.loads(await response.content.read(LARGEST))
+            return answer
+    except (aiohttp.ClientError, TimeoutError, OSError, ValueError):
+        return None
