@@ -1,0 +1,67 @@
+"""The local model as an endpoint: started when entered, gone when left."""
+
+import importlib.util
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from everlong.errors import InputError
+from everlong.llm.endpoints import Endpoint
+
+__all__ = ["LocalServer"]
+
+SMALLEST_CONTEXT = 512
+LAST_WORDS = 200  # characters of the line that a server which failed said last
+
+
+class LocalServer:
+    """A GGUF file served on this machine. Any OpenAI or Anthropic client can use `url`.
+
+    One thread is the default: two collapse on a busy machine.
+    """
+
+    def __init__(self, file: Path, *, context: int = 8_192, threads: int = 1) -> None:
+        if importlib.util.find_spec("xllamacpp") is None:
+            raise InputError("a local model needs one more package: pip install 'everlong[local]'")
+        if not file.is_file():
+            raise InputError(f"no such model file: {file}")
+        if context < SMALLEST_CONTEXT:
+            raise InputError(f"a context of {context} tokens is too small; at least {SMALLEST_CONTEXT}")
+        self.context = context
+        self._command = [sys.executable, "-m", "everlong.llm.local.serving", str(file), str(context), str(threads)]
+        self._process: subprocess.Popen[str] | None = None
+        self.address = ""
+
+    @property
+    def url(self) -> str:
+        """The base address for clients."""
+        return f"{self.address}/v1"
+
+    def endpoint(self, fmt: str = "openai-chat") -> Endpoint:
+        """Where clients of ours reach it."""
+        return Endpoint(url=self.url, fmt=fmt)
+
+    def __enter__(self) -> Self:
+        with tempfile.TemporaryFile("w+") as errors:  # a pipe that nobody reads would fill up and stop the server
+            self._process = subprocess.Popen(
+                self._command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors
+            )
+            assert self._process.stdout is not None
+            self.address = self._process.stdout.readline().strip()
+            if not self.address:
+                self._process.communicate()
+                errors.seek(0)
+                said = errors.read().strip().splitlines() or ["no reason given"]
+                raise InputError(f"the local model did not start: {said[-1][:LAST_WORDS]}")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._process is not None:
+            self._process.terminate()
+            self._process.communicate()
+            self._process = None

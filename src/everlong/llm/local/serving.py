@@ -1,0 +1,34 @@
+"""The process that holds the model: `python -m everlong.llm.local.serving FILE CONTEXT THREADS`.
+
+Prints its address as one line and serves until its standard input ends, so that it never outlives who started it.
+"""
+
+import sys
+
+__all__ = ["main"]
+
+
+def main(arguments: list[str]) -> None:
+    """Serve until nobody listens any more."""
+    import xllamacpp  # noqa: PLC0415 - an extra, and only this process has it
+
+    file, context, threads = arguments
+    settings = xllamacpp.CommonParams()
+    settings.model.path = file
+    settings.model_alias = {"local"}
+    settings.n_ctx = int(context)
+    settings.n_parallel = 1  # the context is divided among the slots
+    settings.cpuparams.n_threads = int(threads)
+    settings.cpuparams_batch.n_threads = int(threads)
+    settings.fit_params = False
+    settings.warmup = False
+    settings.port = 0
+    settings.verbosity = 0
+    server = xllamacpp.Server(settings)
+    sys.stdout.write(f"{server.listening_address}\n")
+    sys.stdout.flush()
+    sys.stdin.buffer.read()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
