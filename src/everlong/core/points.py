@@ -27,6 +27,8 @@ class Point:
     tokens_after: int = 0
     reason: str = ""
     focus: str = ""
+    #: The summary that a model wrote of what is covered, as `summarize` keeps it; "" if none did.
+    account: str = ""
     #: The model it was made for, and the tokens its messages could take then.
     model: str = ""
     limit: int = 0
