@@ -29,7 +29,7 @@ format: .venv/developing ## put the code in its one form
 	$(BIN)/ruff check --fix .
 
 bench: .venv/developing ## time against peers, each in its own environment
-	$(BIN)/python benchmarks/run.py
+	$(BIN)/everlong lab speed --environments .bench
 
 soak: .venv/developing ## the properties again and again, each round with other examples (minutes)
 	@for round in 1 2 3 4 5 6 7 8 9 10; do \

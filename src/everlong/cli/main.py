@@ -9,7 +9,9 @@ from everlong import __version__
 from everlong.cli.count import count_command
 from everlong.cli.fit import fit_command
 from everlong.cli.inspect import inspect_command
+from everlong.cli.lab import lab_command
 from everlong.cli.models import models_command
+from everlong.cli.sessions import sessions_command
 from everlong.errors import EverlongError
 
 __all__ = ["main", "program"]
@@ -24,7 +26,9 @@ def program() -> None:
 program.add_command(count_command)
 program.add_command(fit_command)
 program.add_command(inspect_command)
+program.add_command(lab_command)
 program.add_command(models_command)
+program.add_command(sessions_command)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

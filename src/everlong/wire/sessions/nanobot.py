@@ -27,14 +27,18 @@ from everlong.wire.sessions.records import as_object, aside, fields_of, stamp, t
 
 __all__ = [
     "FORMAT",
+    "SUFFIX",
     "document",
     "file_name",
     "legacy_file_name",
+    "message_lines",
     "parse_record",
     "recognises",
     "render_document",
     "render_record",
     "session_key",
+    "summary_in",
+    "summary_message",
     "summary_of",
 ]
 
@@ -67,7 +71,7 @@ def parse_record(raw: Json, where: str = "") -> Record:
 
 def render_record(record: Record) -> JsonObject:
     """The line again."""
-    return cast(JsonObject, load(record.body)) if isinstance(record, Aside) else _lines(record)[0]
+    return cast(JsonObject, load(record.body)) if isinstance(record, Aside) else message_lines(record)[0]
 
 
 def document(records: Sequence[Record], warnings: Sequence[str] = ()) -> Document:
@@ -102,13 +106,13 @@ def render_document(session: Document) -> list[JsonObject]:
         if message.origin == FORMAT and message.extra == SUMMARY:
             summary, consolidated = summary_text(message), len(lines)
         else:
-            lines += _lines(message)
+            lines += message_lines(message)
     return [_metadata(session, summary, consolidated), *lines]
 
 
 def summary_of(records: Sequence[Record]) -> str:
     """The summary that the session keeps of what is no longer sent; "" if there is none."""
-    return _summary_in(_header(records))
+    return summary_in(_header(records))
 
 
 # --- names -------------------------------------------------------------------------------------
@@ -150,7 +154,8 @@ def _is_line(record: Record) -> bool:
     return isinstance(record, Message) or fields_of(record).get("_type") not in HEADERS
 
 
-def _summary_in(header: JsonObject) -> str:
+def summary_in(header: JsonObject) -> str:
+    """The summary that a metadata line keeps; "" if there is none."""
     inner = header.get("metadata")
     metadata = inner if isinstance(inner, dict) else {}
     last = metadata.get("_last_summary")
@@ -159,9 +164,14 @@ def _summary_in(header: JsonObject) -> str:
     return next(found, "")
 
 
+def summary_message(summary: str) -> Message:
+    """What nanobot's own summary is to a model, as a message."""
+    return Message(Role.USER, (tell_summary(summary),), origin=FORMAT, extra=SUMMARY)
+
+
 def _summary_message(header: JsonObject) -> Message | None:
-    summary = _summary_in(header)
-    return Message(Role.USER, (tell_summary(summary),), origin=FORMAT, extra=SUMMARY) if summary else None
+    summary = summary_in(header)
+    return summary_message(summary) if summary else None
 
 
 def _metadata(session: Document, summary: str, consolidated: int) -> JsonObject:
@@ -208,7 +218,8 @@ def _media_notes(message: Message, media: Json) -> tuple[Text, ...]:
     return tuple(Text(f"[image: {path}]", MEDIA_NOTE) for path in paths if isinstance(path, str) and path)
 
 
-def _lines(message: Message) -> list[JsonObject]:
+def message_lines(message: Message) -> list[JsonObject]:
+    """The lines of one message: several where results share it, none where nothing is left to say."""
     if message.origin != FORMAT:
         moment: JsonObject = {"timestamp": _moment(message.time)} if message.time else {}
         return [line | moment for line in openai_chat.render(message)]

@@ -1,0 +1,215 @@
+"""`everlong lab`: what survives of real conversations, under which strategy, at which budget."""
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import click
+
+from everlong.cli.files import source_bytes
+from everlong.cli.lab_speed import speed_command
+from everlong.cli.lab_tables import print_results
+from everlong.cli.maps.wording import LANGUAGES, language_from
+from everlong.cli.terminal import console
+from everlong.errors import InputError
+from everlong.lab.cases import Cases, edit_cases, every, probe_cases, question_cases
+from everlong.lab.data import HALVES, Conversation, agents, data_folder, dialogue_names, in_half
+from everlong.lab.making import conversations_in, probes_in, save
+from everlong.lab.measuring import Job, Plan, summed
+from everlong.lab.results import Result
+from everlong.lab.running import run
+from everlong.lab.strategies import DIALOGUE_STRATEGIES, WORK_STRATEGIES, strategy_named
+from everlong.lab.strategy import counter
+
+__all__ = ["lab_command"]
+
+WORK_FILES = "claude_code,misc"
+WORK_BUDGETS = (8_000, 16_000, 32_000, 64_000)
+DIALOGUE_BUDGETS = (500, 1_000, 2_000, 4_000, 8_000, 16_000)
+
+Command = TypeVar("Command", bound=Callable[..., None])
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The options that every measure takes."""
+
+    half: str
+    budgets: tuple[int, ...]
+    strategies: tuple[str, ...]
+    step: int
+    processes: int
+    as_json: bool
+    html: str | None
+    language: str
+    raw_arguments: bool = False
+
+
+@click.group("lab")
+def lab_command() -> None:
+    """Measure what survives a cut: on your own conversations, or on public ones."""
+
+
+lab_command.add_command(speed_command)
+
+
+def _numbers(_: click.Context, __: click.Parameter, value: str) -> tuple[int, ...]:
+    try:
+        numbers = tuple(sorted({int(piece) for piece in value.split(",") if piece.strip()}))
+    except ValueError:
+        raise click.BadParameter("numbers with commas between them, such as 8000,16000") from None
+    if any(number < 1 for number in numbers):
+        raise click.BadParameter("a budget is at least one token")
+    return numbers
+
+
+OPTIONS = (
+    click.option("--half", type=click.Choice(HALVES), default="all", help="Which conversations (default: all)."),
+    click.option("--budgets", default="", callback=_numbers, metavar="N,N", help="Tokens that may be sent."),
+    click.option("--strategy", "strategies", multiple=True, metavar="NAME", help="What to measure; may be repeated."),
+    click.option("--every", "step", type=click.IntRange(min=1), default=1, metavar="N", help="Only every Nth case."),
+    click.option("--jobs", "processes", type=click.IntRange(min=1), default=1, metavar="N", help="Processes."),
+    click.option("--json", "as_json", is_flag=True, help="Print JSON."),
+    click.option("--html", metavar="FILE", help="Write a page with plots (- for standard output)."),
+    click.option("--lang", "language", type=click.Choice(LANGUAGES), help="Language of the words."),
+)
+
+
+def measure_options(command: Command) -> Command:
+    """The options that every measure takes."""
+    for option in reversed(OPTIONS):
+        command = option(command)
+    return command
+
+
+@lab_command.command("probes")
+@click.argument("transcripts", nargs=-1, metavar="[FILE]...")
+@click.option("--data", metavar="DIR", help="The data folder (default: EVERLONG_DATA).")
+@click.option("--files", default=WORK_FILES, metavar="NAME,NAME", help=f"Files in agents/ (default: {WORK_FILES}).")
+@click.option("--save", "folder", metavar="DIR", help="With FILE: write the conversations and probes as a data folder.")
+@click.option("--raw-arguments", is_flag=True, help="Arguments of calls count only as they are sent, escapes and all.")
+@measure_options
+def probes_command(
+    transcripts: tuple[str, ...], data: str | None, files: str, folder: str | None, **options: object
+) -> None:
+    """Strings that the agent used later: are they still there?
+
+    With FILE, probes are made from your own transcripts, in any format that everlong reads.
+    """
+    asked = _asked(options, WORK_STRATEGIES, WORK_BUDGETS)
+    if transcripts:
+        found = [one for path in transcripts for one in conversations_in(source_bytes(path), path)]
+        chosen = [one for one in found if in_half(one.id, asked.half)]
+        cases = [probes for one in chosen if (probes := probes_in(one, counter())).cases]
+        if folder is not None:
+            save(Path(folder), chosen, cases)
+        name = "+".join(Path(path).name for path in transcripts)
+    else:
+        if folder is not None:
+            raise click.UsageError("--save writes what was made from FILE; name one")
+        cases = probe_cases(data_folder(data), _names(files), asked.half)
+        name = "+".join(_names(files))
+    _tell(_measured("probes", name, cases, asked), asked)
+
+
+@lab_command.command("edits")
+@click.option("--data", metavar="DIR", help="The data folder (default: EVERLONG_DATA).")
+@click.option("--files", default=WORK_FILES, metavar="NAME,NAME", help=f"Files in agents/ (default: {WORK_FILES}).")
+@measure_options
+def edits_command(data: str | None, files: str, **options: object) -> None:
+    """Texts that the agent replaces next: are they still there, line after line?"""
+    asked = _asked(options, WORK_STRATEGIES, WORK_BUDGETS)
+    folder = data_folder(data)
+    conversations = (one for name in _names(files) for one in agents(folder, name, asked.half))
+    _tell(_measured("edits", "+".join(_names(files)), edit_cases(conversations), asked), asked)
+
+
+@lab_command.command("dialogs")
+@click.option("--data", metavar="DIR", help="The data folder (default: EVERLONG_DATA).")
+@click.option("--files", default="", metavar="NAME,NAME", help="Data sets (default: all that are there).")
+@measure_options
+def dialogs_command(data: str | None, files: str, **options: object) -> None:
+    """Turns that answer a question asked much later: are they still there?"""
+    asked = _asked(options, DIALOGUE_STRATEGIES, ())
+    folder = data_folder(data)
+    names = _names(files) or dialogue_names(folder)
+    if not names:
+        raise InputError(f"{folder}: no dialogues; docs/lab.md describes the data folder")
+    cases = {name: question_cases(folder, name, asked.half) for name in names}
+    asked_of = [name for name in names if cases[name]] or names  # a small data set may have nothing in a half
+    _tell([result for name in asked_of for result in _measured("dialogs", name, cases[name], asked)], asked)
+
+
+def _asked(options: dict[str, object], strategies: Sequence[str], budgets: tuple[int, ...]) -> Asked:
+    chosen = tuple(dict.fromkeys(options.pop("strategies") or strategies))  # type: ignore[call-overload]
+    for name in chosen:
+        strategy_named(name)  # a name that is wrong is told before anything is read
+    language = str(options.pop("language") or language_from(os.environ))
+    return Asked(
+        strategies=chosen,
+        budgets=options.pop("budgets") or budgets,  # type: ignore[arg-type]
+        language=language,
+        **options,  # type: ignore[arg-type]
+    )
+
+
+def _names(listed: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in listed.split(",") if name.strip())
+
+
+def _measured(measure: str, data: str, cases: Iterable[Cases], asked: Asked) -> list[Result]:
+    chosen = every(cases, asked.step)
+    if not chosen:
+        raise InputError(f"{data}: nothing to measure ({asked.half})")
+    budgets = asked.budgets or _useful(group.conversation for group in chosen)
+    plan = Plan(measure, asked.strategies, budgets, decoded=not asked.raw_arguments)
+    jobs = [Job(plan, group) for group in chosen]
+    with _progress(f"{measure} {data}", sum(len(group.cases) for group in chosen)) as tell:
+        outcomes = run(jobs, asked.processes, tell)
+    return summed(plan, data, asked.half, len(chosen), outcomes)
+
+
+def _useful(conversations: Iterable[Conversation]) -> tuple[int, ...]:
+    """The usual budgets for dialogues, as far as anything must be cut for them."""
+    longest = max(counter().messages(one.messages) for one in conversations)
+    return tuple(budget for budget in DIALOGUE_BUDGETS if budget < longest) or DIALOGUE_BUDGETS[:1]
+
+
+@contextmanager
+def _progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A bar on standard error, where a person looks at it."""
+    out = console(stderr=True)
+    if not out.is_terminal:
+        yield lambda _: None
+        return
+    from rich.progress import Progress  # noqa: PLC0415 - only where it is seen
+
+    with Progress(console=out, transient=True) as bars:
+        task = bars.add_task(what, total=total)
+        yield lambda done: bars.advance(task, done)
+
+
+def _tell(results: Sequence[Result], asked: Asked) -> None:
+    if asked.html is not None:
+        _write_page(results, asked)
+    if asked.as_json:
+        click.echo(json.dumps([asdict(result) for result in results], ensure_ascii=False, indent=2))
+    elif asked.html != "-":
+        print_results(results, asked.language)
+
+
+def _write_page(results: Sequence[Result], asked: Asked) -> None:
+    from everlong.lab.report import page  # noqa: PLC0415 - only where a page is asked for
+
+    text = page(results, language=asked.language)
+    if asked.html == "-":
+        click.echo(text)
+        return
+    try:
+        Path(asked.html or "").write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{asked.html}: {error.strerror or error}") from error

@@ -1,0 +1,49 @@
+"""`everlong sessions`: the conversations that are kept, whatever program they came from."""
+
+import click
+
+from everlong.cli.sessions_changes import (
+    archive_command,
+    branch_command,
+    pin_command,
+    rename_command,
+    unarchive_command,
+    undo_command,
+    unpin_command,
+)
+from everlong.cli.sessions_files import export_command, import_command
+from everlong.cli.sessions_lists import list_command, search_command
+from everlong.cli.sessions_show import show_command
+
+__all__ = ["sessions_command"]
+
+COMMANDS = (
+    list_command,
+    show_command,
+    search_command,
+    import_command,
+    export_command,
+    archive_command,
+    unarchive_command,
+    rename_command,
+    branch_command,
+    undo_command,
+    pin_command,
+    unpin_command,
+)
+
+
+class _InOrder(click.Group):
+    """A group whose help names its commands in the order a person needs them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(self.commands)
+
+
+@click.group("sessions", cls=_InOrder)
+def sessions_command() -> None:
+    """Keep, find and mend conversations: list, show, search, import, export, archive, branch, undo, pin."""
+
+
+for command in COMMANDS:
+    sessions_command.add_command(command)

@@ -1,0 +1,166 @@
+"""What the commands of `everlong sessions` share: which store, which thread, which language, how JSON is printed."""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import click
+
+from everlong.cli.maps.wording import LANGUAGES, language_from
+from everlong.cli.sessions_wording import SessionWording
+from everlong.core.threads import Row, Thread
+from everlong.engine.threads import Threads
+from everlong.errors import InputError, NoThread
+from everlong.store.opening import open_store
+
+__all__ = [
+    "Setting",
+    "default_store",
+    "is_there",
+    "print_json",
+    "row_at",
+    "session_command",
+    "stored_in",
+    "the_thread",
+    "thread_json",
+]
+
+VARIABLE = "EVERLONG_STORE"
+FEW = 5  # candidates named in an error
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Where and how a command works."""
+
+    url: str
+    json: bool
+    say: SessionWording
+    #: Whether nobody named a store: it is the user's own.
+    own: bool = False
+
+
+Command = Callable[..., None]
+
+
+def session_command(command: Command) -> Command:
+    """The options that every command of the group has; it is called with a `Setting` in front."""
+
+    def configured(store: str | None, json_wanted: bool, lang: str | None, **given: Any) -> None:
+        named = store or os.environ.get(VARIABLE)
+        url = named or default_store(os.environ, sys.platform)
+        say = SessionWording(lang or language_from(os.environ))
+        command(Setting(url, json_wanted, say, own=not named), **given)
+
+    configured.__doc__ = command.__doc__
+    configured.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
+    for option in (
+        click.option("--lang", type=click.Choice(LANGUAGES), help="Language of the words (default: the locale's)."),
+        click.option("--json", "json_wanted", is_flag=True, help="Print JSON."),
+        click.option(
+            "--store",
+            metavar="URL",
+            help=f"sqlite:///PATH, jsonl:DIR or postgresql://… (default: {VARIABLE}, else a file of your own).",
+        ),
+    ):
+        configured = option(configured)
+    return configured
+
+
+def default_store(environment: Mapping[str, str], platform: str) -> str:
+    """The store of the user: a SQLite file in the folder where the system keeps such things.
+
+    Example: {"XDG_DATA_HOME": "/data"} on Linux -> "/data/everlong/threads.db"
+    """
+    home = Path.home()
+    match platform:
+        case "darwin":
+            folder = home / "Library" / "Application Support"
+        case "win32":
+            folder = Path(environment.get("LOCALAPPDATA") or home / "AppData" / "Local")
+        case _:
+            folder = Path(environment.get("XDG_DATA_HOME") or home / ".local" / "share")
+    return str(folder / "everlong" / "threads.db")
+
+
+@contextmanager
+def stored_in(setting: Setting, *, new: bool = False) -> Iterator[Threads]:
+    """The store, opened. Unless it may be `new`, a store that is not there is refused: a name was mistyped."""
+    path = _path_of(setting.url)
+    if path is not None and not path.exists():
+        if not new:
+            raise InputError(f"no sessions are kept at {path}; `everlong sessions import FILE` begins a store")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{path.parent}: {error.strerror or error}") from error
+    with open_store(setting.url) as store:
+        yield store
+
+
+def is_there(setting: Setting) -> bool:
+    """Whether there is a store at that place already; a database is taken to be there."""
+    path = _path_of(setting.url)
+    return path is None or path.exists()
+
+
+def _path_of(url: str) -> Path | None:
+    """The file or folder that a store is kept in; None if it is kept elsewhere."""
+    for kind in ("sqlite:///", "jsonl:"):
+        if url.lower().startswith(kind):
+            return Path(unquote(url[len(kind) :])).expanduser()
+    return None if ":" in url else Path(url).expanduser()
+
+
+def the_thread(store: Threads, name: str) -> Thread:
+    """The session of that id, or the only one whose id begins so."""
+    try:
+        return store.thread(name)
+    except NoThread:
+        found = [one for one in store.threads(archived=None) if name and one.id.startswith(name)]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise NoThread(f"no session {name!r}; `everlong sessions list` names them")
+    named = ", ".join(one.id for one in found[:FEW]) + (" …" if len(found) > FEW else "")
+    raise InputError(f"{name!r} may be any of {len(found)} sessions: {named}")
+
+
+def row_at(store: Threads, thread: Thread, name: str) -> Row:
+    """The row that a person names, by its number or its id."""
+    found = store.row(thread.id, name)
+    if found is None and name.isdecimal():
+        found = next(store.read(thread.id, int(name), int(name) + 1), None)
+    if found is None:
+        raise InputError(f"session {thread.id!r} has no row {name!r}; its {thread.length} rows are numbered from 0")
+    return found
+
+
+def thread_json(thread: Thread) -> dict[str, object]:
+    """A thread as JSON."""
+    return asdict(thread) | {
+        "created": thread.created.isoformat(),
+        "updated": thread.updated.isoformat(),
+        "parent": {"id": thread.parent[0], "rows": thread.parent[1]} if thread.parent[1] or thread.parent[0] else None,
+        "settings": json.loads(thread.settings),
+        "metadata": json.loads(thread.metadata),
+    }
+
+
+def print_json(value: object) -> None:
+    """JSON on standard output; half a surrogate pair is written as its escape."""
+    text = json.dumps(value, ensure_ascii=False, indent=2, default=_plain)
+    click.echo(text.encode("utf-8", "backslashreplace").decode())
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    raise TypeError(type(value).__name__)

@@ -1,0 +1,1 @@
+"""What survives: strategies measured on real conversations, without a judge."""

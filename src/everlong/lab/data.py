@@ -1,0 +1,150 @@
+"""The data folder of the lab: where it is, what stands in it, and conversations read from it.
+
+    agents/NAME.jsonl[.gz]          a conversation a line, OpenAI messages, with its id and source
+    agents/probes.jsonl             strings that an agent really used later
+    NAME/conversations.jsonl        dialogues, each turn with id, name and time
+    NAME/questions.jsonl            questions with the ids of the turns that answer them
+
+Reads only. What is measured on it is not known here.
+"""
+
+import gzip
+import os
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from everlong.core.messages import History, Message, Role, Text
+from everlong.errors import InputError
+from everlong.wire import openai_chat
+
+__all__ = [
+    "HALVES",
+    "Conversation",
+    "agents",
+    "data_folder",
+    "dialogue_names",
+    "dialogues",
+    "half_of",
+    "in_half",
+    "rows",
+]
+
+VARIABLE = "EVERLONG_DATA"
+HALVES = ("tuning", "confirming", "all")
+SOURCES = (
+    "entireio/cli, sierra-research/tau-bench, badlogic/pi-mono, SWE-agent, OpenHands, snap-research/LoCoMo, "
+    "MemoryBank-SiliconFriend and MADial-Bench"
+)
+TIMES = ("%I:%M %p on %d %B, %Y",)  # beside ISO 8601
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """One conversation. `ids` names the turns of a dialogue; () for an agent's work."""
+
+    id: str
+    data: str
+    source: str
+    messages: History
+    ids: tuple[str, ...] = ()
+
+
+def data_folder(option: str | None) -> Path:
+    """The folder that was named, or the one of the environment. Raises InputError, telling where data comes from."""
+    named = option or os.environ.get(VARIABLE, "")
+    if named and Path(named).is_dir():
+        return Path(named)
+    problem = f"{named}: no such folder" if named else f"no data: name a folder with --data or {VARIABLE}"
+    raise InputError(f"{problem}; it holds conversations of {SOURCES}, in the form that docs/lab.md describes")
+
+
+def half_of(conversation: str) -> str:
+    """Which half a conversation belongs to, by its id: the same on every machine."""
+    return "tuning" if zlib.crc32(conversation.encode()) % 2 == 0 else "confirming"
+
+
+def in_half(conversation: str, half: str) -> bool:
+    """Whether the conversation is in that half; all are in "all"."""
+    return half in ("all", half_of(conversation))
+
+
+def rows(path: Path) -> Iterator[dict[str, Any]]:
+    """The objects of a file with one JSON object a line, packed or not."""
+    found = next((name for name in (path, path.with_name(f"{path.name}.gz")) if name.is_file()), None)
+    if found is None:
+        raise InputError(f"{path}: no such file; docs/lab.md describes the data folder")
+    decoder = msgspec.json.Decoder()
+    opened = gzip.open if found.suffix == ".gz" else open
+    with opened(found, "rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            try:
+                row = decoder.decode(line)
+            except msgspec.DecodeError as error:
+                raise InputError(f"{found}: line {number}: {error}") from error
+            if not isinstance(row, dict):
+                raise InputError(f"{found}: line {number}: not an object")
+            yield row
+
+
+def agents(folder: Path, name: str, half: str = "all") -> Iterator[Conversation]:
+    """The conversations of one file of agents' work that are in the half."""
+    path = folder / "agents" / f"{name}.jsonl"
+    for row in rows(path):
+        try:
+            key = str(row["id"])
+            if in_half(key, half):
+                messages = tuple(openai_chat.parse(raw, f"messages[{at}]") for at, raw in enumerate(row["messages"]))
+                yield Conversation(key, name, str(row.get("source", name)), messages)
+        except KeyError as error:
+            raise InputError(f"{path}: a conversation has no {error}") from error
+
+
+def dialogue_names(folder: Path) -> tuple[str, ...]:
+    """The dialogue data sets that are there."""
+    return tuple(sorted(path.parent.name for path in folder.glob("*/questions.jsonl")))
+
+
+def dialogues(folder: Path, name: str, half: str = "all") -> Iterator[Conversation]:
+    """The dialogues of one data set that are in the half."""
+    path = folder / name / "conversations.jsonl"
+    for row in rows(path):
+        try:
+            key = str(row["id"])
+            if in_half(key, half):
+                turns = cast("list[dict[str, Any]]", row["messages"])
+                ids = tuple(str(turn["id"]) for turn in turns)
+                yield Conversation(key, name, name, tuple(map(_turn, turns)), ids)
+        except (KeyError, ValueError) as error:
+            raise InputError(f"{path}: a turn cannot be read: {error}") from error
+
+
+def _turn(raw: Mapping[str, Any]) -> Message:
+    """A turn as the library gets it: who said it and when, beside what was said."""
+    return Message(
+        Role(raw["role"]),
+        (Text(raw["content"]),),
+        name=str(raw.get("name") or ""),
+        time=_time(str(raw.get("time") or "")),
+    )
+
+
+def _time(written: str) -> datetime | None:
+    """Example: "1:56 pm on 8 May, 2023" -> 2023-05-08 13:56"""
+    try:
+        return datetime.fromisoformat(written)
+    except ValueError:
+        pass
+    for form in TIMES:
+        try:
+            return datetime.strptime(written, form)
+        except ValueError:
+            continue
+    return None

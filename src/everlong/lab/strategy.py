@@ -1,0 +1,64 @@
+"""What a strategy is: anything that brings a history under a budget.
+
+A strategy is begun once for each conversation and budget, and may remember what it saw: the histories it is handed
+are beginnings of one conversation, each at least as long as the one before (a dialogue ends in other questions).
+What it remembers may save time; it may not change what it selects.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from time import process_time
+from typing import Any, TypeAlias
+
+from everlong.core.messages import History, Message
+from everlong.engine.direct import counter_for
+from everlong.tokens.counter import Counter
+from everlong.wire import openai_chat
+
+__all__ = ["MODEL", "Chat", "Select", "Strategy", "counter", "from_chat", "plain"]
+
+MODEL = "gpt-4o"  # whose vocabulary (o200k) counts every budget of the lab
+
+Select: TypeAlias = Callable[[History, int], History]
+#: Anyone's own: OpenAI messages and a budget in, OpenAI messages out.
+Chat: TypeAlias = Callable[[list[dict[str, Any]], int], Sequence[dict[str, Any]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """A way to select, by its name. `begin` gives the selection for one conversation and budget.
+
+    `clock` tells what a selection costs, in seconds: CPU time, which a busy machine changes little, unless the work
+    is done by another process.
+    """
+
+    name: str
+    begin: Callable[[], Select]
+    clock: Callable[[], float] = process_time
+
+
+def counter() -> Counter:
+    """The counter of every budget in the lab."""
+    return counter_for(MODEL)
+
+
+def plain(name: str, select: Select) -> Strategy:
+    """A strategy that remembers nothing."""
+    return Strategy(name, lambda: select)
+
+
+def from_chat(name: str, function: Chat) -> Strategy:
+    """A strategy that works on OpenAI messages."""
+
+    def select(messages: History, budget: int) -> History:
+        given = [dict(raw) for message in messages for raw in _rendered(message)]
+        answer = function(given, budget)
+        return tuple(openai_chat.parse(dict(raw), f"messages[{at}]") for at, raw in enumerate(answer))
+
+    return plain(name, select)
+
+
+@lru_cache(maxsize=20_000)
+def _rendered(message: Message) -> tuple[dict[str, Any], ...]:
+    return tuple(openai_chat.render(message))

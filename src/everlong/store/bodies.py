@@ -1,0 +1,238 @@
+"""Entries of a log as stored text, and back; used by every store that keeps text.
+
+A body is one line of JSON, a message as `core.encoding` writes it. Large texts inside it (tool results, pictures)
+are taken out and named by their content, so that a store keeps each of them once. Nothing here reads or writes.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from enum import IntEnum
+from hashlib import blake2b
+from typing import Any, assert_never
+
+from everlong.compress.draft import part_ref
+from everlong.compress.originals import original_in
+from everlong.core.edits import Action, Edit
+from everlong.core.encoding import decode, encode
+from everlong.core.messages import Json, JsonObject, Message, ToolResult
+from everlong.core.points import Entry, Point, Recalled, Withdrawal
+from everlong.core.refs import Ref, bytes_of, ref_of
+from everlong.core.threads import Row
+from everlong.errors import StoreError, WireError
+
+__all__ = [
+    "LARGE",
+    "Body",
+    "EntryKind",
+    "body_of",
+    "check_entries",
+    "decode_entry",
+    "encode_entry",
+    "entry_of",
+    "kind_of",
+    "large_texts_in",
+    "original_of",
+    "refs_of",
+    "text_of_bytes",
+]
+
+LARGE = 2_048  # characters from which a text is kept apart, once for all who say it
+
+#: Stands in a body where a large text was. A quote inside any JSON string is escaped, so no text can look like this.
+_TAKEN = re.compile(r'\{"@text":"([0-9a-f]{64})"\}')
+
+
+#: What else a point says of itself; left out where it says nothing.
+_POINT_FIELDS = ("tokens_before", "tokens_after", "reason", "focus", "model", "limit", "account")
+
+
+class EntryKind(IntEnum):
+    """What a row holds. The numbers are stored; they never change."""
+
+    MESSAGE = 0
+    POINT = 1
+    WITHDRAWAL = 2
+    RECALLED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """An entry as it is stored: its kind, its JSON, and the large texts that were taken out of it, by name."""
+
+    kind: EntryKind
+    text: str
+    large: Mapping[str, str]
+
+
+def kind_of(entry: Entry) -> EntryKind:
+    """What the entry is."""
+    match entry:
+        case Message():
+            return EntryKind.MESSAGE
+        case Point():
+            return EntryKind.POINT
+        case Withdrawal():
+            return EntryKind.WITHDRAWAL
+        case Recalled():
+            return EntryKind.RECALLED
+        case _:
+            assert_never(entry)
+
+
+def encode_entry(entry: Entry) -> str:
+    """The entry as one line of JSON, whole. Equal entries give equal lines."""
+    match entry:
+        case Message():
+            return encode(entry)
+        case Point():
+            return _json(_point_out(entry))
+        case Withdrawal(point):
+            return _json({"point": point})
+        case Recalled(before, message):
+            return _json({"before": before, "message": json.loads(encode(message))})
+        case _:
+            assert_never(entry)
+
+
+def decode_entry(kind: int, text: str) -> Entry:
+    """What `encode_entry` wrote. Raises StoreError for anything else."""
+    try:
+        match EntryKind(kind):
+            case EntryKind.MESSAGE:
+                return decode(text)
+            case EntryKind.POINT:
+                return _point_in(json.loads(text))
+            case EntryKind.WITHDRAWAL:
+                return Withdrawal(int(json.loads(text)["point"]))
+            case EntryKind.RECALLED:
+                fields = json.loads(text)
+                return Recalled(int(fields["before"]), decode(_json(fields["message"])))
+    except (WireError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise StoreError(f"a stored entry cannot be read: {error}") from error
+
+
+def body_of(entry: Entry) -> Body:
+    """The entry as it is stored, large texts apart.
+
+    Example: a tool result of 1 MB -> its JSON with {"@text":"<hash>"} in place of the text, and the text by its hash
+    """
+    text = encode_entry(entry)
+    if len(text) < LARGE:
+        return Body(kind_of(entry), text, {})
+    large: dict[str, str] = {}
+    return Body(kind_of(entry), _json(_without_large(json.loads(text), large)), large)
+
+
+def large_texts_in(text: str) -> list[str]:
+    """The names of the large texts that a stored body lacks."""
+    return _TAKEN.findall(text)
+
+
+def entry_of(kind: int, text: str, large: Mapping[str, str]) -> Entry:
+    """The entry of a stored body, its large texts put back."""
+
+    def put_back(taken: re.Match[str]) -> str:
+        if taken[1] not in large:
+            raise StoreError(f"a stored text is missing: {taken[1]}")
+        return json.dumps(large[taken[1]])
+
+    return decode_entry(kind, _TAKEN.sub(put_back, text))
+
+
+def refs_of(entry: Entry) -> frozenset[Ref]:
+    """Every reference that may name this entry or something in it: whole messages, parts, parts of results."""
+    return frozenset(ref for message in _messages_in(entry) for ref in _refs_of_message(message))
+
+
+def original_of(entry: Entry, ref: str) -> bytes | None:
+    """The bytes in this entry that the reference names; None if it names none."""
+    for message in _messages_in(entry):
+        for part in range(max(1, len(message.parts))):
+            found = original_in(message, part, ref)
+            if found is not None:
+                return found
+    return None
+
+
+def text_of_bytes(data: bytes) -> str:
+    """The text whose `bytes_of` these are."""
+    return data.decode("utf-8", "surrogatepass")
+
+
+def check_entries(thread: str, rows: Iterable[Row], points: Iterable[int]) -> None:
+    """Raises StoreError if a point or withdrawal among rows to add refers to a row that is not there.
+
+    `points` are the orders of the points that are there already.
+    """
+    known = set(points)
+    for row in rows:
+        match row.entry:
+            case Point(boundary=boundary):
+                if not 0 <= boundary <= row.order:
+                    raise StoreError(f"thread {thread!r}: a point at {row.order} cannot cover {boundary} rows")
+                known.add(row.order)
+            case Withdrawal(point) if point not in known:
+                raise StoreError(f"thread {thread!r}: there is no point {point} to withdraw")
+            case _:
+                continue
+
+
+def _json(value: Json) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _messages_in(entry: Entry) -> tuple[Message, ...]:
+    match entry:
+        case Message():
+            return (entry,)
+        case Point(summary=summary):
+            return summary
+        case Recalled(message=message):
+            return (message,)
+        case Withdrawal():
+            return ()
+        case _:
+            assert_never(entry)
+
+
+def _refs_of_message(message: Message) -> Iterable[Ref]:
+    yield ref_of(encode(message))
+    for part in message.parts:
+        yield part_ref(part)
+        if isinstance(part, ToolResult) and len(part.content) > 1:
+            yield from map(part_ref, part.content)
+
+
+def _without_large(value: Json, large: dict[str, str]) -> Json:
+    match value:
+        case str() if len(value) >= LARGE:
+            name = blake2b(bytes_of(value), digest_size=32).hexdigest()
+            large[name] = value
+            return {"@text": name}
+        case list():
+            return [_without_large(item, large) for item in value]
+        case dict():
+            return {key: _without_large(item, large) for key, item in value.items()}
+        case _:
+            return value
+
+
+def _point_out(point: Point) -> JsonObject:
+    fields: JsonObject = {"boundary": point.boundary, "summary": [json.loads(encode(one)) for one in point.summary]}
+    fields |= {name: getattr(point, name) for name in _POINT_FIELDS if getattr(point, name)}
+    if point.edits:
+        fields["edits"] = [
+            {name: value for name, value in asdict(edit).items() if value is not None} for edit in point.edits
+        ]
+    return fields
+
+
+def _point_in(fields: dict[str, Any]) -> Point:
+    return Point(
+        boundary=int(fields["boundary"]),
+        summary=tuple(decode(_json(one)) for one in fields["summary"]),
+        edits=tuple(Edit(**{**edit, "action": Action(edit["action"])}) for edit in fields.get("edits", ())),
+        **{name: fields[name] for name in _POINT_FIELDS if name in fields},
+    )

@@ -1,0 +1,117 @@
+"""The end of a thread within a number of messages and tokens, for programs that cut by themselves.
+
+Reads from the end, never the whole thread. What is cut is whole rounds, so that no answer stands without its
+question and no result without its call. Compaction points are not looked at: `Threads.open` does that.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from everlong.core.messages import History, Message, Role
+from everlong.core.rounds import pairs_of, rounds_of
+from everlong.core.threads import Row
+from everlong.engine.threads import Threads
+from everlong.errors import InputError
+from everlong.tokens.counter import Counter
+
+__all__ = ["HistorySettings", "history", "reply_budget", "session_budget"]
+
+MOST_MESSAGES = 50
+SESSION_MARGIN = 2_000  # tokens; what a turn adds besides history and system text
+REPLY_MARGIN = 4_096  # tokens; system text, tools and framing
+LOOP = 3  # steps from which a round is a loop of tool calls, not a question and its answer
+PREFIX = "EVERLONG_HISTORY_"
+LEAST_BUDGET = 4_096  # tokens; less history than this is no conversation
+
+
+def history(
+    store: Threads,
+    thread: str,
+    *,
+    max_messages: int = MOST_MESSAGES,
+    max_tokens: int | None = None,
+    counter: Counter | None = None,
+) -> History:
+    """The newest whole rounds that fit, oldest first, without leading system text.
+
+    Never more than `max_messages`, however much room is left, nor than `max_tokens`. Of a round that is too long by
+    itself, a loop of tool calls, the newest steps that fit.
+    Example: user, answer, user, call, result, answer with room for five messages -> user, call, result, answer
+    """
+    rows = store.last(thread, max_messages)
+    messages = tuple(row.entry for row in rows if isinstance(row.entry, Message))
+    if max_tokens is None:
+        return messages[_start(messages, [0] * len(messages), 0, from_start=_is_start(rows)) :]
+    sizes = [*map((counter or Counter()).message, messages)]
+    return messages[_start(messages, sizes, max_tokens, from_start=_is_start(rows)) :]
+
+
+def session_budget(window: int, *, reserve: float = 0.15, system: int = 0) -> int:
+    """Tokens for history: the window without the share kept for the answer, the system text and a margin.
+
+    Example: a window of 64 000 and 2 400 tokens of system text -> 50 000
+    """
+    return max(0, int(window * (1 - reserve)) - system - SESSION_MARGIN)
+
+
+def reply_budget(window: int, max_tokens: int) -> int:
+    """Tokens for history: the window without the answer and a margin, at least 4 096.
+
+    Example: a window of 32 768 and an answer of 8 192 -> 20 480
+    """
+    return max(LEAST_BUDGET, window - max_tokens - REPLY_MARGIN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistorySettings:
+    """How much of a thread is looked at: the last so many messages, and so many characters of each (None: all)."""
+
+    messages: int = MOST_MESSAGES
+    characters: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("messages", "characters"):
+            number = getattr(self, name)
+            if number is not None and number < 1:
+                raise InputError(f"{PREFIX}{name.upper()} is a whole number above 0, not {number}")
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> "HistorySettings":
+        """What EVERLONG_HISTORY_MESSAGES and EVERLONG_HISTORY_CHARACTERS say; empty is not said.
+
+        Example: {"EVERLONG_HISTORY_MESSAGES": "12"} -> HistorySettings(messages=12)
+        """
+        said: dict[str, int] = {}
+        for name in ("messages", "characters"):
+            text = environment.get(f"{PREFIX}{name.upper()}", "").strip()
+            if text:
+                try:
+                    said[name] = int(text)
+                except ValueError:
+                    raise InputError(f"{PREFIX}{name.upper()} is a whole number above 0, not {text!r}") from None
+        return cls(**said)
+
+
+def _is_start(rows: Sequence[Row]) -> bool:
+    return bool(rows) and rows[0].order == 0
+
+
+def _start(messages: History, sizes: Sequence[int], room: int, *, from_start: bool) -> int:
+    """Where the newest rounds begin that fit together; a first round without its question only if none was asked."""
+    start = len(messages)
+    rounds = rounds_of(messages)
+    for one in reversed(rounds):
+        size = sum(sizes[one.start : start])
+        asked = messages[one.start].role is Role.USER or from_start
+        if size > room or not asked:
+            break
+        room, start = room - size, one.start
+    if start < len(messages) or not rounds or len(rounds[-1].steps) < LOOP:
+        return start
+    called = {pair.result[0] for pair in pairs_of(messages)}
+    for step in reversed(rounds[-1].steps):
+        size = sum(sizes[step.start : step.stop])
+        if size > room or any(messages[at].results and at not in called for at in range(step.start, step.stop)):
+            break
+        room, start = room - size, step.start
+    return start

@@ -1,0 +1,9 @@
+"""Threads kept as nanobot's own session files, one JSONL file each, in one folder.
+
+Truth lies in the session files and the event files beside them. The index is derived and is rebuilt whenever it is
+missing, old or behind. nanobot may read and rewrite any session in between.
+"""
+
+from everlong.store.jsonl.threads import JsonlThreads
+
+__all__ = ["JsonlThreads"]

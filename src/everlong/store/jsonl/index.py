@@ -1,0 +1,257 @@
+"""The index of a session folder: where each row stands, what a list shows, what a search needs.
+
+A small database that can always be rebuilt. It is written only while the folder's lock is held; readers need none.
+"""
+
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from everlong.core.messages import Role
+from everlong.core.refs import bytes_of
+from everlong.errors import StoreError
+from everlong.store.bodies import EntryKind, text_of_bytes
+from everlong.store.jsonl.schema import SCHEMA, VERSION
+from everlong.store.jsonl.texts import is_whole
+
+__all__ = ["Index", "Placed", "Session"]
+
+BUSY = 30.0  # seconds to wait for another process; writers hold the folder's lock anyway
+
+
+@dataclass(slots=True, kw_only=True)
+class Session:
+    """What the index knows of a file. The columns of `sessions`; the key as bytes, since any text is a key."""
+
+    session: int
+    file: str
+    key: bytes
+    inode: int = 0
+    mtime: int = 0
+    size: int = 0
+    lines: int = 0
+    said: int = 0
+    stamp: int = -1
+    generation: int = 0
+    ended: int = 1
+    stale: int = 0
+    first: str = ""
+    header: str = ""
+    owner: str = ""
+    archived: int = 0
+    updated: str = ""
+    length: int = 0
+    messages: int = 0
+    points: int = 0
+    words: int = 0
+    weight: float = 0
+
+    @property
+    def name(self) -> str:
+        """The session's key."""
+        return text_of_bytes(self.key)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placed:
+    """Where a row stands and what it is. The columns of `rows`."""
+
+    ord: int
+    id: str
+    kind: int
+    role: str
+    time: str
+    place: int
+    size: int
+    print: bytes
+    said: int
+    target: int | None = None
+    withdrawn: int | None = None
+
+
+SESSION_COLUMNS = tuple(field.name for field in fields(Session))
+ROW_COLUMNS = tuple(field.name for field in fields(Placed))
+_ROWS = f"SELECT {', '.join(ROW_COLUMNS)} FROM rows WHERE session = ?"
+_SESSIONS = f"SELECT {', '.join(SESSION_COLUMNS)} FROM sessions"
+_MARKS = ", ".join("?" * (len(ROW_COLUMNS) + 1))
+
+
+class Index:
+    """The database. Every call may come from any thread."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.RLock()
+        self._connection = self._connect()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._lock:
+            self._connection.close()
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """All that is done inside, or nothing of it."""
+        with self._lock, self._connection:
+            self._connection.execute("BEGIN IMMEDIATE")
+            yield
+
+    def ask(self, query: str, values: Sequence[object] = ()) -> list[tuple[object, ...]]:
+        """The answer to a query of one's own."""
+        try:
+            with self._lock, closing(self._connection.execute(query, _bound(values))) as cursor:
+                return cursor.fetchall()
+        except sqlite3.DatabaseError as error:
+            raise StoreError(f"{self._path} cannot be read ({error}); without it, it is made anew") from error
+
+    def do(self, statement: str, values: Iterable[Sequence[object]]) -> None:
+        """A statement of one's own, for each of the values."""
+        with self._lock:
+            self._connection.executemany(statement, map(_bound, values))
+
+    # Sessions
+
+    def sessions(self, rest: str = "", values: Sequence[object] = ()) -> list[Session]:
+        """The sessions that a WHERE or ORDER clause chooses."""
+        return [
+            Session(**dict(zip(SESSION_COLUMNS, row, strict=True)))  # type: ignore[arg-type]
+            for row in self.ask(f"{_SESSIONS} {rest}", values)
+        ]
+
+    def session_of(self, file: str) -> Session | None:
+        """The session in a file, if it is known."""
+        return next(iter(self.sessions("WHERE file = ?", (file,))), None)
+
+    def new_session(self, file: str, key: str) -> Session:
+        """A file that was not known."""
+        with self._lock:
+            values = (file, bytes_of(key))
+            cursor = self._connection.execute("INSERT INTO sessions (file, key) VALUES (?, ?)", values)
+            return Session(session=cursor.lastrowid or 0, file=file, key=values[1])
+
+    def keep(self, session: Session) -> None:
+        """Write down what is known of a session now."""
+        columns = SESSION_COLUMNS[1:]
+        values = [getattr(session, name) for name in columns]
+        assignments = ", ".join(f"{name} = ?" for name in columns)
+        self.do(f"UPDATE sessions SET {assignments} WHERE session = ?", [(*values, session.session)])
+
+    def states(self) -> dict[str, tuple[int, int, int]]:
+        """What each file was when it was indexed: its inode, its time of change, its size."""
+        found = self.ask("SELECT file, inode, mtime, size FROM sessions")
+        return {file: (inode, mtime, size) for file, inode, mtime, size in found}  # type: ignore[misc]
+
+    def forget(self, file: str) -> None:
+        """The file is gone."""
+        for table in ("rows", "refs", "postings", "sessions"):
+            self.do(f"DELETE FROM {table} WHERE session = (SELECT session FROM sessions WHERE file = ?)", [(file,)])
+
+    # Rows
+
+    def rows(self, session: int, rest: str = "", values: Sequence[object] = ()) -> list[Placed]:
+        """The rows that a clause chooses."""
+        found = (dict(zip(ROW_COLUMNS, row, strict=True)) for row in self.ask(f"{_ROWS} {rest}", (session, *values)))
+        return [Placed(**{**row, "id": _text(row["id"])}) for row in found]  # type: ignore[arg-type]
+
+    def at(self, session: int, order: int) -> Placed | None:
+        """The row of that order."""
+        return next(iter(self.rows(session, "AND ord = ?", (order,))), None)
+
+    def named(self, session: int, name: str) -> Placed | None:
+        """The row of that id."""
+        return next(iter(self.rows(session, "AND id = ?", (name,))), None)
+
+    def add(self, session: int, rows: Iterable[Placed]) -> None:
+        """New rows; a withdrawal among them takes its point back."""
+        for row in rows:
+            self.do(
+                f"INSERT INTO rows (session, {', '.join(ROW_COLUMNS)}) VALUES ({_MARKS})",
+                [(session, *(getattr(row, name) for name in ROW_COLUMNS))],
+            )
+            if row.kind == EntryKind.WITHDRAWAL:
+                withdrawn = "UPDATE rows SET withdrawn = ? WHERE session = ? AND ord = ? AND withdrawn IS NULL"
+                self.do(withdrawn, [(row.ord, session, row.target)])
+
+    def cut(self, session: int, order: int) -> None:
+        """The rows from that order on are no longer what the file says."""
+        for table in ("rows", "refs", "postings"):
+            self.do(f"DELETE FROM {table} WHERE session = ? AND ord >= ?", [(session, order)])
+        self.do("UPDATE rows SET withdrawn = NULL WHERE session = ? AND withdrawn >= ?", [(session, order)])
+
+    def count(self, session: Session, start: int) -> None:
+        """Add the rows from `start` on to the figures of the session."""
+        query = "SELECT kind, count(*) FROM rows WHERE session = ? AND ord >= ? GROUP BY kind"
+        figures = {int(str(kind)): int(str(number)) for kind, number in self.ask(query, (session.session, start))}
+        session.length += sum(figures.values())
+        session.messages += figures.get(EntryKind.MESSAGE, 0)
+        session.points += figures.get(EntryKind.POINT, 0)
+
+    def own_summary(self, session: Session) -> Placed | None:
+        """The last row, if it is nanobot's own summary and not in the file yet."""
+        last = self.at(session.session, session.length - 1)
+        return last if last is not None and last.place < 0 else None
+
+    def forget_own_summary(self, session: Session) -> None:
+        """Take that row back."""
+        if (row := self.own_summary(session)) is not None:
+            self.cut(session.session, row.ord)
+            session.length, session.points = session.length - 1, session.points - 1
+
+    def head(self, session: int) -> int:
+        """How many rows of system text stand at the very front."""
+        clause = "AND NOT (kind = 0 AND role = ?) ORDER BY ord LIMIT 1"
+        other = self.rows(session, clause, (Role.SYSTEM.value,))
+        if other:
+            return other[0].ord
+        last = self.rows(session, "ORDER BY ord DESC LIMIT 1")
+        return last[0].ord + 1 if last else 0
+
+    def newest_point(self, session: int, before: int) -> Placed | None:
+        """The newest point among the first `before` rows that none of them withdrew."""
+        clause = "AND kind = 1 AND ord < ? AND (withdrawn IS NULL OR withdrawn >= ?) ORDER BY ord DESC LIMIT 1"
+        return next(iter(self.rows(session, clause, (before, before))), None)
+
+    def _connect(self) -> sqlite3.Connection:
+        try:
+            return self._opened()
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.OperationalError):
+                raise
+        for suffix in ("", "-wal", "-shm"):
+            self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+        return self._opened()
+
+    def _opened(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self._path, timeout=BUSY, isolation_level=None, check_same_thread=False)
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            if connection.execute("PRAGMA user_version").fetchone()[0] != VERSION:
+                _make(connection)
+        except sqlite3.Error:
+            connection.close()
+            raise
+        return connection
+
+
+def _bound(values: Sequence[object]) -> list[object]:
+    """The values as the database takes them: text with half a character in it as bytes."""
+    return [bytes_of(value) if isinstance(value, str) and not is_whole(value) else value for value in values]
+
+
+def _text(value: object) -> str:
+    return text_of_bytes(value) if isinstance(value, bytes) else str(value)
+
+
+def _make(connection: sqlite3.Connection) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    if connection.execute("PRAGMA user_version").fetchone()[0] != VERSION:
+        for table in ("sessions", "rows", "refs", "postings"):
+            connection.execute(f"DROP TABLE IF EXISTS {table}")
+        for statement in SCHEMA.split(";\n"):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+    connection.execute("COMMIT")

@@ -1,0 +1,229 @@
+"""Entries of a log as lines of a session file, and back. Pure.
+
+A message is a line as nanobot writes it, with a mark of ours that nanobot keeps and does not send: the row's id and
+time. Where that line does not say all of the message, the mark holds its body; large texts that the line says already
+stand in it once. A message of several results is several lines, the mark is on the first. What nanobot must never
+send (system text, points, withdrawals, recalled blocks) is a line that nanobot takes for a command to itself: it keeps
+such lines, shows them to nobody and never sends them.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from hashlib import blake2b
+
+from everlong.core.messages import Json, JsonObject, Message, Role
+from everlong.core.points import Entry, Point, Recalled, Withdrawal
+from everlong.core.refs import bytes_of
+from everlong.core.threads import Row
+from everlong.errors import StoreError, WireError
+from everlong.store.bodies import LARGE, EntryKind, body_of, entry_of, kind_of
+from everlong.store.jsonl.texts import is_whole, whole
+from everlong.store.jsonl.times import local_text, moment
+from everlong.wire import openai_chat
+from everlong.wire.sessions import nanobot
+
+__all__ = ["MARK", "Mark", "as_bytes", "entry_in", "lines_of", "mark_of", "referring", "refers_to"]
+
+MARK = "_everlong"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What our mark on a line says. `left` lines of the same write follow.
+
+    `anchor` is the row that it refers to; without one, that is the row itself or so many rows `ahead`.
+    """
+
+    id: str
+    time: datetime | None
+    kind: EntryKind = EntryKind.MESSAGE
+    left: int = 0
+    anchor: str | None = None
+    ahead: int = 0
+    #: The line goes on with the message of the row before.
+    goes_on: bool = False
+
+
+def as_bytes(fields: JsonObject) -> bytes:
+    """The line as nanobot itself writes it, so that its next save changes nothing."""
+    try:
+        return json.dumps(fields, ensure_ascii=False).encode() + b"\n"
+    except UnicodeEncodeError:  # a name with half a character in it
+        return json.dumps(fields).encode() + b"\n"
+
+
+def lines_of(row: Row, anchor: str | None = None) -> list[JsonObject]:
+    """The lines of one row. `anchor` is the id of the row before it that it refers to."""
+    if isinstance(row.entry, Message) and row.entry.role is not Role.SYSTEM:
+        rendered = [_clean(line) for line in _rendered(row.entry)]
+        if rendered:
+            return _message_lines(row, row.entry, rendered)
+    mark = _mark(row) | {"kind": int(kind_of(row.entry))} | _told_by(row.entry, [])
+    target = refers_to(row.entry)
+    if anchor is not None:
+        mark["anchor"] = anchor
+    elif target is not None and target > row.order:
+        mark["ahead"] = target - row.order
+    return [_hidden(row, mark)]
+
+
+def mark_of(fields: JsonObject) -> Mark | None:
+    """Our mark on a line; None if it has none. Raises StoreError if it is none of ours after all."""
+    mark = fields.get(MARK)
+    if mark is None:
+        return None
+    try:
+        if not isinstance(mark, dict) or not isinstance(mark["id"], str):
+            raise StoreError("a mark without an id")
+        anchor = mark.get("anchor")
+        return Mark(
+            id=mark["id"],
+            time=moment(mark.get("time")),
+            kind=EntryKind(mark.get("kind", 0)),  # type: ignore[arg-type]
+            left=_number(mark.get("left")),
+            anchor=anchor if isinstance(anchor, str) else None,
+            ahead=_number(mark.get("ahead")),
+            goes_on=mark.get("goes_on") is True,
+        )
+    except (KeyError, ValueError) as error:
+        raise StoreError(f"a mark that cannot be read: {error}") from error
+
+
+def entry_in(lines: Sequence[JsonObject]) -> Entry | None:
+    """The entry that the lines of one row say; None for what nanobot says to itself. Raises StoreError, WireError."""
+    first = lines[0]
+    mark = first.get(MARK)
+    if not isinstance(mark, dict):
+        record = nanobot.parse_record(first)
+        return record if isinstance(record, Message) else None
+    body = mark.get("body")
+    if not isinstance(body, str):
+        return _plain(first, mark)
+    try:
+        kept = json.loads(str(mark.get("large", "{}")))
+    except ValueError as error:
+        raise StoreError(f"a stored entry cannot be read: {error}") from error
+    large = {_name(text): text for text in _large_strings(lines)} | kept
+    return entry_of(int(str(mark.get("kind", 0))), body, large)
+
+
+def refers_to(entry: Entry) -> int | None:
+    """The order of the row that an entry refers to; None if it refers to none."""
+    match entry:
+        case Point(boundary=order) | Withdrawal(order) | Recalled(before=order):
+            return order
+        case _:
+            return None
+
+
+def referring(entry: Entry, order: int) -> Entry:
+    """The entry, referring to the row of that order: rows move when nanobot adds or removes one before them."""
+    match entry:
+        case Point():
+            return replace(entry, boundary=order)
+        case Withdrawal():
+            return Withdrawal(order)
+        case Recalled():
+            return replace(entry, before=order)
+        case _:
+            return entry
+
+
+def _number(value: Json) -> int:
+    return value if type(value) is int and value > 0 else 0
+
+
+def _mark(row: Row) -> JsonObject:
+    return {"id": row.id, "time": row.time.isoformat()}
+
+
+def _hidden(row: Row, mark: JsonObject) -> JsonObject:
+    silent: JsonObject = {"role": "assistant", "content": "", "_command": True, "_hidden_history": True}
+    return silent | {"timestamp": local_text(row.time), MARK: mark}
+
+
+def _rendered(message: Message) -> list[JsonObject]:
+    """What nanobot sees of a message. One that is not what its origin says is written as one of nobody."""
+    for one in (message, replace(message, origin="")):
+        try:
+            return nanobot.message_lines(one)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            continue
+    return []
+
+
+def _message_lines(row: Row, message: Message, rendered: list[JsonObject]) -> list[JsonObject]:
+    plain = _mark(row)
+    if message.origin != nanobot.FORMAT:
+        plain["origin"] = message.origin
+        if message.time is not None:
+            plain["said"] = message.time.isoformat()
+    if "timestamp" not in rendered[0] or message.origin != nanobot.FORMAT:
+        plain["stamped"] = True
+        rendered = [{**line, "timestamp": local_text(message.time or row.time)} for line in rendered]
+    first = rendered[0] | {MARK: plain}
+    if len(rendered) == 1 and _says(first, message):
+        return [first]
+    told: Json = {**_mark(row), **_told_by(message, rendered)}
+    more: Json = {"id": row.id, "goes_on": True}
+    return [rendered[0] | {MARK: told}, *(line | {MARK: more} for line in rendered[1:])]
+
+
+def _says(line: JsonObject, message: Message) -> bool:
+    """Whether the line alone says the whole message, once nanobot has read and written it too."""
+    try:
+        return entry_in([json.loads(as_bytes(line))]) == message
+    except (StoreError, WireError):
+        return False
+
+
+def _plain(line: JsonObject, mark: Mapping[str, Json]) -> Entry:
+    fields = {key: value for key, value in line.items() if key != MARK}
+    if mark.get("stamped"):
+        fields.pop("timestamp", None)
+    if "origin" not in mark:
+        record = nanobot.parse_record(fields)
+        if not isinstance(record, Message):
+            raise StoreError("a row that is no message")
+        return record
+    said = mark.get("said")
+    try:
+        time = datetime.fromisoformat(said) if isinstance(said, str) else None
+    except ValueError as error:
+        raise StoreError(f"a stored entry cannot be read: {error}") from error
+    return replace(openai_chat.parse(fields), origin=str(mark["origin"]), time=time)
+
+
+def _told_by(entry: Entry, lines: Sequence[JsonObject]) -> JsonObject:
+    """The body of an entry, and the large texts in it that the lines do not say."""
+    body = body_of(entry)
+    said = {_name(text) for text in _large_strings(lines)}
+    rest = {name: text for name, text in body.large.items() if name not in said}
+    return {"body": body.text, **({"large": json.dumps(rest)} if rest else {})}
+
+
+def _name(text: str) -> str:
+    return blake2b(bytes_of(text), digest_size=32).hexdigest()
+
+
+def _large_strings(lines: Sequence[JsonObject]) -> Iterator[str]:
+    waiting: list[Json] = [value for line in lines for key, value in line.items() if key != MARK]
+    while waiting:
+        match waiting.pop():
+            case str(text) if len(text) >= LARGE:
+                yield text
+            case list(items):
+                waiting.extend(items)
+            case dict(fields):
+                waiting.extend(fields.values())
+            case _:
+                continue
+
+
+def _clean(line: JsonObject) -> JsonObject:
+    """The line without halves of characters, which nanobot could not save."""
+    text = json.dumps(line, ensure_ascii=False)
+    cleaned: JsonObject = line if is_whole(text) else json.loads(whole(text))
+    return cleaned

@@ -1,0 +1,94 @@
+"""The lock of a session folder: nanobot's own, so that it and we never write at the same time.
+
+Held for one read or write of files, never while anything waits for a model. A second writer waits, then is told.
+"""
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from everlong.errors import StoreBusy
+
+__all__ = ["FolderLock"]
+
+LOCK_FILE = ".session-files.lock"
+FIRST_PAUSE = 0.0005  # seconds between two tries; doubles
+LONGEST_PAUSE = 0.02
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _try_lock(fd: int) -> bool:
+        try:
+            msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+else:
+    import fcntl
+
+    def _try_lock(fd: int) -> bool:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+
+class FolderLock:
+    """One lock for all threads and processes that use the folder. The same thread may take it again."""
+
+    def __init__(self, folder: Path, wait: float) -> None:
+        self._path = folder / LOCK_FILE
+        self._folder = folder
+        self._wait = wait
+        self._inner = threading.RLock()
+        self._depth = 0
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Inside, nobody else reads or writes. Raises StoreBusy if it is not to be had in time."""
+        if not self._inner.acquire(timeout=self._wait):
+            raise self._busy()
+        try:
+            fd = -1 if self._depth else self._take()
+            self._depth += 1
+            try:
+                yield
+            finally:
+                self._depth -= 1
+                if fd >= 0:
+                    os.close(fd)
+        finally:
+            self._inner.release()
+
+    def _take(self) -> int:
+        deadline = time.monotonic() + self._wait
+        pause = FIRST_PAUSE
+        while True:
+            fd = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+            try:
+                if _try_lock(fd) and self._is_named(fd):
+                    return fd
+            except OSError:
+                os.close(fd)
+                raise
+            os.close(fd)
+            if time.monotonic() >= deadline:
+                raise self._busy()
+            time.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    def _is_named(self, fd: int) -> bool:
+        """Whether the file is still the one of that name; a lock on a removed file guards nothing."""
+        try:
+            return os.path.samestat(os.fstat(fd), self._path.stat())
+        except FileNotFoundError:
+            return False
+
+    def _busy(self) -> StoreBusy:
+        return StoreBusy(f"{self._folder}: another program has held the sessions for {self._wait:g} s; try again later")

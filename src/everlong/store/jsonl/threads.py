@@ -1,0 +1,353 @@
+"""The contract `Threads` on nanobot's session files."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from uuid import uuid4
+
+from everlong.core.events import Event, starts
+from everlong.core.messages import JsonText
+from everlong.core.points import Entry, Withdrawal
+from everlong.core.threads import Hit, Opened, Pin, Row, Thread
+from everlong.errors import StoreError, ThreadChanged, ThreadExists
+from everlong.store.bodies import EntryKind, check_entries
+from everlong.store.jsonl import finding, names
+from everlong.store.jsonl.appending import add_rows, put_header, told
+from everlong.store.jsonl.branching import copied_rows
+from everlong.store.jsonl.events import EventLog
+from everlong.store.jsonl.folder import SessionFolder
+from everlong.store.jsonl.header import Header, KeptPin, header_out, titled
+from everlong.store.jsonl.index import Placed, Session
+from everlong.store.jsonl.learned import Learned
+from everlong.store.jsonl.lines import as_bytes
+from everlong.store.jsonl.writing import write_new_file
+
+__all__ = ["JsonlThreads"]
+
+LEARNED = ".everlong-learned.db"
+AT_ONCE = 64  # rows that `read` holds
+MOST_EVENT_LOGS = 64  # files whose events are kept at hand
+WAIT = 30.0  # seconds for another writer
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class JsonlThreads:
+    """Threads in a folder of nanobot sessions. `wait` is how long a second writer waits, in seconds."""
+
+    def __init__(
+        self, folder: str | PathLike[str], *, clock: Callable[[], datetime] = _now, wait: float = WAIT
+    ) -> None:
+        self._clock = clock
+        self._folder = SessionFolder(Path(folder), wait)
+        try:
+            self._learned = Learned(self._folder.path / LEARNED)
+        except StoreError:
+            self._folder.index.close()
+            raise
+        self._events: OrderedDict[str, EventLog] = OrderedDict()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What was found wrong with the files since the store was opened; it is logged too."""
+        return tuple(self._folder.warnings)
+
+    # Threads
+
+    def create(self, thread: str, *, owner: str = "", title: str = "", metadata: JsonText = "{}") -> Thread:
+        """A new, empty thread."""
+        now = self._clock()
+        header = Header(key=thread, created=now, updated=now, owner=owner, metadata=metadata)
+        return self._create(titled(header, title), [])
+
+    def thread(self, thread: str) -> Thread:
+        """What is known of a thread."""
+        return self._thread(self._folder.session(thread))
+
+    def threads(
+        self, *, owner: str | None = None, archived: bool | None = False, limit: int | None = None, skip: int = 0
+    ) -> list[Thread]:
+        """Threads, the latest changed first. A file that was not indexed yet is read once."""
+        self._folder.refresh()
+        clause = "WHERE (? IS NULL OR owner = ?) AND (? IS NULL OR archived = ?) ORDER BY updated DESC LIMIT ? OFFSET ?"
+        values = (owner, owner, archived, archived, -1 if limit is None else limit, skip)
+        return [self._thread(session) for session in self._folder.index.sessions(clause, values)]
+
+    def change(
+        self,
+        thread: str,
+        *,
+        title: str | None = None,
+        archived: bool | None = None,
+        settings: JsonText | None = None,
+        metadata: JsonText | None = None,
+    ) -> Thread:
+        """Rename, archive, set; what is None stays."""
+        with self._folder.writing(thread) as session:
+            header = self._folder.header(session)
+            changed = replace(
+                header,
+                archived=header.archived if archived is None else archived,
+                settings=header.settings if settings is None else settings,
+                metadata=header.metadata if metadata is None else metadata,
+                updated=self._clock(),
+            )
+            put_header(self._folder, session, changed if title is None else titled(changed, title))
+            return self._thread(session)
+
+    def branch(self, thread: str, order: int, new: str, *, title: str = "") -> Thread:
+        """A new thread of the same owner that starts with the first `order` rows of this one."""
+        with self._folder.lock.held():
+            session = self._folder.session(thread)
+            if not 0 <= order <= session.length:
+                raise StoreError(f"thread {thread!r} has {session.length} rows; it cannot branch at {order}")
+            now = self._clock()
+            old = self._folder.header(session)
+            kept = {row.id for row in self._folder.index.rows(session.session, "AND ord < ?", (order,))}
+            pins = tuple(pin for pin in old.pins if pin.row is None or pin.row in kept)
+            header = replace(old, key=new, created=now, updated=now, archived=False, parent=(thread, order), pins=pins)
+            header = titled(replace(header, summary="", consolidated=0, told=""), title)
+            self._create(header, copied_rows(self._folder, session, order))
+            with self._folder.writing(new) as made:
+                if made.points:
+                    put_header(self._folder, made, told(self._folder, made, self._folder.header(made)))
+                return self._thread(made)
+
+    # The log
+
+    def append(
+        self, thread: str, entries: Sequence[Entry], *, ids: Sequence[str] | None = None, expected: int | None = None
+    ) -> tuple[Row, ...]:
+        """Add entries, all or none, durable when it returns."""
+        with self._folder.writing(thread) as session:
+            wanted = [uuid4().hex for _ in entries] if ids is None else list(ids)
+            if len(wanted) != len(entries) or len(set(wanted)) != len(wanted):
+                raise StoreError(f"thread {thread!r}: {len(entries)} entries need as many different ids")
+            placed = [] if ids is None else [self._folder.index.named(session.session, name) for name in wanted]
+            there = {row.id: row for row in self._rows(session, [one for one in placed if one is not None])}
+            new = [(name, entry) for name, entry in zip(wanted, entries, strict=True) if name not in there]
+            if new and expected not in (None, session.length):
+                raise ThreadChanged(f"thread {thread!r} has {session.length} rows, not {expected}: read it again")
+            if new:
+                now = self._clock()
+                rows = [Row(order, name, now, entry) for order, (name, entry) in enumerate(new, start=session.length)]
+                check_entries(thread, rows, self._points_named(session, entries))
+                add_rows(self._folder, session, rows, now)
+                there |= {row.id: row for row in rows}
+            return tuple(there[name] for name in wanted)
+
+    def read(self, thread: str, start: int = 0, stop: int | None = None) -> Iterator[Row]:
+        """The rows from `start` to `stop`, few at a time."""
+        session = self._folder.session(thread)
+        first, end, _ = slice(start, stop).indices(session.length)
+        return self._read(thread, first, end)
+
+    def last(self, thread: str, messages: int) -> list[Row]:
+        """The rows of the last so many messages, oldest first."""
+        clause = "AND kind = 0 ORDER BY ord DESC LIMIT ?"
+        return self._folder.reading(thread, clause, (max(0, messages),))[::-1]
+
+    def row(self, thread: str, name: str) -> Row | None:
+        """The row whose id is `name`."""
+        return next(iter(self._folder.reading(thread, "AND id = ?", (name,))), None)
+
+    def open(self, thread: str, before: int | None = None) -> Opened:
+        """What the view is made of, now or when the thread had only `before` rows."""
+        session = self._folder.session(thread)
+        found = self._open(thread, session, before)
+        while (now := self._folder.session(thread)).generation != session.generation:  # nanobot rewrote it meanwhile
+            session, found = now, self._open(thread, now, before)
+        return found
+
+    def points(self, thread: str) -> list[tuple[Row, bool]]:
+        """Every compaction point, oldest first, and whether it stands."""
+        rows = self._folder.reading(thread, "AND kind = 1 ORDER BY ord")
+        session = self._folder.session(thread)
+        standing = self._folder.index.rows(session.session, "AND kind = 1 AND withdrawn IS NULL")
+        orders = {point.ord for point in standing}
+        return [(row, row.order in orders) for row in rows]
+
+    # Pins
+
+    def pin(self, thread: str, order: int | None, text: str = "") -> Pin:
+        """Keep a message, or a text, in every view."""
+        if order is None and not text:
+            raise StoreError("a pin needs a message or a text")
+        with self._folder.writing(thread) as session:
+            row = None if order is None else self._folder.index.at(session.session, order)
+            if order is not None and (row is None or row.kind != EntryKind.MESSAGE):
+                raise StoreError(f"thread {thread!r} has no message {order} to pin")
+            header = self._folder.header(session)
+            wanted = KeptPin(uuid4().hex, row.id if row else None, text if row is None else "")
+            for pin in header.pins:
+                if (pin.row, pin.text) == (wanted.row, wanted.text):
+                    return Pin(pin.id, order, pin.text)
+            put_header(self._folder, session, self._pinned(session, (*header.pins, wanted)))
+            return Pin(wanted.id, order, wanted.text)
+
+    def unpin(self, thread: str, pin: str) -> None:
+        """Let it go."""
+        with self._folder.writing(thread) as session:
+            header = self._folder.header(session)
+            left = tuple(one for one in header.pins if one.id != pin)
+            if left != header.pins:
+                put_header(self._folder, session, self._pinned(session, left))
+
+    def pins(self, thread: str) -> tuple[Pin, ...]:
+        """The pins, in the order they were made."""
+        return self._pins(self._folder.session(thread))
+
+    # Events
+
+    def record(self, thread: str, events: Sequence[Event]) -> None:
+        """Keep events, in order."""
+        with self._folder.lock.held():
+            self._log(thread).add(thread, events)
+
+    def events(self, thread: str, *, after: str = "", kinds: Sequence[str] = ()) -> list[Event]:
+        """The events in the order they were recorded."""
+        with self._folder.lock.held():
+            recorded = dict(self._log(thread).events)
+        first = list(recorded).index(after) + 1 if after in recorded else 0
+        return [event for event in list(recorded.values())[first:] if not kinds or event.kind in kinds]
+
+    def unfinished(self, thread: str) -> list[Event]:
+        """Starts without an outcome."""
+        with self._folder.lock.held():
+            log = self._log(thread)
+            return [event for event in log.events.values() if starts(event.kind) and event.id not in log.ended]
+
+    # Finding what left the window
+
+    def original(self, thread: str, ref: str) -> bytes | None:
+        """The bytes of a message or part by its reference."""
+        return finding.original(self._folder, thread, ref)
+
+    def search(
+        self, query: str, *, thread: str | None = None, owner: str | None = None, limit: int = 10, around: int = 1
+    ) -> list[Hit]:
+        """Messages that answer a query, best first."""
+        return finding.search(self._folder, query, finding.Scope(thread, owner), limit, around)
+
+    # What was learned
+
+    def counts(self, vocabulary: str, refs: Sequence[str]) -> dict[str, int]:
+        """Token counts that were kept, by message reference."""
+        return self._learned.counts(vocabulary, refs)
+
+    def keep_counts(self, vocabulary: str, counts: Mapping[str, int]) -> None:
+        """Keep token counts."""
+        self._learned.keep_counts(vocabulary, counts)
+
+    def fact(self, kind: str, key: str) -> JsonText | None:
+        """What was learned under that name."""
+        return self._learned.fact(kind, key)
+
+    def keep_fact(self, kind: str, key: str, value: JsonText) -> None:
+        """Keep it; the newest counts."""
+        self._learned.keep_fact(kind, key, value)
+
+    def facts(self, kind: str) -> dict[str, JsonText]:
+        """All of one kind, by key."""
+        return self._learned.facts(kind)
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self._folder.index.close()
+        self._learned.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        self.close()
+
+    def _create(self, header: Header, rows: Sequence[bytes] | Iterator[bytes]) -> Thread:
+        with self._folder.lock.held():
+            if self._folder.exists(header.key):
+                raise ThreadExists(f"there is a thread {header.key!r} already")
+            write_new_file(self._folder.free_file(header.key), [as_bytes(header_out(header))], rows)
+            return self._thread(self._folder.session(header.key))
+
+    def _open(self, thread: str, session: Session, before: int | None) -> Opened:
+        end = session.length if before is None else slice(before).indices(session.length)[1]
+        head = min(end, self._folder.index.head(session.session))
+        point = self._folder.index.newest_point(session.session, end)
+        start = head if point is None else max(head, point.target or 0)
+        clause = "AND (ord < ? OR ord = ? OR (ord >= ? AND ord < ?)) ORDER BY ord"
+        shown = self._folder.reading(thread, clause, (head, -1 if point is None else point.ord, start, end))
+        at_point = [row for row in shown if point is not None and row.order == point.ord]
+        pins = tuple(pin for pin in self._pins(session) if pin.order is None or before is None or pin.order < end)
+        return Opened(
+            self._thread(session),
+            tuple(row for row in shown if row.order < head),
+            at_point[0] if at_point else None,
+            tuple(row for row in shown if start <= row.order < end),
+            pins,
+        )
+
+    def _read(self, thread: str, first: int, end: int) -> Iterator[Row]:
+        while first < end:
+            stop = min(first + AT_ONCE, end)
+            rows = self._folder.reading(thread, "AND ord >= ? AND ord < ? ORDER BY ord", (first, stop))
+            yield from rows
+            first = stop
+
+    def _points_named(self, session: Session, entries: Sequence[Entry]) -> list[int]:
+        """The orders of the points that withdrawals among the entries name."""
+        named = [entry.point for entry in entries if isinstance(entry, Withdrawal)]
+        rows = [self._folder.index.at(session.session, order) for order in named]
+        return [row.ord for row in rows if row is not None and row.kind == EntryKind.POINT]
+
+    def _rows(self, session: Session, placed: Sequence[Placed]) -> list[Row]:
+        return self._folder.rows(session, placed) or [] if placed else []
+
+    def _thread(self, session: Session) -> Thread:
+        header = self._folder.header(session)
+        return Thread(
+            id=session.name,
+            owner=header.owner,
+            title=header.title,
+            created=header.created,
+            updated=datetime.fromisoformat(session.updated),
+            archived=header.archived,
+            length=session.length,
+            messages=session.messages,
+            points=session.points,
+            parent=header.parent,
+            settings=header.settings,
+            metadata=header.shown_metadata,
+        )
+
+    def _pinned(self, session: Session, pins: tuple[KeptPin, ...]) -> Header:
+        """Other pins; that does not count as a change of the thread."""
+        return replace(self._folder.header(session), pins=pins, updated=datetime.fromisoformat(session.updated))
+
+    def _pins(self, session: Session) -> tuple[Pin, ...]:
+        found: list[Pin] = []
+        for pin in self._folder.header(session).pins:
+            row = None if pin.row is None else self._folder.index.named(session.session, pin.row)
+            if pin.row is None or row is not None:
+                found.append(Pin(pin.id, row.ord if row else None, pin.text))
+        return tuple(found)
+
+    def _log(self, thread: str) -> EventLog:
+        """The events of a thread, up to date."""
+        file = self._folder.session(thread).file
+        log = self._events.setdefault(
+            file, EventLog(self._folder.path / (file.removesuffix(names.SUFFIX) + names.EVENTS))
+        )
+        self._events.move_to_end(file)
+        while len(self._events) > MOST_EVENT_LOGS:
+            self._events.popitem(last=False)
+        log.read()
+        return log

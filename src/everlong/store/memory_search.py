@@ -1,0 +1,48 @@
+"""Search over messages in memory: BM25 over the terms of `relevance`, nothing kept but the terms of each message."""
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from everlong.core.messages import Message
+from everlong.store.searching import asked_terms, found_by
+
+__all__ = ["Words", "best", "words_in"]
+
+SATURATION = 1.2  # BM25's k1: how soon more of the same word says nothing new
+LENGTH_SHARE = 0.5  # BM25's b: how much a long message has to say to count as much
+
+Place = TypeVar("Place")
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """How much of each term a message holds, and of all of them together."""
+
+    terms: Mapping[str, float]
+    length: float
+
+
+def words_in(message: Message) -> Words:
+    """What a message is found by: what it says, what it calls and what came of it."""
+    terms = found_by(message)
+    return Words(terms, sum(terms.values()))
+
+
+def best(query: str, places: Mapping[Place, Words], limit: int) -> list[tuple[Place, float]]:
+    """The places that answer a query and how well, best first."""
+    asked = asked_terms(query)
+    if not asked or not places or limit <= 0:
+        return []
+    average = max(1.0, sum(words.length for words in places.values()) / len(places))
+    scores: defaultdict[Place, float] = defaultdict(float)
+    for term, weight in asked.items():
+        holding = {place: words for place, words in places.items() if term in words.terms}
+        rarity = weight * math.log(1 + (len(places) - len(holding) + 0.5) / (len(holding) + 0.5))
+        for place, words in holding.items():
+            count = words.terms[term]
+            room = SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * words.length / average)
+            scores[place] += rarity * count * (SATURATION + 1) / (count + room)
+    return sorted(scores.items(), key=lambda found: -found[1])[:limit]

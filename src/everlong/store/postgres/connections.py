@@ -1,0 +1,146 @@
+"""Connections to one database: a pool, and every piece of work repeated until it is done once.
+
+A piece of work is one transaction that may be repeated: a server that restarts, a connection that breaks, a deadlock
+or a lock that is held too long is waited out, within a bound. What the last error was is said in one line.
+"""
+
+import logging
+import random
+import re
+import time
+from collections.abc import Callable
+from typing import Any, TypeAlias, TypeVar
+
+import psycopg
+from psycopg import errors
+from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
+
+from everlong.errors import InputError, StoreBusy, StoreError
+
+__all__ = ["Connections", "Link"]
+
+Link: TypeAlias = psycopg.Connection[Any]
+Result = TypeVar("Result")
+
+FIRST_PAUSE = 0.02  # seconds before the second attempt; doubled each time
+LONGEST_PAUSE = 1.0
+QUEUE = 2.0  # seconds in the queue for a connection; then it is looked whether the server is back
+LONGEST_LOCK = 10.0  # seconds for one attempt: nobody holds a thread for longer than an append
+ABANDONED = 60.0  # seconds: a client that went silent inside a transaction loses it, and its locks
+
+#: What the server says that waiting does not change.
+_HOPELESS = re.compile(
+    r"authentication failed|does not exist|no pg_hba\.conf entry|permission denied|no password supplied"
+    r"|resolve host|could not translate host|invalid (?:port|connection option|sslmode)"
+)
+_TRANSIENT = (psycopg.OperationalError, psycopg.InterfaceError, errors.ReadOnlySqlTransaction)
+_FINAL = (errors.DiskFull, errors.InsufficientPrivilege)
+_BUSY = (errors.LockNotAvailable, errors.DeadlockDetected, errors.SerializationFailure)
+
+# Who set up logging reads what the pool has to say about a server that went away; nobody else's terminal is filled.
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
+
+
+class Connections:
+    """A pool of connections to the database at a URL. Thread-safe."""
+
+    def __init__(self, url: str, prepare: Callable[[Link], None], *, most: int, patience: float) -> None:
+        self._url, self._most, self._patience = url, most, patience
+        settings = {"autocommit": True, "connect_timeout": 10, "application_name": "everlong"}
+        try:
+            given = psycopg.conninfo.conninfo_to_dict(url)
+        except psycopg.ProgrammingError as error:
+            raise InputError(f"not the URL of a Postgres database: {_line(error)}") from error
+        settings = {name: value for name, value in settings.items() if name not in given}
+        self._repeat(lambda: _prepared(url, settings, prepare))
+        self._pool: ConnectionPool[Link] = ConnectionPool(
+            url,
+            kwargs=settings,
+            configure=self._configure,
+            min_size=1,
+            max_size=most,
+            reconnect_timeout=0.2,  # the pool's own waiting doubles without end; ours asks it anew
+            open=True,
+        )
+
+    def run(self, work: Callable[[Link], Result]) -> Result:
+        """The work's result, done in one transaction; it is repeated if the connection or a lock fails."""
+        return self._repeat(lambda: self._attempt(work))
+
+    def read(self, work: Callable[[Link], Result]) -> Result:
+        """The work's result; each of its statements stands alone. Reading what only grows needs no more."""
+        return self._repeat(lambda: self._attempt(work, transaction=False))
+
+    def close(self) -> None:
+        """Close every connection; a second time does nothing."""
+        self._pool.close()
+
+    def _attempt(self, work: Callable[[Link], Result], *, transaction: bool = True) -> Result:
+        with self._pool.connection(timeout=QUEUE) as link:
+            try:
+                if not transaction:
+                    return work(link)
+                with link.transaction():
+                    return work(link)
+            except errors.ReadOnlySqlTransaction:
+                link.close()  # the server became a standby: the next connection finds the one that writes
+                raise
+
+    def _repeat(self, attempt: Callable[[], Result]) -> Result:
+        started = time.monotonic()
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                return attempt()
+            except PoolClosed as error:
+                raise StoreError("the store was closed") from error
+            except _FINAL as error:
+                raise StoreError(f"Postgres: {_line(error)}") from error
+            except _TRANSIENT as error:
+                waited = time.monotonic() - started
+                if waited > self._patience or _HOPELESS.search(str(error)):
+                    raise self._given_up(error, waited) from error
+                if not isinstance(error, _BUSY):
+                    self._look_again()
+            except psycopg.Error as error:
+                raise StoreError(f"Postgres: {_line(error)}") from error
+            time.sleep(pause * random.uniform(0.5, 1.0))
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    def _configure(self, link: Link) -> None:
+        """What every connection is set to. An append is durable when it returns, whatever the server's default."""
+        link.execute(
+            "SELECT set_config('lock_timeout', %s, false),"
+            " set_config('idle_in_transaction_session_timeout', %s, false), set_config('TimeZone', 'UTC', false),"
+            " CASE current_setting('synchronous_commit') WHEN 'off'"
+            " THEN set_config('synchronous_commit', 'on', false) END",
+            (f"{min(LONGEST_LOCK, self._patience):.3f}s", f"{ABANDONED}s"),
+        )
+
+    def _given_up(self, error: psycopg.Error, waited: float) -> StoreError:
+        if isinstance(error, _BUSY):
+            return StoreBusy(f"another writer holds the thread for {waited:.0f} s now; try again later")
+        if isinstance(error, PoolTimeout):  # it does not say why: ask the server
+            try:
+                psycopg.connect(self._url, connect_timeout=2).close()
+            except psycopg.Error as reason:
+                error = reason
+            else:
+                return StoreBusy(f"all {self._most} connections were in use for {waited:.0f} s; try again later")
+        return StoreError(f"Postgres does not answer (tried for {waited:.0f} s): {_line(error)}")
+
+    def _look_again(self) -> None:
+        """Throw away the connections that broke with the one that was in use."""
+        pool = getattr(self, "_pool", None)
+        if pool is not None and not pool.closed:
+            pool.check()
+
+
+def _prepared(url: str, settings: dict[str, Any], prepare: Callable[[Link], None]) -> None:
+    with psycopg.connect(url, **settings) as link:
+        prepare(link)
+
+
+def _line(error: psycopg.Error) -> str:
+    """The error's text as one line."""
+    return " ".join(str(error).split()) or type(error).__name__

@@ -1,0 +1,233 @@
+"""The log of one thread: appended to under the lock of its row, opened and branched."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import LiteralString
+from uuid import UUID
+
+from everlong.core.messages import Message, Role
+from everlong.core.points import Point, Withdrawal
+from everlong.core.refs import bytes_of
+from everlong.core.threads import Opened, Pin, Row, Thread
+from everlong.errors import NoThread, StoreError, ThreadChanged, ThreadExists
+from everlong.store.bodies import EntryKind, check_entries, text_of_bytes
+from everlong.store.postgres.connections import Link
+from everlong.store.postgres.rows import ROW_COLUMNS, Prepared, page, rows_of, standing_point, write
+from everlong.store.postgres.values import THREAD_COLUMNS, name_key, thread_of
+
+__all__ = ["Known", "append", "branch", "create", "known", "open_at", "pin", "pins_of", "points_of", "row_named"]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A thread with its number in the database, and how many of its rows are leading system text."""
+
+    number: int
+    head: int
+    thread: Thread
+
+
+def known(link: Link, thread: str, *, locked: bool = False) -> Known:
+    """The thread; `locked`, nobody else appends to it before the transaction ends. Raises NoThread."""
+    lock: LiteralString = " FOR UPDATE" if locked else ""
+    found = link.execute(
+        f"SELECT number, head, {THREAD_COLUMNS} FROM everlong.threads WHERE sha256(id) = %s{lock}", (name_key(thread),)
+    ).fetchone()
+    if found is None:
+        raise NoThread(f"there is no thread {thread!r}")
+    return Known(found[0], found[1], thread_of(found[2:]))
+
+
+def create(link: Link, thread: Thread, call: UUID) -> tuple[Known, bool]:
+    """Make a thread; it, and whether it is new. Raises ThreadExists, unless it was this very call that made it."""
+    made = link.execute(
+        "INSERT INTO everlong.threads (id, owner, title, created, updated, parent, shared, settings, metadata, made_by)"
+        " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING RETURNING number",
+        (
+            *(bytes_of(text) for text in (thread.id, thread.owner, thread.title)),
+            thread.created,
+            thread.updated,
+            bytes_of(thread.parent[0]),
+            thread.parent[1],
+            bytes_of(thread.settings),
+            bytes_of(thread.metadata),
+            call,
+        ),
+    ).fetchone()
+    if made is not None:
+        return Known(made[0], 0, thread), True
+    there = link.execute(
+        "SELECT number FROM everlong.threads WHERE sha256(id) = %s AND made_by = %s", (name_key(thread.id), call)
+    ).fetchone()
+    if there is None:
+        raise ThreadExists(f"there is a thread {thread.id!r} already")
+    return known(link, thread.id), False
+
+
+def append(
+    link: Link, thread: str, new: Mapping[str, Prepared], expected: int | None, clock: Callable[[], datetime]
+) -> tuple[Row, ...]:
+    """Add the entries whose ids are not there yet; the rows of all, in the order of the ids."""
+    found = known(link, thread, locked=True)
+    there = {row.id: row for row in _by_ids(link, found.number, list(new))}
+    missing = [(name, one) for name, one in new.items() if name not in there]
+    length = found.thread.length
+    if missing and expected not in (None, length):
+        raise ThreadChanged(f"thread {thread!r} has {length} rows, not {expected}: read it again")
+    now = clock()
+    ready = {Row(order, name, now, one.entry): one for order, (name, one) in enumerate(missing, start=length)}
+    added = list(ready)
+    check_entries(thread, added, _points_among(link, found.number, added))
+    if added:
+        words = write(link, found.number, found.thread.owner, ready)
+        link.execute(
+            "UPDATE everlong.threads SET updated = %s, length = length + %s, messages = messages + %s,"
+            " points = points + %s, head = %s, words = words + %s WHERE number = %s",
+            (
+                now,
+                len(added),
+                sum(isinstance(row.entry, Message) for row in added),
+                sum(isinstance(row.entry, Point) for row in added),
+                _head(found, added),
+                words,
+                found.number,
+            ),
+        )
+    there |= {row.id: row for row in added}
+    return tuple(there[name] for name in new)
+
+
+def branch(link: Link, thread: str, order: int, new: Thread, call: UUID) -> Thread:
+    """Make `new` with the first `order` rows of the thread and all that belongs to them."""
+    source = known(link, thread)
+    if not 0 <= order <= source.thread.length:
+        raise StoreError(f"thread {thread!r} has {source.thread.length} rows; it cannot branch at {order}")
+    made, is_new = create(link, new, call)
+    if not is_new:
+        return made.thread
+    values = {"new": made.number, "old": source.number, "order": order}
+    for statement in _COPIES:
+        link.execute(statement, values)
+    link.execute(_COUNT, {**values, "head": min(source.head, order)})
+    return known(link, new.id).thread
+
+
+_COPIES: tuple[LiteralString, ...] = (
+    "INSERT INTO everlong.rows (thread, place, id, time, kind, target, size, body) SELECT %(new)s, place, id, time,"
+    " kind, target, size, body FROM everlong.rows WHERE thread = %(old)s AND place < %(order)s",
+    "INSERT INTO everlong.refs SELECT %(new)s, ref, place FROM everlong.refs"
+    " WHERE thread = %(old)s AND place < %(order)s",
+    "INSERT INTO everlong.terms SELECT %(new)s, place, words, keys FROM everlong.terms"
+    " WHERE thread = %(old)s AND place < %(order)s",
+    "INSERT INTO everlong.pins (thread, id, place, content) SELECT %(new)s, id, place, content FROM everlong.pins"
+    " WHERE thread = %(old)s AND (place IS NULL OR place < %(order)s) ORDER BY number",
+)
+_COUNT: LiteralString = (
+    "UPDATE everlong.threads SET length = %(order)s, head = %(head)s, messages = counted.messages,"
+    " points = counted.points, words = (SELECT coalesce(sum(words), 0) FROM everlong.terms WHERE thread = %(new)s)"
+    " FROM (SELECT count(*) FILTER (WHERE kind = 0) AS messages, count(*) FILTER (WHERE kind = 1) AS points"
+    " FROM everlong.rows WHERE thread = %(new)s) AS counted WHERE number = %(new)s"
+)
+
+
+def open_at(link: Link, thread: str, before: int | None) -> Opened:
+    """What the view is made of. What only grows is read as it was when the thread's length was read."""
+    found = known(link, thread)
+    length = found.thread.length if before is None else max(0, min(before, found.thread.length))
+    point = standing_point(link, found.number, length)
+    head = min(found.head, length)
+    boundary = point.entry.boundary if point and isinstance(point.entry, Point) else 0
+    pins = tuple(
+        pin for pin in pins_of(link, found.number) if before is None or pin.order is None or pin.order < before
+    )
+    return Opened(
+        found.thread,
+        tuple(_between(link, found.number, 0, head)),
+        point,
+        tuple(_between(link, found.number, max(head, boundary), length)),
+        pins,
+    )
+
+
+def points_of(link: Link, thread: str) -> list[tuple[Row, bool]]:
+    """Every point, oldest first, and whether it stands."""
+    number = known(link, thread).number
+    found = link.execute(
+        f"SELECT {ROW_COLUMNS} FROM everlong.rows WHERE thread = %s AND kind <> %s ORDER BY place",
+        (number, EntryKind.MESSAGE),
+    )
+    rows = rows_of(link, found)
+    withdrawn = {row.entry.point for row in rows if isinstance(row.entry, Withdrawal)}
+    return [(row, row.order not in withdrawn) for row in rows if isinstance(row.entry, Point)]
+
+
+def pins_of(link: Link, number: int) -> tuple[Pin, ...]:
+    """The pins of a thread, in the order they were made."""
+    found = link.execute("SELECT id, place, content FROM everlong.pins WHERE thread = %s ORDER BY number", (number,))
+    return tuple(Pin(text_of_bytes(name), place, text_of_bytes(text)) for name, place, text in found)
+
+
+def pin(link: Link, thread: str, wanted: Pin) -> Pin:
+    """Keep a pin; the one that is there if it says the same. Raises StoreError if there is no such message."""
+    found = known(link, thread, locked=True)
+    if wanted.order is not None and not _has(link, found.number, wanted.order, EntryKind.MESSAGE):
+        raise StoreError(f"thread {thread!r} has no message {wanted.order} to pin")
+    for there in pins_of(link, found.number):
+        if (there.order, there.text) == (wanted.order, wanted.text):
+            return there
+    link.execute(
+        "INSERT INTO everlong.pins (thread, id, place, content) VALUES (%s, %s, %s, %s)",
+        (found.number, bytes_of(wanted.id), wanted.order, bytes_of(wanted.text)),
+    )
+    return wanted
+
+
+def row_named(link: Link, thread: str, name: str) -> Row | None:
+    """The row whose id is `name`."""
+    return next(iter(_by_ids(link, known(link, thread).number, [name])), None)
+
+
+def _has(link: Link, number: int, place: int, kind: EntryKind) -> bool:
+    found = link.execute(
+        "SELECT FROM everlong.rows WHERE thread = %s AND place = %s::bigint AND kind = %s", (number, place, kind)
+    )
+    return found.fetchone() is not None
+
+
+def _by_ids(link: Link, number: int, names: Sequence[str]) -> list[Row]:
+    found = link.execute(
+        f"SELECT {ROW_COLUMNS} FROM everlong.rows WHERE thread = %s AND sha256(id) = ANY(%s)",
+        (number, [name_key(name) for name in names]),
+    )
+    return rows_of(link, found)
+
+
+def _points_among(link: Link, number: int, rows: Sequence[Row]) -> list[int]:
+    """Which rows that withdrawals among these name are points."""
+    named = [row.entry.point for row in rows if isinstance(row.entry, Withdrawal)]
+    if not named:
+        return []
+    found = link.execute(
+        "SELECT place FROM everlong.rows WHERE thread = %s AND place = ANY(%s::bigint[]) AND kind = %s",
+        (number, named, EntryKind.POINT),
+    )
+    return [place for (place,) in found]
+
+
+def _between(link: Link, number: int, start: int, stop: int) -> list[Row]:
+    rows: list[Row] = []
+    while start < stop and (more := page(link, number, start, stop)):
+        rows += more
+        start = rows[-1].order + 1
+    return rows
+
+
+def _head(found: Known, added: Sequence[Row]) -> int:
+    """How many leading rows are system text, now that these were added."""
+    head = found.head
+    for row in added:
+        if row.order != head or not isinstance(row.entry, Message) or row.entry.role is not Role.SYSTEM:
+            break
+        head += 1
+    return head

@@ -1,0 +1,119 @@
+"""Rows of a log: read in pages with their large texts put back, and written, all in the caller's transaction."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, LiteralString
+
+from everlong.core.messages import Message
+from everlong.core.points import Entry, Point, Withdrawal
+from everlong.core.refs import bytes_of
+from everlong.core.threads import Row
+from everlong.store.bodies import Body, EntryKind, body_of, entry_of, large_texts_in, refs_of, text_of_bytes
+from everlong.store.postgres.connections import Link
+from everlong.store.postgres.keys import keys_of_message, word_count
+from everlong.store.searching import found_by
+
+__all__ = ["ROW_COLUMNS", "Columns", "Prepared", "page", "prepare", "rows_of", "standing_point", "write"]
+
+ROW_COLUMNS: LiteralString = "place, id, time, kind, body"
+Columns = Sequence[Any]
+
+PAGE_ROWS = 200
+PAGE_CHARACTERS = 4_000_000  # a page ends before it is larger than this, or with its first row
+
+
+def rows_of(link: Link, found: Iterable[Columns]) -> list[Row]:
+    """The rows in `ROW_COLUMNS`, their large texts read and put back."""
+    columns = list(found)
+    names = {name for *_, body in columns for name in large_texts_in(body)}
+    large: dict[str, str] = {}
+    if names:
+        texts = link.execute(
+            "SELECT name, content FROM everlong.texts WHERE name = ANY(%s)", ([bytes.fromhex(name) for name in names],)
+        )
+        large = {name.hex(): text_of_bytes(content) for name, content in texts}
+    return [
+        Row(place, text_of_bytes(name), time, entry_of(kind, body, large)) for place, name, time, kind, body in columns
+    ]
+
+
+def page(link: Link, thread: int, start: int, stop: int) -> list[Row]:
+    """The first rows from `start` on, as many as are well held at once; [] if there are none before `stop`."""
+    found = link.execute(
+        f"SELECT {ROW_COLUMNS} FROM (SELECT *, sum(size) OVER (ORDER BY place) AS total FROM ("
+        "SELECT * FROM everlong.rows WHERE thread = %s AND place >= %s AND place < %s ORDER BY place LIMIT %s"
+        ") AS few) AS summed WHERE total - size < %s ORDER BY place",
+        (thread, start, stop, PAGE_ROWS, PAGE_CHARACTERS),
+    )
+    return rows_of(link, found)
+
+
+def standing_point(link: Link, thread: int, before: int) -> Row | None:
+    """The newest point among the first `before` rows that none of them withdrew."""
+    found = link.execute(
+        f"SELECT {ROW_COLUMNS} FROM everlong.rows AS points WHERE thread = %s AND kind = %s AND place < %s"
+        " AND NOT EXISTS (SELECT FROM everlong.rows AS gone WHERE gone.thread = points.thread AND gone.kind = %s"
+        " AND gone.target = points.place AND gone.place < %s) ORDER BY place DESC LIMIT 1",
+        (thread, EntryKind.POINT, before, EntryKind.WITHDRAWAL, before),
+    )
+    return next(iter(rows_of(link, found)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """All that an entry adds to the tables, worked out before anything is locked."""
+
+    entry: Entry
+    body: Body
+    refs: tuple[bytes, ...]
+    terms: Mapping[str, float] | None
+
+
+def prepare(entry: Entry) -> Prepared:
+    """The entry, ready to be written."""
+    terms = found_by(entry) if isinstance(entry, Message) else None
+    return Prepared(entry, body_of(entry), tuple(map(bytes_of, refs_of(entry))), terms)
+
+
+def write(link: Link, thread: int, owner: str, rows: Mapping[Row, Prepared]) -> int:
+    """Write new rows and all they are found by; how many words they have. The caller holds the thread."""
+    texts = {bytes.fromhex(name): bytes_of(text) for one in rows.values() for name, text in one.body.large.items()}
+    refs = [(ref, row.order) for row, one in rows.items() for ref in one.refs]
+    terms = [
+        (thread, row.order, word_count(one.terms), keys_of_message(owner, one.terms))
+        for row, one in rows.items()
+        if one.terms is not None
+    ]
+    with link.pipeline(), link.cursor() as cursor:
+        cursor.executemany(
+            "INSERT INTO everlong.rows (thread, place, id, time, kind, target, size, body)"
+            " VALUES (%s, %s, %s, %s, %s, %s, %s, %s)",
+            [_columns(thread, row, one.body) for row, one in rows.items()],
+        )
+        if texts:
+            cursor.executemany(  # in one order everywhere: two that write the same texts wait, and do not block
+                "INSERT INTO everlong.texts VALUES (%s, %s) ON CONFLICT DO NOTHING", sorted(texts.items())
+            )
+        cursor.execute(
+            "INSERT INTO everlong.refs SELECT %s, ref, min(place) FROM unnest(%s::bytea[], %s::integer[])"
+            " AS new (ref, place) GROUP BY ref ON CONFLICT DO NOTHING",
+            (thread, [ref for ref, _ in refs], [place for _, place in refs]),
+        )
+        if terms:
+            cursor.executemany("INSERT INTO everlong.terms VALUES (%s, %s, %s, %s)", terms)
+    return sum(words for _, _, words, _ in terms)
+
+
+def _columns(thread: int, row: Row, body: Body) -> Columns:
+    size = len(body.text) + sum(map(len, body.large.values()))
+    return (thread, row.order, bytes_of(row.id), row.time, body.kind, _target(row.entry), size, body.text)
+
+
+def _target(entry: Entry) -> int | None:
+    match entry:
+        case Point(boundary=boundary):
+            return boundary
+        case Withdrawal(point):
+            return point
+        case _:
+            return None

@@ -1,0 +1,139 @@
+"""The tables, and how a database comes to have them.
+
+Everything lives in the schema `everlong`. Names and texts that people choose are `bytea`: Postgres' `text` has no
+NUL and no lone surrogate, people's texts do. Bodies are JSON in ASCII, large texts stand once in `texts`, by content.
+Names of any length are looked up by their sha256.
+"""
+
+from typing import Any, LiteralString
+
+from psycopg import Connection
+
+from everlong.errors import StoreError
+
+__all__ = ["VERSION", "migrate"]
+
+_FIRST: LiteralString = """
+CREATE TABLE everlong.threads (
+    number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id bytea NOT NULL,
+    owner bytea NOT NULL,
+    title bytea NOT NULL,
+    created timestamptz NOT NULL,
+    updated timestamptz NOT NULL,
+    archived boolean NOT NULL DEFAULT false,
+    length integer NOT NULL DEFAULT 0,
+    messages integer NOT NULL DEFAULT 0,
+    points integer NOT NULL DEFAULT 0,
+    head integer NOT NULL DEFAULT 0,     -- rows of leading system text
+    words bigint NOT NULL DEFAULT 0,     -- of all messages, for the ranking
+    events integer NOT NULL DEFAULT 0,
+    parent bytea NOT NULL DEFAULT '',
+    shared integer NOT NULL DEFAULT 0,   -- rows that it shares with its parent
+    settings bytea NOT NULL DEFAULT '{}',
+    metadata bytea NOT NULL DEFAULT '{}',
+    made_by uuid NOT NULL                -- the call that made it: repeated after a lost answer, it finds its own
+);
+CREATE UNIQUE INDEX threads_by_id ON everlong.threads (sha256(id));
+CREATE INDEX threads_by_owner ON everlong.threads (sha256(owner), updated DESC);
+CREATE INDEX threads_by_time ON everlong.threads (updated DESC);
+
+CREATE TABLE everlong.rows (
+    thread bigint NOT NULL,
+    place integer NOT NULL,
+    id bytea NOT NULL,
+    time timestamptz NOT NULL,
+    kind smallint NOT NULL,
+    target integer,                      -- the boundary of a point, the point of a withdrawal
+    size integer NOT NULL,               -- characters, large texts included
+    body text NOT NULL,
+    PRIMARY KEY (thread, place)
+);
+CREATE UNIQUE INDEX rows_by_id ON everlong.rows (thread, sha256(id));
+CREATE INDEX rows_of_points ON everlong.rows (thread, place) WHERE kind <> 0;
+
+CREATE TABLE everlong.texts (name bytea PRIMARY KEY, content bytea NOT NULL);
+
+CREATE TABLE everlong.refs (
+    thread bigint NOT NULL,
+    ref bytea NOT NULL,
+    place integer NOT NULL,
+    PRIMARY KEY (thread, ref)
+);
+
+CREATE TABLE everlong.terms (
+    thread bigint NOT NULL,
+    place integer NOT NULL,
+    words integer NOT NULL,
+    keys bigint[] NOT NULL,
+    PRIMARY KEY (thread, place)
+);
+ALTER TABLE everlong.terms ALTER COLUMN keys SET STORAGE EXTERNAL;  -- hashes do not get smaller
+CREATE INDEX terms_by_key ON everlong.terms USING gin (keys) WITH (gin_pending_list_limit = 1024);
+
+CREATE TABLE everlong.pins (
+    number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    thread bigint NOT NULL,
+    id bytea NOT NULL,
+    place integer,
+    content bytea NOT NULL
+);
+CREATE INDEX pins_by_thread ON everlong.pins (thread, number);
+
+CREATE TABLE everlong.events (
+    thread bigint NOT NULL,
+    place integer NOT NULL,
+    id bytea NOT NULL,
+    kind text NOT NULL,
+    parent bytea,                        -- the start that it ends, or null
+    body text NOT NULL,
+    PRIMARY KEY (thread, place)
+);
+CREATE UNIQUE INDEX events_by_id ON everlong.events (thread, sha256(id));
+CREATE UNIQUE INDEX events_one_outcome ON everlong.events (thread, sha256(parent)) WHERE parent IS NOT NULL;
+
+CREATE TABLE everlong.counts (
+    vocabulary bytea NOT NULL,
+    ref bytea NOT NULL,
+    tokens integer NOT NULL,
+    PRIMARY KEY (vocabulary, ref)
+);
+CREATE TABLE everlong.facts (kind bytea NOT NULL, key bytea NOT NULL, value bytea NOT NULL);
+CREATE UNIQUE INDEX facts_by_key ON everlong.facts (sha256(kind), sha256(key));
+"""
+
+#: What brings a database from each version to the next. Only ever grows.
+_MIGRATIONS: tuple[LiteralString, ...] = (_FIRST,)
+VERSION = len(_MIGRATIONS)
+
+_LOCK = 0x65766572  # any number that nobody else takes: who holds it may change the tables
+
+
+def migrate(connection: Connection[Any]) -> None:
+    """Bring the database to this version's tables; one process at a time, all or nothing. Leaves a newer one alone."""
+    if _version(connection) == VERSION:
+        return
+    with connection.transaction():
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+        version = _version(connection)
+        if version > VERSION:
+            raise StoreError(
+                f"the database was made by a newer Everlong (its tables are version {version}, known is {VERSION})"
+            )
+        if version == VERSION:
+            return
+        connection.execute("CREATE SCHEMA IF NOT EXISTS everlong")
+        connection.execute("CREATE TABLE IF NOT EXISTS everlong.version (number integer NOT NULL)")
+        for migration in _MIGRATIONS[version:]:
+            connection.execute(migration)
+        connection.execute("DELETE FROM everlong.version")
+        connection.execute("INSERT INTO everlong.version VALUES (%s)", (VERSION,))
+
+
+def _version(connection: Connection[Any]) -> int:
+    # Looked up in the table of tables: `to_regclass` may answer from before another process made it.
+    there = connection.execute("SELECT FROM pg_tables WHERE schemaname = 'everlong' AND tablename = 'version'")
+    if there.fetchone() is None:
+        return 0
+    found = connection.execute("SELECT number FROM everlong.version").fetchone()
+    return int(found[0]) if found else 0

@@ -1,0 +1,220 @@
+"""Finding messages: BM25 over the keys of one owner or one thread, by the index alone.
+
+Rare terms name the candidates; a term that stands in very many messages only helps to order the best of these.
+So the work of a query is bounded, however many messages there are. Every query is planned for its own terms
+(`prepare=False`): the plan for any terms reads the whole table.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, chain
+from typing import Any, LiteralString
+
+from everlong.core.threads import Hit, Row
+from everlong.store.bodies import text_of_bytes
+from everlong.store.postgres.connections import Link
+from everlong.store.postgres.keys import LEVELS, key_of
+from everlong.store.postgres.rows import ROW_COLUMNS, rows_of
+from everlong.store.postgres.values import name_key
+
+__all__ = ["Scope", "scope_of_owner", "scope_of_thread", "search"]
+
+SATURATION = 1.2  # BM25's k1: how soon more of the same word says nothing new
+LENGTH_SHARE = 0.5  # BM25's b: how much a long message has to say to count as much
+COUNTED = 1_000  # messages with a term that are counted; how many more there are is estimated
+LOOKED_AT = 5_000  # places of terms that one query looks at, rarest terms first, to name its candidates
+SHORT_LIST = 300  # candidates that the other terms are looked up in
+
+Place = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where to look: whose messages (their number and words), and in which thread if not in all."""
+
+    owners: tuple[str, ...]
+    messages: int
+    words: int
+    thread: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A term of the query: its weight, its keys by level (for each owner), and in how many messages it stands."""
+
+    weight: float
+    keys: tuple[tuple[int, ...], ...]
+    messages: int = 0
+
+    @property
+    def all_keys(self) -> Iterator[int]:
+        """The keys of every level and owner."""
+        return chain.from_iterable(self.keys)
+
+
+def scope_of_owner(link: Link, owner: str | None) -> Scope:
+    """All of an owner, or of everybody."""
+    found = link.execute(
+        "SELECT owner, sum(messages)::bigint, sum(words)::bigint FROM everlong.threads"
+        " WHERE %s::bytea IS NULL OR sha256(owner) = %s GROUP BY owner",
+        (None, None) if owner is None else (name_key(owner),) * 2,
+    ).fetchall()
+    owners, messages, words = zip(*found, strict=True) if found else ((), (), ())
+    return Scope(tuple(map(text_of_bytes, owners)), sum(messages), sum(words))
+
+
+def scope_of_thread(link: Link, thread: int) -> Scope:
+    """One thread."""
+    found = link.execute("SELECT owner, messages, words FROM everlong.threads WHERE number = %s", (thread,))
+    [(owner, messages, words)] = found.fetchall()
+    return Scope((text_of_bytes(owner),), messages, words, thread)
+
+
+def search(
+    link: Link, scope: Scope, terms: Mapping[str, float], *, limit: int, around: int, most: int = LOOKED_AT
+) -> list[Hit]:
+    """The messages that hold the terms, best first, with their neighbours."""
+    if not terms or limit <= 0 or not scope.messages:
+        return []
+    asked = _counted(link, scope, [_asked(scope, term, weight) for term, weight in terms.items()])
+    together = list(accumulate(term.messages for term in asked))
+    rare = [term for term, places in zip(asked, together, strict=True) if places <= most]
+    common = asked[len(rare) :]
+    scores = _scored(link, scope, rare, limit=max(limit, SHORT_LIST))
+    if common and len(scores) < limit:
+        scores |= {place: 0.0 for place in _holding(link, scope, common) if place not in scores}
+    for place, more in _scored_among(link, scope, common, list(scores)).items():
+        scores[place] += more
+    best = sorted(scores, key=lambda place: (-scores[place], place))[:limit]
+    return _hits(link, [(place, scores[place]) for place in best], around)
+
+
+def _asked(scope: Scope, term: str, weight: float) -> _Asked:
+    keys = tuple(tuple(key_of(owner, term, level) for owner in scope.owners) for level in range(len(LEVELS)))
+    return _Asked(weight, keys)
+
+
+def _counted(link: Link, scope: Scope, asked: Sequence[_Asked]) -> list[_Asked]:
+    """The terms that stand anywhere, rarest first, with the number of their messages.
+
+    A term is counted up to COUNTED, in the order that rows stand in the table; how far into the table that was says
+    how many there are in all.
+    """
+    numbers = [number for number, term in enumerate(asked) for _ in term.keys[0]]
+    found = link.execute(
+        "SELECT number, messages, ((last::text::point)[0] + 1) * current_setting('block_size')::integer"
+        " / pg_relation_size('everlong.terms') FROM unnest(%s::integer[], %s::bigint[]) AS asked (number, key),"
+        " LATERAL (SELECT count(*) AS messages, max(ctid) AS last FROM (SELECT ctid FROM everlong.terms"
+        " WHERE keys @> ARRAY[key] AND (%s::bigint IS NULL OR thread = %s) LIMIT %s) AS few) AS counted"
+        " WHERE messages > 0",
+        (numbers, [key for term in asked for key in term.keys[0]], scope.thread, scope.thread, COUNTED),
+        prepare=False,
+    )
+    messages: defaultdict[int, int] = defaultdict(int)
+    for number, counted, share in found:
+        messages[number] += counted if counted < COUNTED else round(counted / min(1.0, share))
+    return [
+        _Asked(asked[number].weight, asked[number].keys, min(many, scope.messages))
+        for number, many in sorted(messages.items(), key=lambda item: (item[1], item[0]))
+    ]
+
+
+#: Levels held -> how much of the term that is taken to be; then BM25, summed over the terms.
+_SCORE: LiteralString = (
+    "SELECT thread, place, sum(rarity * held * %(top)s / (held + %(floor)s + %(slope)s * words)) AS score FROM ("
+    "SELECT thread, place, words, rarity, (%(held)s::float8[])[count(*)] AS held FROM found"
+    " GROUP BY thread, place, words, number, rarity) AS terms GROUP BY thread, place"
+    " ORDER BY score DESC, thread, place LIMIT %(limit)s"
+)
+_FOUND: LiteralString = (
+    "WITH asked AS (SELECT * FROM unnest(%(numbers)s::integer[], %(keys)s::bigint[], %(rarities)s::float8[])"
+    " AS asked (number, key, rarity)), found AS (SELECT number, rarity, thread, place, words FROM asked, LATERAL"
+    " (SELECT thread, place, words FROM everlong.terms WHERE keys @> ARRAY[key]"
+    " AND (%(thread)s::bigint IS NULL OR thread = %(thread)s)) AS holding) "
+)
+_FOUND_AMONG: LiteralString = (
+    "WITH asked AS (SELECT * FROM unnest(%(numbers)s::integer[], %(keys)s::bigint[], %(rarities)s::float8[])"
+    " AS asked (number, key, rarity)), found AS (SELECT number, rarity, thread, place, words FROM"
+    " unnest(%(threads)s::bigint[], %(places)s::integer[]) AS short (thread, place)"
+    " JOIN everlong.terms USING (thread, place) JOIN asked ON key = ANY(keys)) "
+)
+
+
+def _scored(link: Link, scope: Scope, asked: Sequence[_Asked], *, limit: int) -> dict[Place, float]:
+    """The best messages that hold one of the terms, with their scores."""
+    if not asked:
+        return {}
+    found = link.execute(
+        _FOUND + _SCORE, {**_values(scope, asked), "thread": scope.thread, "limit": limit}, prepare=False
+    )
+    return {(thread, place): score for thread, place, score in found}
+
+
+def _scored_among(link: Link, scope: Scope, asked: Sequence[_Asked], few: Sequence[Place]) -> dict[Place, float]:
+    """Those among a few messages that hold one of the terms, with their scores."""
+    if not asked or not few:
+        return {}
+    places = {"threads": [thread for thread, _ in few], "places": [place for _, place in few], "limit": len(few)}
+    found = link.execute(_FOUND_AMONG + _SCORE, {**_values(scope, asked), **places}, prepare=False)
+    return {(thread, place): score for thread, place, score in found}
+
+
+def _values(scope: Scope, asked: Sequence[_Asked]) -> dict[str, Any]:
+    average = max(1.0, scope.words / scope.messages)
+    keys = [(number, key, _rarity(scope, term)) for number, term in enumerate(asked) for key in term.all_keys]
+    return {
+        "numbers": [number for number, _, _ in keys],
+        "keys": [key for _, key, _ in keys],
+        "rarities": [rarity for _, _, rarity in keys],
+        "top": SATURATION + 1,
+        "floor": SATURATION * (1 - LENGTH_SHARE),
+        "slope": SATURATION * LENGTH_SHARE / average,
+        "held": [held for _, held in LEVELS],
+    }
+
+
+def _rarity(scope: Scope, term: _Asked) -> float:
+    return term.weight * math.log(1 + (max(0, scope.messages - term.messages) + 0.5) / (term.messages + 0.5))
+
+
+def _holding(link: Link, scope: Scope, common: Sequence[_Asked]) -> list[Place]:
+    """Messages that hold all of these common terms, and some that hold the rarest."""
+    places: dict[Place, None] = {}
+    for needed in (common, common[:1]):
+        for owner in range(len(scope.owners)):
+            found = link.execute(
+                "SELECT thread, place FROM everlong.terms WHERE keys @> %s::bigint[]"
+                " AND (%s::bigint IS NULL OR thread = %s) LIMIT %s",
+                ([term.keys[0][owner] for term in needed], scope.thread, scope.thread, SHORT_LIST),
+                prepare=False,
+            )
+            places |= dict.fromkeys(found.fetchall())
+    return list(places)
+
+
+def _hits(link: Link, best: Sequence[tuple[Place, float]], around: int) -> list[Hit]:
+    found = link.execute(
+        f"SELECT hit.number, hit.thread, {ROW_COLUMNS} FROM unnest(%s::bigint[], %s::integer[]) WITH ORDINALITY"
+        " AS hit (thread, at, number) JOIN everlong.rows ON rows.thread = hit.thread"
+        " AND rows.place BETWEEN hit.at - %s AND hit.at + %s ORDER BY hit.number, place",
+        ([place[0] for place, _ in best], [place[1] for place, _ in best], around, around),
+    ).fetchall()
+    names = dict(
+        link.execute(
+            "SELECT number, id FROM everlong.threads WHERE number = ANY(%s)", ([place[0] for place, _ in best],)
+        ).fetchall()
+    )
+    near: defaultdict[int, list[Row]] = defaultdict(list)
+    for columns, row in zip(found, rows_of(link, [columns[2:] for columns in found]), strict=True):
+        near[columns[0]].append(row)
+    return [
+        Hit(
+            text_of_bytes(names[thread]),
+            next(row for row in near[number] if row.order == place),
+            score,
+            tuple(near[number]),
+        )
+        for number, ((thread, place), score) in enumerate(best, start=1)
+    ]

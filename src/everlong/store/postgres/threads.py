@@ -1,0 +1,267 @@
+"""Threads in a Postgres database: the contract, each method one piece of work that may be repeated.
+
+Many processes on many machines write to the same threads; the row of a thread, locked for the time of an append,
+gives the order. What is repeated after a lost connection finds what it did before, by its ids.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from types import TracebackType
+from typing import Self
+from uuid import uuid4
+
+from everlong.core.events import Event
+from everlong.core.messages import JsonText
+from everlong.core.points import Entry
+from everlong.core.refs import bytes_of
+from everlong.core.threads import Hit, Opened, Pin, Row, Thread
+from everlong.errors import StoreError
+from everlong.store.bodies import EntryKind, original_of
+from everlong.store.postgres import events as recorded
+from everlong.store.postgres import learned, log
+from everlong.store.postgres.connections import Connections, Link
+from everlong.store.postgres.rows import ROW_COLUMNS, page, prepare, rows_of
+from everlong.store.postgres.schema import migrate
+from everlong.store.postgres.search import scope_of_owner, scope_of_thread, search
+from everlong.store.postgres.values import THREAD_COLUMNS, name_key, thread_of
+from everlong.store.searching import asked_terms
+
+__all__ = ["PostgresThreads"]
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class PostgresThreads:
+    """The contract `Threads` in a Postgres database.
+
+    One process opens at most so many `connections`; for `patience` seconds it waits for a server that restarts or a
+    thread that another holds, then raises StoreError or StoreBusy.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        clock: Callable[[], datetime] = _now,
+        connections: int = 10,
+        patience: float = 60.0,
+    ) -> None:
+        self._clock = clock
+        self._database = Connections(url, migrate, most=connections, patience=patience)
+
+    # Threads
+
+    def create(self, thread: str, *, owner: str = "", title: str = "", metadata: JsonText = "{}") -> Thread:
+        """A new, empty thread."""
+        call, now = uuid4(), self._clock()
+        new = Thread(id=thread, owner=owner, title=title, created=now, updated=now, metadata=metadata)
+        return self._database.run(lambda link: log.create(link, new, call)[0].thread)
+
+    def thread(self, thread: str) -> Thread:
+        """What is known of a thread."""
+        return self._database.read(lambda link: log.known(link, thread).thread)
+
+    def threads(
+        self, *, owner: str | None = None, archived: bool | None = False, limit: int | None = None, skip: int = 0
+    ) -> list[Thread]:
+        """Threads, the latest changed first."""
+        values = {"owner": None if owner is None else name_key(owner), "archived": archived}
+        found = self._database.read(
+            lambda link: link.execute(
+                f"SELECT {THREAD_COLUMNS} FROM everlong.threads WHERE (%(owner)s::bytea IS NULL OR"
+                " sha256(owner) = %(owner)s) AND (%(archived)s::boolean IS NULL OR archived = %(archived)s)"
+                " ORDER BY updated DESC, number LIMIT %(limit)s OFFSET %(skip)s",
+                {**values, "limit": limit, "skip": skip},
+            ).fetchall()
+        )
+        return [thread_of(columns) for columns in found]
+
+    def change(
+        self,
+        thread: str,
+        *,
+        title: str | None = None,
+        archived: bool | None = None,
+        settings: JsonText | None = None,
+        metadata: JsonText | None = None,
+    ) -> Thread:
+        """Rename, archive, set."""
+        texts = [None if text is None else bytes_of(text) for text in (title, settings, metadata)]
+
+        def work(link: Link) -> Thread:
+            number = log.known(link, thread, locked=True).number
+            link.execute(
+                "UPDATE everlong.threads SET title = coalesce(%s, title), settings = coalesce(%s, settings),"
+                " metadata = coalesce(%s, metadata), archived = coalesce(%s, archived), updated = %s WHERE number = %s",
+                (*texts, archived, self._clock(), number),
+            )
+            return log.known(link, thread).thread
+
+        return self._database.run(work)
+
+    def branch(self, thread: str, order: int, new: str, *, title: str = "") -> Thread:
+        """A new thread of the same owner that starts with the first `order` rows of this one."""
+        call, now = uuid4(), self._clock()
+        old = self.thread(thread)
+        made = Thread(
+            id=new,
+            owner=old.owner,
+            title=title,
+            created=now,
+            updated=now,
+            parent=(thread, order),
+            settings=old.settings,
+            metadata=old.metadata,
+        )
+        return self._database.run(lambda link: log.branch(link, thread, order, made, call))
+
+    # The log
+
+    def append(
+        self, thread: str, entries: Sequence[Entry], *, ids: Sequence[str] | None = None, expected: int | None = None
+    ) -> tuple[Row, ...]:
+        """Add entries, all or none, durable when it returns; ids that are there give the rows that are there."""
+        names = [uuid4().hex for _ in entries] if ids is None else list(ids)
+        if len(names) != len(entries) or len(set(names)) != len(names):
+            raise StoreError(f"thread {thread!r}: {len(entries)} entries need as many different ids")
+        new = dict(zip(names, map(prepare, entries), strict=True))
+        return self._database.run(lambda link: log.append(link, thread, new, expected, self._clock))
+
+    def read(self, thread: str, start: int = 0, stop: int | None = None) -> Iterator[Row]:
+        """The rows from `start` to `stop`, a page at a time."""
+        found = self._database.read(lambda link: log.known(link, thread))
+        length = found.thread.length
+        return self._pages(found.number, max(0, start), length if stop is None else min(stop, length))
+
+    def last(self, thread: str, messages: int) -> list[Row]:
+        """The rows of the last so many messages, oldest first."""
+
+        def work(link: Link) -> list[Row]:
+            found = link.execute(
+                f"SELECT {ROW_COLUMNS} FROM everlong.rows WHERE thread = %s AND kind = %s ORDER BY place DESC LIMIT %s",
+                (log.known(link, thread).number, EntryKind.MESSAGE, max(0, messages)),
+            )
+            return rows_of(link, found)[::-1]
+
+        return self._database.read(work)
+
+    def row(self, thread: str, name: str) -> Row | None:
+        """The row whose id is `name`."""
+        return self._database.read(lambda link: log.row_named(link, thread, name))
+
+    def open(self, thread: str, before: int | None = None) -> Opened:
+        """What the view is made of, now or when the thread had only `before` rows."""
+        return self._database.read(lambda link: log.open_at(link, thread, before))
+
+    def points(self, thread: str) -> list[tuple[Row, bool]]:
+        """Every compaction point, oldest first, and whether it stands."""
+        return self._database.read(lambda link: log.points_of(link, thread))
+
+    # Pins
+
+    def pin(self, thread: str, order: int | None, text: str = "") -> Pin:
+        """Keep a message, or a text, in every view."""
+        if order is None and not text:
+            raise StoreError("a pin needs a message or a text")
+        wanted = Pin(uuid4().hex, order, text if order is None else "")
+        return self._database.run(lambda link: log.pin(link, thread, wanted))
+
+    def unpin(self, thread: str, pin: str) -> None:
+        """Let it go."""
+
+        def work(link: Link) -> None:
+            number = log.known(link, thread, locked=True).number
+            link.execute("DELETE FROM everlong.pins WHERE thread = %s AND id = %s", (number, bytes_of(pin)))
+
+        self._database.run(work)
+
+    def pins(self, thread: str) -> tuple[Pin, ...]:
+        """The pins, in the order they were made."""
+        return self._database.read(lambda link: log.pins_of(link, log.known(link, thread).number))
+
+    # Events
+
+    def record(self, thread: str, events: Sequence[Event]) -> None:
+        """Keep events, in order; a second outcome of one start is refused."""
+        self._database.run(lambda link: recorded.record(link, thread, events))
+
+    def events(self, thread: str, *, after: str = "", kinds: Sequence[str] = ()) -> list[Event]:
+        """The events in the order they were recorded."""
+        return self._database.read(lambda link: recorded.events_after(link, thread, after, kinds))
+
+    def unfinished(self, thread: str) -> list[Event]:
+        """Starts without an outcome."""
+        return self._database.read(lambda link: recorded.unfinished(link, thread))
+
+    # Finding what left the window
+
+    def original(self, thread: str, ref: str) -> bytes | None:
+        """The bytes of a message or part by its reference."""
+
+        def work(link: Link) -> list[Row]:
+            found = link.execute(
+                f"SELECT {ROW_COLUMNS} FROM everlong.refs JOIN everlong.rows USING (thread, place)"
+                " WHERE thread = %s AND ref = %s",
+                (log.known(link, thread).number, bytes_of(ref)),
+            )
+            return rows_of(link, found)
+
+        return next((original_of(row.entry, ref) for row in self._database.read(work)), None)
+
+    def search(
+        self, query: str, *, thread: str | None = None, owner: str | None = None, limit: int = 10, around: int = 1
+    ) -> list[Hit]:
+        """Messages that answer a query, best first."""
+        terms = asked_terms(query)
+
+        def work(link: Link) -> list[Hit]:
+            if thread is None:
+                return search(link, scope_of_owner(link, owner), terms, limit=limit, around=around)
+            within = log.known(link, thread)
+            if owner not in (None, within.thread.owner):
+                return []
+            return search(link, scope_of_thread(link, within.number), terms, limit=limit, around=around)
+
+        return self._database.read(work)
+
+    # What was learned
+
+    def counts(self, vocabulary: str, refs: Sequence[str]) -> dict[str, int]:
+        """Token counts that were kept, by message reference."""
+        return self._database.read(lambda link: learned.counts(link, vocabulary, refs))
+
+    def keep_counts(self, vocabulary: str, counts: Mapping[str, int]) -> None:
+        """Keep token counts."""
+        self._database.run(lambda link: learned.keep_counts(link, vocabulary, counts))
+
+    def fact(self, kind: str, key: str) -> JsonText | None:
+        """What was learned under that name."""
+        return self._database.read(lambda link: learned.fact(link, kind, key))
+
+    def keep_fact(self, kind: str, key: str, value: JsonText) -> None:
+        """Keep it; the newest counts."""
+        self._database.run(lambda link: learned.keep_fact(link, kind, key, value))
+
+    def facts(self, kind: str) -> dict[str, JsonText]:
+        """All of one kind, by key."""
+        return self._database.read(lambda link: learned.facts(link, kind))
+
+    def close(self) -> None:
+        """Close every connection; a second time does nothing."""
+        self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        self.close()
+
+    def _pages(self, number: int, start: int, stop: int) -> Iterator[Row]:
+        while start < stop and (rows := self._database.read(partial(page, thread=number, start=start, stop=stop))):
+            yield from rows
+            start = rows[-1].order + 1

@@ -1,0 +1,79 @@
+"""What a message is found by, and what a query looks for: the same terms in every store.
+
+The terms are those of `relevance`: Chinese by single characters and pairs, English by stems, identifiers whole and
+in parts. How a store keeps and ranks them is its own affair.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from functools import lru_cache
+
+from everlong.core.messages import Json, Message, Reasoning, Text, ToolCall, ToolResult
+from everlong.relevance.query import query_of_text
+from everlong.relevance.terms import terms_of, words_of
+
+__all__ = ["asked_terms", "found_by", "texts_of"]
+
+LONGEST_TEXT = 4_000_000  # characters of one part that are looked at
+MOST_ASKED = 32  # terms of one query; the heaviest count
+
+_terms_of = lru_cache(maxsize=50_000)(terms_of)  # the same words come again and again
+
+
+def texts_of(message: Message) -> Iterator[str]:
+    """All a message says: words, thoughts, calls with their arguments, results."""
+    for part in message.parts:
+        match part:
+            case Text(text) | Reasoning(text):
+                yield text[:LONGEST_TEXT]
+            case ToolCall(name=name, arguments=arguments):
+                yield name
+                yield from _argument_texts(arguments[:LONGEST_TEXT])
+            case ToolResult():
+                yield part.text[:LONGEST_TEXT]
+            case _:
+                continue
+
+
+def found_by(message: Message) -> dict[str, float]:
+    """The terms a message is found by, and how much of each it holds.
+
+    Example: "open readFile, then open it" -> {"open": 2.0, "readfile": 2.5, "read": 1.0, "file": 1.0}
+    """
+    held: dict[str, float] = {}
+    words: Counter[str] = Counter()
+    for text in texts_of(message):
+        words.update(words_of(text))
+    for word, times in words.items():
+        for term, weight in _terms_of(word):
+            held[term] = held.get(term, 0.0) + weight * times
+    return held
+
+
+def asked_terms(query: str) -> dict[str, float]:
+    """The terms that a query looks for, with their weights, the heaviest first; {} if it says nothing."""
+    asked = query_of_text(query)
+    return dict(sorted(asked.items(), key=lambda term: -term[1])[:MOST_ASKED])
+
+
+def _argument_texts(arguments: str) -> Iterator[str]:
+    """The names and texts in a call's arguments, read as JSON so that no escape sign becomes part of a word."""
+    try:
+        waiting: list[Json] = [json.loads(arguments)]
+    except (ValueError, RecursionError):
+        yield arguments
+        return
+    while waiting:
+        match waiting.pop():
+            case str(text):
+                yield text
+            case list(items):
+                waiting.extend(reversed(items))
+            case dict(fields):
+                yield " ".join(fields)
+                waiting.extend(reversed(fields.values()))
+            case bool() | None:
+                continue
+            case number:
+                yield str(number)

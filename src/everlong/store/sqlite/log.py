@@ -1,0 +1,219 @@
+"""The log of a thread: rows, their bodies, the large texts they share, and the references into them.
+
+Rows are only ever added. What is costly (encoding, hashing, terms) is done by `Prepared` before the store is locked.
+"""
+
+import re
+import sqlite3
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any
+
+from everlong.core.messages import Message, Role
+from everlong.core.points import Entry, Point, Withdrawal
+from everlong.core.refs import bytes_of
+from everlong.core.threads import Hit, Opened, Pin, Row
+from everlong.store.bodies import (
+    Body,
+    EntryKind,
+    body_of,
+    check_entries,
+    entry_of,
+    large_texts_in,
+    original_of,
+    refs_of,
+    text_of_bytes,
+)
+from everlong.store.searching import found_by
+from everlong.store.sqlite import words
+from everlong.store.sqlite.columns import kept_text, kept_time, text_from, time_from
+from everlong.store.sqlite.thread_rows import Found
+
+__all__ = [
+    "Prepared",
+    "add",
+    "copy",
+    "counted",
+    "hit",
+    "last_messages",
+    "open_at",
+    "original",
+    "point_rows",
+    "positions_of",
+    "prepared",
+    "row_at",
+    "rows_between",
+]
+
+SELECT = "SELECT position, name, time, kind, bodies.body FROM log JOIN bodies ON bodies.number = log.body"
+REFERENCE = re.compile(r"[0-9a-f]{16}")
+POINT, WITHDRAWAL, MESSAGE = int(EntryKind.POINT), int(EntryKind.WITHDRAWAL), int(EntryKind.MESSAGE)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """An entry with all that is kept of it."""
+
+    entry: Entry
+    body: Body
+    refs: frozenset[str]
+    terms: dict[str, float]
+
+
+def prepared(entry: Entry) -> Prepared:
+    """The entry, ready to be written."""
+    return Prepared(entry, body_of(entry), refs_of(entry), found_by(entry) if isinstance(entry, Message) else {})
+
+
+def add(db: sqlite3.Connection, there: Found, rows: Sequence[Row], ready: Sequence[Prepared]) -> None:
+    """Add rows at the end of a thread. Raises StoreError if one refers to a row that is not there."""
+    check_entries(there.thread.id, rows, _withdrawable(db, there.number, rows))
+    for row, one in zip(rows, ready, strict=True):
+        db.executemany(
+            "INSERT OR IGNORE INTO texts (name, content) VALUES (?, ?)",
+            ((name, bytes_of(text)) for name, text in one.body.large.items()),
+        )
+        body = db.execute("INSERT INTO bodies (body) VALUES (?)", (one.body.text,)).lastrowid
+        db.execute(
+            "INSERT INTO log (thread, position, name, time, kind, target, body) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (
+                *(there.number, row.order, kept_text(row.id), kept_time(row.time)),
+                *(int(one.body.kind), _target(row.entry), body),
+            ),
+        )
+        db.executemany(
+            "INSERT OR IGNORE INTO refs (thread, ref, position) VALUES (?, ?, ?)",
+            ((there.number, bytes.fromhex(ref), row.order) for ref in one.refs),
+        )
+        if body is not None and isinstance(row.entry, Message):
+            words.add(db, there.owner, body, one.terms)
+
+
+def copy(db: sqlite3.Connection, source: int, target: int, stop: int) -> None:
+    """Give a new thread the first rows of another; the bodies are shared."""
+    db.execute(
+        """INSERT INTO log (thread, position, name, time, kind, target, body)
+        SELECT ?, position, name, time, kind, target, body FROM log WHERE thread = ? AND position < ?""",
+        (target, source, stop),
+    )
+    db.execute(
+        "INSERT INTO refs (thread, ref, position) SELECT ?, ref, position FROM refs WHERE thread = ? AND position < ?",
+        (target, source, stop),
+    )
+
+
+def positions_of(db: sqlite3.Connection, thread: int, names: Sequence[str]) -> dict[str, int]:
+    """Where the rows of these names stand, as far as there are such."""
+    positions = {}
+    for name in names:
+        row = db.execute("SELECT position FROM log WHERE thread = ? AND name = ?", (thread, kept_text(name))).fetchone()
+        if row is not None:
+            positions[name] = int(row[0])
+    return positions
+
+
+def rows_between(db: sqlite3.Connection, thread: int, start: int, stop: int) -> Iterator[Row]:
+    """The rows from `start` to `stop`, read one after the other."""
+    found = db.execute(
+        f"{SELECT} WHERE thread = ? AND position >= ? AND position < ? ORDER BY position", (thread, start, stop)
+    )
+    return (_row(db, fields) for fields in found)
+
+
+def row_at(db: sqlite3.Connection, thread: int, position: int) -> Row:
+    """The row at a position that is there."""
+    (row,) = rows_between(db, thread, position, position + 1)
+    return row
+
+
+def counted(db: sqlite3.Connection, thread: int, stop: int) -> tuple[int, int]:
+    """How many messages and points stand before a position."""
+    query = "SELECT count(*) FROM log WHERE thread = ? AND kind = ? AND position < ?"
+    messages, points = (db.execute(query, (thread, kind, stop)).fetchone()[0] for kind in (MESSAGE, POINT))
+    return messages, points
+
+
+def last_messages(db: sqlite3.Connection, thread: int, count: int) -> list[Row]:
+    """The last so many messages, oldest first."""
+    found = db.execute(
+        f"{SELECT} WHERE thread = ? AND kind = {MESSAGE} ORDER BY position DESC LIMIT ?", (thread, count)
+    ).fetchall()
+    return [_row(db, fields) for fields in reversed(found)]
+
+
+def point_rows(db: sqlite3.Connection, thread: int) -> list[tuple[Row, bool]]:
+    """Every point, and whether it stands."""
+    withdrawn = {
+        target
+        for (target,) in db.execute(f"SELECT target FROM log WHERE thread = ? AND kind = {WITHDRAWAL}", (thread,))
+    }
+    found = db.execute(f"{SELECT} WHERE thread = ? AND kind = {POINT} ORDER BY position", (thread,)).fetchall()
+    return [(_row(db, fields), fields[0] not in withdrawn) for fields in found]
+
+
+def open_at(db: sqlite3.Connection, there: Found, stop: int, pins: tuple[Pin, ...]) -> Opened:
+    """What the view is made of when the thread has `stop` rows; the rows that a point covers are not read."""
+    standing = db.execute(
+        f"""SELECT position, target FROM log WHERE thread = :thread AND kind = {POINT} AND position < :stop
+        AND position NOT IN (
+            SELECT target FROM log WHERE thread = :thread AND kind = {WITHDRAWAL} AND position < :stop)
+        ORDER BY position DESC LIMIT 1""",
+        {"thread": there.number, "stop": stop},
+    ).fetchone()
+    head = tuple(takewhile(_is_system, rows_between(db, there.number, 0, stop)))
+    point, boundary = None, 0
+    if standing is not None:
+        point, boundary = row_at(db, there.number, standing[0]), standing[1]
+    rows = tuple(rows_between(db, there.number, max(len(head), boundary), stop))
+    return Opened(there.thread, head, point, rows, pins)
+
+
+def original(db: sqlite3.Connection, thread: int, ref: str) -> bytes | None:
+    """The bytes that a reference names."""
+    if not REFERENCE.fullmatch(ref):
+        return None
+    query = "SELECT position FROM refs WHERE thread = ? AND ref = ?"
+    found = db.execute(query, (thread, bytes.fromhex(ref))).fetchone()
+    return None if found is None else original_of(row_at(db, thread, found[0]).entry, ref)
+
+
+def hit(db: sqlite3.Connection, place: words.Place, around: int) -> Hit:
+    """What a search found, with the rows around it."""
+    (name,) = db.execute("SELECT name FROM threads WHERE number = ?", (place.thread,)).fetchone()
+    rows = tuple(rows_between(db, place.thread, max(0, place.position - around), place.position + around + 1))
+    return Hit(text_from(name), next(row for row in rows if row.order == place.position), place.score, rows)
+
+
+def _row(db: sqlite3.Connection, fields: tuple[Any, ...]) -> Row:
+    position, name, time, kind, body = fields
+    large = {}
+    for wanted in large_texts_in(body):
+        found = db.execute("SELECT content FROM texts WHERE name = ?", (wanted,)).fetchone()
+        if found is not None:
+            large[wanted] = text_of_bytes(found[0])
+    return Row(position, text_from(name), time_from(time), entry_of(kind, body, large))
+
+
+def _is_system(row: Row) -> bool:
+    return isinstance(row.entry, Message) and row.entry.role is Role.SYSTEM
+
+
+def _target(entry: Entry) -> int | None:
+    match entry:
+        case Point(boundary=boundary):
+            return boundary
+        case Withdrawal(point):
+            return point
+        case _:
+            return None
+
+
+def _withdrawable(db: sqlite3.Connection, thread: int, rows: Sequence[Row]) -> list[int]:
+    """Those among the rows that are to be withdrawn that are points."""
+    wanted = [row.entry.point for row in rows if isinstance(row.entry, Withdrawal)]
+    found = (
+        db.execute(f"SELECT 1 FROM log WHERE thread = ? AND kind = {POINT} AND position = ?", (thread, at)).fetchone()
+        for at in wanted
+    )
+    return [at for at, there in zip(wanted, found, strict=True) if there]

@@ -1,0 +1,136 @@
+"""The tables, and how a file of an older version becomes one of this version.
+
+`PRAGMA user_version` is the number of migrations that a file has seen, `application_id` says that it is ours. A
+migration that was released never changes; a new one is added below it.
+"""
+
+import sqlite3
+from collections.abc import Sequence
+
+from everlong.errors import InputError, StoreError
+
+__all__ = ["MIGRATIONS", "VERSION", "migrate", "version_of"]
+
+APPLICATION = 0x45564C47  # "EVLG"
+
+THREADS = """
+CREATE TABLE owners (
+    number INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE
+);
+CREATE TABLE threads (
+    number INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    owner INTEGER NOT NULL REFERENCES owners,
+    title TEXT NOT NULL,
+    created INTEGER NOT NULL,
+    updated INTEGER NOT NULL,
+    archived INTEGER NOT NULL DEFAULT 0,
+    length INTEGER NOT NULL DEFAULT 0,
+    messages INTEGER NOT NULL DEFAULT 0,
+    points INTEGER NOT NULL DEFAULT 0,
+    parent TEXT NOT NULL DEFAULT '',
+    shared INTEGER NOT NULL DEFAULT 0,
+    settings TEXT NOT NULL DEFAULT '{}',
+    metadata TEXT NOT NULL DEFAULT '{}'
+);
+CREATE INDEX threads_by_change ON threads (updated);
+CREATE INDEX threads_of_owner ON threads (owner, updated);
+"""
+
+# A branch copies rows, not bodies. Texts from 2 kB on stand in `texts`, once for all bodies that hold them.
+LOG = """
+CREATE TABLE bodies (
+    number INTEGER PRIMARY KEY,
+    body TEXT NOT NULL
+);
+CREATE TABLE texts (
+    name TEXT NOT NULL UNIQUE,
+    content BLOB NOT NULL
+);
+CREATE TABLE log (
+    thread INTEGER NOT NULL REFERENCES threads,
+    position INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    time INTEGER NOT NULL,
+    kind INTEGER NOT NULL,
+    target INTEGER,
+    body INTEGER NOT NULL REFERENCES bodies,
+    PRIMARY KEY (thread, position)
+) WITHOUT ROWID;
+CREATE UNIQUE INDEX log_by_name ON log (thread, name);
+CREATE INDEX log_by_body ON log (body);
+CREATE INDEX log_points ON log (thread, kind, position, target) WHERE kind IN (1, 2);
+CREATE TABLE refs (
+    thread INTEGER NOT NULL REFERENCES threads,
+    ref BLOB NOT NULL,
+    position INTEGER NOT NULL,
+    PRIMARY KEY (thread, ref)
+) WITHOUT ROWID;
+"""
+
+# The index holds our own terms, each with its owner's number before it: nobody's search walks through another's words.
+WORDS = """
+CREATE VIRTUAL TABLE words USING fts5 (terms, content = '', tokenize = "ascii tokenchars '_'");
+"""
+
+BESIDE = """
+CREATE TABLE pins (
+    number INTEGER PRIMARY KEY,
+    thread INTEGER NOT NULL REFERENCES threads,
+    name TEXT NOT NULL,
+    position INTEGER,
+    body TEXT NOT NULL
+);
+CREATE INDEX pins_of_thread ON pins (thread);
+CREATE TABLE events (
+    number INTEGER PRIMARY KEY,
+    thread INTEGER NOT NULL REFERENCES threads,
+    name TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    parent TEXT NOT NULL,
+    body TEXT NOT NULL,
+    UNIQUE (thread, name)
+);
+CREATE INDEX events_by_parent ON events (thread, parent);
+CREATE TABLE counts (
+    vocabulary TEXT NOT NULL,
+    ref TEXT NOT NULL,
+    tokens INTEGER NOT NULL,
+    PRIMARY KEY (vocabulary, ref)
+) WITHOUT ROWID;
+CREATE TABLE facts (
+    kind TEXT NOT NULL,
+    name TEXT NOT NULL,
+    value TEXT NOT NULL,
+    PRIMARY KEY (kind, name)
+) WITHOUT ROWID;
+"""
+
+#: What brings a file from each version to the next.
+MIGRATIONS: tuple[str, ...] = (THREADS + LOG + WORDS + BESIDE,)
+VERSION = len(MIGRATIONS)
+
+
+def migrate(db: sqlite3.Connection, path: str, migrations: Sequence[str] = MIGRATIONS) -> None:
+    """Bring the file to the newest version; call it inside a write transaction. Raises if it is newer or not ours."""
+    version = version_of(db, path, len(migrations))
+    for script in migrations[version:]:
+        for statement in filter(str.strip, script.split(";")):
+            db.execute(statement)
+    db.execute(f"PRAGMA application_id = {APPLICATION}")
+    db.execute(f"PRAGMA user_version = {len(migrations)}")
+
+
+def version_of(db: sqlite3.Connection, path: str, newest: int = VERSION) -> int:
+    """How many migrations the file has seen; 0 for an empty one."""
+    (application,) = db.execute("PRAGMA application_id").fetchone()
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if application != APPLICATION and (tables or version):
+        raise InputError(f"{path} is a database of another program")
+    if version > newest:
+        raise StoreError(
+            f"{path} was written by a newer Everlong (version {version}, this one knows {newest}): upgrade to open it"
+        )
+    return int(version)

@@ -1,0 +1,267 @@
+"""The contract `Threads` on a SQLite file: each method is one transaction, made of what the modules beside do."""
+
+import heapq
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+from uuid import uuid4
+
+from everlong.core.events import Event
+from everlong.core.messages import JsonText, Message
+from everlong.core.points import Entry, Point
+from everlong.core.threads import Hit, Opened, Pin, Row, Thread
+from everlong.errors import StoreError, ThreadChanged
+from everlong.store.searching import asked_terms
+from everlong.store.sqlite import event_rows, learned, log, pin_rows, thread_rows, words
+from everlong.store.sqlite.columns import kept_text, kept_time
+from everlong.store.sqlite.connections import Connections
+
+__all__ = ["SqliteThreads"]
+
+WAIT = 120.0  # seconds that a caller waits for other writers before it hears of them
+READ_AT_ONCE = 32  # rows that `read` holds
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class SqliteThreads:
+    """A store in one file, made when it is not there. Any number of processes and threads may use it at once."""
+
+    def __init__(self, path: str | PathLike[str], *, clock: Callable[[], datetime] = _now, wait: float = WAIT) -> None:
+        self._clock = clock
+        self._connections = Connections(Path(path), wait)
+        self._connections.check()
+
+    # Threads
+
+    def create(self, thread: str, *, owner: str = "", title: str = "", metadata: JsonText = "{}") -> Thread:
+        """A new, empty thread."""
+        now = self._clock()
+        made = Thread(id=thread, owner=owner, title=title, created=now, updated=now, metadata=metadata)
+        return self._connections.write(lambda db: thread_rows.add(db, made).thread)
+
+    def thread(self, thread: str) -> Thread:
+        """What is known of a thread."""
+        return self._connections.read(lambda db: thread_rows.found(db, thread).thread)
+
+    def threads(
+        self, *, owner: str | None = None, archived: bool | None = False, limit: int | None = None, skip: int = 0
+    ) -> list[Thread]:
+        """Threads, the latest changed first."""
+        return self._connections.read(lambda db: thread_rows.listed(db, owner, archived, limit, skip))
+
+    def change(
+        self,
+        thread: str,
+        *,
+        title: str | None = None,
+        archived: bool | None = None,
+        settings: JsonText | None = None,
+        metadata: JsonText | None = None,
+    ) -> Thread:
+        """Rename, archive, set."""
+        texts = {"title": title, "settings": settings, "metadata": metadata}
+        fields: dict[str, str | bytes | int] = {
+            name: kept_text(text) for name, text in texts.items() if text is not None
+        }
+        if archived is not None:
+            fields["archived"] = archived
+
+        def work(db: sqlite3.Connection) -> Thread:
+            there = thread_rows.found(db, thread)
+            thread_rows.change(db, there.number, {**fields, "updated": kept_time(self._clock())})
+            return thread_rows.found(db, thread).thread
+
+        return self._connections.write(work)
+
+    def branch(self, thread: str, order: int, new: str, *, title: str = "") -> Thread:
+        """A new thread that starts with the first `order` rows of this one; the bodies are shared."""
+
+        def work(db: sqlite3.Connection) -> Thread:
+            there = thread_rows.found(db, thread)
+            if not 0 <= order <= there.thread.length:
+                raise StoreError(f"thread {thread!r} has {there.thread.length} rows; it cannot branch at {order}")
+            now = self._clock()
+            messages, points = log.counted(db, there.number, order)
+            made = replace(there.thread, id=new, title=title, created=now, updated=now, parent=(thread, order))
+            made = replace(made, archived=False, length=order, messages=messages, points=points)
+            branch = thread_rows.add(db, made)
+            log.copy(db, there.number, branch.number, order)
+            pin_rows.copy(db, there.number, branch.number, order)
+            return branch.thread
+
+        return self._connections.write(work)
+
+    # The log
+
+    def append(
+        self, thread: str, entries: Sequence[Entry], *, ids: Sequence[str] | None = None, expected: int | None = None
+    ) -> tuple[Row, ...]:
+        """Add entries, all or none; entries whose id is there give the row that is there."""
+        names = [uuid4().hex for _ in entries] if ids is None else list(ids)
+        if len(names) != len(entries) or len(set(names)) != len(names):
+            raise StoreError(f"thread {thread!r}: {len(entries)} entries need as many different ids")
+        ready = {name: log.prepared(entry) for name, entry in zip(names, entries, strict=True)}
+
+        def work(db: sqlite3.Connection) -> tuple[Row, ...]:
+            there = thread_rows.found(db, thread)
+            known = {} if ids is None else log.positions_of(db, there.number, names)
+            length = there.thread.length
+            new = [name for name in names if name not in known]
+            if new and expected not in (None, length):
+                raise ThreadChanged(f"thread {thread!r} has {length} rows, not {expected}: read it again")
+            now = self._clock()
+            added = [Row(order, name, now, ready[name].entry) for order, name in enumerate(new, start=length)]
+            log.add(db, there, added, [ready[name] for name in new])
+            if added:
+                thread_rows.change(db, there.number, _grown(there.thread, added, now))
+            rows = {row.id: row for row in added}
+            rows |= {name: log.row_at(db, there.number, at) for name, at in known.items()}
+            return tuple(rows[name] for name in names)
+
+        return self._connections.write(work)
+
+    def read(self, thread: str, start: int = 0, stop: int | None = None) -> Iterator[Row]:
+        """The rows from `start` to `stop`, a few at a time; rows that come meanwhile are not among them."""
+        there = self._connections.read(lambda db: thread_rows.found(db, thread))
+        end = there.thread.length if stop is None else min(stop, there.thread.length)
+        return self._read(there.number, max(0, start), end)
+
+    def _read(self, number: int, start: int, stop: int) -> Iterator[Row]:
+        for first in range(start, stop, READ_AT_ONCE):
+            yield from self._rows(number, first, min(stop, first + READ_AT_ONCE))
+
+    def _rows(self, number: int, start: int, stop: int) -> list[Row]:
+        return self._connections.read(lambda db: list(log.rows_between(db, number, start, stop)))
+
+    def last(self, thread: str, messages: int) -> list[Row]:
+        """The rows of the last so many messages, oldest first."""
+        return self._connections.read(
+            lambda db: log.last_messages(db, thread_rows.found(db, thread).number, max(0, messages))
+        )
+
+    def row(self, thread: str, name: str) -> Row | None:
+        """The row whose id is `name`."""
+
+        def work(db: sqlite3.Connection) -> Row | None:
+            number = thread_rows.found(db, thread).number
+            known = log.positions_of(db, number, [name])
+            return log.row_at(db, number, known[name]) if name in known else None
+
+        return self._connections.read(work)
+
+    def open(self, thread: str, before: int | None = None) -> Opened:
+        """What the view is made of, now or when the thread had only `before` rows."""
+
+        def work(db: sqlite3.Connection) -> Opened:
+            there = thread_rows.found(db, thread)
+            stop = there.thread.length if before is None else min(before, there.thread.length)
+            return log.open_at(db, there, stop, pin_rows.listed(db, there.number, before))
+
+        return self._connections.read(work)
+
+    def points(self, thread: str) -> list[tuple[Row, bool]]:
+        """Every compaction point, oldest first, and whether it stands."""
+        return self._connections.read(lambda db: log.point_rows(db, thread_rows.found(db, thread).number))
+
+    # Pins
+
+    def pin(self, thread: str, order: int | None, text: str = "") -> Pin:
+        """Keep a message, or a text, in every view."""
+        return self._connections.write(lambda db: pin_rows.add(db, thread_rows.found(db, thread), order, text))
+
+    def unpin(self, thread: str, pin: str) -> None:
+        """Let it go."""
+        self._connections.write(lambda db: pin_rows.remove(db, thread_rows.found(db, thread).number, pin))
+
+    def pins(self, thread: str) -> tuple[Pin, ...]:
+        """The pins, in the order they were made."""
+        return self._connections.read(lambda db: pin_rows.listed(db, thread_rows.found(db, thread).number))
+
+    # Events
+
+    def record(self, thread: str, events: Sequence[Event]) -> None:
+        """Keep events, in order."""
+        self._connections.write(lambda db: event_rows.add(db, thread_rows.found(db, thread), events))
+
+    def events(self, thread: str, *, after: str = "", kinds: Sequence[str] = ()) -> list[Event]:
+        """The events in the order they were recorded."""
+        return self._connections.read(
+            lambda db: event_rows.listed(db, thread_rows.found(db, thread).number, after, kinds)
+        )
+
+    def unfinished(self, thread: str) -> list[Event]:
+        """Starts without an outcome."""
+        return self._connections.read(lambda db: event_rows.unfinished(db, thread_rows.found(db, thread).number))
+
+    # Finding what left the window
+
+    def original(self, thread: str, ref: str) -> bytes | None:
+        """The bytes of a message or part by its reference."""
+        return self._connections.read(lambda db: log.original(db, thread_rows.found(db, thread).number, ref))
+
+    def search(
+        self, query: str, *, thread: str | None = None, owner: str | None = None, limit: int = 10, around: int = 1
+    ) -> list[Hit]:
+        """Messages that answer a query, best first."""
+        terms = asked_terms(query)
+
+        def work(db: sqlite3.Connection) -> list[Hit]:
+            number, owners = thread_rows.searched(db, thread, owner)
+            if limit <= 0:
+                return []
+            found = [place for one in owners for place in words.best(db, one, number, terms, limit)]
+            best = heapq.nsmallest(limit, found, key=lambda place: -place.score)
+            return [log.hit(db, place, max(0, around)) for place in best]
+
+        return self._connections.read(work)
+
+    # What was learned
+
+    def counts(self, vocabulary: str, refs: Sequence[str]) -> dict[str, int]:
+        """Token counts that were kept, by message reference."""
+        return self._connections.read(lambda db: learned.counts(db, vocabulary, refs))
+
+    def keep_counts(self, vocabulary: str, counts: Mapping[str, int]) -> None:
+        """Keep token counts."""
+        self._connections.write(lambda db: learned.keep_counts(db, vocabulary, counts))
+
+    def fact(self, kind: str, key: str) -> JsonText | None:
+        """What was learned under that name."""
+        return self._connections.read(lambda db: learned.fact(db, kind, key))
+
+    def keep_fact(self, kind: str, key: str, value: JsonText) -> None:
+        """Keep it; the newest counts."""
+        self._connections.write(lambda db: learned.keep_fact(db, kind, key, value))
+
+    def facts(self, kind: str) -> dict[str, JsonText]:
+        """All of one kind, by key."""
+        return self._connections.read(lambda db: learned.facts(db, kind))
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._connections.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        self.close()
+
+
+def _grown(thread: Thread, added: Sequence[Row], now: datetime) -> dict[str, str | bytes | int]:
+    return {
+        "length": thread.length + len(added),
+        "messages": thread.messages + sum(isinstance(row.entry, Message) for row in added),
+        "points": thread.points + sum(isinstance(row.entry, Point) for row in added),
+        "updated": kept_time(now),
+    }

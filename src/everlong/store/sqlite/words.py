@@ -1,0 +1,110 @@
+"""Search: an FTS5 index of our own terms, ranked by BM25.
+
+Each term stands in the index with its owner's number before it, so a search walks through the words of one owner
+only. A term that stands in very many messages says little and costs much: where rarer terms bring in enough, it only
+counts in the ranking of what they bring in; else it brings in the newest messages that it stands in.
+"""
+
+import heapq
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import TypeAlias
+
+__all__ = ["Place", "add", "best"]
+
+MOST_REPEATS = 5  # of one term in one message: BM25 learns next to nothing from more
+RARE = 1_000  # messages that a term may stand in and still bring them all in
+NEWEST = 1_000  # messages that are ranked, the newest ones, where rare terms do not bring in enough
+ANY_BODY = 2**62
+
+MATCHING = "words MATCH :match AND rowid BETWEEN :first AND :last"
+
+#: The thread to search, if it is one, and the first and last body to look at.
+Within: TypeAlias = dict[str, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A message that was found: its thread and position, and how well it answers."""
+
+    thread: int
+    position: int
+    score: float
+
+
+def add(db: sqlite3.Connection, owner: int, body: int, terms: Mapping[str, float]) -> None:
+    """Make a message findable."""
+    document = "".join([f"{owner}_{term} " * min(MOST_REPEATS, ceil(weight)) for term, weight in terms.items()])
+    db.execute("INSERT INTO words (rowid, terms) VALUES (?, ?)", (body, document))
+
+
+def best(db: sqlite3.Connection, owner: int, thread: int | None, terms: Iterable[str], limit: int) -> list[Place]:
+    """The places of one owner, or of one of their threads, that answer best."""
+    asked = [f'"{owner}_{term}"' for term in terms]
+    within = _within(db, thread)
+    spread = {term: _messages_with(db, term, within) for term in asked}
+    rare = [term for term in asked if 0 < spread[term] <= RARE]
+    common = [term for term in asked if spread[term] > RARE]
+    found = _ranked(db, _any(rare), within, limit) if rare else {}
+    if rare and common:
+        found |= _ranked(db, f"({_any(rare)}) AND ({_any(common)})", within, limit)
+    if common and len(found) < limit:
+        found = _newest_ranked(db, common, within, limit) | found
+    places = (Place(*place, -rank) for place, rank in found.items())
+    return heapq.nsmallest(limit, places, key=lambda place: (-place.score, -place.thread, -place.position))
+
+
+def _any(terms: Sequence[str]) -> str:
+    return " OR ".join(terms)
+
+
+def _within(db: sqlite3.Connection, thread: int | None) -> Within:
+    """Where to look. Bodies are numbered as they come, so those of a thread lie between its first and its last."""
+    if thread is None:
+        return {"thread": None, "first": 0, "last": ANY_BODY}
+    query = "SELECT body FROM log WHERE thread = ? ORDER BY position {} LIMIT 1"
+    ends = [db.execute(query.format(way), (thread,)).fetchone() for way in ("ASC", "DESC")]
+    first, last = (0 if end is None else end[0] for end in ends)
+    return {"thread": thread, "first": first, "last": last}
+
+
+def _messages_with(db: sqlite3.Connection, term: str, within: Within) -> int:
+    """In how many messages there a term stands; counted no further than needed."""
+    counted = f"SELECT count(*) FROM (SELECT 1 FROM words WHERE {MATCHING} LIMIT :most)"
+    (count,) = db.execute(counted, {**within, "match": term, "most": RARE + 1}).fetchone()
+    return int(count)
+
+
+def _ranked(db: sqlite3.Connection, match: str, within: Within, limit: int) -> dict[tuple[int, int], float]:
+    found = db.execute(
+        f"""SELECT log.thread, log.position, ranked.score
+        FROM (SELECT rowid AS body, bm25(words) AS score FROM words WHERE {MATCHING}) AS ranked
+        CROSS JOIN log ON log.body = ranked.body
+        WHERE :thread IS NULL OR log.thread = :thread
+        ORDER BY ranked.score LIMIT :limit""",
+        {**within, "match": match, "limit": limit},
+    )
+    return {(of, position): rank for of, position, rank in found}
+
+
+def _newest_ranked(
+    db: sqlite3.Connection, terms: Sequence[str], within: Within, limit: int
+) -> dict[tuple[int, int], float]:
+    """The newest messages with all of the terms; with any of them if those are too few."""
+    found: dict[tuple[int, int], float] = {}
+    for match in (" AND ".join(terms), _any(terms)):
+        rows = db.execute(
+            f"""SELECT log.thread, log.position, newest.score
+            FROM (SELECT rowid AS body, bm25(words) AS score FROM words WHERE {MATCHING}
+                ORDER BY rowid DESC) AS newest
+            CROSS JOIN log ON log.body = newest.body
+            WHERE :thread IS NULL OR log.thread = :thread
+            LIMIT :newest""",
+            {**within, "match": match, "newest": NEWEST},
+        )
+        found |= {(of, position): rank for of, position, rank in rows}
+        if len(found) >= limit:
+            break
+    return found

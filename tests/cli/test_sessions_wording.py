@@ -1,0 +1,83 @@
+"""The words of `everlong sessions`: both languages say the same things with the same figures."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from everlong import cli
+from everlong.cli.sessions_lists import short_ids, when
+from everlong.cli.sessions_options import default_store
+from everlong.cli.sessions_wording import SESSION_TEXTS, SessionWording
+from everlong.store.opening import open_store
+from tests.cli.running import everlong
+from tests.store.contract.entries import point, talk
+
+
+@pytest.mark.parametrize("key", sorted(SESSION_TEXTS))
+def test_both_languages_have_the_same_figures(key: str) -> None:
+    english, chinese = SESSION_TEXTS[key]
+    names = [set(re.findall(r"{(\w+)}", text)) for text in (*english.split("|"), chinese)]
+    assert all(found == names[0] for found in names)
+
+
+def test_every_text_is_used() -> None:
+    folder = Path(cli.__path__[0])
+    code = "\n".join(
+        path.read_text(encoding="utf-8") for path in folder.glob("sessions*.py") if "wording" not in path.name
+    )
+    for key in SESSION_TEXTS:
+        assert f'"{key}"' in code or f"'{key}'" in code or key.startswith("role_"), key
+
+
+def test_chinese_where_the_locale_is_chinese(tmp_path: Path) -> None:
+    store = str(tmp_path / "threads.db")
+    with open_store(store) as threads:
+        threads.create("t", title="船")
+        threads.append("t", [*talk(2), point(2)])
+    assert "条消息" in everlong("sessions", "show", "t", "--store", store, "--lang", "zh").out
+    assert "标题" in everlong("sessions", "list", "--store", store, "--lang", "zh").out
+    assert everlong("sessions", "undo", "t", "--store", store, "--lang", "zh").out.startswith(
+        "已撤销压缩点 4。其涵盖的 2 条消息"
+    )
+
+
+NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("ago", "shown"),
+    [
+        (timedelta(seconds=5), "just now"),
+        (timedelta(minutes=5), "5 min ago"),
+        (timedelta(minutes=90), "1 h ago"),
+        (timedelta(hours=25), "1 day ago"),
+        (timedelta(days=3), "3 days ago"),
+        (timedelta(days=30), "2026-02-08"),
+        (timedelta(seconds=-30), "just now"),
+    ],
+)
+def test_when(ago: timedelta, shown: str) -> None:
+    assert when(NOW - ago, NOW, SessionWording("en")) == shown
+
+
+def test_short_ids_tell_sessions_apart() -> None:
+    long = ["0199aaaa-0000-4000-8000-000000000001", "0199aaaa-0000-4000-8000-000000000002", "cli:direct"]
+    shortened = short_ids(long)
+    assert shortened["cli:direct"] == "cli:direct"
+    assert shortened[long[0]] != shortened[long[1]]
+    assert short_ids([long[0], "zzz"])[long[0]] == "0199aaaa"
+
+
+@pytest.mark.parametrize(
+    ("platform", "environment", "end"),
+    [
+        ("linux", {"XDG_DATA_HOME": "/data"}, "/data/everlong/threads.db"),
+        ("linux", {}, ".local/share/everlong/threads.db"),
+        ("darwin", {}, "Library/Application Support/everlong/threads.db"),
+        ("win32", {"LOCALAPPDATA": "/local"}, "/local/everlong/threads.db"),
+    ],
+)
+def test_the_default_store_is_in_the_users_data_folder(platform: str, environment: dict[str, str], end: str) -> None:
+    assert default_store(environment, platform).endswith(end)

@@ -1,0 +1,131 @@
+"""The data folder is found, read, and what is wrong with it is told in one line."""
+
+import gzip
+import json
+import zlib
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from everlong.core.messages import CallId, Role, ToolCall
+from everlong.errors import InputError
+from everlong.lab.cases import edit_cases, every, probe_cases, question_cases, replaced_texts
+from everlong.lab.data import agents, data_folder, dialogue_names, dialogues, half_of, in_half, rows
+from tests.lab.folders import DATA
+
+
+def test_without_a_folder_one_line_says_where_data_comes_from() -> None:
+    with pytest.raises(InputError, match=r"nowhere.*entireio/cli.*LoCoMo.*docs/lab\.md") as told:
+        data_folder("nowhere")
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize("name", ["ferry-office", "tea-shop", "张曼婷"])
+def test_a_half_depends_on_the_id_alone(name: str) -> None:
+    expected = "tuning" if zlib.crc32(name.encode()) % 2 == 0 else "confirming"
+    assert half_of(name) == expected
+    assert in_half(name, "all")
+    assert in_half(name, expected)
+    assert not in_half(name, "confirming" if expected == "tuning" else "tuning")
+
+
+def test_the_halves_share_nothing_and_leave_out_nothing() -> None:
+    halves = [{one.id for one in agents(DATA, "office", half)} for half in ("tuning", "confirming")]
+    assert halves[0] | halves[1] == {one.id for one in agents(DATA, "office")}
+    assert not halves[0] & halves[1]
+
+
+def test_packed_files_read_as_unpacked_ones(tmp_path: Path) -> None:
+    (tmp_path / "agents").mkdir()
+    (tmp_path / "agents" / "office.jsonl.gz").write_bytes(gzip.compress((DATA / "agents/office.jsonl").read_bytes()))
+    assert list(agents(tmp_path, "office")) == list(agents(DATA, "office"))
+
+
+def test_turns_carry_name_and_time() -> None:
+    (talk,) = dialogues(DATA, "harbour")
+    assert (talk.messages[0].name, talk.messages[0].time) == ("Ines", datetime(2025, 3, 3, 8, 5))
+    assert talk.messages[1].role is Role.ASSISTANT
+    (tea,) = dialogues(DATA, "tea")
+    assert (tea.messages[0].name, tea.messages[0].time) == ("林晓", datetime(2025, 3, 2))
+
+
+BROKEN = {
+    "not JSON": ("agents/a.jsonl", "{", r"line 1"),
+    "not an object": ("agents/a.jsonl", "[1]", r"line 1: not an object"),
+    "no messages": ("agents/a.jsonl", '{"id": "x"}', r"no 'messages'"),
+}
+
+
+@pytest.mark.parametrize(("name", "text", "told"), BROKEN.values(), ids=BROKEN)
+def test_a_broken_file_is_named(name: str, text: str, told: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    with pytest.raises(InputError, match=told):
+        list(agents(tmp_path, "a"))
+
+
+def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"probes\.jsonl: no such file"):
+        list(rows(tmp_path / "probes.jsonl"))
+
+
+# --- cases --------------------------------------------------------------------------------------
+
+
+def test_probes_know_their_kind_and_source() -> None:
+    found = probe_cases(DATA, ("office",))
+    assert [group.conversation.id for group in found] == ["ferry-office", "tea-shop"]
+    assert [dict(case.groups)["kind"] for case in found[0].cases] == ["edit_line", "path", "identifier", "code"]
+    assert dict(found[1].cases[0].groups)["source"] == "everlong/tea"
+    assert [case.at for case in found[0].cases] == sorted(case.at for case in found[0].cases)
+
+
+def test_a_probe_of_a_conversation_that_is_missing_is_told(tmp_path: Path) -> None:
+    (tmp_path / "agents").mkdir()
+    (tmp_path / "agents/a.jsonl").write_text('{"id": "x", "messages": []}\n')
+    (tmp_path / "agents/probes.jsonl").write_text(
+        '{"conversation": "y", "file": "a", "at": 1, "kind": "path", "needle": "z"}\n'
+    )
+    with pytest.raises(InputError, match="no conversation 'y' in a"):
+        probe_cases(tmp_path, ("a",))
+
+
+EDITS = {
+    "two lines": ({"old_string": "a\nb", "new_string": "c\nd"}, ["a\nb"]),
+    "one line": ({"old_string": "a", "new_string": "b"}, []),
+    "one line and its end": ({"old_string": "a\n"}, []),
+    "another tool's name": ({"path": "x", "oldText": "a\nb"}, ["a\nb"]),
+    "several at once": ({"edits": [{"old_str": "a\nb"}, {"old_str": "c\nd"}]}, ["a\nb", "c\nd"]),
+    "new text only": ({"content": "a\nb"}, []),
+}
+
+
+@pytest.mark.parametrize(("arguments", "texts"), EDITS.values(), ids=EDITS)
+def test_replaced_texts_of_two_lines_and_more_count(arguments: dict[str, object], texts: list[str]) -> None:
+    assert list(replaced_texts(ToolCall(CallId("1"), "edit", json.dumps(arguments)))) == texts
+
+
+def test_every_edit_of_the_data_is_a_case() -> None:
+    found = edit_cases(agents(DATA, "office"))
+    assert [len(group.cases) for group in found] == [2, 1]
+
+
+def test_questions_without_evidence_are_no_cases() -> None:
+    (found,) = question_cases(DATA, "harbour")
+    assert len(found.cases) == 3
+    assert found.cases[1].wanted == tuple(found.conversation.messages[at].text for at in (2, 4))
+    assert found.cases[0].question is not None
+    assert found.cases[0].question.role is Role.USER
+
+
+def test_dialogue_data_sets_are_found() -> None:
+    assert dialogue_names(DATA) == ("harbour", "tea")
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 10])
+def test_every_nth_case_over_all_conversations(step: int) -> None:
+    found = probe_cases(DATA, ("office",))
+    flat = [case for group in found for case in group.cases]
+    assert [case for group in every(found, step) for case in group.cases] == flat[::step]

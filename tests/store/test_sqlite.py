@@ -1,0 +1,311 @@
+"""What is special to SQLite: one file, many connections, versions, and what can be wrong with a file."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from everlong.core.points import Point, Withdrawal
+from everlong.core.refs import ref_of
+from everlong.engine.threads import Threads
+from everlong.errors import EverlongError, InputError, StoreBusy, StoreError
+from everlong.store.sqlite import SqliteThreads
+from everlong.store.sqlite.schema import MIGRATIONS, VERSION, migrate
+from tests.core.build import assistant, result, system, user
+from tests.store.sqlite_writer import ROOT
+
+_MEETS_THE_CONTRACT: type[Threads] = SqliteThreads
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "threads.db"
+
+
+def query(path: Path, sql: str) -> list[tuple[object, ...]]:
+    """What the file itself says, past the store."""
+    db = sqlite3.connect(path, isolation_level=None)
+    try:
+        return db.execute(sql).fetchall()
+    finally:
+        db.close()
+
+
+def test_G2_a_large_result_is_stored_once_in_messages_threads_and_branches(path: Path) -> None:
+    large = "the same file again " * 5_000
+    with SqliteThreads(path) as store:
+        for name in ("a", "b"):
+            store.create(name)
+            store.append(name, [user("read it"), result("1", large), assistant("twice"), result("2", large)])
+        store.branch("a", 4, "c")
+        assert store.original("c", ref_of(large)) == large.encode()
+    assert query(path, "SELECT count(*), max(length(content)) FROM texts") == [(1, len(large))]
+    assert query(path, "SELECT count(*), max(length(body)) < 1000 FROM bodies") == [(8, 1)]
+
+
+def test_G2_listing_reads_no_bodies(path: Path) -> None:
+    with SqliteThreads(path) as store:
+        store.create("a", owner="ada", title="A")
+        store.append("a", [user("hello"), Point(boundary=1, summary=(user("s"),))])
+    for table in ("log", "bodies", "texts", "words"):
+        query(path, f"DROP TABLE {table}")
+    with SqliteThreads(path) as store:
+        (listed,) = store.threads(owner="ada")
+        assert (listed.title, listed.length, listed.messages, listed.points) == ("A", 2, 1, 1)
+        assert store.thread("a") == listed
+
+
+def test_G2_opening_reads_nothing_that_a_point_covers(path: Path) -> None:
+    with SqliteThreads(path) as store:
+        store.create("a")
+        store.append("a", [system("be brief"), *(user(f"old {number}") for number in range(50))])
+        store.append("a", [Point(boundary=51, summary=(user("first"),)), user("new")])
+        store.append("a", [Point(boundary=52, summary=(user("second"),)), Withdrawal(53)])
+        whole = store.open("a")
+    query(path, "DELETE FROM bodies WHERE number IN (SELECT body FROM log WHERE position BETWEEN 1 AND 50)")
+    query(path, "DELETE FROM bodies WHERE number = (SELECT body FROM log WHERE position = 53)")
+    with SqliteThreads(path) as store:
+        assert store.open("a", before=53) == store.open("a", before=53)
+        assert store.open("a", before=53).messages == whole.messages
+        assert whole.messages == (system("be brief"), user("first"), user("new"))
+
+
+def test_reading_holds_no_transaction_while_the_caller_is_busy(path: Path) -> None:
+    with SqliteThreads(path) as store:
+        store.create("a")
+        store.append("a", [user(str(number)) for number in range(200)])
+        rows = store.read("a")
+        first = next(rows)
+        store.append("a", [user("later")])
+        assert query(path, "PRAGMA wal_checkpoint(TRUNCATE)") == [(0, 0, 0)]
+        assert [first.order, *(row.order for row in rows)] == list(range(200))
+
+
+def test_texts_that_are_no_valid_unicode_are_kept(path: Path) -> None:
+    odd = "a\ud800\x00b"
+    with SqliteThreads(path) as store:
+        store.create(odd, owner=odd, title=odd)
+        store.append(odd, [user(odd)], ids=[odd])
+        store.pin(odd, None, odd)
+        store.keep_fact(odd, odd, f'"{odd}"')
+    with SqliteThreads(path) as store:
+        (found,) = store.threads(owner=odd)
+        assert (found.id, found.title, found.owner) == (odd, odd, odd)
+        assert [(row.id, row.entry) for row in store.read(odd)] == [(odd, user(odd))]
+        assert store.pins(odd)[0].text == odd
+        assert store.facts(odd) == {odd: f'"{odd}"'}
+
+
+def test_one_owner_is_not_found_by_another_however_alike_their_words(path: Path) -> None:
+    with SqliteThreads(path) as store:
+        for owner in ("ada", "ben"):
+            store.create(owner, owner=owner)
+            store.append(owner, [user("the walrus")])
+        assert {hit.thread for hit in store.search("walrus", owner="ada")} == {"ada"}
+        assert {hit.thread for hit in store.search("walrus")} == {"ada", "ben"}
+        assert store.search("walrus", thread="ada", owner="ben") == []
+        assert {hit.thread for hit in store.search("1_walrus 2_walrus", owner="ben")} == {"ben"}
+
+
+def test_common_words_bring_in_the_newest_and_count_beside_rare_ones(path: Path) -> None:
+    with SqliteThreads(path) as store:
+        store.create("a")
+        store.append("a", [user(f"walrus clam {number}") for number in range(1_500)])
+        store.append("a", [user("oyster and more"), user("oyster walrus")])
+        assert [hit.row.order for hit in store.search("walrus oyster", limit=2)] == [1501, 1500]
+        common = [hit.row.order for hit in store.search("walrus clams", limit=5)]
+        assert len(common) == 5
+        assert min(common) >= 500
+
+
+def test_common_words_fill_up_where_rare_ones_bring_in_too_few(path: Path) -> None:
+    with SqliteThreads(path) as store:
+        for name in ("a", "b"):
+            store.create(name)
+            store.append(name, [user(f"walrus {number}") for number in range(600)])
+        store.append("a", [user("oyster")])
+        assert len(store.search("walrus oyster", limit=5)) == 5
+        assert store.search("walrus oyster")[0].row.order == 600
+        assert {hit.thread for hit in store.search("walrus oyster", thread="b", limit=5)} == {"b"}
+
+
+def test_a_new_file_is_private(path: Path) -> None:
+    with SqliteThreads(path) as store:
+        store.create("a")
+        assert [file.stat().st_mode & 0o077 for file in path.parent.iterdir()] == [0, 0, 0]
+
+
+# Processes and threads
+
+
+def test_a_forked_process_gets_connections_of_its_own(path: Path) -> None:
+    code = """if True:
+        import os, sys
+        from everlong.store.sqlite import SqliteThreads
+        from tests.core.build import user
+        store = SqliteThreads(sys.argv[1])
+        store.create("a")
+        child = os.fork()
+        for number in range(20):
+            store.append("a", [user(f"{'parent' if child else 'child'} {number}")])
+        store.close()
+        if child:
+            sys.exit(os.waitpid(child, 0)[1])
+    """
+    subprocess.run([sys.executable, "-c", code, path], check=True, cwd=ROOT)
+    with SqliteThreads(path) as store:
+        said = [row.entry.text for row in store.read("a")]  # type: ignore[union-attr]
+    for who in ("parent", "child"):
+        assert [text for text in said if text.startswith(who)] == [f"{who} {number}" for number in range(20)]
+
+
+def test_connections_of_threads_that_ended_are_closed(path: Path) -> None:
+    with SqliteThreads(path) as store:
+        store.create("a")
+        for _ in range(30):
+            worker = threading.Thread(target=store.thread, args=("a",))
+            worker.start()
+            worker.join()
+        opened = [one for one in Path("/proc/self/fd").glob("*") if str(path) in os.path.realpath(one)]
+        assert len(opened) < 12
+
+
+def test_a_closed_store_says_so_and_closes_twice(path: Path) -> None:
+    store = SqliteThreads(path)
+    store.close()
+    store.close()
+    with pytest.raises(StoreError, match="closed"):
+        store.threads()
+
+
+def test_G3_a_writer_who_never_lets_go_is_named_and_readers_carry_on(path: Path) -> None:
+    with SqliteThreads(path, wait=0.05) as store:
+        store.create("a")
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreBusy, match="writing"):
+            store.append("a", [user("hello")])
+        assert store.thread("a").length == 0
+        other.execute("COMMIT")
+        other.close()
+        assert len(store.append("a", [user("hello")])) == 1
+
+
+# Versions
+
+
+def test_an_older_file_is_migrated_with_all_it_holds(path: Path) -> None:
+    with SqliteThreads(path) as store:
+        store.create("a")
+        store.append("a", [user("hello")])
+    later = (*MIGRATIONS, "ALTER TABLE threads ADD COLUMN colour TEXT NOT NULL DEFAULT 'red'; CREATE TABLE more (a)")
+    db = sqlite3.connect(path, isolation_level=None)
+    for _ in range(2):
+        db.execute("BEGIN IMMEDIATE")
+        migrate(db, str(path), later)
+        db.execute("COMMIT")
+    db.close()
+    assert query(path, "SELECT name, colour, length FROM threads") == [("a", "red", 1)]
+    assert query(path, "PRAGMA user_version") == [(VERSION + 1,)]
+    with pytest.raises(StoreError, match=f"newer Everlong .version {VERSION + 1}"):
+        SqliteThreads(path)
+
+
+# What can be wrong with a file
+
+
+def _no_database(path: Path) -> None:
+    path.write_bytes(b"# Notes\n" * 500)
+
+
+def _another_program(path: Path) -> None:
+    query(path, "CREATE TABLE recipes (name TEXT)")
+
+
+def _damaged(path: Path) -> None:
+    with SqliteThreads(path) as store:
+        for number in range(30):
+            store.create(f"{number}", metadata='{"a":"' + "x" * 3_000 + '"}')
+    content = bytearray(path.read_bytes())
+    content[4096:] = b"\xff" * (len(content) - 4096)
+    path.write_bytes(content)
+
+
+WRONG: dict[str, tuple[Callable[[Path], object], type[EverlongError], str]] = {
+    "no database": (_no_database, InputError, "not a SQLite database"),
+    "a folder": (Path.mkdir, InputError, "is a folder"),
+    "another program's": (_another_program, InputError, "another program"),
+    "damaged": (_damaged, StoreError, "damaged"),
+}
+
+
+@pytest.mark.parametrize(("spoil", "kind", "words"), WRONG.values(), ids=WRONG)
+def test_a_wrong_file_is_one_clear_line(
+    path: Path, spoil: Callable[[Path], object], kind: type[EverlongError], words: str
+) -> None:
+    spoil(path)
+    with pytest.raises(kind, match=words) as refusal, SqliteThreads(path) as store:
+        store.threads()
+    assert "\n" not in str(refusal.value)
+    assert str(path) in str(refusal.value)
+
+
+def test_a_missing_folder_is_one_clear_line(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="folder missing"):
+        SqliteThreads(tmp_path / "missing" / "threads.db")
+
+
+def test_a_full_disk_is_one_clear_line_and_loses_nothing(path: Path) -> None:
+    code = """if True:
+        import resource, signal, sys
+        from everlong.errors import StoreError
+        from everlong.store.sqlite import SqliteThreads
+        from tests.core.build import user
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        store = SqliteThreads(sys.argv[1])
+        store.create("a")
+        resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, 600_000))
+        for number in range(1_000):
+            try:
+                store.append("a", [user(f"{number} " + "x" * 20_000 + str(number))])
+            except StoreError as error:
+                print(number, error)
+                break
+    """
+    done = subprocess.run([sys.executable, "-c", code, path], check=True, cwd=ROOT, capture_output=True, text=True)
+    kept, _, line = done.stdout.strip().partition(" ")
+    assert "full" in line
+    assert "\n" not in line
+    with SqliteThreads(path) as store:
+        assert store.thread("a").length == int(kept) == len(list(store.read("a")))
+
+
+def test_a_read_only_file_is_one_clear_line() -> None:
+    code = """if True:
+        import os, sys
+        from everlong.errors import StoreError
+        from everlong.store.sqlite import SqliteThreads
+        from tests.core.build import user
+        if os.geteuid() == 0:
+            os.seteuid(65534)  # root may write anything
+        try:
+            SqliteThreads(sys.argv[1]).create("b")
+        except StoreError as error:
+            print(error)
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "threads.db"
+        with SqliteThreads(path) as store:
+            store.create("a")
+        path.chmod(0o444)
+        Path(folder).chmod(0o555)
+        done = subprocess.run([sys.executable, "-c", code, path], check=True, cwd=ROOT, capture_output=True, text=True)
+        Path(folder).chmod(0o755)
+    assert "read-only" in done.stdout or "permission" in done.stdout
+    assert done.stdout.count("\n") == 1
