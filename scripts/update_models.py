@@ -11,22 +11,16 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from everlong.core.messages import Json, JsonObject
-from everlong.windows import snapshot
-from everlong.windows.entries import LITELLM, MODELS_DEV, Entry, consistent, entry_of
+from everlong.windows import litellm, snapshot
+from everlong.windows.assembling import assembled
+from everlong.windows.entries import LITELLM, MODELS_DEV
 from everlong.windows.models_dev import parse_models_dev
-from everlong.windows.names import is_chat, key_of
-from everlong.windows.providers import REGIONAL, canonical, makers_of
 from everlong.windows.registry import Registry
 
 OUT = Path(snapshot.__file__).with_name(snapshot.FILE)
-LEAST_WINDOW = 1_024  # what is listed with less embeds or draws
-CHAT_MODES = ("chat", "completion", "responses", None)
-PER_MILLION = 1_000_000
-PRICE_DIGITS = 6
 LIMITS = ("context", "input", "output")
 COSTS = ("input", "output", "cache_read", "cache_write")
 
@@ -37,8 +31,7 @@ def main() -> None:
     models_dev_date = options.models_dev_date or own_date(models_dev_body, options.models_dev)
     litellm_date = options.litellm_date or own_date(litellm_body, options.litellm)
     models_dev = parse_models_dev(as_api(models_dev_body), models_dev_date)
-    litellm = Registry(tuple(litellm_entries(litellm_body, litellm_date)))
-    registry = assemble(models_dev, litellm)
+    registry = assembled(models_dev, litellm.parse_litellm(as_price_table(litellm_body), litellm_date))
     tables: list[JsonObject] = [
         describe(MODELS_DEV, models_dev_date, models_dev_body, "https://models.dev"),
         describe(LITELLM, litellm_date, litellm_body, "https://github.com/BerriAI/litellm"),
@@ -112,109 +105,22 @@ def flat_costs(row: JsonObject) -> JsonObject:
     return {name: row.get(f"usd_per_m_{name}") for name in COSTS}
 
 
-def litellm_entries(body: JsonObject, date: str) -> Iterator[Entry]:
-    """litellm's rows. Its `max_input_tokens` is the largest prompt; the whole window it does not tell."""
-    for name, provider, limits, costs in litellm_rows(body):
-        owner = canonical(provider or "")
-        head, _, rest = name.partition("/")
-        model = rest if rest and canonical(head) == owner else name
-        if owner and "*" not in model and is_chat(model):
-            yield entry_of(owner, model, LITELLM, date, limits, costs)
+def as_price_table(body: JsonObject) -> Json:
+    """litellm's own shape, whichever of the two came."""
+    rows = flat_rows(body)
+    if not rows:
+        return body
+    return {str(row.get("id")): priced(row) for row in rows}
 
 
-def litellm_rows(body: JsonObject) -> Iterator[tuple[str, str | None, JsonObject, JsonObject]]:
-    """Name, provider, limits and costs of each row, in either shape."""
-    for row in flat_rows(body):
-        provider = row.get("provider")
-        if isinstance(provider, str):
-            yield str(row.get("id")), provider, flat_limits(row), flat_costs(row)
-    if flat_rows(body):
-        return
-    for name, facts in body.items():
-        if (
-            isinstance(facts, dict)
-            and facts.get("mode") in CHAT_MODES
-            and isinstance(facts.get("litellm_provider"), str)
-        ):
-            limits: JsonObject = {"input": facts.get("max_input_tokens"), "output": facts.get("max_output_tokens")}
-            costs: JsonObject = {
-                "input": per_million(facts.get("input_cost_per_token")),
-                "output": per_million(facts.get("output_cost_per_token")),
-                "cache_read": per_million(facts.get("cache_read_input_token_cost")),
-                "cache_write": per_million(facts.get("cache_creation_input_token_cost")),
-            }
-            yield name, str(facts["litellm_provider"]), limits, costs
+def priced(row: JsonObject) -> JsonObject:
+    costs = {field: per_token(row.get(f"usd_per_m_{name}")) for name, field in litellm.COSTS.items()}
+    limits = {"max_input_tokens": row.get("input"), "max_output_tokens": row.get("output")}
+    return {"litellm_provider": row.get("provider"), **limits, **costs}
 
 
-def per_million(price: Json) -> Json:
-    return round(price * PER_MILLION, PRICE_DIGITS) if isinstance(price, int | float) else None
-
-
-# --- putting them together ---------------------------------------------------------------------
-
-
-def assemble(models_dev: Registry, litellm: Registry) -> Registry:
-    """Both tables: limits that models.dev leaves to a base model filled in, nothing twice, nothing without a window."""
-    filled = Registry(()).merged(Registry(tuple(with_limits(models_dev, litellm)))).merged(litellm)
-    kept = [entry for entry in filled if entry.window >= LEAST_WINDOW]
-    return Registry(tuple(without_regions(kept)))
-
-
-def with_limits(models_dev: Registry, litellm: Registry) -> Iterator[Entry]:
-    """models.dev's rows; one without a window takes it from the same model elsewhere, and is marked so."""
-    windows, prompts = by_key(models_dev), by_key(litellm)
-    for entry in models_dev:
-        key = key_of(entry.id)
-        like = None if entry.window and entry.output else same_model(key, windows.get(key, []), prompts.get(key, []))
-        if like is None:
-            yield entry
-        elif entry.window:
-            yield consistent(entry._replace(output=like.output))
-        else:
-            limits = entry._replace(context=like.window, input=like.input, output=entry.output or like.output)
-            yield consistent(limits._replace(inferred=True))
-
-
-def same_model(key: str, windows: list[Entry], prompts: list[Entry]) -> Entry | None:
-    """Whose limits to take: the maker's, else what most say.
-
-    litellm knows the maker's prompt limit only; where somebody in models.dev has the same limit with the
-    whole window beside it, that is the one meant.
-    """
-    makers = makers_of(key)
-    for maker in makers:
-        for entry in windows:
-            if entry.provider == maker:
-                return entry
-    for maker in makers:
-        for prompt in prompts:
-            if prompt.provider == maker:
-                return next((entry for entry in windows if entry.input == prompt.input), prompt)
-    return most_common(windows) or most_common(prompts)
-
-
-def most_common(entries: list[Entry]) -> Entry | None:
-    votes = Counter(entry.window for entry in entries)
-    size = min(votes, key=lambda window: (-votes[window], window), default=None)
-    return next((entry for entry in entries if entry.window == size), None)
-
-
-def by_key(registry: Registry) -> dict[str, list[Entry]]:
-    keyed: dict[str, list[Entry]] = {}
-    for entry in registry:
-        if entry.window:
-            keyed.setdefault(key_of(entry.id), []).append(entry)
-    return keyed
-
-
-def without_regions(entries: Iterable[Entry]) -> Iterator[Entry]:
-    """One row where a provider lists a model once for each region with the same limits: the shortest id."""
-    seen = set()
-    for entry in sorted(entries, key=lambda entry: (len(entry.id), entry.id)):
-        same = (entry.table, entry.provider, key_of(entry.id), entry.window, entry.output)
-        if entry.provider not in REGIONAL or same not in seen:
-            seen.add(same)
-            yield entry
+def per_token(price: Json) -> Json:
+    return price / litellm.PER_MILLION if isinstance(price, int | float) else None
 
 
 def report(before: Registry, after: Registry, out: Path) -> None:

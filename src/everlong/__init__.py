@@ -5,14 +5,16 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from everlong.engine.direct import count
+    from everlong.engine.engine import Engine
     from everlong.engine.fitting import Fitted, fit
     from everlong.windows import window
 
 __version__ = "0.1.0"
 
-__all__ = ["Fitted", "count", "fit", "window"]
+__all__ = ["Engine", "Fitted", "count", "fit", "window"]
 
 _HOMES = {
+    "Engine": "everlong.engine.engine",
     "Fitted": "everlong.engine.fitting",
     "count": "everlong.engine.direct",
     "fit": "everlong.engine.fitting",

@@ -1,19 +1,31 @@
-"""What engine tests share: a thread, a model and turns between them."""
+"""What engine tests share: a thread, a model and turns between them, in process or over HTTP."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
+from everlong.core.events import OUTCOMES, Event
 from everlong.core.messages import History, Message, Text, ToolResult
 from everlong.engine.calls import Call
 from everlong.engine.conversing import converse
 from everlong.engine.engine import Engine
 from everlong.engine.replies import Failed, Finished, Model, Reply
 from everlong.engine.settings import Settings
+from everlong.engine.threads import Threads
+from everlong.llm.client import HttpModel, Patience
+from everlong.llm.endpoints import Endpoint
+from everlong.llm.scripted.server import ScriptedServer
 from everlong.store.memory import MemoryThreads
 from everlong.wire.repair import valid
 from tests.core.build import result, system, user
 
-__all__ = ["Talk", "lawful", "pages"]
+__all__ = ["FORMATS", "IMPATIENT", "Talk", "lawful", "over_http", "pages"]
+
+FORMATS = ("anthropic", "gemini", "openai-chat", "openai-responses")
+IMPATIENT = Patience(connect=5.0, silence=20.0, attempts=2, pause=0.0)
+SYSTEM = "Work carefully."
+T = TypeVar("T")
 
 
 def pages(number: int, lines: int = 60) -> str:
@@ -29,26 +41,30 @@ class Talk:
     settings: Settings = field(default_factory=Settings)
     call: Call = field(default_factory=lambda: Call(model="gpt-4o", max_tokens=500))
     thread: str = "talk"
-    threads: MemoryThreads = field(default_factory=MemoryThreads)
+    threads: Threads = field(default_factory=MemoryThreads)
     lines: int = 60
 
     def __post_init__(self) -> None:
         self.engine = Engine(self.threads, settings=self.settings)
         self.threads.create(self.thread)
-        self.threads.append(self.thread, [system("Work carefully.")])
+        self.threads.append(self.thread, [system(SYSTEM)])
 
     async def say(self, text: str) -> list[Reply]:
         """A user message and all that comes of it: tools are answered until the model is done or fails."""
         await self.engine.append(self.thread, [user(text)])
         replies: list[Reply] = []
         while True:
-            said = [reply async for reply in converse(self.engine, self.model, self.thread, self.call)]
+            said = await self.ask()
             replies += said
             last = said[-1]
             if isinstance(last, Failed) or not last.message.calls:  # type: ignore[union-attr]
                 return replies
             assert isinstance(last, Finished)
             await self.engine.append(self.thread, [self.answered(call.id) for call in last.message.calls])
+
+    async def ask(self) -> list[Reply]:
+        """One call for the thread as it stands."""
+        return [reply async for reply in converse(self.engine, self.model, self.thread, self.call)]
 
     def answered(self, call: str) -> Message:
         """The result of a call."""
@@ -59,9 +75,33 @@ class Talk:
         """Every message of the thread."""
         return tuple(row.entry for row in self.threads.read(self.thread) if isinstance(row.entry, Message))
 
+    @property
+    def events(self) -> list[Event]:
+        """What happened, with its figures."""
+        return self.threads.events(self.thread)
+
     def kinds(self) -> list[str]:
         """What happened, in order."""
-        return [event.kind.value for event in self.threads.events(self.thread)]
+        return [event.kind.value for event in self.events]
+
+    def one_outcome_each(self) -> None:
+        """Every start has exactly one outcome."""
+        events = self.events
+        for event in events:
+            if event.kind in OUTCOMES:
+                ends = [other for other in events if other.parent == event.id and other.kind in OUTCOMES[event.kind]]
+                assert len(ends) == 1, event
+
+
+def over_http(server: ScriptedServer, run: Callable[[HttpModel], Awaitable[T]], fmt: str = "openai-chat") -> T:
+    """Run something with a client of the server, in a loop of its own."""
+
+    async def connected() -> T:
+        base = f"{server.address}/v1beta" if fmt == "gemini" else server.url
+        async with HttpModel(Endpoint(url=base, fmt=fmt, key="secret"), patience=IMPATIENT) as model:
+            return await run(model)
+
+    return asyncio.run(asyncio.wait_for(connected(), 300))
 
 
 def lawful(requests: Sequence[History], fmt: str = "openai-chat") -> None:

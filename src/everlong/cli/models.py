@@ -1,14 +1,18 @@
 """`everlong models`: windows, output limits and prices, each with its source."""
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import UTC, date, datetime
 
 import click
 
 from everlong.cli.terminal import amount, console, pairs, table
 from everlong.errors import InputError
-from everlong.windows import Entry, Window, bundled, window
+from everlong.llm.kept_tables import last_try, registry_now
+from everlong.llm.local.fetching import cache_folder
+from everlong.windows import Entry, Registry, Window, window
 
 __all__ = ["models_command"]
 
@@ -20,16 +24,62 @@ LISTED = 40  # rows shown of a long list
 @click.option("--provider", default="", help="Where the model is used: its own figures win.")
 @click.option("--find", "text", default="", help="List every entry with this text in its name or provider.")
 @click.option("--all", "everything", is_flag=True, help="Do not shorten the list.")
+@click.option("--refresh", "fetch", is_flag=True, help="First fetch the newest table; it is kept for later.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def models_command(name: str | None, provider: str, text: str, everything: bool, as_json: bool) -> None:
+def models_command(name: str | None, provider: str, text: str, everything: bool, fetch: bool, as_json: bool) -> None:
     """Show the window, output limit and prices of the model NAME with their source, or search the registry."""
+    if fetch:
+        console(stderr=True).print(_refreshed(), style="dim")
+    registry = registry_now(cache_folder(os.environ))
     if name is not None:
-        _tell(window(name, provider=provider), as_json=as_json)
-        return
-    entries = bundled().find(text or provider)
-    if not entries:
-        raise InputError(f"no model or provider with {text or provider!r} in its name")
-    _list(entries, everything=everything, as_json=as_json)
+        _tell(window(name, provider=provider, registry=registry), as_json=as_json)
+    else:
+        entries = registry.find(text or provider)
+        if not entries:
+            raise InputError(f"no model or provider with {text or provider!r} in its name")
+        _list(entries, everything=everything, as_json=as_json)
+    if not as_json:
+        console().print(_ages(registry, datetime.now(UTC)), style="dim")
+
+
+def _refreshed() -> str:
+    """Fetch a table now; what came of it. Raises InputError where none could be had."""
+    import asyncio  # noqa: PLC0415 - 30 ms that only a fetch pays
+
+    try:
+        from everlong.llm import refreshing  # noqa: PLC0415 - needs an extra that reading the tables does not
+    except ImportError:
+        raise InputError("fetching tables needs an HTTP client: pip install 'everlong[llm]'") from None
+    if refreshing.RefreshSettings.from_environment(os.environ).offline:
+        raise InputError("EVERLONG_OFFLINE is set: nothing is fetched")
+    done = asyncio.run(refreshing.refresh(None, cache_folder(os.environ), now=datetime.now(UTC)))
+    if not done.table:
+        raise InputError(done.said)
+    return done.said
+
+
+def _ages(registry: Registry, now: datetime) -> str:
+    """Where the figures are from and how old they are.
+
+    Example: "Tables: models.dev of 2026-07-02 (136 days old), litellm of 2026-11-09 (6 days old); never refreshed"
+    """
+    newest: dict[str, str] = {}
+    for name, day in registry.snapshots:
+        newest[name] = max(day, newest.get(name, ""))
+    told = [f"{name} of {day} ({_days_old(day, now)})" for name, day in sorted(newest.items(), reverse=True)]
+    tried = last_try(cache_folder(os.environ))
+    if tried.at is None:
+        last = "never refreshed; --refresh does it"
+    elif tried.failure:
+        last = f"the refresh of {tried.at.date().isoformat()} failed; --refresh tries again"
+    else:
+        last = f"refreshed on {tried.at.date().isoformat()}"
+    return f"Tables: {', '.join(told)}; {last}"
+
+
+def _days_old(day: str, now: datetime) -> str:
+    days = max(0, (now.date() - date.fromisoformat(day)).days)
+    return "today" if days == 0 else f"{amount(days)} day{'s' * (days > 1)} old"
 
 
 def _tell(found: Window, *, as_json: bool) -> None:

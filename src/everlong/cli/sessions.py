@@ -11,6 +11,7 @@ from everlong.cli.sessions_changes import (
     undo_command,
     unpin_command,
 )
+from everlong.cli.sessions_events import cost_command, events_command
 from everlong.cli.sessions_files import export_command, import_command
 from everlong.cli.sessions_lists import list_command, search_command
 from everlong.cli.sessions_show import show_command
@@ -21,6 +22,8 @@ COMMANDS = (
     list_command,
     show_command,
     search_command,
+    events_command,
+    cost_command,
     import_command,
     export_command,
     archive_command,
@@ -42,7 +45,7 @@ class _InOrder(click.Group):
 
 @click.group("sessions", cls=_InOrder)
 def sessions_command() -> None:
-    """Keep, find and mend conversations: list, show, search, import, export, archive, branch, undo, pin."""
+    """Keep, find and mend conversations: list, show, search, import, export, archive, branch, undo, pin, cost."""
 
 
 for command in COMMANDS:

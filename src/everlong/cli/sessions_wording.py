@@ -59,6 +59,28 @@ SESSION_TEXTS: dict[str, tuple[str, str]] = {
     # --- search -----------------------------------------------------------------------------------
     "found": ("{n} message found|{n} messages found", "找到 {n} 条消息"),
     "not_found": ("Nothing found.", "没有找到。"),
+    # --- events, cost -----------------------------------------------------------------------------
+    "no_events": ("Nothing was recorded.", "没有任何记录。"),
+    "unfinished": ("not finished", "未结束"),
+    "events_earlier": (
+        "… {n} earlier event; --last 0 shows all|… {n} earlier events; --last 0 shows all",
+        "……更早还有 {n} 个事件；--last 0 显示全部",
+    ),
+    "messages_changed": ("{before} → {after} messages", "{before} → {after} 条消息"),
+    "tokens_used": ("{prompt} in, {output} out", "输入 {prompt}，输出 {output}"),
+    "head_model": ("model", "模型"),
+    "head_calls": ("calls", "调用"),
+    "head_prompt": ("prompt", "输入"),
+    "head_cached": ("cached", "缓存"),
+    "head_output": ("output", "输出"),
+    "head_cost": ("dollars", "美元"),
+    "unnamed": ("(no name)", "（无名称）"),
+    "total": ("total", "合计"),
+    "no_cost": ("No model was called.", "没有调用过模型。"),
+    "unpriced": (
+        "{n} call is of a model without a known price|{n} calls are of models without a known price",
+        "{n} 次调用的模型价格未知",
+    ),
     # --- import, export ---------------------------------------------------------------------------
     "importing": ("importing", "正在导入"),
     "is_new": ("new", "新会话"),

@@ -6,18 +6,20 @@ from everlong.core.events import EventKind
 from everlong.core.points import Point, Withdrawal
 from everlong.core.threads import Pin, Row
 from everlong.engine.calls import Call, Prepared
+from everlong.engine.cutting import Cause
 from everlong.engine.live import refreshed
 from everlong.engine.means import Means
-from everlong.engine.preparing import Work, cut_now, prepare, remember, standing
+from everlong.engine.preparing import cut_now, cut_planned, prepare, remember, standing
 from everlong.engine.recalling import Found, recall
 from everlong.engine.recording import record_failure, record_usage
 from everlong.engine.recovering import recover
-from everlong.engine.sizing import sizes_of
+from everlong.engine.work import work_on
 from everlong.errors import ContextOverflow, InputError, ProviderError
 from everlong.wire.usage import Usage
 
 __all__ = ["BlockingEngine"]
 
+BY_HAND = "asked for"
 LITTLE = 0.95  # a cut by hand that would leave more than this share is not worth its point
 
 
@@ -50,15 +52,16 @@ class BlockingEngine:
         means = self.means
         with means.lives.lock(thread), means.journal(thread) as journal:
             live = refreshed(means.threads, thread, means.lives.get(thread))
-            settings = means.settings.for_thread(live.opened.thread.settings)
-            work = Work(
-                means, thread, call, settings, journal, call.parent, live, sizes_of(means, settings, call, live)
-            )
+            work = work_on(means, live, call, journal, call.parent)
             before = standing(work).tokens
-            target = min(work.sizes.low, before // 2)
-            if before - target < (1 - LITTLE) * before or work.sizes.preset.every_call:
+            target, limit = min(work.sizes.low, before // 2), work.sizes.cut_limit
+            if work.sizes.preset.every_call:
                 return None
-            view = cut_now(work, "asked for", before=before, target=target)
+            cause = Cause(reason=BY_HAND, before=before)
+            planned = cut_planned(work, cause, limit=limit, target=min(target, limit))
+            if planned.tokens_after > LITTLE * before:
+                return None
+            view = cut_now(work, cause, target=target)
             remember(work, view)
             point = work.live.opened.point
             return point.entry if point is not None and isinstance(point.entry, Point) else None

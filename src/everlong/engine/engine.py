@@ -1,9 +1,10 @@
 """The engine: every call prepared, every answer learned from, every refusal recovered, off the event loop."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from everlong.core.messages import Message
 from everlong.core.points import Point
@@ -12,10 +13,12 @@ from everlong.engine.blocking import BlockingEngine
 from everlong.engine.calls import Call, Prepared
 from everlong.engine.means import Means, Observer
 from everlong.engine.recalling import Found
+from everlong.engine.replies import Model
 from everlong.engine.settings import DEFAULT_SETTINGS, Settings
 from everlong.engine.threads import Threads
-from everlong.errors import ContextOverflow, NoThread, ProviderError
+from everlong.errors import ContextOverflow, NoThread, ProviderError, ThreadExists
 from everlong.windows import Registry
+from everlong.wire.read import document_of
 from everlong.wire.usage import Usage
 
 __all__ = ["Engine"]
@@ -40,6 +43,8 @@ class Engine:
         given: dict[str, Any] = {"clock": clock, "new_id": new_id}
         chosen = {name: value for name, value in given.items() if value is not None}
         means = Means(threads=threads, settings=settings, registry=registry, observers=tuple(observers), **chosen)
+        #: Called with every request that was answered and its model, in the event loop; they must not wait.
+        self.after_turn: list[Callable[[Prepared, Model], None]] = []
         #: The same engine for those without an event loop.
         self.blocking = BlockingEngine(means)
 
@@ -48,15 +53,19 @@ class Engine:
         """The store."""
         return self.blocking.means.threads
 
-    async def append(self, thread: str, messages: Sequence[Message], *, owner: str = "") -> tuple[Row, ...]:
-        """Add messages to a thread; a thread that is not there yet is made."""
+    async def append(
+        self, thread: str, messages: Sequence[Message] | Sequence[Mapping[str, Any]], *, owner: str = ""
+    ) -> tuple[Row, ...]:
+        """Add messages to a thread, values or dicts of any wire format; a thread that is not there yet is made."""
+        said = _values(messages)
 
         def add() -> tuple[Row, ...]:
             try:
-                return self.threads.append(thread, messages)
+                return self.threads.append(thread, said)
             except NoThread:
-                self.threads.create(thread, owner=owner)
-                return self.threads.append(thread, messages)
+                with suppress(ThreadExists):  # two may come first at once
+                    self.threads.create(thread, owner=owner)
+                return self.threads.append(thread, said)
 
         return await asyncio.to_thread(add)
 
@@ -97,3 +106,9 @@ class Engine:
     async def recall(self, thread: str, what: str, *, limit: int = 10) -> Found:
         """What a reference names, byte for byte, or what answers a query."""
         return await asyncio.to_thread(self.blocking.recall, thread, what, limit=limit)
+
+
+def _values(messages: Sequence[Message] | Sequence[Mapping[str, Any]]) -> tuple[Message, ...]:
+    if all(isinstance(message, Message) for message in messages):
+        return tuple(cast("Sequence[Message]", messages))
+    return document_of([dict(cast("Mapping[str, Any]", message)) for message in messages]).messages

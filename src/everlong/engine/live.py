@@ -12,7 +12,7 @@ from everlong.core.messages import History, Message, Role, Text
 from everlong.core.points import Point, Withdrawal, said_from
 from everlong.core.threads import Opened, Pin, Row
 from everlong.engine.measuring import Anchor
-from everlong.engine.past import LEFT_BEFORE, Past, grown, within
+from everlong.engine.past import LEFT_BEFORE, Past
 from everlong.engine.threads import Threads
 from everlong.engine.view import View
 
@@ -32,14 +32,17 @@ class Live:
     past: Past | None = None
     anchor: Anchor | None = None
     called: datetime | None = None
+    #: Pinned messages that lie before the boundary.
+    held: tuple[Row, ...] = ()
 
     @property
     def front(self) -> History:
-        """What stands before every message since the boundary: head, pinned texts, what the newest point left."""
+        """What stands before every message since the boundary: head, what is pinned, what the newest point left."""
         point = self.opened.point
         left = point.entry.summary if point is not None and isinstance(point.entry, Point) else ()
         head = tuple(row.entry for row in self.opened.head if isinstance(row.entry, Message))
-        return (*head, *pinned_texts(self.opened.pins), *left)
+        held = (row.entry for row in self.held if isinstance(row.entry, Message) and row.entry not in left)
+        return (*head, *pinned_texts(self.opened.pins), *held, *left)
 
     @property
     def since(self) -> History:
@@ -50,7 +53,7 @@ class Live:
     @property
     def orders(self) -> tuple[int, ...]:
         """For each message of `front` and `since` its order in the thread, LEFT_BEFORE for what is ours."""
-        known = {id(row.entry): row.order for row in (*self.opened.head, *self.opened.rows)}
+        known = {id(row.entry): row.order for row in (*self.opened.head, *self.held, *self.opened.rows)}
         return tuple(known.get(id(message), LEFT_BEFORE) for message in (*self.front, *self.since))
 
     @property
@@ -74,17 +77,25 @@ def refreshed(threads: Threads, thread: str, live: Live | None) -> Live:
     known = threads.thread(thread)
     pins = threads.pins(thread)
     if live is None or known.length < live.opened.thread.length:
-        return Live(threads.open(thread))
+        return _holding(threads, Live(threads.open(thread)))
     if pins != live.opened.pins:
-        live = Live(replace(live.opened, pins=pins), called=live.called)
+        live = _holding(threads, Live(replace(live.opened, pins=pins), called=live.called))
     if known.length == live.opened.thread.length:
         return replace(live, opened=replace(live.opened, thread=known))
     new = tuple(threads.read(thread, live.opened.thread.length, known.length))
-    past = None if live.past is None else grown(live.past, new)
-    past = past if past is not None and within(past) else None
     if any(isinstance(row.entry, Point | Withdrawal) for row in new):
-        return Live(threads.open(thread, known.length), past=past, called=live.called)
-    return replace(live, opened=replace(_extended(live.opened, new), thread=known), past=past)
+        return _holding(threads, Live(threads.open(thread, known.length), past=live.past, called=live.called))
+    return replace(live, opened=replace(_extended(live.opened, new), thread=known))
+
+
+def _holding(threads: Threads, live: Live) -> Live:
+    """With the pinned messages that the newest point covers: they stand in every view, however late the pin came."""
+    opened = live.opened
+    if opened.point is None or not isinstance(opened.point.entry, Point):
+        return live
+    covered = {pin.order for pin in opened.pins if pin.order is not None and pin.order < opened.point.entry.boundary}
+    orders = sorted(covered - {row.order for row in opened.head})
+    return replace(live, held=tuple(row for at in orders for row in threads.read(opened.thread.id, at, at + 1)))
 
 
 def _extended(opened: Opened, new: tuple[Row, ...]) -> Opened:

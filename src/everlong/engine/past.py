@@ -12,7 +12,7 @@ from everlong.core.threads import Opened, Row
 from everlong.engine.threads import Threads
 from everlong.relevance.index import Index
 
-__all__ = ["HORIZON", "LEFT_BEFORE", "Past", "grown", "past_of", "within"]
+__all__ = ["HORIZON", "LEFT_BEFORE", "Past", "past_of", "reaching"]
 
 HORIZON = 4_000_000  # characters, about a million tokens: more than any window a cut is made for
 FIRST_LOOK = 500  # messages; doubled until the horizon or the beginning is reached
@@ -40,7 +40,7 @@ def past_of(threads: Threads, opened: Opened) -> Past:
     if not complete and rows:
         point = _oldest_point(threads, name, rows[0].order)
         if point is not None:
-            left = point.summary
+            left = point.summary[1:] if point.account else point.summary  # the newest summary stands by itself
             rows = [row for row in rows if row.order >= point.boundary]
     rows = [*_pinned_before(threads, opened, rows[0].order if rows else length), *rows]
     said = _said(tuple(rows))
@@ -52,8 +52,19 @@ def past_of(threads: Threads, opened: Opened) -> Past:
     )
 
 
-def grown(past: Past, rows: tuple[Row, ...]) -> Past:
-    """The past with the rows that came since."""
+def reaching(threads: Threads, past: Past | None, opened: Opened) -> Past:
+    """The past up to the rows that `opened` knows; of what was known before only the news is read.
+
+    At twice the horizon it is read anew, from a later point on.
+    """
+    if past is None:
+        return past_of(threads, opened)
+    if past.length < opened.thread.length:
+        past = _grown(past, tuple(threads.read(opened.thread.id, past.length, opened.thread.length)))
+    return past if past.characters <= 2 * HORIZON else past_of(threads, opened)
+
+
+def _grown(past: Past, rows: tuple[Row, ...]) -> Past:
     new = tuple(row for row in rows if row.order >= past.length and isinstance(row.entry, Message))
     said = _said(new)
     return replace(
@@ -63,11 +74,6 @@ def grown(past: Past, rows: tuple[Row, ...]) -> Past:
         length=max((row.order + 1 for row in rows), default=past.length),
         characters=past.characters + sum(map(_characters, said)),
     )
-
-
-def within(past: Past) -> bool:
-    """Whether it is still worth keeping: twice the horizon means reading it anew, from a later point on."""
-    return past.characters <= 2 * HORIZON
 
 
 def _newest_rows(threads: Threads, name: str, opened: Opened) -> tuple[list[Row], bool]:

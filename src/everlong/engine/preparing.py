@@ -5,73 +5,50 @@ what stands (head, newest point, what came after) -> fits: sent as it is, the pr
                                                   -> a question about what left: recalled, once
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from everlong.core.budget import clamp_reply
 from everlong.core.edits import Edit
 from everlong.core.events import EventKind
-from everlong.core.messages import Message, Role
+from everlong.core.messages import Message, Role, Text
 from everlong.core.points import Point, Recalled, Withdrawal
+from everlong.core.rounds import head_length
 from everlong.core.threads import Row
+from everlong.engine.accounts import account_in, summary_limit
 from everlong.engine.calls import Call, Prepared
-from everlong.engine.cutting import cut_past
+from everlong.engine.cutting import Cause, Held, cut_past, held_past
 from everlong.engine.live import Live, pinned_texts, refreshed
-from everlong.engine.means import Journal, Means
-from everlong.engine.past import LEFT_BEFORE, past_of
+from everlong.engine.means import Means
+from everlong.engine.past import LEFT_BEFORE
 from everlong.engine.recalling import recalled_block
 from everlong.engine.replies import Request
-from everlong.engine.settings import Settings
-from everlong.engine.sizing import Sizes, sizes_of
-from everlong.engine.view import View, Wish, assembled, grown_view, view_of
+from everlong.engine.sizing import Sizes
+from everlong.engine.telling import compression_data, window_hint
+from everlong.engine.view import View, assembled, grown_view, view_of
+from everlong.engine.work import Work, work_on
 from everlong.errors import BudgetImpossible, EverlongError, ThreadChanged
 from everlong.relevance.index import Index
+from everlong.summarize.writing import as_system_section, written
 
-__all__ = ["Work", "cut_now", "prepare", "prepared_from", "remember", "standing"]
+__all__ = ["cut_now", "cut_planned", "prepare", "prepared_from", "remember", "standing"]
 
-UNBOUNDED = 1 << 60
 ATTEMPTS = 4  # another process may append meanwhile; each attempt reads again
 WARNED_AT = 0.9  # of the high mark
 STUCK = 0.9  # of the high mark; a cut that stays above it is repeated only when the limit itself is passed
+NEEDS_LENGTH = frozenset({"anthropic"})  # formats in which a request must say how long the answer may be
 WORTH_RESTORING = 0.8  # a point made for less than this share of what fits now may have been made in vain
-
-
-@dataclass(slots=True)
-class Work:
-    """One preparation under way."""
-
-    means: Means
-    thread: str
-    call: Call
-    settings: Settings
-    journal: Journal
-    turn: str
-    live: Live
-    sizes: Sizes
-
-    def wish(self, *, limit: int = UNBOUNDED, target: int = UNBOUNDED) -> Wish:
-        """What a view is asked for."""
-        return Wish(
-            counter=self.sizes.counter,
-            limit=limit,
-            target=target,
-            preset=self.sizes.preset,
-            window=self.sizes.window.context,
-            fmt=self.call.fmt,
-        )
-
-    def refresh(self) -> None:
-        """Read what is new in the thread."""
-        self.live = refreshed(self.means.threads, self.thread, self.live)
 
 
 def prepare(means: Means, thread: str, call: Call) -> Prepared:
     """What is to be sent for the thread now. Raises BudgetImpossible where nothing can fit."""
     with means.lives.lock(thread), means.journal(thread) as journal:
         live = refreshed(means.threads, thread, means.lives.get(thread))
-        settings = means.settings.for_thread(live.opened.thread.settings)
         turn = journal.note(EventKind.TURN_STARTED, parent=call.parent, model=call.model)
         try:
-            work = Work(means, thread, call, settings, journal, turn, live, sizes_of(means, settings, call, live))
+            work = work_on(means, live, call, journal, turn)
+            if not work.sizes.window.known and live.view is None:
+                hint = window_hint(work.sizes.window)
+                journal.note(EventKind.CONTEXT_WARNED, parent=turn, model=call.model, reason=hint)
             view = _view(work)
         except EverlongError as error:
             journal.note(EventKind.TURN_FAILED, parent=turn, model=call.model, reason=str(error))
@@ -90,7 +67,7 @@ def _view(work: Work) -> View:
     view = standing(work)
     reason = _why_cut(work, view)
     if reason:
-        return cut_now(work, reason, before=view.tokens)
+        return cut_now(work, Cause(reason=reason, before=view.tokens))
     if _recall(work, view):
         view = standing(work)
     _warn(work, view)
@@ -117,7 +94,7 @@ def standing(work: Work) -> View:
 
 
 def _made_for(work: Work) -> tuple[str, ...]:
-    return (work.call.fmt, work.sizes.preset.name, work.sizes.counter.vocabulary.name)
+    return (work.call.fmt, work.sizes.preset.name, work.call.model)
 
 
 def _why_cut(work: Work, view: View) -> str:
@@ -130,7 +107,7 @@ def _why_cut(work: Work, view: View) -> str:
         point is not None
         and isinstance(point.entry, Point)
         and point.entry.tokens_after > STUCK * sizes.high
-        and point.entry.limit == sizes.cut_limit
+        and point.entry.limit > STUCK * sizes.cut_limit
     )
     if live.undone or stuck:
         return ""
@@ -142,19 +119,17 @@ def _why_cut(work: Work, view: View) -> str:
     return ""
 
 
-def cut_now(work: Work, reason: str, *, before: int, limit: int | None = None, target: int | None = None) -> View:
-    """Cut, keep the point, and put together what stands then. Raises BudgetImpossible where it cannot fit."""
+def cut_now(work: Work, cause: Cause, *, limit: int | None = None, target: int | None = None) -> View:
+    """Cut, keep the point, and put together what stands then. Raises BudgetImpossible where it cannot fit.
+
+    Without a new summary the one that stands is carried on.
+    """
     most = work.sizes.cut_limit if limit is None else limit
     aim = min(work.sizes.low if target is None else target, most)
     for _ in range(ATTEMPTS):
-        past = work.live.past or past_of(work.means.threads, work.live.opened)
-        work.live = replace(work.live, past=past)
-        try:
-            point = cut_past(
-                past, work.live.opened.pins, work.wish(limit=most, target=aim), before=before, reason=reason
-            )
-        except BudgetImpossible as error:
-            raise _with_other_parts(error, work.sizes) from None
+        point = cut_planned(work, cause, limit=most, target=aim)
+        if limit is not None:
+            point = replace(point, limit=0)  # what was refused is no size that anything was made for
         try:
             work.means.threads.append(work.thread, [point], expected=work.live.opened.thread.length)
         except ThreadChanged:
@@ -163,39 +138,49 @@ def cut_now(work: Work, reason: str, *, before: int, limit: int | None = None, t
         messages = len(work.live.front) + len(work.live.since)
         work.refresh()
         view = standing(work)
-        _tell_cut(work, point, before, view, messages)
+        _tell_cut(work, point, view, messages)
         if view.tokens <= most:
             return view
         aim -= view.tokens - most
     raise ThreadChanged(f"thread {work.thread!r} keeps changing; a cut of it was tried {ATTEMPTS} times")
 
 
-def _tell_cut(work: Work, point: Point, before: int, view: View, messages: int) -> None:
+def cut_planned(work: Work, cause: Cause, *, limit: int, target: int) -> Point:
+    """The point that a cut would make; nothing is kept yet. Raises BudgetImpossible where it cannot fit."""
+    wish = work.wish(limit=limit, target=target)
+    if cause.account is None:
+        cause = replace(cause, account=account_in(work.live.opened.point))
+    try:
+        return cut_past(work.past(), work.live.opened, wish, cause)
+    except BudgetImpossible as error:
+        raise _with_other_parts(error, work.sizes) from None
+
+
+def _tell_cut(work: Work, point: Point, view: View, messages: int) -> None:
     work.journal.note(
         EventKind.CONTEXT_COMPRESSED,
         parent=work.turn,
         model=work.call.model,
         reason=point.reason,
-        tokens_before=before,
+        tokens_before=point.tokens_before,
         tokens_after=view.tokens,
         messages_before=messages,
         messages_after=len(view.messages),
+        data=compression_data(work.sizes.preset, messages, len(view.messages)),
     )
 
 
 def _every_call(work: Work) -> View:
     """A preset whose document wants its steps before each call: made anew from the raw past, nothing is kept."""
-    past = work.live.past or past_of(work.means.threads, work.live.opened)
-    work.live = replace(work.live, past=past)
-    pinned = {pin.order for pin in work.live.opened.pins if pin.order is not None}
-    held = frozenset(at for at, order in enumerate(past.orders) if order in pinned)
+    held = _with_account(work, held_past(work.past(), work.live.opened.pins))
+    work.orders = held.orders
     limit = work.sizes.cut_limit
     try:
-        view = view_of(past.history, replace(work.wish(limit=limit, target=limit), pins=held))
+        view = view_of(held.history, replace(work.wish(limit=limit, target=limit), pins=held.pins))
     except BudgetImpossible as error:
         raise _with_other_parts(error, work.sizes) from None
-    if view.edits:
-        before = work.sizes.counter.messages(past.history)
+    before = work.sizes.counter.messages(held.history)
+    if view.tokens < before:
         work.journal.note(
             EventKind.CONTEXT_COMPRESSED,
             parent=work.turn,
@@ -203,10 +188,26 @@ def _every_call(work: Work) -> View:
             reason=f"preset {work.sizes.preset.name}",
             tokens_before=before,
             tokens_after=view.tokens,
-            messages_before=len(past.history),
+            messages_before=len(held.history),
             messages_after=len(view.messages),
+            data=compression_data(work.sizes.preset, len(held.history), len(view.messages)),
         )
     return view
+
+
+def _with_account(work: Work, held: Held) -> Held:
+    """The summary at the end of the system text, where these presets want it, if there is one."""
+    account = account_in(work.live.opened.point)
+    if account is None:
+        return held
+    limit = summary_limit(work.sizes.cut_limit)
+    text = as_system_section(written(account, counter=work.sizes.counter, limit=limit), account.language)
+    head = head_length(held.history)
+    return Held(
+        (*held.history[:head], Message(Role.SYSTEM, (Text(text),)), *held.history[head:]),
+        (*held.orders[:head], LEFT_BEFORE, *held.orders[head:]),
+        frozenset(pin + 1 if pin >= head else pin for pin in held.pins),
+    )
 
 
 def _restore(work: Work) -> None:
@@ -258,15 +259,15 @@ def _recall(work: Work, view: View) -> bool:
 
 
 def _unsent_question(live: Live) -> Row | None:
-    """The user message at the end that no request carried yet, if nothing was recalled for it."""
+    """The user message at the end, if nothing was recalled for it and no cut knew it. The log alone decides."""
     rows = live.opened.rows
     last = next((row for row in reversed(rows) if isinstance(row.entry, Message)), None)
     if last is None or not isinstance(last.entry, Message) or last.entry.role is not Role.USER:
         return None
     if any(isinstance(row.entry, Recalled) and row.entry.before == last.order for row in rows):
         return None
-    sent = live.view is not None and any(message is last.entry for message in live.view.history)
-    return None if sent else last
+    point = live.opened.point
+    return last if point is None or point.order < last.order else None
 
 
 def _warn(work: Work, view: View) -> None:
@@ -316,12 +317,11 @@ def remember(work: Work, view: View) -> None:
 
 def _all_edits(work: Work, view: View) -> tuple[Edit, ...]:
     """What was done to what is sent now, at the newest point and since; `at` are orders of the thread."""
-    point = work.live.opened.point
+    point = work.live.opened.point if not work.orders else None
     earlier = point.entry.edits if point is not None and isinstance(point.entry, Point) else ()
     if not view.edits:
         return earlier
-    past = work.live.past
-    orders = past.orders if work.sizes.preset.every_call and past is not None else work.live.orders
+    orders = work.orders or work.live.orders
     placed = (replace(edit, at=orders[edit.at]) for edit in view.edits)
     return (*earlier, *(edit for edit in placed if edit.at != LEFT_BEFORE))
 
@@ -331,6 +331,8 @@ def prepared_from(work: Work, view: View, *, attempt: int = 0) -> Prepared:
     call, sizes = work.call, work.sizes
     tokens = sizes.true(view.tokens)
     reply = call.max_tokens
+    if reply is None and call.fmt in NEEDS_LENGTH:
+        reply = sizes.budget.reply
     if reply is not None and work.settings.mode != "off":
         reply = clamp_reply(reply, window=sizes.budget.window, used=tokens + sizes.budget.margin)
     return Prepared(

@@ -16,6 +16,7 @@ from everlong.wire.usage import Usage, plausible
 __all__ = ["cost_of", "record_failure", "record_usage"]
 
 MILLION = 1_000_000
+LEAST_TRUE = 0.5  # of what was counted; below it a report counts only a part of the request
 
 
 def record_usage(
@@ -117,6 +118,8 @@ def _learn(means: Means, prepared: Prepared, usage: Usage) -> None:
     observed = known.observe(counted, usage.prompt)
     if observed != known:
         keep_calibration(means.threads, prepared.call, observed)
+    if usage.prompt < LEAST_TRUE * counted:
+        return  # a figure that low is no size to build on
     live = means.lives.get(prepared.thread)
     if live is not None and live.view is not None and live.view.messages == prepared.request.messages:
         anchor = Anchor(prepared.call.model, prepared.cuts, counted, usage.prompt)

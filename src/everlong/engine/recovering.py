@@ -11,14 +11,15 @@ from dataclasses import dataclass, replace
 from everlong.core.events import EventKind
 from everlong.core.messages import History, user_text
 from everlong.engine.calls import Prepared
+from everlong.engine.cutting import Cause
 from everlong.engine.direct import counter_for
 from everlong.engine.flattening import flattened, without_images
 from everlong.engine.learning import calibration_of, keep_calibration, learn_window
 from everlong.engine.live import refreshed
 from everlong.engine.means import Journal, Means
-from everlong.engine.preparing import Work, cut_now, prepared_from, remember
+from everlong.engine.preparing import cut_now, prepared_from, remember
 from everlong.engine.recording import record_failure
-from everlong.engine.sizing import sizes_of
+from everlong.engine.work import work_on
 from everlong.errors import (
     BudgetImpossible,
     ContextOverflow,
@@ -27,6 +28,7 @@ from everlong.errors import (
     NotRecovered,
     ProviderError,
     ReplyLimitExceeded,
+    StoreError,
 )
 from everlong.relevance.language import language_of
 from everlong.wire.repair import repair
@@ -81,23 +83,31 @@ def _smaller(means: Means, prepared: Prepared, error: ContextOverflow) -> Prepar
         if prepared.attempt >= MOST_ATTEMPTS:
             raise _given_up(journal, prepared, error)
         live = refreshed(means.threads, thread, means.lives.get(thread))
-        settings = means.settings.for_thread(live.opened.thread.settings)
         try:
-            sizes = sizes_of(means, settings, call, live)
-            work = Work(means, thread, call, settings, journal, prepared.turn, live, sizes)
-            harder = int(prepared.counted * HARDER)
-            view = cut_now(
-                work,
-                "overflow",
-                before=prepared.counted,
-                limit=min(sizes.cut_limit, prepared.counted - 1),
-                target=min(sizes.low, harder),
-            )
+            work = work_on(means, live, call, journal, prepared.turn)
+            harder = min(work.sizes.low, int(prepared.counted * HARDER))
+            most = prepared.counted - 1 if prepared.counted <= work.sizes.cut_limit else None
+            view = cut_now(work, Cause(reason="overflow", before=prepared.counted), limit=most, target=harder)
         except BudgetImpossible as impossible:
             raise _given_up(journal, prepared, error, impossible) from impossible
+        except StoreError as broken:
+            _tell_failed(journal, prepared, str(broken))
+            raise
         remember(work, view)
         again = prepared_from(work, view, attempt=prepared.attempt + 1)
-        return replace(again, overflow=started, remedies=prepared.remedies)
+        return _as_before(replace(again, overflow=started), prepared)
+
+
+def _as_before(again: Prepared, refused: Prepared) -> Prepared:
+    """With what helped against other refusals of this call."""
+    messages = again.request.messages
+    for remedy in REMEDIES:
+        if remedy.name in refused.remedies and remedy.view is not None:
+            messages = remedy.view(messages, again.call.fmt)
+    longest = [length for length in (again.request.max_tokens, refused.request.max_tokens) if length is not None]
+    shorter = replace(again.request, max_tokens=min(longest, default=None))
+    again = replace(again, request=shorter, remedies=refused.remedies)
+    return _with_messages(again, messages) or again
 
 
 def _learn(means: Means, journal: Journal, prepared: Prepared, error: ContextOverflow) -> None:
@@ -142,27 +152,36 @@ def _given_up(
     parts = () if impossible is None else impossible.parts
     if parts:
         message = f"{message} ({', '.join(f'{name} {size:,}' for name, size in parts)})"
-    journal.note(EventKind.OVERFLOW_FAILED, parent=prepared.overflow, model=prepared.call.model, reason=str(error))
-    journal.note(EventKind.TURN_FAILED, parent=prepared.turn, model=prepared.call.model, reason=str(error))
+    _tell_failed(journal, prepared, str(error))
     return NotRecovered(message, limit=limit, requested=error.requested or prepared.tokens, parts=parts)
+
+
+def _tell_failed(journal: Journal, prepared: Prepared, reason: str) -> None:
+    for kind, parent in ((EventKind.OVERFLOW_FAILED, prepared.overflow), (EventKind.TURN_FAILED, prepared.turn)):
+        journal.note(kind, parent=parent, model=prepared.call.model, reason=reason)
 
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """Something that is tried once for one kind of refusal."""
+    """Something that is tried once for one kind of refusal: another form of the messages, or else a shorter reply."""
 
     name: str
     answers: type[ProviderError]
-    apply: Callable[[Prepared, ProviderError], Prepared | None]
+    view: Callable[[History, str], History] | None = None
+
+    def apply(self, prepared: Prepared, error: ProviderError) -> Prepared | None:
+        """The request to try; None if it would be the same."""
+        if self.view is None:
+            return _with_shorter_reply(prepared, error)
+        return _with_messages(prepared, self.view(prepared.request.messages, prepared.call.fmt))
 
 
-def _as_words(prepared: Prepared, _: ProviderError) -> Prepared | None:
-    plain = repair(flattened(prepared.request.messages), prepared.call.fmt).messages
-    return _with_messages(prepared, plain)
+def _as_words(messages: History, fmt: str) -> History:
+    return repair(flattened(messages), fmt).messages
 
 
-def _without_pictures(prepared: Prepared, _: ProviderError) -> Prepared | None:
-    return _with_messages(prepared, without_images(prepared.request.messages))
+def _without_pictures(messages: History, fmt: str) -> History:
+    return repair(without_images(messages), fmt).messages
 
 
 def _with_shorter_reply(prepared: Prepared, error: ProviderError) -> Prepared | None:
@@ -183,5 +202,5 @@ def _with_messages(prepared: Prepared, messages: History) -> Prepared | None:
 REMEDIES = (
     Remedy("words", MalformedHistory, _as_words),
     Remedy("no pictures", MediaRefused, _without_pictures),
-    Remedy("shorter reply", ReplyLimitExceeded, _with_shorter_reply),
+    Remedy("shorter reply", ReplyLimitExceeded),
 )

@@ -21,6 +21,9 @@ __all__ = ["Sizes", "sizes_of"]
 LARGEST_RESERVE = 2  # a request that asks for more than half the window gets what is left when the messages are in
 LARGE_ROOM = 64_000  # tokens; above it a cut goes deeper, COST.md: late and deep
 DEEP = 0.35
+# The nanobot documents: window x (1 - reserve) - 2 000; window - max_tokens - 4 096, at least 4 096.
+NANOBOT_SHARE, NANOBOT_MARGIN = 0.85, 2_000
+V3_MARGIN = V3_LEAST = 4_096
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +87,24 @@ def sizes_of(means: Means, settings: Settings, call: Call, live: Live) -> Sizes:
         high=settings.threshold,
         low=_low(preset, resolved.context, settings.threshold),
     )
-    room = min(budget.room, resolved.prompt - tools - margin)
+    room = min(budget.room, resolved.prompt - tools - margin, _room_by_document(preset, budget))
     if room <= 0:
         parts = [("tool schemas", tools), ("reserve for the answer", budget.reply), ("margin", margin)]
         raise BudgetImpossible(resolved.context, parts)
     anchor = live.anchor if live.anchor is not None and live.anchor.model == call.model else None
     gauge = Gauge(calibration_of(means.threads, call, counter), anchor)
     return Sizes(resolved, budget, counter, preset, gauge, room)
+
+
+def _room_by_document(preset: Preset, budget: Budget) -> int:
+    """What the document of a preset leaves to the messages, system text among them."""
+    match preset.name:
+        case "nanobot":
+            return int(budget.window * NANOBOT_SHARE) - NANOBOT_MARGIN
+        case "nanobot-v3":
+            return max(V3_LEAST, budget.window - budget.reply - V3_MARGIN)
+        case _:
+            return budget.window
 
 
 def _low(preset: Preset, room: int, high: float) -> float:

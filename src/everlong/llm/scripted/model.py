@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from everlong.core.messages import History, ToolCall
 from everlong.engine.replies import CallGrew, Failed, Finished, Reply, Request, Said, Thought
 from everlong.errors import ProviderError
-from everlong.llm.scripted.script import Answer, Asked, Broken, Refusal, Script, Step, echo, message_of
+from everlong.llm.scripted.script import Answer, Asked, Broken, Raw, Refusal, Script, Step, echo, message_of
 from everlong.tokens.counter import Counter
 from everlong.wire.refusals import as_error, classify
 from everlong.wire.usage import Usage
@@ -90,6 +90,8 @@ class ScriptedModel:
                         break
                     yield piece
                 yield Failed(ProviderError("the connection was lost"), begun=pieces > 0)
+            case Raw(chunk=chunk):
+                yield Failed(ProviderError(f"no answer: {chunk[:80]!r}"), begun=False)
             case Answer() as answer:
                 await asyncio.sleep(answer.before)
                 for piece in _pieces(answer, asked.number):

@@ -1,6 +1,7 @@
 """What a scripted model is asked and what it does about it. Values and a few ready scripts; no I/O.
 
-A script is any function from what was asked to one step: an answer, a refusal, or a connection that breaks.
+A script is any function from what was asked to one step: an answer, a refusal, a connection that breaks, or bytes
+that are no answer at all.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,7 +11,19 @@ from typing import TypeAlias
 from everlong.core.messages import CallId, History, JsonText, Message, Reasoning, Role, Text, ToolCall
 from everlong.wire.usage import Usage
 
-__all__ = ["Answer", "Asked", "Broken", "Refusal", "Script", "Step", "echo", "in_turn", "message_of", "reads_files"]
+__all__ = [
+    "Answer",
+    "Asked",
+    "Broken",
+    "Raw",
+    "Refusal",
+    "Script",
+    "Step",
+    "echo",
+    "in_turn",
+    "message_of",
+    "reads_files",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +78,16 @@ class Broken:
     pieces: int = 1
 
 
-Step: TypeAlias = Answer | Refusal | Broken
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Raw:
+    """A success that holds these bytes and nothing else, so many times: what no provider should send."""
+
+    chunk: bytes
+    times: int = 1
+    content_type: str = "text/event-stream"
+
+
+Step: TypeAlias = Answer | Refusal | Broken | Raw
 Script: TypeAlias = Callable[[Asked], Step]
 
 

@@ -21,7 +21,7 @@ from everlong.core.messages import Json, JsonObject
 from everlong.engine.replies import Request
 from everlong.errors import EverlongError
 from everlong.llm.scripted.model import ScriptedModel, Window
-from everlong.llm.scripted.script import Answer, Asked, Broken, Refusal, Script, echo
+from everlong.llm.scripted.script import Answer, Asked, Broken, Raw, Refusal, Script, echo
 from everlong.llm.scripted.speaking import SPEAKERS
 from everlong.wire.read import BODY_FORMATS
 
@@ -126,6 +126,8 @@ class ScriptedServer:
                     return web.Response(status=status, text=text, content_type=kind, headers=dict(headers))
                 case Broken(answer, pieces):
                     return await self._told(request, asked, answer, pieces)
+                case Raw() as raw:
+                    return await _sent(request, raw)
                 case Answer() as answer:
                     return await self._told(request, asked, answer, None)
 
@@ -178,3 +180,13 @@ class ScriptedServer:
             self.cancelled += 1
             raise
         return response
+
+
+async def _sent(request: web.Request, raw: Raw) -> web.StreamResponse:
+    """Bytes as they are, until the reader has had enough."""
+    response = web.StreamResponse(headers={"content-type": raw.content_type})
+    await response.prepare(request)
+    for _ in range(raw.times):
+        await response.write(raw.chunk)
+    await response.write_eof()
+    return response

@@ -1,0 +1,57 @@
+"""Reading litellm's price table: model_prices_and_context_window.json as a registry.
+
+    {name: {"litellm_provider", "mode", "max_input_tokens", "max_output_tokens", "input_cost_per_token", …}}
+
+Tolerant: what is not of this shape is left out. Its `max_input_tokens` is the largest prompt; the whole window
+it does not tell. Fetching it, and knowing what day it is, is for others.
+"""
+
+from collections.abc import Iterator
+
+from everlong.core.messages import Json, JsonObject
+from everlong.windows.entries import LITELLM, Entry, entry_of
+from everlong.windows.names import is_chat
+from everlong.windows.providers import canonical
+from everlong.windows.registry import Registry
+
+__all__ = ["COSTS", "PER_MILLION", "parse_litellm"]
+
+CHAT_MODES = ("chat", "completion", "responses", None)
+PER_MILLION = 1_000_000
+PRICE_DIGITS = 6
+COSTS = {
+    "input": "input_cost_per_token",
+    "output": "output_cost_per_token",
+    "cache_read": "cache_read_input_token_cost",
+    "cache_write": "cache_creation_input_token_cost",
+}
+
+
+def parse_litellm(body: Json, date: str) -> Registry:
+    """The chat models of the table, as of `date` (2026-11-09)."""
+    return Registry(tuple(_entries(body, date)))
+
+
+def _entries(body: Json, date: str) -> Iterator[Entry]:
+    for name, facts in (body if isinstance(body, dict) else {}).items():
+        if not isinstance(facts, dict):
+            continue
+        provider, mode = facts.get("litellm_provider"), facts.get("mode")
+        owner = canonical(provider) if isinstance(provider, str) else ""
+        model = _without_owner(name, owner)
+        if owner and mode in CHAT_MODES and "*" not in model and is_chat(model):
+            limits: JsonObject = {"input": facts.get("max_input_tokens"), "output": facts.get("max_output_tokens")}
+            costs: JsonObject = {kind: _per_million(facts.get(field)) for kind, field in COSTS.items()}
+            yield entry_of(owner, model, LITELLM, date, limits, costs)
+
+
+def _without_owner(name: str, owner: str) -> str:
+    """deepseek/deepseek-chat, of deepseek -> deepseek-chat; the owner's other names count too."""
+    head, _, rest = name.partition("/")
+    return rest if rest and canonical(head) == owner else name
+
+
+def _per_million(price: Json) -> Json:
+    if isinstance(price, bool) or not isinstance(price, int | float):
+        return None
+    return round(price * PER_MILLION, PRICE_DIGITS)
