@@ -31,7 +31,8 @@ format: .venv/developing ## put the code in its one form
 bench: .venv/developing ## time against peers, each in its own environment
 	$(BIN)/everlong lab speed --environments .bench
 
-soak: .venv/developing ## the properties again and again, each round with other examples (minutes)
+soak: .venv/developing ## kills, races and thousands of turns in full, then the properties again and again (an hour)
+	@EVERLONG_SOAK=1 $(PYTEST) -n auto tests/engine tests/failures tests/llm tests/requirements tests/store
 	@for round in 1 2 3 4 5 6 7 8 9 10; do \
 		EVERLONG_SOAK=1 $(PYTEST) -n auto --hypothesis-seed=$$(date +%s)$$round \
 			tests/core tests/compress tests/properties tests/relevance tests/wire || exit 1; done

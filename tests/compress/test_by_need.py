@@ -44,7 +44,7 @@ def test_what_fits_is_left_alone() -> None:
 def test_what_is_asked_for_is_quoted_with_its_origin() -> None:
     text = block(cut(work(20), 4_000))
     assert "def handler_2_5(request): return respond(request, 5)" in text
-    assert re.search(r"^\[\d+ read_file src/service_2\.py", text, re.MULTILINE)
+    assert "[6]\nread_file path=src/service_2.py\n[7 read_file service_2.py" in text
 
 
 def test_the_room_is_filled_and_not_passed() -> None:
@@ -68,13 +68,29 @@ def test_names_of_what_is_not_quoted_stay() -> None:
 
 
 @pytest.mark.parametrize("target", [1_000, 3_000, 6_000])
-def test_a_file_is_named_once(target: int) -> None:
-    text = block(cut(work(30), target))
-    named = [re.match(r"(?:\[\d+ read_file )?(src/service_\d+\.py)", line) for line in text.splitlines()]
-    lines = [found[1] for found in named if found and not found[0].startswith("[")]
+def test_the_ledger_has_a_line_for_each_file_and_a_name_once(target: int) -> None:
+    _, _, names = block(cut(work(30), target)).partition("Names that also occurred there:\n")
+    lines = [line.split(": ") for line in names.splitlines()[:-1]]
     assert lines
-    assert len(lines) == len(set(lines))
-    assert all(text.count(f"\n{path}: {path}") == 0 for path in lines)
+    assert len({place for place, _ in lines}) == len(lines)
+    listed = [name for _, found in lines for name in found.split()]
+    assert len(set(listed)) == len(listed)
+
+
+def test_files_of_a_folder_share_a_line_of_the_ledger() -> None:
+    listing = "\n".join(f"lib/net/part_{n}.go" for n in range(300))
+    text = block(cut((calls("1"), result("1", listing), assistant("ok"), user("next")), 600))
+    assert re.search(r"\nlib/net/: part_\d+\.go part_\d+\.go ", text)
+
+
+def test_a_path_stands_in_full_once() -> None:
+    path = "services/payment/internal/handlers.py"
+    history = list(work(20))
+    history[2] = calls("c0", arguments=f'{{"path": "{path}"}}')
+    history[3] = result("c0", "\n".join(f"def step_{n}(x): return x + {n}  # {'pad' * (n % 7)}" for n in range(200)))
+    text = block(cut((*history[:-1], user("Compare step_3 with step_101 and step_190 in handlers.py")), 4_000))
+    assert text.count(path) == 1
+    assert len(re.findall(r"^\[3 read_file handlers\.py line \d+\]$", text, re.MULTILINE)) > 1
 
 
 def test_names_alone_are_worth_a_block() -> None:

@@ -1,31 +1,22 @@
-"""G1, G2, G3 on JSONL: broken lines, killed writers, files that grow, several programs on one folder."""
+"""G1, G2, G3 on JSONL: broken lines, files that grow, several programs on one folder."""
 
 import json
 import logging
 import os
-import random
 import shutil
-import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from everlong.core.messages import Message
-from everlong.core.points import Entry, Point
+from everlong.core.points import Entry
 from everlong.errors import StoreBusy
 from everlong.store.jsonl import JsonlThreads
 from everlong.store.jsonl.lock import FolderLock
 from tests.core.build import assistant, calls, result, user
 from tests.store.contract.entries import point, talk
 from tests.store.jsonl_files import NanobotSession, path_of
-from tests.store.jsonl_writer import ROOT, SHARED, command, turn_of
-
-SOAK = bool(os.environ.get("EVERLONG_SOAK"))
-WRITERS = 8
-TURNS = 200 if SOAK else 3
-KILLS = 50 if SOAK else 3
-APPENDS = 1_000 if SOAK else 40  # between two kills, at most
 
 GOOD = [user("one"), assistant("two"), user("three")]
 
@@ -198,44 +189,6 @@ def test_G1_what_is_found_wrong_is_logged(
     assert caplog.messages == list(store.warnings)
 
 
-def started(*words: object) -> subprocess.Popen[str]:
-    pipe = subprocess.PIPE
-    return subprocess.Popen(command(*words), stdin=pipe, stdout=pipe, stderr=pipe, text=True, cwd=ROOT)
-
-
-def begin(processes: Sequence[subprocess.Popen[str]]) -> None:
-    """All at once, when every one of them is ready."""
-    for process in processes:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-    for process in processes:
-        assert process.stdin is not None
-        process.stdin.write("\n")
-        process.stdin.flush()
-
-
-def test_G1_kill_9_loses_nothing_that_returned(tmp_path: Path) -> None:
-    dice = random.Random(6)
-    length = 0
-    for kill in range(1, KILLS + 1):
-        process = started("tell", tmp_path, "one", kill * APPENDS)
-        begin([process])
-        assert process.stdout is not None
-        told = [process.stdout.readline() for _ in range(dice.randint(1, APPENDS // 2))]
-        process.kill()
-        told += process.stdout.readlines()
-        process.communicate()
-        whole = [int(line) for line in told if line.endswith("\n")]
-        assert whole[-1] > length
-        if kill % 2:
-            (tmp_path / ".everlong-index.db").unlink()
-        with JsonlThreads(tmp_path) as store:
-            found = entries(store, "one")
-            length = len(found)
-        assert whole[-1] <= length <= whole[-1] + 3
-        assert found == [entry for number in range(length // 3) for entry in turn_of("one", number)]
-
-
 # --- G2 Logs grow; opening needs memory for all of it ---------------------------------------------------
 
 
@@ -286,27 +239,6 @@ def test_G2_a_list_reads_no_bodies(tmp_path: Path) -> None:
 
 
 # --- G3 Two writers, lost updates -----------------------------------------------------------------------
-
-
-def test_G3_eight_processes_and_a_compactor_on_one_folder(tmp_path: Path) -> None:
-    names = [f"w{number}" for number in range(WRITERS)]
-    processes = [started("turns", tmp_path, name, TURNS) for name in names] + [started("compact", tmp_path, "c", TURNS)]
-    begin(processes)
-    for process in processes:
-        _, errors = process.communicate()
-        assert (process.returncode, errors) == (0, "")
-    with JsonlThreads(tmp_path) as store:
-        for name in names:
-            assert entries(store, name) == [entry for number in range(TURNS) for entry in turn_of(name, number)]
-        rows = list(store.read(SHARED))
-        assert [row.order for row in rows] == list(range(len(rows)))
-        assert len(rows) == 3 * WRITERS * TURNS + TURNS
-        said = [row.entry for row in rows if not isinstance(row.entry, Point)]
-        turns = [tuple(said[at : at + 3]) for at in range(0, len(said), 3)]
-        for name in names:
-            expected = [tuple(turn_of(name, number)) for number in range(TURNS)]
-            assert [turn for turn in turns if turn in expected] == expected
-        assert store.warnings == ()
 
 
 def test_G3_a_second_writer_is_told_clearly_when_the_first_does_not_let_go(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from everlong.relevance.chunks import MOST_CHARACTERS, MOST_LINES, Chunk, Chunker, ChunkKind, plain_lines
+from everlong.relevance.chunks import MOST_CHARACTERS_SAID, MOST_LINES_SAID, Chunk, Chunker, ChunkKind, plain_lines
 from tests.core.build import assistant, calls, result, user
 
 
@@ -26,6 +26,12 @@ def test_long_texts_come_in_pieces_that_give_the_text_back() -> None:
     assert len(pieces) == 5
     assert [piece.first_line for piece in pieces] == [1, 21, 41, 61, 81]
     assert "\n".join(piece.text for piece in pieces) == text
+
+
+def test_what_tools_answer_comes_in_smaller_pieces() -> None:
+    text = "\n".join(f"line {n}" for n in range(24))
+    pieces = [piece for piece in chunks(calls("1"), result("1", text)) if piece.kind is ChunkKind.RESULT]
+    assert [piece.first_line for piece in pieces] == [1, 13]
 
 
 def test_edits_tell_replaced_from_written() -> None:
@@ -83,8 +89,8 @@ def test_no_line_is_lost(lines: list[tuple[int, str]]) -> None:
     kept = [line for piece in pieces for line in piece.text.split("\n") if line.strip()]
     assert kept == [line for line in text.split("\n") if line.strip()]
     for piece in pieces:
-        assert piece.text.count("\n") < MOST_LINES
-        assert len(piece.text) <= max(MOST_CHARACTERS, max(map(len, piece.text.split("\n"))))
+        assert piece.text.count("\n") < MOST_LINES_SAID
+        assert len(piece.text) <= max(MOST_CHARACTERS_SAID, max(map(len, piece.text.split("\n"))))
 
 
 def test_an_endless_line_is_split() -> None:

@@ -28,8 +28,8 @@ def test_words(name: str) -> None:
 @pytest.mark.parametrize(
     ("word", "terms"),
     [
-        ("sessionManager", {"sessionmanager", "session", "manag"}),
-        ("read_file", {"read_file", "read", "file"}),
+        ("sessionManager", {"sessionmanager", "sessi", "manag"}),
+        ("read_file", {"read_file", "read", "fil"}),
         ("HTTPServer", {"httpserver", "http", "serv"}),
         ("retries", {"retr"}),
         ("retry", {"retr"}),
@@ -51,7 +51,13 @@ def test_a_whole_compound_weighs_more_than_its_parts() -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [("retry", "retries", "retried"), ("session", "sessions"), ("cache", "cached", "caching")],
+    [
+        ("retry", "retries", "retried"),
+        ("session", "sessions"),
+        ("cache", "cached", "caching"),
+        ("dog", "dogs"),
+        ("donate", "donation", "donated"),
+    ],
     ids=lambda w: w[0],
 )
 def test_forms_of_a_word_meet(words: tuple[str, ...]) -> None:

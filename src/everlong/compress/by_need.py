@@ -16,10 +16,10 @@ from everlong.relevance.index import Index
 __all__ = ["by_need"]
 
 STEP = "by_need"
-NEWEST_SHARE = 0.25  # of the target, for whole steps at the end
-TALK_SHARE = 0.1  # where no tool was used: what matters was as likely said long ago
+NEWEST_SHARE = 0.18  # of the target, for whole steps at the end
+TALK_SHARE = 0.05  # where no tool was used: what matters was as likely said long ago
 MOST_QUOTED = 48_000  # tokens; with a larger target whole steps serve better than more excerpts
-LEDGER_SHARE = 0.10  # of the target, for names
+LEDGER_SHARE = 0.12  # of the target, for names
 LONGEST_LEDGER = 2_500  # tokens; a longer list of names is not read
 REQUESTS_SHARE = 0.05  # of the target, for what users asked, before anything else
 UNFILLED = 0.05  # of the target; with more left over, more of the newest is kept whole
@@ -108,7 +108,7 @@ def _gone(draft: Draft, task: Task, newest: int) -> list[int]:
 
 def _block(selection: Selection, task: Task, room: int) -> Message | None:
     """The background message, as large as the room allows; None if there is nothing to say."""
-    inside = room - task.counter.message(_spoken(background("", "-", task)))
+    inside = room - task.counter.message(_spoken(background("-", "" if selection.is_talk else "-", task)))
     names = 0 if selection.is_talk else min(int(task.target * LEDGER_SHARE), inside // 3, LONGEST_LEDGER)
     if not selection.is_talk:
         selection.take_requests(min(int(task.target * REQUESTS_SHARE), inside))

@@ -6,20 +6,23 @@ Owns what is chosen and how it reads; where it goes and how it is framed is not 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import chain
 
+from everlong.compress.talk_quotes import TalkQuotes
 from everlong.core.messages import History, Message, Text, ToolCall, ToolResult
 from everlong.relevance.chunks import Chunk, ChunkKind
 from everlong.relevance.index import Index
+from everlong.relevance.names import names_in
+from everlong.relevance.query import query_of
 from everlong.relevance.ranking import ranked
-from everlong.relevance.terms import words_of
+from everlong.relevance.work_names import names_by_need
 from everlong.tokens.counter import Counter
 
 __all__ = ["Ledger", "Selection"]
 
 HEADER_TOKENS = 14  # the line that says where an excerpt comes from
 SMALLEST_EXCERPT = 24  # tokens; below that the room is full
+SMALLEST_TURN = 8  # the same where people only talk
 MISSES = 60  # chunks in a row that did not fit before the room counts as full
 LOOKED_AT = 200_000  # characters of what is sent that excerpts are compared with
 SHORTEST_NAME = 4  # tokens; with less room left the ledger is full
@@ -46,14 +49,22 @@ class Selection:
     def __init__(self, history: History, index: Index, sent: Mapping[int, Message], counter: Counter) -> None:
         self.tokens = 0
         self.chosen: list[int] = []
-        self.is_talk = index.is_talk
+        self._talk = TalkQuotes(history, index, counter) if index.is_talk else None
         self._index = index
         self._counter = counter
-        self._left = [n for n in ranked(index, history) if index.chunks[n].at not in sent]
+        self._history = history
         self._lines = _lines_sent(sent)
-        self._words = set(words_of("\n".join(self._lines)))
+        self._known = set(names_in("\n".join(self._lines)))
+        self._left = [n for n in ranked(index, history, self._known) if index.chunks[n].at not in sent]
+        self._names_left: list[tuple[str, int]] | None = None
         self._costs: dict[int, int] = {}
         self._taken: set[int] = set()
+        self._days: set[str] = set()
+
+    @property
+    def is_talk(self) -> bool:
+        """Whether people only talked."""
+        return self._talk is not None
 
     def take_requests(self, room: int) -> None:
         """The heads of what users asked: the first request, then the newest ones."""
@@ -81,13 +92,17 @@ class Selection:
             tokens -= self._costs[number]
 
     def text(self) -> str:
-        """The excerpts in conversation order, neighbours joined under one header."""
+        """The excerpts in conversation order, neighbours joined under one header; a path stands in full once."""
+        if self._talk is not None:
+            return self._talk.text(self.chosen)
         lines: list[str] = []
         before = -1
+        named: set[str] = set()
         for number in sorted(self.chosen):
             chunk = self._index.chunks[number]
             if not (before == number - 1 and _joins(self._index.chunks[before], chunk)):
-                lines.append(_header(chunk))
+                lines.append(_header(chunk, _file_name(chunk) if chunk.path in named else chunk.path))
+                named.add(chunk.path)
             lines.append(chunk.text)
             before = number
         return "\n".join(lines)
@@ -98,12 +113,12 @@ class Selection:
         return self.tokens
 
     def ledger(self, room: int) -> Ledger:
-        """Names down the same ranking that stand nowhere in what is sent."""
+        """The names most likely needed of those that stand nowhere in what is sent."""
         best = Ledger("", 0)
         reckoned = float(room)
-        present: dict[str, bool] = {}
+        shown = self._shown()
         for _ in range(LEDGER_ATTEMPTS):
-            text = self._names(reckoned, present)
+            text = self._names(reckoned, set(shown))
             ledger = Ledger(text, self._counter.text(text) if text else 0)
             if ledger.tokens <= room:
                 best = max(best, ledger, key=lambda tried: tried.tokens)
@@ -112,44 +127,43 @@ class Selection:
             reckoned *= 0.98 * room / ledger.tokens
         return best
 
-    def _names(self, room: float, present: dict[str, bool]) -> str:
-        """One line a file, as many names as `room` tokens hold by their length; `present` is filled on the way."""
-        names: dict[str, list[str]] = {}
-        taken = [self._index.chunks[number] for number in self._taken]
-        seen = {shown for chunk in taken for shown in (chunk.path, chunk.label)}  # their headers show these
+    def _names(self, room: float, shown: set[str]) -> str:
+        """One line a file or folder, as many names as `room` tokens hold by their length; `shown` grows by them."""
+        lines: dict[str, list[str]] = {}
         used = 0.0
-        for number in self._left:
+        for name, number in self._names_by_need():
             if used >= room - SHORTEST_NAME:
                 break
-            chunk = self._index.chunks[number]
-            if number in self._taken:
+            folder, slash, last = name.rpartition("/")
+            if last in shown:
                 continue
-            for name in self._index.names(number):
-                if name in seen:
-                    continue
-                cost = 1 + len(name) / NAME_CHARACTERS
-                if chunk.path not in names and chunk.path != name:
-                    cost += 1 + len(chunk.path) / NAME_CHARACTERS
-                if used + cost > room:
-                    continue
-                seen.add(name)
-                if name not in present:
-                    present[name] = self._is_present(name)
-                if not present[name]:
-                    line = names.setdefault(chunk.path, [])
-                    line += [name] if name != chunk.path else []
-                    used += cost
-        return "\n".join(_ledger_line(path, found) for path, found in names.items())
+            place = folder + slash or _file_name(self._index.chunks[number])
+            cost = 1 + len(last) / NAME_CHARACTERS
+            if place not in lines:
+                cost += 1 + len(place) / NAME_CHARACTERS
+            if used + cost > room:
+                continue
+            shown.add(last)
+            lines.setdefault(place, []).append(last)
+            used += cost
+        return "\n".join(_ledger_line(place, names) for place, names in lines.items())
 
-    def _is_present(self, name: str) -> bool:
-        """Whether what is sent has the longest word of the name."""
-        word = _longest_word(name)
-        return word in self._words or any(n in self._taken for n in self._index.chunks_with(word))
+    def _names_by_need(self) -> list[tuple[str, int]]:
+        if self._names_left is None:
+            self._names_left = names_by_need(self._index, self._left, query_of(self._history))
+        return self._names_left
+
+    def _shown(self) -> set[str]:
+        """The last parts of the names that are sent or quoted."""
+        quoted = [name for number in self._taken for name in self._index.names(number)]
+        taken = [self._index.chunks[number] for number in self._taken]
+        headers = [shown for chunk in taken for shown in (chunk.path, chunk.label)]
+        return {name.rpartition("/")[2] for name in chain(self._known, quoted, headers)}
 
     def _take_in_order(self, numbers: Iterable[int], room: int) -> None:
         misses = 0
         for number in numbers:
-            if room - self.tokens < SMALLEST_EXCERPT or misses > MISSES:
+            if room - self.tokens < (SMALLEST_TURN if self.is_talk else SMALLEST_EXCERPT) or misses > MISSES:
                 return
             misses = 0 if self._take(number, room) else misses + 1
 
@@ -162,14 +176,21 @@ class Selection:
             return True
         cost = self._costs.get(number)
         if cost is None:
-            cost = self._costs[number] = self._counter.text(chunk.text) + HEADER_TOKENS
+            cost = self._costs[number] = self._cost(number)
         if self.tokens + cost > room:
             return False
         self._taken.add(number)
+        if self._talk is not None:
+            self._days.add(self._talk.day(number))
         self.chosen.append(number)
         self.tokens += cost
         self._lines.update(lines)
         return True
+
+    def _cost(self, number: int) -> int:
+        if self._talk is not None:
+            return self._talk.cost(number, self._days)
+        return self._counter.text(self._index.chunks[number].text) + HEADER_TOKENS
 
 
 def _ledger_line(path: str, names: list[str]) -> str:
@@ -177,9 +198,8 @@ def _ledger_line(path: str, names: list[str]) -> str:
     return ": ".join(said for said in (path, " ".join(names)) if said)
 
 
-@lru_cache(maxsize=50_000)
-def _longest_word(name: str) -> str:
-    return max(words_of(name), key=len, default=name)
+def _file_name(chunk: Chunk) -> str:
+    return chunk.path.rsplit("/", 1)[-1]
 
 
 def _joins(one: Chunk, other: Chunk) -> bool:
@@ -187,9 +207,11 @@ def _joins(one: Chunk, other: Chunk) -> bool:
     return same and other.first_line == one.first_line + one.text.count("\n") + 1
 
 
-def _header(chunk: Chunk) -> str:
-    """Example: [12 read_file src/app.py line 41]"""
-    where = f" {chunk.path}" if chunk.path else ""
+def _header(chunk: Chunk, path: str) -> str:
+    """Example: [12 read_file src/app.py line 41]; [11] before a call, which names its tool and file itself."""
+    if chunk.first_line == 0:
+        return f"[{chunk.at}]"
+    where = f" {path}" if path else ""
     line = f" line {chunk.first_line}" if chunk.first_line > 1 else ""
     return f"[{chunk.at} {chunk.label}{where}{line}]"
 

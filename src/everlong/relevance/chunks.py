@@ -1,7 +1,7 @@
 """A message as chunks: the verbatim pieces that an excerpt is made of.
 
-A chunk is up to 20 lines of one part, and knows where it came from. Line numbers and colour codes that
-tools add are taken off, so that what stands in a chunk is what stands in the file.
+A chunk is up to 12 lines of one part, 20 of what was said, and knows where it came from. Line numbers and
+colour codes that tools add are taken off, so that what stands in a chunk is what stands in the file.
 """
 
 import json
@@ -15,8 +15,11 @@ from everlong.core.messages import CallId, Json, Message, Role, Text, ToolCall, 
 
 __all__ = ["PATH_KEYS", "Chunk", "ChunkKind", "Chunker", "plain_lines"]
 
-MOST_LINES = 20
-MOST_CHARACTERS = 1_200  # about 300 tokens
+MOST_LINES = 12
+MOST_CHARACTERS = 800  # about 230 tokens
+MOST_LINES_SAID = 20  # what people and models say is less dense than what tools handle
+MOST_CHARACTERS_SAID = 1_200
+LONGEST_ARGUMENT = 600  # characters; a longer one is a chunk of its own
 LONGEST_LINE = 4_000  # a longer line is split: minified files, encoded data
 LONGEST_TEXT = 4_000_000  # characters of one part that are looked at
 
@@ -48,7 +51,10 @@ class ChunkKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Consecutive lines of message `at`. `path` is the file they belong to, "" if none is known."""
+    """Consecutive lines of message `at`. `path` is the file they belong to, "" if none is known.
+
+    The short arguments of a call are a chunk with the tool's name; its first line is 0.
+    """
 
     at: int
     kind: ChunkKind
@@ -89,7 +95,7 @@ class Chunker:
         short = []
         for key, value in fields.items():
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            if "\n" in text or len(text) > MOST_CHARACTERS // 2 or key in REPLACED_KEYS or key in WRITTEN_KEYS:
+            if "\n" in text or len(text) > LONGEST_ARGUMENT or key in REPLACED_KEYS or key in WRITTEN_KEYS:
                 yield from _pieces(at, _argument_kind(key), f"{call.name} {key}"[:LONGEST_LABEL], path, text)
             else:
                 short.append(f"{key}={text}")
@@ -147,13 +153,16 @@ def _pieces(at: int, kind: ChunkKind, label: str, path: str, text: str) -> Itera
     text = text[:LONGEST_TEXT]
     # Only tools number lines: what people and models write "1:" before is theirs.
     lines, first = plain_lines(text) if kind is ChunkKind.RESULT else (_without_colours(text).split("\n"), 1)
-    if len(text) <= MOST_CHARACTERS and len(lines) <= MOST_LINES:
+    is_said = kind in (ChunkKind.USER, ChunkKind.ASSISTANT)
+    most_lines = MOST_LINES_SAID if is_said else MOST_LINES
+    most_characters = MOST_CHARACTERS_SAID if is_said else MOST_CHARACTERS
+    if len(text) <= most_characters and len(lines) <= most_lines:
         yield Chunk(at, kind, label, path, first, "\n".join(lines))
         return
     held: list[str] = []
     size, start = 0, first
     for number, line in enumerate(lines, first):
-        if held and (size + len(line) > MOST_CHARACTERS or len(held) >= MOST_LINES):
+        if held and (size + len(line) > most_characters or len(held) >= most_lines):
             yield Chunk(at, kind, label, path, start, "\n".join(held))
             held, size, start = [], 0, number
         if len(line) > LONGEST_LINE:

@@ -13,6 +13,8 @@ from itertools import islice
 from everlong.core.messages import Message
 from everlong.relevance.chunks import Chunk, Chunker, ChunkKind
 from everlong.relevance.names import names_in
+from everlong.relevance.sessions import Sessions
+from everlong.relevance.speakers import Speaker, speaker_of
 from everlong.relevance.terms import terms_of, words_of
 
 __all__ = ["Index"]
@@ -31,6 +33,11 @@ class Index:
         self.messages = 0
         #: Whether people only talked so far: no tool was called.
         self.is_talk = True
+        #: Who spoke so far, numbered; the speaker and the session of each chunk.
+        self.speakers: dict[Speaker, int] = {}
+        self.spoken_by = array("I")
+        self.sessions = array("I")
+        self._session = Sessions()
         self._chunker = Chunker()
         self._places: defaultdict[str, array[int]] = defaultdict(lambda: array("I"))
         #: Words that are found by other terms than themselves, and by which.
@@ -44,6 +51,8 @@ class Index:
         """Take in the next message."""
         places = self._places
         known = len(places)
+        session = self._session.of_next(message)
+        speaker = self.speakers.setdefault(speaker_of(message), len(self.speakers))
         for chunk in self._chunker.chunks(self.messages, message):
             words = words_of(chunk.text)
             number = len(self.chunks)
@@ -52,6 +61,8 @@ class Index:
             self.chunks.append(chunk)
             self.is_talk = self.is_talk and chunk.kind in SPOKEN
             self.lengths.append(len(words))
+            self.spoken_by.append(speaker)
+            self.sessions.append(session)
             self._total_length += len(words)
         self.messages += 1
         if len(places) > known:
@@ -61,10 +72,6 @@ class Index:
         """Take in several messages."""
         for message in messages:
             self.add(message)
-
-    def chunks_with(self, word: str) -> Sequence[int]:
-        """The chunks in which a word stands, as often as it stands there."""
-        return self._places.get(word, ())
 
     def names(self, number: int) -> list[str]:
         """The names in a chunk, its file first; found when first asked for."""
@@ -79,26 +86,38 @@ class Index:
 
         The weight of a term that a chunk's word carries counts as that many occurrences.
         """
+        places = range(len(self.chunks))
+        # A term that stands in nearly every chunk tells none of them apart, and costs the most.
+        return self._ranked(query, places, self.lengths, most=len(places))
+
+    def rank_groups(self, query: Mapping[str, float], groups: Sequence[int]) -> list[float]:
+        """The same for groups of chunks, each read as one text; `groups` has the group of each chunk, from 0."""
+        lengths = [0] * (max(groups, default=-1) + 1)
+        for group, length in zip(groups, self.lengths, strict=True):
+            lengths[group] += length
+        return self._ranked(query, groups, lengths, most=self._total_length)
+
+    def _ranked(
+        self, query: Mapping[str, float], text_of: Sequence[int], lengths: Sequence[int], *, most: int
+    ) -> list[float]:
+        """BM25 over texts; `text_of` has the text of each chunk. A term standing more often than `most` is skipped."""
         self._learn_terms()
-        scores = [0.0] * len(self.chunks)
-        if not scores:
-            return scores
-        average = max(1.0, self._total_length / len(self.chunks))
+        scores = [0.0] * len(lengths)
+        average = max(1.0, self._total_length / max(1, len(scores)))
         floor = SATURATION * (1 - LENGTH_SHARE)
         slope = SATURATION * LENGTH_SHARE / average
-        lengths = self.lengths
         for term, weight in query.items():
             words = self._words_found_by(term)
-            # A term that stands in nearly every chunk tells none of them apart, and costs the most.
-            if not words or sum(len(self._places[word]) for word, _ in words) > len(scores):
+            if not words or sum(len(self._places[word]) for word, _ in words) > most:
                 continue
             counts: dict[int, float] = {}
             for word, share in words:
                 for chunk in self._places[word]:
-                    counts[chunk] = counts.get(chunk, 0.0) + share
+                    text = text_of[chunk]
+                    counts[text] = counts.get(text, 0.0) + share
             rarity = weight * math.log(1 + (len(scores) - len(counts) + 0.5) / (len(counts) + 0.5))
-            for chunk, count in counts.items():
-                scores[chunk] += rarity * count * (SATURATION + 1) / (count + floor + slope * lengths[chunk])
+            for text, count in counts.items():
+                scores[text] += rarity * count * (SATURATION + 1) / (count + floor + slope * lengths[text])
         return scores
 
     def _words_found_by(self, term: str) -> list[tuple[str, float]]:

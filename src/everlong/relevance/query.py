@@ -1,76 +1,87 @@
 """What is being asked, as weighted terms: the last user message, recent words, thoughts and arguments."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import islice
 
 from everlong.core.messages import Message, Reasoning, Role, user_text
 from everlong.relevance.terms import terms_of, words_of
 
-__all__ = ["file_names", "query_of", "query_of_text"]
+__all__ = ["calls_since", "newest_results", "query_of", "query_of_text"]
 
 FADING = 0.8  # each message further back counts this much of the next one
-SPOKEN_BACK = 6  # assistant messages whose words count
-CALLED_BACK = 2  # assistant messages whose arguments count
-THOUGHT_WEIGHT = 2.0  # thinking names what comes next
-RESULT_WEIGHT = 0.5
+SPOKEN_BACK = 6  # assistant messages whose words, thoughts and arguments count
 WORDS_TAKEN = 400  # of any one text: its start says what it is about
-FILES_BACK = 6
+FILES_BACK = 30  # calls
 LONGEST_PATH = 300
+LONGEST_RESULT = 20_000  # characters
+
+ASKED_WEIGHT = 0.75
+SAID_WEIGHT = 2.6  # what the model says it will do comes next
+THOUGHT_WEIGHT = 4.0
+CALLED_WEIGHT = 1.2
+CALLED_EARLIER_WEIGHT = 0.2
+RESULT_WEIGHT = 0.2
+
+_terms_of = lru_cache(maxsize=50_000)(terms_of)
 
 
 def query_of_text(text: str) -> dict[str, float]:
     """The terms of a question."""
-    query: dict[str, float] = {}
-    _take(query, text, 1.0)
-    return query
+    return _terms([(text, 1.0)])
 
 
 def query_of(messages: Sequence[Message]) -> dict[str, float]:
     """The terms that the end of a conversation is about."""
+    asked = next((user_text(message) for message in reversed(messages) if user_text(message)), "")
+    spoken = list(islice((message for message in reversed(messages) if message.role is Role.ASSISTANT), SPOKEN_BACK))
+    faded = [(message, FADING**back) for back, message in enumerate(spoken)]
+    said = [(message.text, share) for message, share in faded]
+    thought = [(part.text, share) for message, share in faded for part in message.parts if isinstance(part, Reasoning)]
+    called = [(call.arguments, share) for message, share in faded[:1] for call in message.calls]
+    called_earlier = [(call.arguments, share) for message, share in faded[1:] for call in message.calls]
     query: dict[str, float] = {}
-    asked = next((message for message in reversed(messages) if user_text(message)), None)
-    if asked is not None:
-        _take(query, user_text(asked), 1.0)
-    newest = next((message for message in reversed(messages) if message.results), None)
-    if newest is not None:
-        _take(query, "\n".join(result.text[:20_000] for result in newest.results), RESULT_WEIGHT)
-    spoken = 0
-    for message in reversed(messages):
-        if message.role is not Role.ASSISTANT:
-            continue
-        _take_spoken(query, message, spoken)
-        spoken += 1
-        if spoken >= SPOKEN_BACK:
-            break
+    for texts, weight in (
+        ([(asked, 1.0)], ASKED_WEIGHT),
+        (said, SAID_WEIGHT),
+        (thought, THOUGHT_WEIGHT),
+        (called, CALLED_WEIGHT),
+        (called_earlier, CALLED_EARLIER_WEIGHT),
+        ([(newest_results(messages), 1.0)], RESULT_WEIGHT),
+    ):
+        for term, share in _terms(texts).items():
+            query[term] = query.get(term, 0.0) + weight * share
     return query
 
 
-def file_names(messages: Sequence[Message]) -> list[str]:
-    """The paths in the arguments of the latest calls, newest first, as far as they look like files."""
-    names: list[str] = []
-    for message in reversed(messages):
-        for call in reversed(message.calls):
-            names.extend(filter(_looks_like_a_file, call.arguments.replace("\\/", "/").split('"')))
-        if len(names) >= FILES_BACK:
-            break
-    return list(dict.fromkeys(names))[:FILES_BACK]
+def newest_results(messages: Sequence[Message]) -> str:
+    """What the tools answered last, as far as a bounded look goes."""
+    newest = next((message for message in reversed(messages) if message.results), None)
+    return "\n".join(result.text[:LONGEST_RESULT] for result in newest.results) if newest else ""
 
 
-def _looks_like_a_file(word: str) -> bool:
-    return len(word) < LONGEST_PATH and "." in word.rsplit("/", 1)[-1] and not any(c.isspace() for c in word)
+def calls_since(messages: Sequence[Message]) -> dict[str, int]:
+    """Files in the arguments of the latest calls, by their base names: how many calls ago. Example: {"app.py": 0}"""
+    files: dict[str, int] = {}
+    latest = islice((call for message in reversed(messages) for call in reversed(message.calls)), FILES_BACK)
+    for ago, call in enumerate(latest):
+        for name in _file_names(call.arguments):
+            files.setdefault(name, ago)
+    return files
 
 
-def _take_spoken(query: dict[str, float], message: Message, back: int) -> None:
-    fading = FADING**back
-    _take(query, message.text, fading)
-    for part in message.parts:
-        if isinstance(part, Reasoning):
-            _take(query, part.text, THOUGHT_WEIGHT * fading)
-    if back < CALLED_BACK:
-        for call in message.calls:
-            _take(query, call.arguments, fading)
+def _file_names(arguments: str) -> Iterator[str]:
+    for word in arguments.replace("\\/", "/").split('"'):
+        name = word.rsplit("/", 1)[-1]
+        if len(word) < LONGEST_PATH and "." in name and not any(map(str.isspace, word)):
+            yield name
 
 
-def _take(query: dict[str, float], text: str, weight: float) -> None:
-    for word in dict.fromkeys(words_of(text)[:WORDS_TAKEN]):
-        for term, share in terms_of(word):
-            query[term] = max(query.get(term, 0.0), weight * share)
+def _terms(texts: Iterable[tuple[str, float]]) -> dict[str, float]:
+    """Each term with the largest weight that a text gives it."""
+    query: dict[str, float] = {}
+    for text, weight in texts:
+        for word in dict.fromkeys(words_of(text)[:WORDS_TAKEN]):
+            for term, share in _terms_of(word):
+                query[term] = max(query.get(term, 0.0), weight * share)
+    return query

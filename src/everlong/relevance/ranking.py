@@ -1,6 +1,6 @@
 """Which chunks of a conversation are most likely needed next: one ranking for work, one for talk."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from everlong.core.messages import Message
 from everlong.relevance.index import Index
@@ -10,7 +10,10 @@ from everlong.relevance.work import worth_of_work
 __all__ = ["ranked"]
 
 
-def ranked(index: Index, messages: Sequence[Message]) -> list[int]:
-    """The chunk numbers, most needed first. `messages` is the conversation whose beginning the index holds."""
-    worth = worth_of_talk(index, messages) if index.is_talk else worth_of_work(index, messages)
-    return sorted(range(len(worth)), key=lambda number: (-worth[number], -number))
+def ranked(index: Index, messages: Sequence[Message], known: Set[str] = frozenset()) -> list[int]:
+    """The chunk numbers, most needed first. `messages` is the conversation whose beginning the index holds.
+
+    `known` are the names that are sent anyway.
+    """
+    worth = worth_of_talk(index, messages) if index.is_talk else worth_of_work(index, messages, known)
+    return sorted(range(len(worth) - 1, -1, -1), key=worth.__getitem__, reverse=True)  # of equals the newest first

@@ -1,32 +1,80 @@
 """What is most likely needed of a conversation in which people only talked.
 
-An answer stands near its question: each turn takes part in the score of its neighbours.
+An answer stands near its question, in a session about the same things; it is the words of the one who is
+asked about, on the day that is named. Where nobody answers, the messages are notes, each for itself.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import repeat
 
-from everlong.core.messages import Message, user_text
+from everlong.core.messages import Message, Role, user_text
+from everlong.relevance.dates import named_days, nearness
+from everlong.relevance.feedback import with_feedback
 from everlong.relevance.index import Index
 from everlong.relevance.query import query_of_text
+from everlong.relevance.sessions import session_named
+from everlong.relevance.speakers import speakers_asked_about, without_names
 
-__all__ = ["worth_of_talk"]
+__all__ = ["are_notes", "worth_of_talk"]
 
-#: How much of a turn's score its neighbours take part in, by how far away it stands.
+#: How much of a turn's score its neighbours in the session take part in, by how far away it stands.
 NEIGHBOURS = ((-1, 0.7), (-2, 0.4), (-3, 0.2), (1, 0.5), (2, 0.2))
-LENGTH_SHARE = 0.05  # a longer turn holds more
+SESSION_SHARE = 0.3
+TIME_SHARE = 1.0  # a day that is named is meant
+SPEAKER_BONUS, SPEAKER_FACTOR = 0.4, 1.25
+LENGTH_SHARE = 0.1  # a longer turn holds more
 
 
 def worth_of_talk(index: Index, messages: Sequence[Message]) -> list[float]:
     """How much each chunk is worth, by its number."""
     asked = next((user_text(message) for message in reversed(messages) if user_text(message)), "")
-    scores = index.rank(query_of_text(asked))
-    best = max(scores, default=0.0) or 1.0
+    query = query_of_text(without_names(asked, index.speakers))
+    scores = index.rank(query)
+    if are_notes(index):
+        return index.rank(with_feedback(query, index, scores))
+    scores = _to_one(_shared(scores, index.sessions))
+    sessions = _to_one(index.rank_groups(query, index.sessions))
+    times = _meant_by_time(asked, index, messages)
+    heard = [index.speakers[speaker] for speaker in speakers_asked_about(asked, index.speakers)]
     worth = []
-    for number, chunk in enumerate(index.chunks):
-        score = scores[number]
-        for away, share in NEIGHBOURS:
-            if 0 <= number + away < len(scores):
-                score += share * scores[number + away]
-        worth.append(score / best + LENGTH_SHARE * math.log1p(len(chunk.text)))
+    for score, session, time, speaker, chunk in zip(
+        scores, index.sessions, times, index.spoken_by, index.chunks, strict=False
+    ):
+        score += SESSION_SHARE * sessions[session] + TIME_SHARE * time
+        if speaker in heard:
+            score = score * SPEAKER_FACTOR + SPEAKER_BONUS
+        worth.append(score + LENGTH_SHARE * math.log1p(len(chunk.text)))
     return worth
+
+
+def are_notes(index: Index) -> bool:
+    """Whether one speaker alone wrote it all: nothing is an answer to anything."""
+    return sum(role is not Role.SYSTEM for role, _ in index.speakers) == 1
+
+
+def _to_one(scores: Sequence[float]) -> list[float]:
+    best = max(scores, default=0.0) or 1.0
+    return [score / best for score in scores]
+
+
+def _shared(scores: Sequence[float], sessions: Sequence[int]) -> list[float]:
+    """The scores, each shared with its neighbours of the same session."""
+    shared = list(scores)
+    for number, score in enumerate(scores):
+        if score:
+            for away, share in NEIGHBOURS:
+                other = number - away
+                if 0 <= other < len(shared) and sessions[other] == sessions[number]:
+                    shared[other] += share * score
+    return shared
+
+
+def _meant_by_time(asked: str, index: Index, messages: Sequence[Message]) -> Iterable[float]:
+    """How near each chunk stands to the days or the session that are named; zeros without end if none is."""
+    named = session_named(asked, index.sessions[-1] if index.sessions else 0)
+    if named is not None:
+        return [float(session == named) for session in index.sessions]
+    times = [messages[chunk.at].time for chunk in index.chunks]
+    days = named_days(asked, {time.year for time in times if time})
+    return [nearness(time.date(), days) if time else 0.0 for time in times] if days else repeat(0.0)

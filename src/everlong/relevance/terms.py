@@ -12,6 +12,7 @@ __all__ = ["COMPOUND_WEIGHT", "STOP_WORDS", "stem", "terms_of", "words_of"]
 
 COMPOUND_WEIGHT = 2.5  # a whole compound identifier says more than its parts
 SINGLE_CHARACTER_WEIGHT = 0.5  # one Chinese character or digit says less than a pair
+LONGEST_STEM = 5  # letters; words that begin alike mostly belong together
 LONGEST_WORD = 80  # characters; longer runs are encoded data
 
 _IDEOGRAPH = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u3040-\u30ff"
@@ -21,7 +22,7 @@ _FOREIGN_WORDS = re.compile(rf"[^\W\d_{_IDEOGRAPH}]+")
 _PAIRS = re.compile(rf"(?=([{_IDEOGRAPH}]{{2}}))")
 _SINGLES = re.compile(rf"[{_IDEOGRAPH}]")
 _PARTS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
-_ENDING = re.compile(r"(?<=[a-z]{3})(?:ations?|ings?|edly|ie[sd]|ers?|ed|es|ly|s|e|y)$")
+_ENDING = re.compile(r"(?<=[a-z]{3})(?:ings?|edly|ie[sd]|ers?|ed|es|ly|s|e|y)$")
 
 ENGLISH_STOP_WORDS = (
     "a an and are as at be been but by can could did do does for from had has have he her his how i if in into is it "
@@ -63,7 +64,10 @@ def terms_of(word: str) -> tuple[tuple[str, float], ...]:
 
 
 def stem(word: str) -> str:
-    """A word without its English ending, so that `retries` finds `retry`. Example: "sessions" -> "session" """
-    if len(word) < 5 or not word.isalpha():
+    """A word without its English ending, at most five letters: `retries` finds `retry`, `donation` `donate`.
+
+    Example: "sessions" -> "sessi"
+    """
+    if len(word) < 4 or not (word.isalpha() and word.isascii()):
         return word
-    return _ENDING.sub("", word)
+    return _ENDING.sub("", word)[:LONGEST_STEM]

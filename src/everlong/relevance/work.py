@@ -1,53 +1,96 @@
 """What is most likely needed of a conversation in which tools were used.
 
-The score of a chunk is how well its words answer the query, a bonus if its file is being worked on, less for
-age, weighted by whose words they are; what is long has to earn its room.
+A chunk is worth more the better its words and those beside it answer the query, if its file is in work, the more
+names it holds that stand in nothing newer, and the newer it is; less if its lines were read again. It has to earn its
+room, token by token.
 """
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Sequence, Set
+from itertools import pairwise
 
 from everlong.core.messages import Message
-from everlong.relevance.chunks import ChunkKind
+from everlong.relevance.chunks import Chunk, ChunkKind
 from everlong.relevance.index import Index
-from everlong.relevance.query import file_names, query_of
+from everlong.relevance.query import calls_since, newest_results, query_of
 
 __all__ = ["worth_of_work"]
 
+# Searched for on agents' transcripts: what a call used next, and the lines that an edit replaced.
 KIND_WEIGHT = {
-    ChunkKind.USER: 1.2,
-    ChunkKind.ASSISTANT: 1.0,
-    ChunkKind.CALL: 0.5,
-    ChunkKind.REPLACED: 0.3,  # replaced text is gone from the file
-    ChunkKind.WRITTEN: 0.8,
+    ChunkKind.USER: 1.0,
+    ChunkKind.ASSISTANT: 0.5,
+    ChunkKind.CALL: 1.0,
+    ChunkKind.REPLACED: 0.25,  # replaced text is gone from the file
+    ChunkKind.WRITTEN: 1.65,
     ChunkKind.RESULT: 1.0,
 }
-FILE_BONUS = 0.2  # for the file of the newest call; fades with each call further back
-FILE_FADING = 0.85
-AGE_SHARE = 0.3  # the most that age can take away
-HALF_LIFE = 70_000  # characters, about 20k tokens
+UNMATCHED = 0.085  # what a chunk is worth to which nothing points; the best match has 1
+MATCH_POWER = 1.25
+NEIGHBOUR_SHARE = 0.3  # of a chunk's match, for the lines before and after it: edits want them together
+FILE_BONUS = 0.19  # for the file of the newest call; fades with each call further back
+FILE_FADING = 0.4
+SHOWN_WEIGHT = 1.35  # the file stands in the newest results
+READ_AGAIN_WEIGHT = 0.35  # all its lines were
+NAMES_POWER = 0.45
+NAMES_FLOOR = 2
+AGE_POWER = 0.2
+AGE_FLOOR = 1  # messages
 CHARACTERS_PER_TOKEN = 3.5
-LENGTH_FLOOR = 40  # tokens; below that a chunk is not cheaper for being short
+FRAME_TOKENS = 70  # what a chunk costs for being one, and a little: the shortest are seldom the best
 
 
-def worth_of_work(index: Index, messages: Sequence[Message]) -> list[float]:
-    """How much each chunk is worth, by its number."""
-    scores = index.rank(query_of(messages))
+def worth_of_work(index: Index, messages: Sequence[Message], known: Set[str]) -> list[float]:
+    """How much each chunk is worth for a token, by its number. `known` are the names that are sent anyway."""
+    scores = _with_neighbours(index.chunks, index.rank(query_of(messages)))
     best = max(scores, default=0.0) or 1.0
-    bonus = {name.rsplit("/", 1)[-1]: FILE_BONUS * FILE_FADING**back for back, name in _numbered(file_names(messages))}
+    files = _Files(messages)
+    seen = set(known)
     worth = [0.0] * len(scores)
-    age = 0
     for number in range(len(scores) - 1, -1, -1):
         chunk = index.chunks[number]
-        size = len(chunk.text)
-        score = scores[number] / best
-        if chunk.path:
-            score += bonus.get(chunk.path.rsplit("/", 1)[-1], 0.0)
-        score *= (1 - AGE_SHARE + AGE_SHARE * 0.5 ** (age / HALF_LIFE)) * KIND_WEIGHT[chunk.kind]
-        worth[number] = score / (size / CHARACTERS_PER_TOKEN + LENGTH_FLOOR) ** 0.5
-        age += size
+        bonus, weight = files.of(chunk) if chunk.path else (0.0, 1.0)
+        fresh = [name for name in index.names(number) if name not in seen]
+        seen.update(fresh)
+        worth[number] = (
+            (scores[number] / best + bonus + UNMATCHED) ** MATCH_POWER
+            * weight
+            * KIND_WEIGHT[chunk.kind]
+            * (len(fresh) + NAMES_FLOOR) ** NAMES_POWER
+            / (len(messages) - chunk.at + AGE_FLOOR) ** AGE_POWER
+            / (len(chunk.text) / CHARACTERS_PER_TOKEN + FRAME_TOKENS)
+        )
     return worth
 
 
-def _numbered(names: Sequence[str]) -> list[tuple[int, str]]:
-    """Oldest first, so that the newest mention of a file wins."""
-    return list(enumerate(names))[::-1]
+def _with_neighbours(chunks: Sequence[Chunk], scores: Sequence[float]) -> list[float]:
+    shared = list(scores)
+    for number, (one, other) in enumerate(pairwise(chunks)):
+        if one.at == other.at and one.kind is other.kind and one.path == other.path:
+            shared[number] += NEIGHBOUR_SHARE * scores[number + 1]
+            shared[number + 1] += NEIGHBOUR_SHARE * scores[number]
+    return shared
+
+
+class _Files:
+    """What the files of chunks say about them. Asked from the newest chunk to the oldest."""
+
+    def __init__(self, messages: Sequence[Message]) -> None:
+        self._bonus = {name: FILE_BONUS * FILE_FADING**ago for name, ago in calls_since(messages).items()}
+        self._results = newest_results(messages)
+        self._shown: dict[str, bool] = {}
+        self._read: defaultdict[str, set[int]] = defaultdict(set)
+
+    def of(self, chunk: Chunk) -> tuple[float, float]:
+        """What is added to the match, and what the worth is multiplied with."""
+        name = chunk.path.rsplit("/", 1)[-1]
+        if name not in self._shown:
+            self._shown[name] = bool(name) and name in self._results
+        weight = SHOWN_WEIGHT if self._shown[name] else 1.0
+        if chunk.kind is ChunkKind.RESULT:
+            read = self._read[chunk.path]
+            lines = range(chunk.first_line, chunk.first_line + chunk.text.count("\n") + 1)
+            again = sum(map(read.__contains__, lines)) if read else 0
+            weight *= READ_AGAIN_WEIGHT ** (again / len(lines))
+            read.update(lines)
+        return self._bonus.get(name, 0.0), weight

@@ -52,6 +52,8 @@ class Summary:
     done: tuple[str, ...] = ()
     next: tuple[str, ...] = ()
     facts: Facts = field(default_factory=Facts)
+    #: Every row of the thread before this order is covered.
+    covers: int = 0
     #: What the user asked to keep when this one was made; not carried over to later ones.
     focus: str = ""
 

@@ -1,47 +1,38 @@
-"""G1, G3 on SQLite: many processes, a compactor beside them, processes killed while they write."""
+"""G1, G3 on files: many processes, a compactor beside them, processes killed while they write. Longer with EVERLONG_SOAK."""
 
 import os
 import random
-import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 from everlong.core.points import Point
-from everlong.store.sqlite import SqliteThreads
-from tests.store.sqlite_writer import ROOT, SHARED, command, turn_of
+from everlong.store.opening import open_store
+from tests.store.writer import SHARED, begin, started, turn_of
 
 SOAK = bool(os.environ.get("EVERLONG_SOAK"))
 WRITERS = 8
-TURNS = 200 if SOAK else 5
-KILLS = 50 if SOAK else 4
+TURNS = 200 if SOAK else 3
+KILLS = 50 if SOAK else 3
 APPENDS = 1_000 if SOAK else 40  # between two kills, at most
 
-
-def started(*words: object) -> subprocess.Popen[str]:
-    pipe = subprocess.PIPE
-    return subprocess.Popen(command(*words), stdin=pipe, stdout=pipe, stderr=pipe, text=True, cwd=ROOT)
+STORES = {"sqlite": "sqlite:///{}/threads.db", "jsonl": "jsonl:{}/sessions"}
 
 
-def begin(processes: Sequence[subprocess.Popen[str]]) -> None:
-    """All at once, when every one of them is ready."""
-    for process in processes:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
-    for process in processes:
-        assert process.stdin is not None
-        process.stdin.write("\n")
-        process.stdin.flush()
+@pytest.fixture(params=STORES.values(), ids=STORES)
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A store that nobody ever opened."""
+    return str(request.param).format(tmp_path)
 
 
-def test_G3_eight_processes_and_a_compactor_on_a_new_file(tmp_path: Path) -> None:
-    path = tmp_path / "threads.db"
+def test_G3_eight_processes_and_a_compactor_on_a_new_store(url: str) -> None:
     names = [f"w{number}" for number in range(WRITERS)]
-    processes = [started("turns", path, name, TURNS) for name in names] + [started("compact", path, "c", TURNS)]
+    processes = [started("turns", url, name, TURNS) for name in names] + [started("compact", url, "c", TURNS)]
     begin(processes)
     for process in processes:
         _, errors = process.communicate()
         assert (process.returncode, errors) == (0, "")
-    with SqliteThreads(path) as store:
+    with open_store(url) as store:
         for name in names:
             own = [row.entry for row in store.read(name)]
             assert own == [entry for number in range(TURNS) for entry in turn_of(name, number)]
@@ -58,12 +49,11 @@ def test_G3_eight_processes_and_a_compactor_on_a_new_file(tmp_path: Path) -> Non
         assert [row for row, stands in store.points(SHARED) if stands] == points
 
 
-def test_G1_kill_9_loses_nothing_that_returned(tmp_path: Path) -> None:
-    path = tmp_path / "threads.db"
+def test_G1_kill_9_loses_nothing_that_returned(url: str, tmp_path: Path) -> None:
     dice = random.Random(6)
     length = 0
     for kill in range(1, KILLS + 1):
-        process = started("tell", path, "one", kill * APPENDS)
+        process = started("tell", url, "one", kill * APPENDS)
         begin([process])
         assert process.stdout is not None
         told = [process.stdout.readline() for _ in range(dice.randint(1, APPENDS // 2))]
@@ -72,7 +62,9 @@ def test_G1_kill_9_loses_nothing_that_returned(tmp_path: Path) -> None:
         assert process.communicate()[1] == ""
         whole = [int(line) for line in told if line.endswith("\n")]
         assert whole[-1] > length
-        with SqliteThreads(path) as store:
+        if kill % 2:  # what is derived may be lost with the process
+            (tmp_path / "sessions" / ".everlong-index.db").unlink(missing_ok=True)
+        with open_store(url) as store:
             entries = [row.entry for row in store.read("one")]
             length = len(entries)
         assert whole[-1] <= length <= whole[-1] + 3

@@ -1,0 +1,134 @@
+"""Which language a summary is to be in, and which one it is in.
+
+Told by script, and among the languages in Latin letters by their commonest words. Code, paths, names and quotations
+stay in their own language and do not count. Where nothing can be told, nothing is claimed.
+"""
+
+import re
+from collections.abc import Iterable
+
+__all__ = ["UNTOLD", "differs", "language_named", "spoken", "words_language"]
+
+#: Latin letters, but which language cannot be told.
+UNTOLD = "latin"
+
+#: code -> its name in English and in Chinese.
+NAMES: dict[str, tuple[str, str]] = {
+    "en": ("English", "英文"),
+    "zh": ("Chinese", "中文"),
+    "ja": ("Japanese", "日文"),
+    "ko": ("Korean", "韩文"),
+    "ar": ("Arabic", "阿拉伯文"),
+    "ru": ("Russian", "俄文"),
+    "he": ("Hebrew", "希伯来文"),
+    "hi": ("Hindi", "印地文"),
+    "th": ("Thai", "泰文"),
+    "el": ("Greek", "希腊文"),
+    "es": ("Spanish", "西班牙文"),
+    "pt": ("Portuguese", "葡萄牙文"),
+    "fr": ("French", "法文"),
+    "de": ("German", "德文"),
+    "it": ("Italian", "意大利文"),
+}
+
+#: Scripts other than Latin: what counts as one word of it.
+SCRIPTS: dict[str, re.Pattern[str]] = {
+    "zh": re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]"),
+    "ja": re.compile(r"[\u3041-\u30ff]"),
+    "ko": re.compile(r"[\uac00-\ud7af]+"),
+    "ar": re.compile(r"[\u0600-\u06ff]+"),
+    "ru": re.compile(r"[\u0400-\u04ff]+"),
+    "he": re.compile(r"[\u0590-\u05ff]+"),
+    "hi": re.compile(r"[\u0900-\u097f]+"),
+    "th": re.compile(r"[\u0e00-\u0e7f]{1,4}"),
+    "el": re.compile(r"[\u0370-\u03ff]+"),
+}
+LATIN = re.compile(r"[A-Za-z\u00c0-\u024f]+")
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+#: Words that one of these languages has and the others have not.
+COMMON_WORDS: dict[str, frozenset[str]] = {
+    "en": _words("the and of is was were to with that this for are has have not user by from it on be"),
+    "es": _words("el los las una y es fue con para por que pero usuario está del se más como al lo su"),
+    "pt": _words("o os uma e é foi com para não mas usuário está do da dos das em na no ao foram são"),
+    "fr": _words("le les une et est été avec pour dans mais utilisateur du des au aux ne pas sur par qui"),
+    "de": _words("der die das und ist wurde mit für nicht aber ein eine den dem zu von im auf auch sind"),
+    "it": _words("il gli una e è stato con per non ma utente della del dei che di sono nel alla"),
+}
+
+#: What stays in its own language: code, quotations, addresses, paths, names.
+UNTRANSLATED = re.compile(
+    r"```.*?```|`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”|「[^」\n]*」|《[^》\n]*》|https?://\S+"
+    r"|(?<![A-Za-z0-9_.-])[A-Za-z0-9_.-]*[/\\][\w./\\-]*|\b\w+[_.]\w[\w.]*|\b[A-Za-z]*\d\w*|\b[A-Z]{2,}\b|\b[a-z]+[A-Z]\w*",
+    re.DOTALL,
+)
+LOOKED_AT = 4_000  # characters of each text
+KANA_SHARE = 4  # Chinese characters to one kana: below that it is Japanese
+FEWEST_WORDS = 6  # fewer tell nothing
+CLEAR_LEAD = 2  # commonest words of one language to those of the next
+CLEAR_SHARE = 0.6  # of the words, before a text counts as written in another script
+
+
+def words_language(text: str) -> str:
+    """The language of a text by its own words; "" where too few tell. Example: "修复 `login.py` 的问题" -> "zh" """
+    found, _ = _told(text[:LOOKED_AT])
+    return found
+
+
+def spoken(texts: Iterable[str]) -> str:
+    """The language people speak in these texts, "en" where none can be told. Example: ["是的"] -> "en" """
+    joined = "\n".join(text[:LOOKED_AT] for text in texts)
+    return _told(joined)[0] or "en"
+
+
+def language_named(language: str, *, chinese: bool = False) -> str:
+    """What a prompt calls it. Example: "ja" -> "Japanese"; "latin" -> "the language of the conversation" """
+    named = NAMES.get(language)
+    if named is None:
+        return "对话所用的语言" if chinese else "the language of the conversation"
+    return named[1] if chinese else named[0]
+
+
+def differs(text: str, wanted: str) -> str:
+    """The language the text is in, if that is surely another than the one that was wanted; otherwise ""."""
+    found, share = _told(text[:LOOKED_AT])
+    if not found or found == wanted or (wanted not in NAMES and wanted != UNTOLD):
+        return ""
+    latin_wanted, latin_found = _is_latin(wanted), _is_latin(found)
+    if latin_wanted and latin_found:
+        return "" if UNTOLD in (wanted, found) else found
+    return found if share >= CLEAR_SHARE else ""
+
+
+def _is_latin(language: str) -> bool:
+    return language == UNTOLD or language in COMMON_WORDS
+
+
+def _told(text: str) -> tuple[str, float]:
+    """The language and which share of the words is in its script; "" where it cannot be told."""
+    bare = UNTRANSLATED.sub(" ", text)
+    counts = {code: len(pattern.findall(bare)) for code, pattern in SCRIPTS.items()}
+    if counts["ja"] and counts["zh"] <= KANA_SHARE * counts["ja"]:
+        counts["ja"] += counts["zh"]
+        counts["zh"] = 0
+    latin = [word.lower() for word in LATIN.findall(bare)]
+    counts[UNTOLD] = len(latin)
+    total = sum(counts.values())
+    if total < FEWEST_WORDS:
+        return "", 0.0
+    # Latin words stand among the characters of every script (names, terms); the opposite is rare.
+    best = max(counts, key=lambda code: counts[code])
+    share = counts[best] / total
+    return (_latin_language(latin) if best == UNTOLD else best), share
+
+
+def _latin_language(words: list[str]) -> str:
+    scores = sorted(
+        ((sum(word in known for word in words), code) for code, known in COMMON_WORDS.items()), reverse=True
+    )
+    (first, code), (second, _) = scores[0], scores[1]
+    return code if first >= CLEAR_LEAD and first >= CLEAR_LEAD * second else UNTOLD

@@ -1,0 +1,41 @@
+"""The summary that needs no model: made of the facts alone, and marked as such.
+
+It says nothing that does not stand in the conversation; where no facts are, it says that.
+"""
+
+from everlong.summarize.parts import CONTEXT_LIMIT, FREE_LIMIT, words_for
+from everlong.summarize.sentences import clipped, one_line
+from everlong.summarize.summary import Facts, Style, Summary
+
+__all__ = ["summary_by_rules"]
+
+LONGEST_QUOTE = 80  # characters of the last request in one sentence
+NAMED = 3  # files named in one sentence
+
+#: What each kind of fact says in one sentence.
+SENTENCES: tuple[tuple[str, tuple[str, str]], ...] = (
+    (
+        "requests",
+        ("{count} requests of the user; the last: “{last}”.", "用户提出 {count} 个请求；最后一个：“{last}”。"),
+    ),
+    ("files_changed", ("{count} files changed ({names}).", "改动 {count} 个文件（{names}）。")),
+    ("failures", ("{count} failures, the last: {last}.", "失败 {count} 次，最后一次：{last}。")),
+    ("open_tasks", ("{count} open tasks ({names}).", "未完成的任务 {count} 个（{names}）。")),
+    ("files_read", ("{count} files read ({names}).", "读过 {count} 个文件（{names}）。")),
+)
+NOTHING = ("Earlier messages were left out.", "较早的消息已省略。")
+
+
+def summary_by_rules(facts: Facts, language: str, *, style: Style = "structured") -> Summary:
+    """A summary of the facts, by code. Example: one request -> context '1 requests of the user; the last: “…”.'"""
+    at = words_for(language)
+    sentences = []
+    for name, wording in SENTENCES:
+        found: tuple[str, ...] = getattr(facts, name)
+        if found:
+            last = clipped(one_line(found[-1]), LONGEST_QUOTE)
+            names = ", ".join(clipped(one_line(item), LONGEST_QUOTE) for item in found[-NAMED:])
+            sentences.append(wording[at].format(count=len(found), last=last, names=names))
+    limit = CONTEXT_LIMIT if style in ("structured", "rolling") else FREE_LIMIT
+    joined = ("" if at else " ").join(sentences) or NOTHING[at]
+    return Summary(style=style, source="rules", language=language, context=clipped(joined, limit), facts=facts)

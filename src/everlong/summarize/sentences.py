@@ -1,0 +1,87 @@
+"""A text as its sentences, and texts cut to a length at the end of one.
+
+Sentences end at . ! ? 。！？ and at line ends; never inside a name, a number or code.
+"""
+
+import re
+
+__all__ = ["ELLIPSIS", "clipped", "counted_words", "one_line", "plain_key", "sentences_of", "within_words"]
+
+ELLIPSIS = "…"
+_END = re.compile(r"(?<=[。！？；])(?=.)|(?<=[.!?][\"')\]])\s+|(?<=[.!?])\s+|\n+")
+#: After these a dot ends no sentence.
+_ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|etc|vs|cf|approx|no|fig|mr|mrs|dr|st)\.$", re.IGNORECASE)
+#: A number or letter of a list, alone before its dot.
+_NUMBERED = re.compile(r"\W{0,4}(?:\d{1,3}|[A-Za-z])\.")
+LONGEST_ABBREVIATION = 8  # characters
+_CHINESE = re.compile(r"[\u3041-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_WORD = re.compile(r"[^\s\u3041-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
+_UNIT = re.compile(r"[^\s\u3041-\u30ff\u3400-\u9fff\uac00-\ud7af]+|[\u3041-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+CHARACTERS_FOR_A_WORD = 2  # 200 words are 400 Chinese characters
+
+
+def sentences_of(text: str) -> list[str]:
+    """The sentences, bare of the space around them.
+
+    Example: "Fixed a.py, e.g. the loop. 好了。再见" -> ["Fixed a.py, e.g. the loop.", "好了。", "再见"]
+    """
+    found: list[str] = []
+    for piece in _END.split(text):
+        bare = piece.strip()
+        if not bare:
+            continue
+        if found and (_ABBREVIATION.search(found[-1][-LONGEST_ABBREVIATION:]) or _NUMBERED.fullmatch(found[-1])):
+            found[-1] = f"{found[-1]} {bare}"
+        else:
+            found.append(bare)
+    return found
+
+
+def one_line(text: str) -> str:
+    """The text without line ends and runs of space, so that it can stand as one item of a list."""
+    return " ".join(text.split())
+
+
+def plain_key(text: str) -> str:
+    """By which two texts are the same: letters and digits only. Example: "- Use `a.py`." -> "useapy" """
+    return "".join(character for character in text.lower() if character.isalnum())
+
+
+def clipped(text: str, most: int) -> str:
+    """At most that many characters: whole sentences if the first fits, else its beginning and a mark.
+
+    Example: ("One. Two is longer.", 10) -> "One."
+    """
+    if len(text) <= most:
+        return text
+    kept = ""
+    for sentence in sentences_of(text):
+        longer = f"{kept}{_joint(kept)}{sentence}"
+        if len(longer) > most:
+            break
+        kept = longer
+    return kept or text[: max(0, most - len(ELLIPSIS))].rstrip() + (ELLIPSIS if most > 0 else "")
+
+
+def counted_words(text: str) -> float:
+    """How long it is in words; two Chinese characters are one. Example: "修复 the bug" -> 3.0"""
+    return len(_WORD.findall(text)) + len(_CHINESE.findall(text)) / CHARACTERS_FOR_A_WORD
+
+
+def within_words(text: str, most: int) -> str:
+    """The text with no more words than that; cut after a line or sentence where one ends in its second half."""
+    if counted_words(text) <= most:
+        return text
+    used, end = 0.0, 0
+    for unit in _UNIT.finditer(text):
+        used += 1 / CHARACTERS_FOR_A_WORD if _CHINESE.match(unit[0]) else 1
+        if used > most:
+            break
+        end = unit.end()
+    cut = text[:end]
+    stops = [stop.end() for stop in re.finditer(r"[.!?](?=\s)|[。！？]|\n", cut)]
+    return cut[: stops[-1]].rstrip() if stops and stops[-1] > len(cut) // 2 else cut.rstrip()
+
+
+def _joint(before: str) -> str:
+    return "" if not before or before[-1] in "。！？；" else " "

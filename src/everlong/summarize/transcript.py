@@ -1,0 +1,156 @@
+"""A conversation as data for another model to read: framed, clamped, without pictures, thoughts and secrets.
+
+Nothing inside can close the frame, nor pass for a line of another speaker: lines that look like ours are quoted, and
+characters that only programs see are taken out before secrets are looked for.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from everlong.core.messages import (
+    CallId,
+    Image,
+    Message,
+    Opaque,
+    Part,
+    Reasoning,
+    ResultPart,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from everlong.summarize.frames import framed
+from everlong.summarize.secrets import redacted
+from everlong.tokens.counter import Counter
+
+__all__ = ["Line", "clamped", "lines_of", "shown", "transcript"]
+
+TAG = "conversation"
+#: Characters of one result, then of one message, tried until the whole fits.
+CLAMPS = ((8_000, 40_000), (3_000, 20_000), (1_200, 8_000), (500, 3_000), (200, 1_200), (80, 400), (40, 120))
+SPEAKERS = {
+    "en": {Role.SYSTEM: "system", Role.USER: "user", Role.ASSISTANT: "assistant", Role.TOOL: "tool"},
+    "zh": {Role.SYSTEM: "系统", Role.USER: "用户", Role.ASSISTANT: "助手", Role.TOOL: "工具"},
+}
+PICTURE = "[image]"
+LONGEST_NAME = 64  # characters of a tool's name, or of the kind of a part
+SHORTEST = 16  # characters; below that nothing is left to cut
+SPARE = 0.95  # of the limit is aimed at: the middle of a text may have fewer tokens than its ends
+
+_BREAKS = re.compile(r"\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+#: Colours and titles of terminals; characters without a form, or that turn the direction of writing.
+_UNSEEN = re.compile(
+    r"\x1b\[[0-?]{0,40}[ -/]{0,8}[@-~]|\x1b\][^\x07\x1b]{0,400}(?:\x07|\x1b\\)|[\x00-\x08\x0e-\x1f\x7f-\x9f]"
+    r"|[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+_BLANK = re.compile(r"\s{64,}")
+_SPEAKER = re.compile(
+    r"^(?=[ \t\u3000]{0,20}[\[［【](?:\s{0,4}(?:user|human|assistant|system|developer|tool|用户|助手|系统|工具)\b"
+    r"|[^\]\n]{0,80}→))",
+    re.IGNORECASE | re.MULTILINE,
+)
+_NOT_IN_NAME = re.compile(r"[^\w.:/-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One part of a message: who, and what, cleaned. A result may be clamped more than what was said."""
+
+    who: str
+    text: str
+    result: bool = False
+
+
+def transcript(messages: Sequence[Message], *, counter: Counter, limit: int, language: str) -> str:
+    """The conversation inside its frame, within `limit` tokens where clamping can achieve it."""
+    lines = lines_of(messages, language)
+    inside = ""
+    for result, message in CLAMPS:
+        inside = shown(lines, result=result, message=message)
+        text = framed(inside, TAG)
+        if counter.text(text) <= limit:
+            return text
+    return _cut_to(inside, counter, limit)
+
+
+def lines_of(messages: Sequence[Message], language: str) -> list[Line]:
+    """A line for each part that a reader needs, in order. Example: a call of `bash` -> Line("assistant → bash", …)"""
+    speakers = SPEAKERS["zh" if language == "zh" else "en"]
+    names: dict[CallId, str] = {}
+    lines = (_line(part, speakers[said.role], speakers, names) for said in messages for part in said.parts)
+    return [line for line in lines if line is not None]
+
+
+def _line(part: Part, who: str, speakers: dict[Role, str], names: dict[CallId, str]) -> Line | None:
+    match part:
+        case Text(text):
+            return Line(who, _plain(text)) if text.strip() else None
+        case ToolCall(call, name, arguments):
+            names[call] = _name(name)
+            return Line(f"{who} → {names[call]}", _plain(arguments), result=True)
+        case ToolResult(call, content, name):
+            tool = _name(name) or names.get(call, "") or speakers[Role.TOOL]
+            return Line(f"{tool} →", "\n".join(map(_inner, content)), result=True)
+        case Image():
+            return Line(who, PICTURE)
+        case Opaque(kind):
+            return Line(who, f"[{_name(kind)}]")
+        case Reasoning():
+            return None
+        case _:
+            assert_never(part)
+
+
+def _inner(part: ResultPart) -> str:
+    match part:
+        case Text(text):
+            return _plain(text)
+        case Image():
+            return PICTURE
+        case Opaque(kind):
+            return f"[{_name(kind)}]"
+        case _:
+            assert_never(part)
+
+
+def shown(lines: Sequence[Line], *, result: int, message: int) -> str:
+    """The lines as text. `result` and `message` are the most characters of one."""
+    return "\n".join(f"[{line.who}] {clamped(line.text, result if line.result else message)}" for line in lines)
+
+
+def clamped(text: str, most: int) -> str:
+    """The beginning and the end of a text, and how much is missing between.
+
+    Example: clamped("a" * 90 + "z" * 10, 30) -> "aaaaaaaaaaaaaaaaaaaa […70…] zzzzzzzzzz"
+    """
+    if len(text) <= most:
+        return text
+    head = most * 2 // 3
+    return f"{text[:head]} […{len(text) - most:,}…] {text[len(text) - (most - head) :]}"
+
+
+def _plain(text: str) -> str:
+    seen = _UNSEEN.sub("", _BREAKS.sub("\n", text))
+    return _SPEAKER.sub("| ", _BLANK.sub(_shorter_blank, redacted(seen)))
+
+
+def _shorter_blank(found: re.Match[str]) -> str:
+    return "\n\n" if "\n" in found[0] else " "
+
+
+def _name(name: str) -> str:
+    return _NOT_IN_NAME.sub("_", redacted(name))[:LONGEST_NAME]
+
+
+def _cut_to(inside: str, counter: Counter, limit: int) -> str:
+    """The beginning and the end of all of it, shorter each time until it fits."""
+    most = len(inside)
+    while True:
+        text = framed(clamped(inside, most), TAG)
+        size = counter.text(text)
+        if size <= limit or most <= SHORTEST:
+            return text
+        most = max(SHORTEST, min(int(most * SPARE * limit / size), most * 3 // 4))
