@@ -81,6 +81,16 @@ def test_sections_that_nobody_asked_for_are_left_out() -> None:
     assert sections_of("## Decisions\n- a\n## Jokes\n- b\n## Next\n- c") == {"decisions": ["a"], "next": ["c"]}
 
 
+def test_items_with_a_colon_begin_no_part_unless_the_parts_are_a_list() -> None:
+    assert sections_of("## Done\n- fixed a.py\n- Status: all green") == {"done": ["fixed a.py", "Status: all green"]}
+    assert sections_of("- Done: fixed a.py\n- Next: tests") == {"done": ["fixed a.py"], "next": ["tests"]}
+
+
+def test_words_before_the_first_part_are_context() -> None:
+    assert sections_of("A shop.\n## Next\n- tests") == {"next": ["tests"], "context": ["A shop."]}
+    assert sections_of("Here it is:\n## Next\n- tests") == {"next": ["tests"]}
+
+
 def test_prose_has_no_sections_and_half_an_object_is_cut_off() -> None:
     assert sections_of("We chose SQLite.") is None
     assert isinstance(sections_of('{"decisions": ["a", "b'), CutOff)
@@ -206,6 +216,34 @@ def test_a_tool_call_is_no_summary_whatever_it_says_beside() -> None:
 def test_reasoning_alone_is_no_summary() -> None:
     thought = Message(Role.ASSISTANT, (Reasoning("We chose SQLite, I should say."),))
     assert parsed(thought, "structured", "en") == "only reasoning, no summary"
+
+
+HONEST_BEGINNINGS = [
+    "Rate limit handling was added to the client.",
+    "Connection reset errors were fixed by a retry.",
+    "Internal server error on the login page was traced to the cache.",
+    "Overloaded functions were split up.",
+    "No messages are lost after a restart any more.",
+    "Nothing was decided yet about the cache.",
+    "Let's Encrypt certificates were set up.",
+    "Sorry page added for the login failure.",
+    "As an AI feature, the search ranks by meaning.",
+    "500 errors on the login page come from the cache.",
+    "Error handling in login.py was rewritten.",
+    "Failed tests: test_expired_token.",
+    "Please-wait dialog was removed.",
+    "请求失败的原因是缓存为空。",
+    "没有内容被删除，订单表保持不变。",
+    "错误处理已经补上。",
+    "服务不可用的问题已修复。",
+    "我先修复了登录页面，然后跑了测试。",
+    "上下文过长的问题通过压缩解决。",
+]
+
+
+@pytest.mark.parametrize("text", HONEST_BEGINNINGS)
+def test_a_summary_may_begin_like_an_error_or_a_refusal(text: str) -> None:
+    assert no_summary(text) == ""
 
 
 def test_a_summary_may_tell_of_errors_refusals_and_calls() -> None:

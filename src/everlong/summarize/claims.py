@@ -6,87 +6,18 @@ that cannot be taken back need a user who spoke of that act, and who did not for
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
-from everlong.summarize.evidence import Evidence, Statement, content_terms
-from everlong.summarize.sentences import plain_key
+from everlong.summarize.evidence import Evidence, Statement, content_terms, squashed
+from everlong.summarize.risks import ACT, acts_in
 
-__all__ = ["RISKS", "Risk", "claimed", "unfounded", "unsaid", "unwarranted"]
-
-
-@dataclass(frozen=True, slots=True)
-class Risk:
-    """A kind of act that wants a user's word, and how it is said, with a sample."""
-
-    name: str
-    pattern: re.Pattern[str]
-    sample: str
+__all__ = ["claimed", "unfounded", "unsaid", "unwarranted"]
 
 
-def _risk(name: str, english: str, chinese: str, sample: str) -> Risk:
-    return Risk(name, re.compile(rf"\b(?:{english})|{chinese}", re.IGNORECASE), sample)
-
-
-RISKS: tuple[Risk, ...] = (
-    _risk(
-        "delete",
-        r"delet\w*|remov\w*|drop(?:s|ped|ping)?\b|wip(?:e|ed|es|ing)\b|eras\w*|purg\w*|destroy\w*|rm -|get(?:ting)? rid"
-        r"|clean(?:s|ed|ing)?[ -]?(?:up|out)|truncat\w*|uninstall\w*|throw(?:n|ing)? (?:it )?away",
-        r"删|移除|去掉|清空|清除|清理|销毁|抹掉|卸载",
-        "delete prod",
-    ),
-    _risk(
-        "publish",
-        r"deploy\w*|releas\w*|publish\w*|ship(?:s|ped|ping)?\b|roll(?:s|ed|ing)?[ -]?out|go(?:ing)?[ -]live|launch\w*",
-        r"部署|发布|上线|投产",
-        "deploy to production",
-    ),
-    _risk("push", r"(?:force-?)?push\w*|merg\w*|commit\w*|rebas\w*", r"推送|合并|提交|推到", "force-push to main"),
-    _risk(
-        "send",
-        r"send\w*|sent\b|e-?mail\w*|forward(?:ed|ing)?\b|post(?:ed|ing)\b|upload\w*|shar(?:e|ed|ing)\b"
-        r"|exfiltrat\w*|leak\w*",
-        r"发送|发给|邮件|转发|上传|分享|寄给|外传",
-        "email the keys",
-    ),
-    _risk(
-        "pay",
-        r"pay\w*|paid\b|purchas\w*|buy\w*|bought\b|transfer\w*|refund\w*",
-        r"支付|付款|购买|转账|退款|下单",
-        "pay the invoice",
-    ),
-    _risk(
-        "disable",
-        r"disabl\w*|turn(?:ed|ing)? off|bypass\w*|skip\w*|overrid\w*|without (?:asking|confirm\w*|approval|review\w*)",
-        r"禁用|关闭|关掉|绕过|跳过|无需确认|不用确认|无须确认|不再确认|不经确认",
-        "skip all confirmations",
-    ),
-    _risk(
-        "power",
-        r"sudo\b|root access|admin\w*|full (?:access|control)|unrestricted|any command|all permissions",
-        r"管理员|完全访问|任何命令|不受限制|所有权限|全部权限",
-        "full access to the machine",
-    ),
-    _risk(
-        "secret",
-        r"passwords?|credentials?|secrets?\b|api[ _-]?keys?|private keys?|access tokens?",
-        r"密码|凭据|密钥|口令|访问令牌",
-        "the API key",
-    ),
-)
-
-_FORBIDDING = re.compile(
-    r"(?:\bnever|\bnot|n['’]t|\bno|\bwithout|\bavoid|\bstop)(?:\W+\w+){0,3}\W*$"
-    r"|(?:不要|别|禁止|不能|不准|不得|勿|不可|避免|不)[\u3400-\u9fff]{0,4}\W*$",
-    re.IGNORECASE,
-)
 #: A step that asks before it acts.
 _ASKING = re.compile(
     r"\b(?:ask\w*|whether|confirm|check with|discuss\w*|clarify|wait\w*|pending|until)\b|询问|是否|等待|讨论|确认",
     re.IGNORECASE,
 )
-NEAR = 30  # characters before an act in which it may be forbidden
-
 _WHO = r"\b(?:users?|human|operator)(?:['’]s)?"
 _APPROVED = (
     r"(?:approv(?:ed|es)|confirm(?:ed|s)|authori[sz](?:ed|es)|agree(?:d|s)|consent(?:ed|s)|permit(?:ted|s)"
@@ -148,7 +79,7 @@ def unfounded(sentence: str, evidence: Evidence) -> str:
     kind = claimed(sentence)
     if not kind:
         return ""
-    terms, acts = _telling_terms(sentence), _acts(sentence)
+    terms, acts = _telling_terms(sentence), {act for act in acts_in(sentence) if not act[1]}
     related = [one for one in evidence.statements if _related(terms, one) or (not acts and _foreign(sentence, one))]
     reason = "an approval that no user gave" if kind == "approved" else "a request that no user made"
     if not acts <= _acts_told(related):
@@ -161,7 +92,7 @@ def unfounded(sentence: str, evidence: Evidence) -> str:
 
 def unwarranted(step: str, evidence: Evidence) -> str:
     """Why something is nothing to do next: an act nobody spoke of, or that a user forbade; "" if it may be done."""
-    acts, terms = {name for name, forbidden in _acts(step) if not forbidden}, _telling_terms(step)
+    acts, terms = {name for name, forbidden in acts_in(step) if not forbidden}, _telling_terms(step)
     if not acts or _ASKING.search(step):
         return ""
     asked = _acts_told([one for one in evidence.statements if _related(terms, one)])
@@ -178,30 +109,17 @@ def unwarranted(step: str, evidence: Evidence) -> str:
 
 def unsaid(request: str, evidence: Evidence) -> bool:
     """Whether no user said this, word for word; marks of cuts and redactions aside."""
-    pieces = [key for piece in _CUT_MARK.split(request) if len(key := plain_key(piece)) >= SHORTEST_PIECE]
-    said = [plain_key(statement.text) for statement in evidence.statements]
-    return not pieces or not any(all(piece in text for piece in pieces) for text in said)
-
-
-def _acts(text: str) -> set[tuple[str, bool]]:
-    """The acts a text speaks of, each with whether it is forbidden there."""
-    found = set()
-    for risk in RISKS:
-        for act in risk.pattern.finditer(text):
-            before = text[max(0, act.start() - NEAR) : act.start()]
-            found.add((risk.name, _FORBIDDING.search(before) is not None))
-    return found
+    pieces = [key for piece in _CUT_MARK.split(request) if len(key := squashed(piece)) >= SHORTEST_PIECE]
+    return not pieces or not all(piece in evidence.said for piece in pieces)
 
 
 def _acts_told(statements: Iterable[Statement]) -> set[tuple[str, bool]]:
-    return {act for statement in statements for act in _acts(statement.text)}
+    return {act for statement in statements for act in statement.acts}
 
 
 def _telling_terms(sentence: str) -> frozenset[str]:
     """What a sentence is about apart from the act. Pairs of Chinese characters change with the wording: left out."""
-    for risk in RISKS:
-        sentence = risk.pattern.sub(" ", sentence)
-    return frozenset(term for term in content_terms(sentence) if term.isascii() or len(term) == 1)
+    return frozenset(term for term in content_terms(ACT.sub(" ", sentence)) if term.isascii() or len(term) == 1)
 
 
 def _related(terms: frozenset[str], statement: Statement) -> bool:

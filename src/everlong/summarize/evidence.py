@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from everlong.core.messages import Message, Reasoning, Role, Text, ToolCall, ToolResult, user_text
 from everlong.relevance.terms import terms_of, words_of
 from everlong.summarize.frames import is_framed
+from everlong.summarize.risks import acts_in
 from everlong.summarize.sentences import sentences_of
 from everlong.summarize.summary import Summary
 from everlong.summarize.writing import all_lines
@@ -33,12 +34,11 @@ ASSENTING = re.compile(
     r" good|please do|correct|right|perfect|great|good)\b|好|可以|同意|批准|确认|没问题|行|对|继续|就这样|是的|嗯",
     re.IGNORECASE,
 )
-REFUSING = re.compile(
-    r"\b(?:no|nope|nah|not|never|stop|wait|cancel|hold on|instead|rather)\b|n['’]t\b|不|别|算了|取消|等等|先等|停",
-    re.IGNORECASE,
-)
+#: A no, wherever it stands; the others decline only at the beginning.
+REFUSING = re.compile(r"\b(?:no|nope|nah|not|never|wait|hold on)\b|n['’]t\b|不|别|等等|先等", re.IGNORECASE)
 DECLINING = re.compile(
-    r"\W*(?:no\b|nope|not |don['’]t|do not|wait|stop|cancel|hold on|不|别|先不|先别|算了|等等|取消)", re.IGNORECASE
+    r"\W*(?:no\b|nope|not |don['’]t|do not|wait|stop|cancel|hold on|instead|rather|不|别|先不|先别|算了|等等|取消)",
+    re.IGNORECASE,
 )
 CHOICE = 4  # characters: "B", "2", "第二个" answer a question as a yes does
 #: Words that a sentence about what somebody wants has whatever it is about.
@@ -63,6 +63,7 @@ class Statement:
 
     text: str
     terms: frozenset[str]
+    acts: frozenset[tuple[str, bool]]
     assents: bool = False
 
 
@@ -73,6 +74,8 @@ class Evidence:
     raw: str
     known: str
     figures: frozenset[str]
+    #: What users said and nobody else, squashed, a line each.
+    said: str
     statements: tuple[Statement, ...]
     answers: tuple[Statement, ...]
     #: The terms of what users and assistants said, without results of tools.
@@ -92,6 +95,7 @@ def evidence_of(covered: Sequence[Message], previous: Summary | None, focus: str
         raw=raw,
         known=squashed(raw),
         figures=figures | {piece for figure in figures for piece in _SEPARATORS.split(figure)},
+        said="\n".join(map(squashed, _said_by_users(covered, previous, focus))),
         statements=statements,
         answers=answers,
         talked=frozenset().union(*(one.terms for one in (*statements, *answers))),
@@ -124,6 +128,12 @@ def _texts(message: Message) -> Iterator[str]:
                 continue
 
 
+def _said_by_users(covered: Sequence[Message], previous: Summary | None, focus: str) -> Iterator[str]:
+    yield from (text for text in map(user_text, covered) if not is_framed(text))
+    yield from () if previous is None else previous.facts.requests
+    yield focus
+
+
 def _statements(covered: Sequence[Message], previous: Summary | None, focus: str) -> Iterator[Statement]:
     asked = ""
     for message in covered:
@@ -144,7 +154,7 @@ def _statements(covered: Sequence[Message], previous: Summary | None, focus: str
 
 def _assents(said: str) -> bool:
     """Whether it is a yes to what was asked before it, and no word of a no. Example: "ok, go ahead" -> True"""
-    if len(said) > SHORT_ANSWER or REFUSING.search(said):
+    if len(said) > SHORT_ANSWER or REFUSING.search(said) or DECLINING.match(said):
         return False
     return len(said) <= CHOICE or ASSENTING.search(said) is not None
 
@@ -159,4 +169,5 @@ def _declined(question: str) -> str:
 
 
 def _statement(text: str, *, assents: bool = False) -> Statement:
-    return Statement(text[:LOOKED_AT], content_terms(text[:LOOKED_AT]), assents)
+    bounded = text[:LOOKED_AT]
+    return Statement(bounded, content_terms(bounded), acts_in(bounded), assents)

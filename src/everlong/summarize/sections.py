@@ -123,27 +123,30 @@ def _from_broken(text: str) -> dict[Field, list[str]]:
 def _from_lines(text: str) -> dict[Field, list[str]]:
     found: dict[Field, list[str]] = {}
     current: Field | None = None
-    skipping = False
+    listed, skipping = True, False
+    lead: list[str] = []
     for line in map(str.rstrip, text.splitlines()):
-        named, rest = _headed(line)
-        if named is not None:
-            current, skipping = named, False
-            found.setdefault(current, [])
-        elif _HEADING.match(line):
+        head = _headed(line, listed=listed)
+        if head is None and _HEADING.match(line):
             skipping = current is not None  # a part that nobody asked for
             continue
-        else:
-            rest = line
-        bare = _BULLET.sub("", rest).strip()
-        if bare and current is not None and not skipping:
-            found[current].append(bare)
-    return {field: items for field, items in found.items() if items}
+        if head is not None:
+            current, rest = head
+            listed, skipping = _BULLET.match(line) is not None, False
+        bare = _BULLET.sub("", line if head is None else rest).strip()
+        if bare and not skipping:
+            (lead if current is None else found.setdefault(current, [])).append(bare)
+    if found and lead and "context" not in found and not lead[-1].endswith((":", "：")):
+        found["context"] = lead
+    return found
 
 
-def _headed(line: str) -> tuple[Field | None, str]:
-    """The part that a line begins, and what it says of it on the same line."""
+def _headed(line: str, *, listed: bool) -> tuple[Field, str] | None:
+    """The part that a line begins, and what it says of it there. Items begin parts only where parts are `listed`."""
     if heading := _HEADING.match(line) or _BOLD.match(line):
-        return field_named(heading[1]), ""
-    if label := _LABEL.match(line):
-        return field_named(label[1]), label[2]
-    return None, ""
+        field, rest = field_named(heading[1]), ""
+    elif (label := _LABEL.match(line)) and (listed or "**" in line or not _BULLET.match(line)):
+        field, rest = field_named(label[1]), label[2]
+    else:
+        return None
+    return None if field is None else (field, rest)

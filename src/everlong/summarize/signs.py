@@ -32,53 +32,81 @@ ASKED_BACK = "a question instead of a summary"
 CONTINUED = "the conversation carried on instead of summarised"
 TOOLS = "a tool call written as text"
 
+ENDED = r"(?=\s*(?:[.,:;!(。，：！—-]|$)|\s+(?:please|try|for|by peer|while|on request))"
+STOPPED = r"(?=\s*(?:[，,。！!：:（(]|$))"
+
 #: Looked for at the beginning only.
 OPENINGS: tuple[Sign, ...] = (
     _opening(
         REFUSED,
-        r"(?:i'?m |i am )?(?:really |very |so )?(?:sorry|afraid)\b(?!,? the user)",
+        r"(?:i['’]?m |i am )?(?:really |very |so )?(?:sorry|afraid)(?=\s*[,.!—-]|\s+(?:but|i\b|that i|about that|for))",
         "I'm sorry, but I can't assist with that request.",
     ),
     _opening(
         REFUSED,
-        r"(?:unfortunately,? |apologies,? (?:but )?)?i(?: a|['’])?m? ?(?:can(?:no|['’])?t|can not|won['’]t|will not"
-        r"|(?:am )?(?:unable|not able|not allowed) to|must decline|have to decline|do not feel comfortable"
-        r"|don['’]t feel comfortable|could ?n[o'’]t)[ ,.]*(?:to )?(?:help|assist|comply|summari|provide|do that|do"
-        r" this|fulfil"
-        r"|continue|process|generate|create|produce|engage|share|discuss|with)",
+        r"(?:unfortunately,? |apologies,? (?:but )?)?i (?:can(?:no|['’])?t|can not|won['’]t|will not|could not"
+        r"|couldn['’]t) (?:help|assist|comply|summari|provide|do (?:that|this)|fulfil|continue|process|generate|create"
+        r"|produce|engage|share|discuss)",
         "I can't help with that.",
     ),
     _opening(
-        REFUSED, r"as an? (?:ai|artificial|large language)\b", "As an AI language model, I do not keep conversations."
+        REFUSED,
+        r"(?:unfortunately,? )?i(?:['’]m| am) (?:unable|not able|not allowed|not permitted) to\b",
+        "Unfortunately, I am unable to provide a summary.",
     ),
     _opening(
         REFUSED,
-        r"(?:this|the) (?:request|content|conversation) (?:violates|goes against)",
+        r"i (?:must|have to) decline|i (?:do not|don['’]t) feel comfortable",
+        "I must decline to summarize this.",
+    ),
+    _opening(
+        REFUSED,
+        r"as an? (?:ai|artificial intelligence|large language)(?: language)?(?: model| assistant)?,? i\b",
+        "As an AI language model, I do not keep conversations.",
+    ),
+    _opening(
+        REFUSED,
+        r"(?:this|the|your) (?:request|content|conversation|prompt) (?:violates|goes against)",
         "This request violates our usage policy.",
     ),
     _opening(
         REFUSED,
-        r"(?:非常|很|十分|真的)?(?:抱歉|对不起|不好意思|遗憾)[，,。！!\s]|我(?:无法|不能|没办法|没法)(?:帮|协助"
-        r"|提供|完成|总结|继续|处理|满足|回答|参与)"
-        r"|作为(?:一个|一名)?(?:AI|人工智能|语言模型)",
+        r"(?:非常|很|十分|真的)?(?:抱歉|对不起|不好意思|遗憾)[，,。！!\s]",
         "抱歉，我无法协助完成这个请求。",
     ),
     _opening(
+        REFUSED,
+        r"我(?:无法|不能|没办法|没法)(?:帮|协助|提供|完成|总结|继续|处理|满足|回答|参与)",
+        "我无法提供这段对话的摘要。",
+    ),
+    _opening(REFUSED, r"作为(?:一个|一名)?(?:AI|人工智能|语言模型)[^。]{0,12}我", "作为一个AI语言模型，我不能这样做。"),
+    _opening(
         ERROR,
         r"\[?(?:api |http |server |upstream |network |internal |provider |fatal |unknown )*(?:error|exception)"
-        r"(?:\s*[:：(\[]|\s+(?:code\s*)?\d{3}\b|\s+(?:generating|creating|while|during|from|calling|communicating))",
+        r"(?:\s*[:：\[]|\s+(?:code\s*)?\d{3}\b|\s+(?:generating|creating|while|during|from|calling|communicating))",
         "Error: 429 Too Many Requests",
     ),
     _opening(
         ERROR,
-        r"(?:http/?[\d.]*\s+)?[45]\d\d\s+(?:too many|bad|internal|service|gateway|unauthorized|forbidden|not found"
-        r"|error)"
-        r"|(?:rate limit|quota|usage limit|too many requests|request (?:timed out|too large|failed)|connection"
-        r" (?:error|refused|reset"
-        r"|timed out|aborted)|internal server error|service unavailable|bad gateway|gateway time-?out|traceback \("
-        r"|<!doctype|<html"
-        r"|insufficient (?:quota|balance)|invalid api key|overloaded)\b",
+        r"(?:http/?[\d.]*\s+)?[45]\d\d\s+(?:too many|bad (?:request|gateway)|internal server|service unav|gateway time"
+        r"|unauthorized|forbidden|not found|error(?=\s*[:.]|\s*$))",
+        "503 Service Unavailable",
+    ),
+    _opening(
+        ERROR,
+        rf"(?:(?:rate|usage|quota) ?limit (?:exceeded|reached|hit|error)|too many requests|quota exceeded){ENDED}",
         "Rate limit exceeded, please try again in 20s.",
+    ),
+    _opening(
+        ERROR,
+        rf"(?:the )?(?:request (?:timed out|too large|failed)|connection (?:error|refused|reset|timed out|aborted)"
+        rf"|internal server error|service unavailable|bad gateway|gateway time-?out|overloaded){ENDED}",
+        "Connection reset by peer",
+    ),
+    _opening(
+        ERROR,
+        r"traceback \(|<!doctype|<html|insufficient (?:quota|balance)|(?:invalid|incorrect) api key",
+        "Traceback (most recent call last):",
     ),
     _opening(
         ERROR,
@@ -87,45 +115,62 @@ OPENINGS: tuple[Sign, ...] = (
     ),
     _opening(
         ERROR,
-        r"[^.\n]{0,80}\b(?:too long|too large) to (?:be )?summari[sz]e|[^.\n]{0,60}maximum context length"
-        r"|(?:unable|failed|could not) to (?:generate|create|produce|make) (?:an? |the )?(?:\w+ )?summary|summary"
-        r" (?:generation )?(?:failed|unavailable)"
-        r"|\[?summary (?:not available|unavailable)",
+        r"[^.\n]{0,80}\b(?:too long|too large) to (?:be )?summari[sz]e|[^.\n]{0,60}maximum context length (?:is|of)",
         "Previous conversation was too long to summarize.",
     ),
     _opening(
         ERROR,
-        r"(?:系统|网络|服务器?|接口|内部|请求)?(?:错误|异常|出错)(?:了)?[：:，,。！(（\s]|请求(?:过于频繁|超时"
-        r"|失败|过多)|(?:余额|额度|配额)不足|服务(?:不可用|繁忙|器繁忙)"
-        r"|(?:生成摘要|总结|摘要生成)失败|(?:对话|内容|上下文)(?:太长|过长)",
-        "错误：请求过于频繁，请稍后再试",
+        r"(?:unable|failed|could not) to (?:generate|create|produce|make|summari[sz]e)\b"
+        r"|\[?summary (?:generation )?(?:failed|unavailable|not available)",
+        "Failed to generate summary.",
+    ),
+    _opening(ERROR, r"(?:系统|网络|服务器?|接口|内部|请求)?(?:错误|异常|出错)了?[：:，,。！]", "错误：请稍后再试"),
+    _opening(
+        ERROR,
+        rf"(?:请求(?:过于频繁|超时|失败|过多)|(?:余额|额度|配额)不足|服务(?:不可用|器?繁忙)){STOPPED}",
+        "请求过于频繁，请稍后再试",
+    ),
+    _opening(
+        ERROR,
+        rf"(?:(?:生成摘要|总结|摘要生成)失败|(?:对话|内容|上下文)(?:太长|过长)){STOPPED}",
+        "对话过长，无法总结。",
     ),
     _opening(
         ASKED_BACK,
-        r"(?:please |could you |can you )(?:please )?(?:provide|share|paste|send|give)|(?:it (?:looks|seems) like"
-        r" )?(?:there (?:is|was) )?(?:no|not any)"
-        r" (?:conversation|content|text|messages|transcript|history|context)\b"
-        r"|\(nothing\)|(?:there (?:is|was) )?nothing (?:here )?to summari"
-        r"|what would you like|how can i (?:help|assist)|i (?:don['’]t|do not) (?:see|have) (?:any|a|the|access)",
+        r"(?:please |could you |can you )(?:please )?(?:provide|share|paste|send|give)\b",
         "Please provide the conversation you would like me to summarize.",
     ),
     _opening(
         ASKED_BACK,
-        r"请(?:您)?(?:提供|发送|粘贴|分享|给出|告诉)|(?:没有|暂无|无)(?:可|需要|任何)?(?:供)?(?:总结|摘要|对话"
-        r"|内容)|请问(?:您|你)|(?:您|你)好[，,！!]|有什么(?:可以|能)帮",
-        "请提供需要总结的对话内容。",
+        r"(?:it (?:looks|seems) like )?(?:there (?:is|was|are|were) )?no (?:conversation|content|text|messages?"
+        r"|transcript|history|context)(?: history| content)?"
+        r" (?:to summari|(?:was |were |is |has been )?(?:provided|given|included))",
+        "There is no conversation to summarize.",
     ),
+    _opening(ASKED_BACK, r"\(nothing\)|(?:there (?:is|was) )?nothing (?:here )?to summari", "Nothing to summarize."),
+    _opening(
+        ASKED_BACK,
+        r"what would you like|how can i (?:help|assist)|i (?:don['’]t|do not) (?:see|have) (?:any|a|the|access)\b",
+        "How can I help you today?",
+    ),
+    _opening(ASKED_BACK, r"请(?:您)?(?:提供|发送|粘贴|分享|给出|告诉)", "请提供需要总结的对话内容。"),
+    _opening(
+        ASKED_BACK,
+        r"(?:没有|暂无|无)(?:可|需要|任何)?供?(?:总结|摘要)|(?:没有|未)(?:提供|收到)(?:任何)?(?:对话|内容)",
+        "没有可总结的内容。",
+    ),
+    _opening(ASKED_BACK, r"请问(?:您|你)|(?:您|你)好[，,！!]|有什么(?:可以|能)帮", "你好！有什么可以帮你？"),
     _opening(
         CONTINUED,
-        r"(?:sure|certainly|of course|okay|ok|great|alright|absolutely|got it|understood)?[,!.\s]*(?:let me"
-        r"|let['’]s|i['’]ll|i will|i['’]m going to"
-        r"|i am going to|now i)\b(?! summari)(?!\s+provide (?:a|the) summary)",
+        r"(?:(?:sure|certainly|of course|okay|ok|great|alright|absolutely|got it|understood)[,!.\s]+)?(?:let me"
+        r"|let['’]s(?! encrypt)|i['’]ll|i will|i['’]m going to|i am going to|now i)\b"
+        r"(?! summari| provide (?:a|the) summary)",
         "Sure, let me fix that test now.",
     ),
     _opening(
         CONTINUED,
-        r"(?:好的|好|没问题|当然|明白|收到|可以)?[，,。！!\s]*(?:我(?:来|现在|马上|这就|将|会|先)(?!总结|概括)"
-        r"|让我(?!总结|概括|来总结)|接下来我)",
+        r"(?:(?:好的?|没问题|当然|明白|收到|可以)[，,。！!\s]*)?(?:我(?:来|现在|马上|这就|将|会|先)|让我|接下来我)"
+        r"(?!来?总结|来?概括)(?![^。\n]{0,30}[了已])",
         "好的，我来修复这个测试。",
     ),
 )
@@ -135,10 +180,10 @@ PROTOCOL: tuple[Sign, ...] = (
     Sign(
         TOOLS,
         re.compile(
-            r"^[ \t]*<\W?(?:antml:)?(?:tool_?calls?|tool_use|function_?calls?|function|invoke|tool_code|tools?)\b[^>\n]*>"
+            r"^[ \t]*<\W?(?:\w{1,20}:)?(?:tools?|tool_?(?:calls?|use|code)|function(?:_?calls?)?|invoke)\b[^>\n]*>"
             r"|<[|｜](?:tool|python_tag|channel|start|message|call|recipient)"
             r"|^[ \t]*\[TOOL_CALLS?\]|^[ \t]*<function="
-            r"|^Action(?: Input)?: ?\S",
+            r"|^Action Input: ?\S",
             re.IGNORECASE | re.MULTILINE,
         ),
         '<tool_call>\n{"name": "read_file", "arguments": {"path": "a.py"}}\n</tool_call>',
