@@ -49,6 +49,7 @@ FULL = """if True:
 
 READ_ONLY = """if True:
     import os, sys
+    import everlong.store.jsonl, everlong.store.sqlite
     from everlong.errors import EverlongError
     from everlong.store.opening import open_store
     if os.geteuid() == 0:

@@ -5,6 +5,7 @@ import logging
 import os
 import shutil
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from everlong.store.jsonl import JsonlThreads
 from everlong.store.jsonl.lock import FolderLock
 from tests.core.build import assistant, calls, result, user
 from tests.store.contract.entries import point, talk
+from tests.store.engines import START
 from tests.store.jsonl_files import NanobotSession, path_of
 
 GOOD = [user("one"), assistant("two"), user("three")]
@@ -248,6 +250,27 @@ def test_G3_a_second_writer_is_told_clearly_when_the_first_does_not_let_go(tmp_p
             store.append("t", GOOD)
         store.append("t", GOOD)
         assert entries(store) == GOOD
+
+
+def test_G3_what_a_program_without_a_lock_writes_meanwhile_stays(tmp_path: Path) -> None:
+    path = path_of(tmp_path, "t")
+    line = json.dumps({"role": "user", "content": "from nanobot"}).encode() + b"\n"
+
+    def clock() -> datetime:
+        """Asked between looking at the file and writing to it: that is when the other program writes."""
+        if path.exists() and line not in path.read_bytes():
+            with path.open("ab") as file:
+                file.write(line)
+        return START
+
+    with JsonlThreads(tmp_path) as store:
+        store.create("t")
+    with JsonlThreads(tmp_path, clock=clock) as store:
+        with pytest.raises(StoreBusy, match="takes no lock"):
+            store.append("t", [user("ours")])
+        assert line in path.read_bytes()
+        store.append("t", [user("ours")])
+        assert [entry.text for entry in entries(store) if isinstance(entry, Message)] == ["from nanobot", "ours"]
 
 
 def test_G3_a_lock_file_that_was_removed_guards_nothing(tmp_path: Path) -> None:

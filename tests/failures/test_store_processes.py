@@ -1,4 +1,4 @@
-"""G1, G3 on files: many processes, a compactor beside them, processes killed while they write. Longer with EVERLONG_SOAK."""
+"""G1, G3 on files: many processes, a compactor beside them, writers killed. Longer with EVERLONG_SOAK."""
 
 import os
 import random
@@ -19,7 +19,7 @@ APPENDS = 1_000 if SOAK else 40  # between two kills, at most
 STORES = {"sqlite": "sqlite:///{}/threads.db", "jsonl": "jsonl:{}/sessions"}
 
 
-@pytest.fixture(params=STORES.values(), ids=STORES)
+@pytest.fixture(params=list(STORES.values()), ids=list(STORES))
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A store that nobody ever opened."""
     return str(request.param).format(tmp_path)

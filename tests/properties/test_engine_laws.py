@@ -4,6 +4,7 @@ A life is a list of integers, spent like dice: turns with tools, pins, compactio
 other windows and formats, refusals, other processes.
 """
 
+import os
 from dataclasses import dataclass, field
 
 from hypothesis import given, settings
@@ -75,8 +76,7 @@ class Life:
         blocking = self.engine.blocking
         try:
             prepared = blocking.prepare(THREAD, self.call)
-        except BudgetImpossible as error:
-            assert error.parts
+        except BudgetImpossible:
             self.sent = None
             return
         self.check(prepared)
@@ -214,7 +214,7 @@ class _Texts(set[str]):
         return isinstance(others, set) and all(other in self for other in others)
 
 
-@settings(max_examples=60)
+@settings(max_examples=400 if os.environ.get("EVERLONG_SOAK") else 60)
 @given(st.lists(st.integers(0, 2**48), min_size=1, max_size=14), st.booleans())
 def test_the_laws_hold_on_every_request_of_a_life(throws: list[int], reports: bool) -> None:
     life = Life(reports)

@@ -4,6 +4,7 @@ The same calls go to the store under test and to the one in memory; both must sa
 closing and opening again.
 """
 
+import os
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
@@ -20,14 +21,16 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from everlong.core.events import Event, EventKind
 from everlong.core.messages import CallId, Message, Role, Text, ToolCall, ToolResult
 from everlong.core.points import Entry, Point, Recalled, Withdrawal
 from everlong.core.threads import Row
 from everlong.engine.threads import Threads
 from everlong.errors import StoreError
 from everlong.store.memory import MemoryThreads
-from tests.store.engines import ENGINES, Clock, Engine
+from tests.store.engines import ENGINES, START, Clock, Engine
 
+SOAK = bool(os.environ.get("EVERLONG_SOAK"))
 TEXTS = ("hello", "你好，世界", "NUL \x00", "half \ud83d", "line\u2028end\r\n", "x" * 3_000, "")
 texts = st.sampled_from(TEXTS)
 messages = st.one_of(
@@ -36,6 +39,7 @@ messages = st.one_of(
     st.builds(lambda text: Message(Role.TOOL, (ToolResult(CallId("1"), (Text(text), Text("b"))),)), texts),
     st.builds(lambda text: Message(Role.SYSTEM, (Text(text),), name="ann", extra='{"a": 1}'), texts),
 )
+kinds = st.sampled_from([EventKind.SUMMARY_STARTED, EventKind.SUMMARY_APPLIED, EventKind.TURN_FAILED])
 where = st.integers(0, 1_000)  # taken modulo what there is
 
 
@@ -131,6 +135,27 @@ class TwoStores(RuleBasedStateMachine):
     def change(self, pick: int, title: str, archived: bool) -> None:
         self._both("change", self._thread(pick), title=title, archived=archived)
 
+    @rule(pick=where, said=st.lists(messages, min_size=1, max_size=2), behind=st.integers(-1, 1))
+    def say_on_what_was_read(self, pick: int, said: list[Message], behind: int) -> None:
+        thread = self._thread(pick)
+        self._append(thread, list(said), self.model.thread(thread).length - behind)
+
+    @rule(pick=where, wishes=st.lists(st.tuples(st.integers(0, 5), kinds, st.integers(0, 5)), min_size=1, max_size=4))
+    def record(self, pick: int, wishes: list[tuple[int, EventKind, int]]) -> None:
+        thread = self._thread(pick)
+        batch = [Event(id=f"e{name}", kind=kind, time=START, parent=f"e{parent}") for name, kind, parent in wishes]
+        self._both("record", thread, batch)
+        assert self.store.events(thread) == self.model.events(thread)
+        assert self.store.unfinished(thread) == self.model.unfinished(thread)
+
+    @rule(pick=where, start=st.integers(-2, 12), count=st.integers(-2, 12))
+    def look(self, pick: int, start: int, count: int) -> None:
+        thread = self._thread(pick)
+        for call, *given in (("last", count), ("read", start, start + count)):
+            here, there = (list(getattr(store, call)(thread, *given)) for store in (self.store, self.model))
+            assert [(row.id, row.entry) for row in here] == [(row.id, row.entry) for row in there]
+        assert self.store.open(thread, start).messages == self.model.open(thread, start).messages
+
     @rule()
     def close_and_open(self) -> None:
         self.store.close()
@@ -169,7 +194,7 @@ def test_law1_no_sequence_of_calls_changes_what_was_appended(engine: Engine) -> 
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=8,
+            max_examples=100 if SOAK else 8,
             stateful_step_count=20,
             deadline=None,
             suppress_health_check=[HealthCheck.too_slow],

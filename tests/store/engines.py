@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from everlong.engine.threads import Threads
 from everlong.store.jsonl import JsonlThreads
-from everlong.store.memory import MemoryThreads
+from everlong.store.memory import Memory, MemoryThreads
 from everlong.store.postgres import PostgresThreads
 from everlong.store.sqlite import SqliteThreads
 from tests.store.postgres_server import database_url, drop_database
@@ -37,7 +37,7 @@ class Clock:
 
 
 #: Opens the store at one place; again after it was closed, or a second time beside it.
-Opener: TypeAlias = Callable[[Clock], Threads]
+Opener: TypeAlias = Callable[[Callable[[], datetime]], Threads]
 
 
 @dataclass(frozen=True)
@@ -50,14 +50,8 @@ class Engine:
 
 @contextmanager
 def _memory(_folder: Path) -> Iterator[Opener]:
-    kept: list[Threads] = []
-
-    def open_it(clock: Clock) -> Threads:
-        if not kept:
-            kept.append(MemoryThreads(clock=clock))
-        return kept[0]
-
-    yield open_it
+    memory = Memory()
+    yield lambda clock: MemoryThreads(memory, clock=clock)
 
 
 @contextmanager

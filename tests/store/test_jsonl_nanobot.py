@@ -66,7 +66,7 @@ def test_nanobot_saves_what_we_wrote_without_changing_a_row(tmp_path: Path, text
             point(2, text),
         ]
         rows = list(store.append(KEY, said))
-        thread = store.change(KEY, title=text, settings=json.dumps(text))
+        thread = store.change(KEY, title=text, settings=json.dumps({"text": text}))
         pins = store.pin(KEY, 1), store.pin(KEY, None, f"pin {text}")
         NanobotSession.load(tmp_path, KEY).save(tmp_path)
         assert list(store.read(KEY)) == rows

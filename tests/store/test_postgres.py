@@ -1,5 +1,6 @@
 """What only Postgres has to show beside the contract: its tables, its texts, its ranking, its server."""
 
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -90,7 +91,7 @@ def test_what_waiting_does_not_help_is_refused_at_once_in_one_line(url: str, kin
 
 
 def test_NUL_and_lone_surrogates_survive_everywhere(store: PostgresThreads, url: str) -> None:
-    made = store.create(NUL, owner=NUL, title=NUL, metadata=f'{{"a": "{NUL}"}}')
+    made = store.create(NUL, owner=NUL, title=NUL, metadata=json.dumps({"a": NUL}))
     store.append(NUL, [user(NUL), result("1", NUL * 1_000)], ids=[NUL, f"{NUL}2"])
     pin = store.pin(NUL, None, NUL)
     store.keep_fact(NUL, NUL, NUL)

@@ -19,7 +19,6 @@ from everlong.core.encoding import decode, encode
 from everlong.core.messages import Json, JsonObject, Message, ToolResult
 from everlong.core.points import Entry, Point, Recalled, Withdrawal
 from everlong.core.refs import Ref, bytes_of, ref_of
-from everlong.core.threads import Row
 from everlong.errors import StoreError, WireError
 
 __all__ = [
@@ -27,7 +26,6 @@ __all__ = [
     "Body",
     "EntryKind",
     "body_of",
-    "check_entries",
     "decode_entry",
     "encode_entry",
     "entry_of",
@@ -159,24 +157,6 @@ def original_of(entry: Entry, ref: str) -> bytes | None:
 def text_of_bytes(data: bytes) -> str:
     """The text whose `bytes_of` these are."""
     return data.decode("utf-8", "surrogatepass")
-
-
-def check_entries(thread: str, rows: Iterable[Row], points: Iterable[int]) -> None:
-    """Raises StoreError if a point or withdrawal among rows to add refers to a row that is not there.
-
-    `points` are the orders of the points that are there already.
-    """
-    known = set(points)
-    for row in rows:
-        match row.entry:
-            case Point(boundary=boundary):
-                if not 0 <= boundary <= row.order:
-                    raise StoreError(f"thread {thread!r}: a point at {row.order} cannot cover {boundary} rows")
-                known.add(row.order)
-            case Withdrawal(point) if point not in known:
-                raise StoreError(f"thread {thread!r}: there is no point {point} to withdraw")
-            case _:
-                continue
 
 
 def _json(value: Json) -> str:

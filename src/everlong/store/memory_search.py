@@ -1,18 +1,14 @@
 """Search over messages in memory: BM25 over the terms of `relevance`, nothing kept but the terms of each message."""
 
-import math
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
 from everlong.core.messages import Message
-from everlong.store.searching import asked_terms, found_by
+from everlong.store.searching import asked_terms, found_by, rarity, worth
 
 __all__ = ["Words", "best", "words_in"]
-
-SATURATION = 1.2  # BM25's k1: how soon more of the same word says nothing new
-LENGTH_SHARE = 0.5  # BM25's b: how much a long message has to say to count as much
 
 Place = TypeVar("Place")
 
@@ -40,9 +36,7 @@ def best(query: str, places: Mapping[Place, Words], limit: int) -> list[tuple[Pl
     scores: defaultdict[Place, float] = defaultdict(float)
     for term, weight in asked.items():
         holding = {place: words for place, words in places.items() if term in words.terms}
-        rarity = weight * math.log(1 + (len(places) - len(holding) + 0.5) / (len(holding) + 0.5))
+        rare = weight * rarity(len(places), len(holding))
         for place, words in holding.items():
-            count = words.terms[term]
-            room = SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * words.length / average)
-            scores[place] += rarity * count * (SATURATION + 1) / (count + room)
+            scores[place] += rare * worth(words.terms[term], words.length, average)
     return sorted(scores.items(), key=lambda found: -found[1])[:limit]

@@ -1,10 +1,11 @@
 """What a message is found by, and what a query looks for: the same terms in every store.
 
 The terms are those of `relevance`: Chinese by single characters and pairs, English by stems, identifiers whole and
-in parts. How a store keeps and ranks them is its own affair.
+in parts. How a store keeps them is its own affair; where it ranks by itself, it is by BM25.
 """
 
 import json
+import math
 from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
@@ -13,10 +14,12 @@ from everlong.core.messages import Json, Message, Reasoning, Text, ToolCall, Too
 from everlong.relevance.query import query_of_text
 from everlong.relevance.terms import terms_of, words_of
 
-__all__ = ["asked_terms", "found_by", "texts_of"]
+__all__ = ["LENGTH_SHARE", "SATURATION", "asked_terms", "found_by", "rarity", "texts_of", "worth"]
 
 LONGEST_TEXT = 4_000_000  # characters of one part that are looked at
 MOST_ASKED = 32  # terms of one query; the heaviest count
+SATURATION = 1.2  # BM25's k1: how soon more of the same word says nothing new
+LENGTH_SHARE = 0.5  # BM25's b: how much a long message has to say to count as much
 
 _terms_of = lru_cache(maxsize=50_000)(terms_of)  # the same words come again and again
 
@@ -55,6 +58,16 @@ def asked_terms(query: str) -> dict[str, float]:
     """The terms that a query looks for, with their weights, the heaviest first; {} if it says nothing."""
     asked = query_of_text(query)
     return dict(sorted(asked.items(), key=lambda term: -term[1])[:MOST_ASKED])
+
+
+def rarity(messages: int, holding: int) -> float:
+    """What a term is worth that stands in so many of the messages: BM25's inverse document frequency."""
+    return math.log(1 + (messages - holding + 0.5) / (holding + 0.5))
+
+
+def worth(held: float, length: float, average: float) -> float:
+    """What it is worth that a message of that length holds so much of a term, beside messages of average length."""
+    return held * (SATURATION + 1) / (held + SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * length / average))
 
 
 def _argument_texts(arguments: str) -> Iterator[str]:

@@ -74,6 +74,7 @@ def full_point(boundary: int) -> Point:
         tokens_after=20,
         reason="high mark",
         focus="端口",
+        account='{"goal": "找到端口"}',
         model="gpt-4o",
         limit=64_000,
         edits=(trimmed, dropped),

@@ -132,6 +132,40 @@ def test_two_outcomes_in_one_batch_are_refused(store: Threads, thread: str) -> N
     assert store.unfinished(thread) == []
 
 
+#: name -> what was recorded before, and an outcome that does not follow from it.
+WITHOUT_START = {
+    "no parent": ((), event("end", EventKind.TURN_FINISHED)),
+    "a parent that is not there": ((), event("end", EventKind.SUMMARY_FAILED, "gone")),
+    "a start of another kind": ((event("a", EventKind.TURN_STARTED),), event("end", EventKind.SUMMARY_APPLIED, "a")),
+    "no start": ((event("a"),), event("end", EventKind.TURN_FAILED, "a")),
+    "itself": ((), event("end", EventKind.TURN_FAILED, "end")),
+}
+
+
+@pytest.mark.parametrize(("before", "outcome"), WITHOUT_START.values(), ids=WITHOUT_START)
+def test_an_outcome_without_its_start_is_refused_with_its_batch(
+    store: Threads, thread: str, reopen: Reopen, before: tuple[Event, ...], outcome: Event
+) -> None:
+    store.record(thread, before)
+    with pytest.raises(StoreError, match="that is there"):
+        store.record(thread, [event("x"), outcome])
+    assert reopen().events(thread) == list(before)
+
+
+def test_a_start_comes_before_its_outcome_in_a_batch(store: Threads, thread: str) -> None:
+    start, end = event("a", EventKind.TURN_STARTED), event("b", EventKind.TURN_FINISHED, "a")
+    with pytest.raises(StoreError, match="that is there"):
+        store.record(thread, [end, start])
+    store.record(thread, [start, end])
+    assert store.events(thread) == [start, end]
+
+
+def test_what_is_no_outcome_may_name_any_parent(store: Threads, thread: str, reopen: Reopen) -> None:
+    free = [event("a", parent="of another thread"), event("b", EventKind.TURN_STARTED, "a turn elsewhere")]
+    store.record(thread, free)
+    assert reopen().events(thread) == free
+
+
 def test_an_outcome_said_again_is_no_second_outcome(store: Threads, thread: str) -> None:
     batch = [event("a", EventKind.TURN_STARTED), event("b", EventKind.TURN_FINISHED, "a")]
     store.record(thread, batch)

@@ -69,13 +69,42 @@ def test_every_field_of_a_point_and_of_what_was_recalled_comes_back(
     assert tuple(row.entry for row in reopen().read(thread)) == said
 
 
-RANGES = [(0, None), (2, None), (0, 3), (2, 4), (5, 5), (6, None), (99, None), (0, 99), (4, 2)]
+RANGES = [
+    (0, None),
+    (2, None),
+    (0, 3),
+    (2, 4),
+    (5, 5),
+    (6, None),
+    (99, None),
+    (0, 99),
+    (4, 2),
+    (0, 2**70),
+    (2**70, None),
+]
 
 
 @pytest.mark.parametrize(("start", "stop"), RANGES)
 def test_any_range_is_read(store: Threads, thread: str, start: int, stop: int | None) -> None:
     rows = store.append(thread, CONVERSATION)
     assert tuple(store.read(thread, start, stop)) == rows[start:stop]
+
+
+def test_what_lies_before_the_start_is_the_start(store: Threads, thread: str) -> None:
+    rows = store.append(thread, CONVERSATION)
+    assert tuple(store.read(thread, -3)) == rows
+    assert tuple(store.read(thread, -3, 2)) == rows[:2]
+    assert list(store.read(thread, 0, -1)) == []
+    assert store.open(thread, before=-1) == store.open(thread, before=0)
+    assert store.open(thread, before=-1).messages == ()
+    assert store.last(thread, -1) == []
+
+
+def test_what_is_recalled_may_stand_before_the_row_that_comes_next(store: Threads, thread: str, reopen: Reopen) -> None:
+    store.append(thread, [user("a"), Recalled(2, user("recalled"))])
+    store.append(thread, [user("b")])
+    assert [row.entry for row in store.read(thread)] == [user("a"), Recalled(2, user("recalled")), user("b")]
+    assert reopen().open(thread).messages == (user("a"), user("recalled"), user("b"))
 
 
 def test_a_long_thread_is_read_in_its_order_and_from_any_place(store: Threads, thread: str) -> None:
@@ -184,6 +213,9 @@ BROKEN: dict[str, list[Entry]] = {
     "a withdrawal of itself": [user("a"), Withdrawal(3)],
     "a withdrawal of a message": [user("a"), Withdrawal(0)],
     "a withdrawal before the start": [user("a"), Withdrawal(-1)],
+    "a withdrawal of no number a database knows": [user("a"), Withdrawal(2**70)],
+    "something recalled beyond the next row": [user("a"), Recalled(5, user("x"))],
+    "something recalled before the start": [user("a"), Recalled(-1, user("x"))],
     "a good batch with a bad end": [*talk(3), point(2), Withdrawal(8), Withdrawal(0)],
 }
 

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from everlong.core.messages import Message
-from everlong.core.points import Withdrawal
+from everlong.core.points import Point, Withdrawal
+from everlong.core.threads import opened
 from everlong.engine.threads import Threads
 from everlong.errors import ThreadChanged, ThreadExists
 from tests.core.build import user
@@ -50,6 +51,36 @@ def test_of_two_who_expect_the_same_length_one_succeeds(store: Threads) -> None:
         refused = sum(hands.map(write, range(2)))
     assert store.thread("t").length + refused == 2 * TURNS
     assert store.thread("t").length <= TURNS
+
+
+def test_G4_a_compactor_beside_writers_covers_only_what_it_read(store: Threads, reopen: Reopen) -> None:
+    store.create("t")
+
+    def write(hand: int) -> None:
+        for turn in range(TURNS):
+            store.append("t", [user(f"{hand} {turn}")])
+
+    def compact() -> None:
+        made = 0
+        while made < TURNS // 5:
+            length = store.open("t").thread.length
+            try:
+                store.append("t", [point(length, f"first {length}")], expected=length)
+            except ThreadChanged:
+                continue
+            made += 1
+
+    with ThreadPoolExecutor(3) as hands:
+        for done in (hands.submit(write, 0), hands.submit(write, 1), hands.submit(compact)):
+            done.result()
+    again = reopen()
+    rows = tuple(again.read("t"))
+    assert [row.order for row in rows] == list(range(2 * TURNS + TURNS // 5))
+    for row, stands in again.points("t"):
+        assert stands
+        assert isinstance(row.entry, Point)
+        assert row.entry.boundary == row.order, "a message came between the reading and the point"
+    assert again.open("t") == opened(again.thread("t"), rows)
 
 
 def test_of_two_who_create_the_same_thread_one_succeeds(store: Threads) -> None:

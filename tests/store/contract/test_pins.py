@@ -52,7 +52,7 @@ def test_pinned_texts_come_back_to_the_byte(store: Threads, thread: str, reopen:
     assert reopen().pins(thread)[0].text == text
 
 
-@pytest.mark.parametrize(("order", "text"), [(99, ""), (-1, ""), (6, ""), (None, "")])
+@pytest.mark.parametrize(("order", "text"), [(99, ""), (-1, ""), (6, ""), (2**70, ""), (None, "")])
 def test_what_is_not_there_cannot_be_pinned(store: Threads, thread: str, order: int | None, text: str) -> None:
     with pytest.raises(StoreError):
         store.pin(thread, order, text)

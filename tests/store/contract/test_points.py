@@ -107,7 +107,7 @@ def test_hundreds_of_points(store: Threads) -> None:
 @pytest.mark.parametrize("text", HOSTILE_TEXTS.values(), ids=HOSTILE_TEXTS)
 def test_words_in_points_come_back_to_the_byte(store: Threads, reopen: Reopen, text: str) -> None:
     store.create("t")
-    odd = Point(boundary=1, summary=(user(text), EVERYTHING), reason=text, focus=text, model=text[:50])
+    odd = Point(boundary=1, summary=(user(text), EVERYTHING), reason=text, focus=text, model=text[:50], account=text)
     store.append("t", [user("a"), odd, Recalled(1, user(text))])
     again = reopen()
     assert [row.entry for row in again.read("t", 1)] == [odd, Recalled(1, user(text))]

@@ -78,6 +78,13 @@ def test_what_says_nothing_finds_nothing(store: Threads, query: str) -> None:
     assert store.search(query) == []
 
 
+def test_letters_are_found_however_their_accents_are_written(store: Threads) -> None:
+    store.append("a", [user("caf\u00e9"), user("cafe\u0301")])
+    for query in ("caf\u00e9", "cafe\u0301"):
+        assert {hit.row.order for hit in store.search(query)} == {8, 9}
+    assert [row.entry for row in store.last("a", 2)] == [user("caf\u00e9"), user("cafe\u0301")]
+
+
 def test_each_row_is_found_once(store: Threads) -> None:
     store.append("a", [user("walrus " * 50 + "\n" + "walrus lines\n" * 400)])
     hits = store.search("walrus", limit=50)
@@ -107,7 +114,30 @@ def test_limit_takes_the_best(store: Threads) -> None:
     assert len(every) == 32
     assert len(store.search("walrus")) == 10
     assert store.search("walrus", limit=1)[0].score == every[0].score
-    assert store.search("walrus", limit=0) == []
+    assert store.search("walrus", limit=0) == store.search("walrus", limit=-1) == []
+    assert store.search("walrus", limit=2**70) == every
+
+
+def test_neighbours_are_none_or_more(store: Threads) -> None:
+    rows = tuple(store.read("a"))
+    (hit,) = store.search("lighthouse", around=-1)
+    assert hit.around == rows[1:2]
+    (hit,) = store.search("lighthouse", around=2**70)
+    assert hit.around == rows
+
+
+def test_a_branch_is_found_beside_its_origin_and_by_its_own_words(store: Threads, reopen: Reopen) -> None:
+    store.branch("a", 2, "b")
+    store.append("b", [user("the walrus left by zeppelin")])
+    store.branch("b", 3, "c")
+    store.append("a", [user("no zeppelin here")])
+    again = reopen()
+    places = {(hit.thread, hit.row.order) for hit in again.search("walrus", owner="ann", limit=50)}
+    assert places == {("a", 1), ("a", 2), ("b", 1), ("b", 2), ("c", 1), ("c", 2)}
+    assert {hit.row.order for hit in again.search("walrus clams", thread="b")} == {1, 2}
+    assert {hit.row.order for hit in again.search("zeppelin", thread="a")} == {8}
+    (hit,) = again.search("zeppelin", thread="c")
+    assert (hit.thread, [row.order for row in hit.around]) == ("c", [1, 2])
 
 
 def test_one_thread_one_owner_or_all(store: Threads) -> None:

@@ -2,15 +2,15 @@
 
 import json
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
 from everlong.engine.threads import Threads
-from everlong.errors import NoThread, ThreadExists
+from everlong.errors import NoThread, StoreError, ThreadExists
 from tests.core.build import user
 from tests.store.contract.entries import CONVERSATION, point
-from tests.store.engines import START
+from tests.store.engines import START, Opener
 
 Reopen = Callable[[], Threads]
 Use = Callable[[Threads], object]
@@ -75,6 +75,8 @@ def test_threads_are_listed_the_latest_changed_first(store: Threads) -> None:
     assert [thread.id for thread in store.threads(limit=2, skip=1)] == ["a", "c"]
     assert [thread.id for thread in store.threads(skip=2)] == ["c"]
     assert store.threads(limit=0) == store.threads(skip=3) == []
+    assert store.threads(limit=-1) == store.threads(limit=-5, skip=1) == store.threads(skip=2**70) == []
+    assert store.threads(skip=-1) == store.threads() == store.threads(limit=2**70)
 
 
 def test_threads_are_listed_by_owner(store: Threads) -> None:
@@ -127,8 +129,110 @@ def test_what_is_known_grows_with_the_thread(store: Threads, reopen: Reopen) -> 
     assert reopen().threads() == [known]
 
 
+NO_OBJECTS = {
+    "empty": "",
+    "no JSON": "{",
+    "a list": "[]",
+    "null": "null",
+    "a text": '"{}"',
+    "very deep": "[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("text", NO_OBJECTS.values(), ids=NO_OBJECTS)
+def test_settings_and_metadata_are_json_objects(store: Threads, reopen: Reopen, text: str) -> None:
+    made = store.create("t", metadata='{"a": 1}')
+    with pytest.raises(StoreError, match="metadata must be a JSON object"):
+        store.create("u", metadata=text)
+    with pytest.raises(StoreError, match="metadata must be a JSON object"):
+        store.change("t", title="new", metadata=text)
+    with pytest.raises(StoreError, match="settings must be a JSON object"):
+        store.change("t", title="new", settings=text)
+    assert reopen().threads() == [made]
+
+
+CLOCKS = {
+    "another zone": datetime(2026, 5, 1, 9, 30, 0, 5, tzinfo=timezone(timedelta(hours=8))),
+    "no zone, which is local time": datetime(2026, 5, 1, 9, 30),
+}
+
+
+@pytest.mark.parametrize("now", CLOCKS.values(), ids=CLOCKS)
+def test_times_are_moments_whatever_zone_the_clock_says(
+    opener: Opener, opened_stores: list[Threads], now: datetime
+) -> None:
+    store = opener(lambda: now)
+    opened_stores.append(store)
+    made = store.create("t")
+    rows = store.append("t", [user("a")])
+    assert {made.created, made.updated, rows[0].time} == {now.astimezone(UTC)}
+    assert {time.utcoffset() for time in (made.created, rows[0].time)} == {timedelta(0)}
+    changed = store.change("t", title="b")
+    store.close()
+    opened_stores.append(opener(lambda: now))
+    assert opened_stores[-1].thread("t") == changed
+    assert tuple(opened_stores[-1].read("t")) == rows
+
+
+def test_threads_of_one_moment_are_listed_as_they_were_made(opener: Opener, opened_stores: list[Threads]) -> None:
+    store = opener(lambda: START)
+    opened_stores.append(store)
+    names = [f"t{number}" for number in (3, 1, 2, 5, 4)]
+    for name in names:
+        store.create(name)
+    store.append("t1", [user("a")])
+    assert [thread.id for thread in store.threads()] == names
+    assert [thread.id for thread in store.threads(limit=2, skip=2)] == names[2:4]
+
+
+def test_a_name_of_hundreds_of_kilobytes_is_a_name(store: Threads, reopen: Reopen) -> None:
+    long = "长" * 100_000
+    for name in (f"{long}a", f"{long}b"):
+        store.create(name, owner=long, title=long)
+        store.append(name, [user(name[-1])], ids=[long])
+        store.branch(name, 1, f"{name} again")
+    again = reopen()
+    assert len(again.threads(owner=long)) == 4
+    row = again.row(f"{long}a again", long)
+    assert row is not None
+    assert row.entry == user("a")
+
+
 def test_a_store_is_closed_by_leaving_it_and_may_be_closed_twice(store: Threads, reopen: Reopen) -> None:
     store.create("t")
     with reopen() as again:
         assert again.thread("t").id == "t"
     again.close()
+
+
+WHILE_CLOSED: dict[str, Use] = {
+    "create": lambda store: store.create("new"),
+    "threads": lambda store: store.threads(),
+    "counts": lambda store: store.counts("v", ["a"]),
+    "keep_counts": lambda store: store.keep_counts("v", {"a": 1}),
+    "fact": lambda store: store.fact("a", "b"),
+    "keep_fact": lambda store: store.keep_fact("a", "b", "{}"),
+    "facts": lambda store: store.facts("a"),
+    **USES,
+}
+
+
+@pytest.mark.parametrize("use", WHILE_CLOSED.values(), ids=WHILE_CLOSED)
+def test_a_closed_store_says_that_it_is_closed(store: Threads, reopen: Reopen, use: Use) -> None:
+    store.create("none")
+    store.append("none", [user("a")])
+    store.close()
+    with pytest.raises(StoreError, match="closed"):
+        use(store)
+    again = reopen()
+    assert ([thread.id for thread in again.threads()], again.thread("none").length) == (["none"], 1)
+
+
+def test_reading_ends_with_the_store(store: Threads) -> None:
+    store.create("t")
+    store.append("t", [user(str(number)) for number in range(500)])
+    reading = store.read("t")
+    assert next(reading).order == 0
+    store.close()
+    with pytest.raises(StoreError, match="closed"):
+        list(reading)

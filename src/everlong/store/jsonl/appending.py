@@ -20,7 +20,7 @@ from everlong.store.jsonl.lines import MARK, as_bytes, lines_of, refers_to
 from everlong.store.jsonl.scanning import Line, fingerprint, scan
 from everlong.store.jsonl.texts import whole
 from everlong.store.jsonl.times import exact_text
-from everlong.store.jsonl.writing import add_to_file, write_new_file
+from everlong.store.jsonl.writing import add_to_file, in_words, write_new_file
 from everlong.wire.sessions.conversation import summary_text
 
 __all__ = ["add_rows", "anchored_lines", "put_header", "told"]
@@ -57,7 +57,7 @@ def put_header(folder: SessionFolder, session: Session, header: Header) -> None:
         session.lines += 1
     else:
         path = folder.file(session)
-        with path.open("rb") as file:
+        with in_words(path), path.open("rb") as file:
             kept = [line.raw.rstrip(b"\n") + b"\n" for line in scan(file, 0, 0) if _stays(line)]
         write_new_file(path, [as_bytes(header_out(header)), *kept])
         folder.read_again(session)

@@ -6,12 +6,13 @@ Exactly one outcome for a start. Lines that cannot be read are passed over; the 
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import asdict
-from datetime import datetime
 from pathlib import Path
 
 from everlong.core.events import STARTS, Event, EventKind
 from everlong.errors import StoreError
+from everlong.store.event_bodies import event_fields, event_in
+from everlong.store.jsonl.writing import in_words, take_back, write_all
+from everlong.store.rules import new_events
 
 __all__ = ["EventLog"]
 
@@ -27,12 +28,10 @@ class EventLog:
 
     def read(self) -> None:
         """Take in what was added, by whomever."""
-        try:
-            file = self._path.open("rb")
-        except FileNotFoundError:
+        if not self._path.exists():
             self._start_over(0)
             return
-        with file:
+        with in_words(self._path), self._path.open("rb") as file:
             found = os.fstat(file.fileno())
             if found.st_ino != self._inode or found.st_size < self._size:
                 self._start_over(found.st_ino)
@@ -45,19 +44,13 @@ class EventLog:
     def add(self, thread: str, events: Sequence[Event]) -> None:
         """Record events that are not there yet, all or none."""
         self.read()
-        new: dict[str, Event] = {}
-        ended: set[str] = set()
-        for event in events:
-            if event.id in self.events or event.id in new:
-                continue
-            if event.kind in STARTS:
-                if event.parent in self.ended | ended:
-                    raise StoreError(f"thread {thread!r}: event {event.parent!r} has an outcome already")
-                ended.add(event.parent)
-            new[event.id] = event
+        new = new_events(thread, events, self._kind_of, self.ended.__contains__)
         if new:
-            self._write(list(new.values()))
+            self._write(new)
             self.read()
+
+    def _kind_of(self, name: str) -> EventKind | None:
+        return self.events[name].kind if name in self.events else None
 
     def _start_over(self, inode: int) -> None:
         """It is another file than before."""
@@ -72,24 +65,19 @@ class EventLog:
                 self.ended.add(event.parent)
 
     def _write(self, events: Sequence[Event]) -> None:
-        data = json.dumps([_out(event) for event in events]).encode() + b"\n"
-        with self._path.open("ab") as file:
-            size = file.tell()
-            file.write(b"\n" + data if size > self._size else data)
-            file.flush()
-            os.fsync(file.fileno())
-
-
-def _out(event: Event) -> dict[str, object]:
-    fields = {name: value for name, value in asdict(event).items() if value not in (None, "")}
-    return fields | {"time": event.time.isoformat()}
+        data = json.dumps([event_fields(event) for event in events]).encode() + b"\n"
+        with in_words(self._path), self._path.open("ab", buffering=0) as file:
+            before = os.fstat(file.fileno())
+            try:
+                write_all(file.fileno(), b"\n" + data if before.st_size > self._size else data)
+                os.fsync(file.fileno())
+            except OSError:
+                take_back(self._path, before, os.fstat(file.fileno()).st_size)
+                raise
 
 
 def _events_in(raw: bytes) -> list[Event]:
     try:
-        return [
-            Event(**{**fields, "kind": EventKind(fields["kind"]), "time": datetime.fromisoformat(fields["time"])})
-            for fields in json.loads(raw)
-        ]
-    except (ValueError, KeyError, TypeError):
+        return [event_in(fields) for fields in json.loads(raw)]
+    except (StoreError, ValueError, TypeError, RecursionError):
         return []

@@ -4,7 +4,6 @@ The rows of a session are cut into terms and references when somebody first look
 once. Ranking is BM25 over the terms of `relevance`.
 """
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -14,13 +13,11 @@ from everlong.core.threads import Hit
 from everlong.store.bodies import original_of, refs_of, text_of_bytes
 from everlong.store.jsonl.folder import SessionFolder
 from everlong.store.jsonl.index import Session
-from everlong.store.searching import asked_terms, found_by
+from everlong.store.searching import asked_terms, found_by, rarity, worth
 
 __all__ = ["Scope", "original", "search"]
 
 AT_ONCE = 256  # rows that are held while their words are learned
-SATURATION = 1.2  # BM25's k1
-LENGTH_SHARE = 0.5  # BM25's b
 TOO_COMMON = 5_000  # messages with a term; beyond, it only counts where nothing rarer was found
 
 
@@ -103,12 +100,9 @@ def _best(
     for term in sorted(asked, key=lambda term: holding[term]):
         if holding[term] > TOO_COMMON and len(scores) >= limit:
             break
-        holders = min(holding[term], total)
-        rarity = asked[term] * math.log(1 + (total - holders + 0.5) / (holders + 0.5))
-        for session, order, weight, words in _postings(folder, term, within):
-            room = SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * words / average)
-            share = rarity * weight * (SATURATION + 1) / (weight + room)
-            scores[session, order] = scores.get((session, order), 0.0) + share
+        rare = asked[term] * rarity(total, min(holding[term], total))
+        for session, order, held, length in _postings(folder, term, within):
+            scores[session, order] = scores.get((session, order), 0.0) + rare * worth(held, length, average)
     return sorted(scores.items(), key=lambda found: (-found[1], found[0]))[:limit]
 
 
@@ -142,7 +136,8 @@ def _learn_some(folder: SessionFolder, session: Session) -> int:
     """The next rows; how many they were. nanobot's own summary waits until it is a row of the file."""
     clause = "AND ord >= ? AND place >= 0 ORDER BY ord LIMIT ?"
     rows = folder.rows(session, folder.index.rows(session.session, clause, (session.words, AT_ONCE))) or []
-    refs, postings = [], []
+    refs: list[tuple[int, str, int]] = []
+    postings: list[tuple[str, int, int, float, float]] = []
     for row in rows:
         refs += [(session.session, ref, row.order) for ref in refs_of(row.entry)]
         if isinstance(row.entry, Message):
@@ -150,7 +145,6 @@ def _learn_some(folder: SessionFolder, session: Session) -> int:
             length = sum(terms.values())
             session.weight += length
             postings += [(term, session.session, row.order, weight, length) for term, weight in terms.items()]
-    folder.index.do("INSERT OR IGNORE INTO refs VALUES (?, ?, ?)", refs)
-    folder.index.do("INSERT OR IGNORE INTO postings VALUES (?, ?, ?, ?, ?)", sorted(postings))
+    folder.index.learn(refs, postings)
     session.words += len(rows)
     return len(rows)

@@ -25,6 +25,7 @@ from everlong.store.jsonl.lines import entry_in, referring
 from everlong.store.jsonl.lock import FolderLock
 from everlong.store.jsonl.quarantine import set_aside
 from everlong.store.jsonl.scanning import fingerprint
+from everlong.store.jsonl.writing import in_words, take_back
 from everlong.wire.sessions.nanobot import summary_message
 
 __all__ = ["SessionFolder"]
@@ -43,10 +44,10 @@ class SessionFolder:
         self.lock = FolderLock(self.path, wait)
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            with self.lock.held():
-                self.index = Index(self.path / INDEX)
         except OSError as error:
             raise StoreError(f"{self.path} cannot hold sessions: {error.strerror}") from error
+        with self.lock.held():
+            self.index = Index(self.path / INDEX)
         self.warnings: list[str] = []
 
     def file(self, session: Session) -> Path:
@@ -71,9 +72,17 @@ class SessionFolder:
         """The session, with nobody else reading or writing it; what is known of it is kept at the end."""
         with self.lock.held():
             session = self.session(key)
-            with self.index.writing():
-                yield session
-                self.index.keep(session)
+            with in_words(self.file(session)):
+                before = self.file(session).stat()
+            try:
+                with self.index.writing():
+                    yield session
+                    self.index.keep(session)
+            except StoreError:
+                take_back(
+                    self.file(session), before, session.size
+                )  # all or nothing, also where the disk takes only one of the two
+                raise
 
     def free_file(self, key: str) -> Path:
         """The file of a new session: its usual name, or by its hash where that is taken (as Aa takes aa's on some)."""
@@ -84,7 +93,7 @@ class SessionFolder:
         """Take in every file that is new or changed, forget every one that is gone."""
         known = self.index.states()
         changed: list[str] = []
-        with os.scandir(self.path) as entries:
+        with in_words(self.path), os.scandir(self.path) as entries:
             for entry in entries:
                 if names.is_session(entry.name):
                     found = entry.stat(follow_symlinks=False)
@@ -102,7 +111,10 @@ class SessionFolder:
     def rows(self, session: Session, placed: Sequence[Placed]) -> list[Row] | None:
         """The rows that stand at these places; None if the file was replaced since the index was asked."""
         found: list[Row] = []
-        with self.file(session).open("rb") as file:
+        path = self.file(session)
+        if not path.exists():
+            return None
+        with in_words(path), path.open("rb") as file:
             if os.fstat(file.fileno()).st_ino != session.inode:
                 return None
             for one in placed:
@@ -149,6 +161,8 @@ class SessionFolder:
             with self.lock.held(), self.index.writing():
                 self.index.forget(session.file)
             return None
+        except OSError as error:
+            raise StoreError(f"{self.file(session)}: {error.strerror}") from error
         return session if _is_current(session, found) else self._take_in(session.file)
 
     def _try_to_take_in(self, name: str) -> None:
@@ -165,7 +179,9 @@ class SessionFolder:
                 file = path.open("rb")
             except FileNotFoundError:
                 return None
-            with file, self.index.writing():
+            except OSError as error:
+                raise StoreError(f"{path}: {error.strerror}") from error
+            with in_words(path), file, self.index.writing():
                 session = self.index.session_of(name)
                 found = os.fstat(file.fileno())
                 if session is not None and _is_current(session, found):

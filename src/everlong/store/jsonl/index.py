@@ -4,22 +4,20 @@ A small database that can always be rebuilt. It is written only while the folder
 """
 
 import sqlite3
-import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 
 from everlong.core.messages import Role
 from everlong.core.refs import bytes_of
-from everlong.errors import StoreError
 from everlong.store.bodies import EntryKind, text_of_bytes
+from everlong.store.jsonl.database import Database
 from everlong.store.jsonl.schema import SCHEMA, VERSION
 from everlong.store.jsonl.texts import is_whole
+from everlong.store.sqlite_problems import explained
 
 __all__ = ["Index", "Placed", "Session"]
-
-BUSY = 30.0  # seconds to wait for another process; writers hold the folder's lock anyway
 
 
 @dataclass(slots=True, kw_only=True)
@@ -83,34 +81,43 @@ class Index:
     """The database. Every call may come from any thread."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._lock = threading.RLock()
-        self._connection = self._connect()
+        try:
+            self._database = Database(path, _prepare)
+        except sqlite3.OperationalError as error:
+            raise explained(path, error) from error
+        except sqlite3.DatabaseError:  # no database, or a damaged one: all it said is in the session files
+            for suffix in ("", "-wal", "-shm"):
+                path.with_name(path.name + suffix).unlink(missing_ok=True)
+            self._database = Database(path, _prepare)
 
     def close(self) -> None:
         """Let go of the file."""
-        with self._lock:
-            self._connection.close()
+        self._database.close()
 
     @contextmanager
     def writing(self) -> Iterator[None]:
         """All that is done inside, or nothing of it."""
-        with self._lock, self._connection:
-            self._connection.execute("BEGIN IMMEDIATE")
+        with self._database.writing():
             yield
 
     def ask(self, query: str, values: Sequence[object] = ()) -> list[tuple[object, ...]]:
         """The answer to a query of one's own."""
-        try:
-            with self._lock, closing(self._connection.execute(query, _bound(values))) as cursor:
-                return cursor.fetchall()
-        except sqlite3.DatabaseError as error:
-            raise StoreError(f"{self._path} cannot be read ({error}); without it, it is made anew") from error
+        with self._database.working() as connection:
+            return connection.execute(query, _bound(values)).fetchall()
 
     def do(self, statement: str, values: Iterable[Sequence[object]]) -> None:
         """A statement of one's own, for each of the values."""
-        with self._lock:
-            self._connection.executemany(statement, map(_bound, values))
+        with self._database.working() as connection:
+            connection.executemany(statement, map(_bound, values))
+
+    def learn(
+        self, refs: Iterable[tuple[int, str, int]], postings: Iterable[tuple[str, int, int, float, float]]
+    ) -> None:
+        """Keep references (session, ref, order) and terms (term, session, order, weight, length of the message)."""
+        with self._database.working() as connection:
+            connection.executemany("INSERT OR IGNORE INTO refs VALUES (?, ?, ?)", refs)
+            # In the order of the table: so each of its pages is fetched once. Terms are words, whole ones.
+            connection.executemany("INSERT OR IGNORE INTO postings VALUES (?, ?, ?, ?, ?)", sorted(postings))
 
     # Sessions
 
@@ -127,10 +134,10 @@ class Index:
 
     def new_session(self, file: str, key: str) -> Session:
         """A file that was not known."""
-        with self._lock:
-            values = (file, bytes_of(key))
-            cursor = self._connection.execute("INSERT INTO sessions (file, key) VALUES (?, ?)", values)
-            return Session(session=cursor.lastrowid or 0, file=file, key=values[1])
+        name = bytes_of(key)
+        with self._database.working() as connection:
+            made = connection.execute("INSERT INTO sessions (file, key) VALUES (?, ?)", _bound((file, name)))
+            return Session(session=made.lastrowid or 0, file=file, key=name)
 
     def keep(self, session: Session) -> None:
         """Write down what is known of a session now."""
@@ -214,28 +221,6 @@ class Index:
         clause = "AND kind = 1 AND ord < ? AND (withdrawn IS NULL OR withdrawn >= ?) ORDER BY ord DESC LIMIT 1"
         return next(iter(self.rows(session, clause, (before, before))), None)
 
-    def _connect(self) -> sqlite3.Connection:
-        try:
-            return self._opened()
-        except sqlite3.DatabaseError as error:
-            if isinstance(error, sqlite3.OperationalError):
-                raise
-        for suffix in ("", "-wal", "-shm"):
-            self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
-        return self._opened()
-
-    def _opened(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self._path, timeout=BUSY, isolation_level=None, check_same_thread=False)
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute("PRAGMA synchronous = NORMAL")
-            if connection.execute("PRAGMA user_version").fetchone()[0] != VERSION:
-                _make(connection)
-        except sqlite3.Error:
-            connection.close()
-            raise
-        return connection
-
 
 def _bound(values: Sequence[object]) -> list[object]:
     """The values as the database takes them: text with half a character in it as bytes."""
@@ -246,12 +231,14 @@ def _text(value: object) -> str:
     return text_of_bytes(value) if isinstance(value, bytes) else str(value)
 
 
-def _make(connection: sqlite3.Connection) -> None:
-    connection.execute("BEGIN IMMEDIATE")
-    if connection.execute("PRAGMA user_version").fetchone()[0] != VERSION:
+def _prepare(connection: sqlite3.Connection) -> None:
+    """The tables of this version; those of another are thrown away. Called with the folder's lock held."""
+    if connection.execute("PRAGMA user_version").fetchone()[0] == VERSION:
+        return
+    with connection:
+        connection.execute("BEGIN IMMEDIATE")
         for table in ("sessions", "rows", "refs", "postings"):
             connection.execute(f"DROP TABLE IF EXISTS {table}")
         for statement in SCHEMA.split(";\n"):
             connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {VERSION}")
-    connection.execute("COMMIT")

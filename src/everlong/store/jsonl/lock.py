@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from everlong.errors import StoreBusy
+from everlong.errors import StoreBusy, StoreError
 
 __all__ = ["FolderLock"]
 
@@ -70,18 +70,27 @@ class FolderLock:
         deadline = time.monotonic() + self._wait
         pause = FIRST_PAUSE
         while True:
-            fd = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+            fd = self._open()
             try:
                 if _try_lock(fd) and self._is_named(fd):
                     return fd
-            except OSError:
+            except OSError as error:
                 os.close(fd)
-                raise
+                raise self._refused(error) from error
             os.close(fd)
             if time.monotonic() >= deadline:
                 raise self._busy()
             time.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
+
+    def _open(self) -> int:
+        try:
+            return os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise self._refused(error) from error
+
+    def _refused(self, error: OSError) -> StoreError:
+        return StoreError(f"{self._folder} cannot hold sessions: {error.strerror or type(error).__name__}")
 
     def _is_named(self, fd: int) -> bool:
         """Whether the file is still the one of that name; a lock on a removed file guards nothing."""

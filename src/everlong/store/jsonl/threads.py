@@ -1,21 +1,22 @@
 """The contract `Threads` on nanobot's session files."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
 from typing import Self
-from uuid import uuid4
 
 from everlong.core.events import Event, starts
 from everlong.core.messages import JsonText
-from everlong.core.points import Entry, Withdrawal
+from everlong.core.points import Entry
 from everlong.core.threads import Hit, Opened, Pin, Row, Thread
-from everlong.errors import StoreError, ThreadChanged, ThreadExists
-from everlong.store.bodies import EntryKind, check_entries
+from everlong.errors import StoreError, ThreadExists
+from everlong.store import rules
+from everlong.store.bodies import EntryKind
+from everlong.store.clocks import Clock, in_utc, utc_now
 from everlong.store.jsonl import finding, names
 from everlong.store.jsonl.appending import add_rows, put_header, told
 from everlong.store.jsonl.branching import copied_rows
@@ -35,20 +36,15 @@ MOST_EVENT_LOGS = 64  # files whose events are kept at hand
 WAIT = 30.0  # seconds for another writer
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 class JsonlThreads:
     """Threads in a folder of nanobot sessions. `wait` is how long a second writer waits, in seconds."""
 
-    def __init__(
-        self, folder: str | PathLike[str], *, clock: Callable[[], datetime] = _now, wait: float = WAIT
-    ) -> None:
-        self._clock = clock
+    def __init__(self, folder: str | PathLike[str], *, clock: Clock = utc_now, wait: float = WAIT) -> None:
+        self._clock = in_utc(clock)
         self._folder = SessionFolder(Path(folder), wait)
         try:
-            self._learned = Learned(self._folder.path / LEARNED)
+            with self._folder.lock.held():
+                self._learned = Learned(self._folder.path / LEARNED)
         except StoreError:
             self._folder.index.close()
             raise
@@ -63,6 +59,7 @@ class JsonlThreads:
 
     def create(self, thread: str, *, owner: str = "", title: str = "", metadata: JsonText = "{}") -> Thread:
         """A new, empty thread."""
+        rules.check_objects(metadata=metadata)
         now = self._clock()
         header = Header(key=thread, created=now, updated=now, owner=owner, metadata=metadata)
         return self._create(titled(header, title), [])
@@ -76,8 +73,9 @@ class JsonlThreads:
     ) -> list[Thread]:
         """Threads, the latest changed first. A file that was not indexed yet is read once."""
         self._folder.refresh()
-        clause = "WHERE (? IS NULL OR owner = ?) AND (? IS NULL OR archived = ?) ORDER BY updated DESC LIMIT ? OFFSET ?"
-        values = (owner, owner, archived, archived, -1 if limit is None else limit, skip)
+        where = "WHERE (? IS NULL OR owner = ?) AND (? IS NULL OR archived = ?)"
+        clause = f"{where} ORDER BY updated DESC, session LIMIT ? OFFSET ?"
+        values = (owner, owner, archived, archived, rules.at_most(limit), rules.at_most(skip))
         return [self._thread(session) for session in self._folder.index.sessions(clause, values)]
 
     def change(
@@ -90,6 +88,7 @@ class JsonlThreads:
         metadata: JsonText | None = None,
     ) -> Thread:
         """Rename, archive, set; what is None stays."""
+        rules.check_objects(settings=settings, metadata=metadata)
         with self._folder.writing(thread) as session:
             header = self._folder.header(session)
             changed = replace(
@@ -106,8 +105,7 @@ class JsonlThreads:
         """A new thread of the same owner that starts with the first `order` rows of this one."""
         with self._folder.lock.held():
             session = self._folder.session(thread)
-            if not 0 <= order <= session.length:
-                raise StoreError(f"thread {thread!r} has {session.length} rows; it cannot branch at {order}")
+            rules.check_branch(thread, session.length, order)
             now = self._clock()
             old = self._folder.header(session)
             kept = {row.id for row in self._folder.index.rows(session.session, "AND ord < ?", (order,))}
@@ -127,32 +125,26 @@ class JsonlThreads:
     ) -> tuple[Row, ...]:
         """Add entries, all or none, durable when it returns."""
         with self._folder.writing(thread) as session:
-            wanted = [uuid4().hex for _ in entries] if ids is None else list(ids)
-            if len(wanted) != len(entries) or len(set(wanted)) != len(wanted):
-                raise StoreError(f"thread {thread!r}: {len(entries)} entries need as many different ids")
+            wanted = rules.row_names(thread, entries, ids)
             placed = [] if ids is None else [self._folder.index.named(session.session, name) for name in wanted]
             there = {row.id: row for row in self._rows(session, [one for one in placed if one is not None])}
             new = [(name, entry) for name, entry in zip(wanted, entries, strict=True) if name not in there]
-            if new and expected not in (None, session.length):
-                raise ThreadChanged(f"thread {thread!r} has {session.length} rows, not {expected}: read it again")
-            if new:
-                now = self._clock()
-                rows = [Row(order, name, now, entry) for order, (name, entry) in enumerate(new, start=session.length)]
-                check_entries(thread, rows, self._points_named(session, entries))
-                add_rows(self._folder, session, rows, now)
-                there |= {row.id: row for row in rows}
+            rows = rules.added_rows(thread, session.length, expected, new, self._clock)
+            rules.check_entries(thread, rows, self._points_among(session, rules.withdrawn_by(rows)))
+            if rows:
+                add_rows(self._folder, session, rows, rows[0].time)
+            there |= {row.id: row for row in rows}
             return tuple(there[name] for name in wanted)
 
     def read(self, thread: str, start: int = 0, stop: int | None = None) -> Iterator[Row]:
         """The rows from `start` to `stop`, few at a time."""
-        session = self._folder.session(thread)
-        first, end, _ = slice(start, stop).indices(session.length)
-        return self._read(thread, first, end)
+        length = self._folder.session(thread).length
+        return self._read(thread, rules.at_most(start), min(rules.at_most(stop), length))
 
     def last(self, thread: str, messages: int) -> list[Row]:
         """The rows of the last so many messages, oldest first."""
         clause = "AND kind = 0 ORDER BY ord DESC LIMIT ?"
-        return self._folder.reading(thread, clause, (max(0, messages),))[::-1]
+        return self._folder.reading(thread, clause, (rules.at_most(messages),))[::-1]
 
     def row(self, thread: str, name: str) -> Row | None:
         """The row whose id is `name`."""
@@ -178,19 +170,18 @@ class JsonlThreads:
 
     def pin(self, thread: str, order: int | None, text: str = "") -> Pin:
         """Keep a message, or a text, in every view."""
-        if order is None and not text:
-            raise StoreError("a pin needs a message or a text")
+        wanted = rules.new_pin(order, text)
         with self._folder.writing(thread) as session:
-            row = None if order is None else self._folder.index.at(session.session, order)
+            there = order is not None and 0 <= order < session.length
+            row = self._folder.index.at(session.session, order) if there and order is not None else None
             if order is not None and (row is None or row.kind != EntryKind.MESSAGE):
                 raise StoreError(f"thread {thread!r} has no message {order} to pin")
-            header = self._folder.header(session)
-            wanted = KeptPin(uuid4().hex, row.id if row else None, text if row is None else "")
-            for pin in header.pins:
-                if (pin.row, pin.text) == (wanted.row, wanted.text):
-                    return Pin(pin.id, order, pin.text)
-            put_header(self._folder, session, self._pinned(session, (*header.pins, wanted)))
-            return Pin(wanted.id, order, wanted.text)
+            same = rules.same_pin(self._pins(session), wanted)
+            if same is None:
+                kept = KeptPin(wanted.id, row.id if row else None, wanted.text)
+                pins = (*self._folder.header(session).pins, kept)
+                put_header(self._folder, session, self._pinned(session, pins))
+            return same or wanted
 
     def unpin(self, thread: str, pin: str) -> None:
         """Let it go."""
@@ -234,7 +225,9 @@ class JsonlThreads:
         self, query: str, *, thread: str | None = None, owner: str | None = None, limit: int = 10, around: int = 1
     ) -> list[Hit]:
         """Messages that answer a query, best first."""
-        return finding.search(self._folder, query, finding.Scope(thread, owner), limit, around)
+        return finding.search(
+            self._folder, query, finding.Scope(thread, owner), rules.at_most(limit), rules.at_most(around)
+        )
 
     # What was learned
 
@@ -279,20 +272,19 @@ class JsonlThreads:
             return self._thread(self._folder.session(header.key))
 
     def _open(self, thread: str, session: Session, before: int | None) -> Opened:
-        end = session.length if before is None else slice(before).indices(session.length)[1]
+        end = min(rules.at_most(before), session.length)
         head = min(end, self._folder.index.head(session.session))
         point = self._folder.index.newest_point(session.session, end)
         start = head if point is None else max(head, point.target or 0)
         clause = "AND (ord < ? OR ord = ? OR (ord >= ? AND ord < ?)) ORDER BY ord"
         shown = self._folder.reading(thread, clause, (head, -1 if point is None else point.ord, start, end))
         at_point = [row for row in shown if point is not None and row.order == point.ord]
-        pins = tuple(pin for pin in self._pins(session) if pin.order is None or before is None or pin.order < end)
         return Opened(
             self._thread(session),
             tuple(row for row in shown if row.order < head),
             at_point[0] if at_point else None,
             tuple(row for row in shown if start <= row.order < end),
-            pins,
+            rules.pins_before(self._pins(session), before),
         )
 
     def _read(self, thread: str, first: int, end: int) -> Iterator[Row]:
@@ -302,10 +294,9 @@ class JsonlThreads:
             yield from rows
             first = stop
 
-    def _points_named(self, session: Session, entries: Sequence[Entry]) -> list[int]:
-        """The orders of the points that withdrawals among the entries name."""
-        named = [entry.point for entry in entries if isinstance(entry, Withdrawal)]
-        rows = [self._folder.index.at(session.session, order) for order in named]
+    def _points_among(self, session: Session, orders: Sequence[int]) -> list[int]:
+        """Which of these rows are points."""
+        rows = [self._folder.index.at(session.session, order) for order in orders]
         return [row.ord for row in rows if row is not None and row.kind == EntryKind.POINT]
 
     def _rows(self, session: Session, placed: Sequence[Placed]) -> list[Row]:

@@ -4,28 +4,21 @@ from collections.abc import Sequence
 
 from everlong.core.events import OUTCOMES, STARTS, Event, EventKind
 from everlong.core.refs import bytes_of
-from everlong.errors import StoreError
 from everlong.store.bodies import text_of_bytes
+from everlong.store.event_bodies import decode_event, encode_event
 from everlong.store.postgres.connections import Link
 from everlong.store.postgres.log import known
-from everlong.store.postgres.values import event_in, event_out, name_key
+from everlong.store.postgres.values import name_key
+from everlong.store.rules import new_events
 
 __all__ = ["events_after", "record", "unfinished"]
 
 
 def record(link: Link, thread: str, events: Sequence[Event]) -> None:
-    """Keep the events that are not there yet, all or none. Raises StoreError for a second outcome."""
+    """Keep the events that are not there yet, all or none. Raises StoreError for an outcome that may not be."""
     number = known(link, thread, locked=True).number
     ended, there = _there(link, number, events)
-    new: dict[str, Event] = {}
-    for event in events:
-        if event.id in there or event.id in new:
-            continue
-        if event.kind in STARTS:
-            if event.parent in ended:
-                raise StoreError(f"thread {thread!r}: event {event.parent!r} has an outcome already")
-            ended.add(event.parent)
-        new[event.id] = event
+    new = new_events(thread, events, there.get, ended.__contains__)
     if not new:
         return
     [(first,)] = link.execute(
@@ -42,9 +35,9 @@ def record(link: Link, thread: str, events: Sequence[Event]) -> None:
                     bytes_of(event.id),
                     event.kind.value,
                     bytes_of(event.parent) if event.kind in STARTS else None,
-                    event_out(event),
+                    encode_event(event),
                 )
-                for place, event in enumerate(new.values(), start=first)
+                for place, event in enumerate(new, start=first)
             ],
         )
 
@@ -58,7 +51,7 @@ def events_after(link: Link, thread: str, after: str, kinds: Sequence[str]) -> l
         " FROM everlong.events WHERE thread = %s AND sha256(id) = %s), -1) ORDER BY place",
         (number, wanted, number, name_key(after)),
     )
-    return [event_in(body) for (body,) in found]
+    return [decode_event(body) for (body,) in found]
 
 
 def unfinished(link: Link, thread: str) -> list[Event]:
@@ -70,18 +63,18 @@ def unfinished(link: Link, thread: str) -> list[Event]:
         " AND sha256(ended.parent) = sha256(begun.id)) ORDER BY place",
         (number, [kind.value for kind in OUTCOMES]),
     )
-    return [event_in(body) for (body,) in found]
+    return [decode_event(body) for (body,) in found]
 
 
-def _there(link: Link, number: int, events: Sequence[Event]) -> tuple[set[str], set[str]]:
-    """Which of the starts that these events end have an outcome, and which of the events are there."""
-    parents = [name_key(event.parent) for event in events if event.kind in STARTS]
+def _there(link: Link, number: int, events: Sequence[Event]) -> tuple[set[str], dict[str, EventKind]]:
+    """Which of the starts that these events end have an outcome, and the kinds of all that they name, by id."""
+    parents = [event.parent for event in events if event.kind in STARTS]
     ended = link.execute(
         "SELECT parent FROM everlong.events WHERE thread = %s AND parent IS NOT NULL AND sha256(parent) = ANY(%s)",
-        (number, parents),
+        (number, [name_key(parent) for parent in parents]),
     ).fetchall()
     there = link.execute(
-        "SELECT id FROM everlong.events WHERE thread = %s AND sha256(id) = ANY(%s)",
-        (number, [name_key(event.id) for event in events]),
+        "SELECT id, kind FROM everlong.events WHERE thread = %s AND sha256(id) = ANY(%s)",
+        (number, [name_key(name) for name in (*parents, *(event.id for event in events))]),
     ).fetchall()
-    return {text_of_bytes(name) for (name,) in ended}, {text_of_bytes(name) for (name,) in there}
+    return {text_of_bytes(name) for (name,) in ended}, {text_of_bytes(name): EventKind(kind) for name, kind in there}

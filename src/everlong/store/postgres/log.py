@@ -1,8 +1,7 @@
 """The log of one thread: appended to under the lock of its row, opened and branched."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import LiteralString
 from uuid import UUID
 
@@ -10,11 +9,13 @@ from everlong.core.messages import Message, Role
 from everlong.core.points import Point, Withdrawal
 from everlong.core.refs import bytes_of
 from everlong.core.threads import Opened, Pin, Row, Thread
-from everlong.errors import NoThread, StoreError, ThreadChanged, ThreadExists
-from everlong.store.bodies import EntryKind, check_entries, text_of_bytes
+from everlong.errors import NoThread, StoreError, ThreadExists
+from everlong.store.bodies import EntryKind, text_of_bytes
+from everlong.store.clocks import Clock
 from everlong.store.postgres.connections import Link
 from everlong.store.postgres.rows import ROW_COLUMNS, Prepared, page, rows_of, standing_point, write
 from everlong.store.postgres.values import THREAD_COLUMNS, name_key, thread_of
+from everlong.store.rules import added_rows, at_most, check_branch, check_entries, pins_before, same_pin, withdrawn_by
 
 __all__ = ["Known", "append", "branch", "create", "known", "open_at", "pin", "pins_of", "points_of", "row_named"]
 
@@ -65,27 +66,20 @@ def create(link: Link, thread: Thread, call: UUID) -> tuple[Known, bool]:
     return known(link, thread.id), False
 
 
-def append(
-    link: Link, thread: str, new: Mapping[str, Prepared], expected: int | None, clock: Callable[[], datetime]
-) -> tuple[Row, ...]:
+def append(link: Link, thread: str, new: Mapping[str, Prepared], expected: int | None, clock: Clock) -> tuple[Row, ...]:
     """Add the entries whose ids are not there yet; the rows of all, in the order of the ids."""
     found = known(link, thread, locked=True)
     there = {row.id: row for row in _by_ids(link, found.number, list(new))}
-    missing = [(name, one) for name, one in new.items() if name not in there]
-    length = found.thread.length
-    if missing and expected not in (None, length):
-        raise ThreadChanged(f"thread {thread!r} has {length} rows, not {expected}: read it again")
-    now = clock()
-    ready = {Row(order, name, now, one.entry): one for order, (name, one) in enumerate(missing, start=length)}
-    added = list(ready)
-    check_entries(thread, added, _points_among(link, found.number, added))
+    entries = ((name, one.entry) for name, one in new.items() if name not in there)
+    added = added_rows(thread, found.thread.length, expected, entries, clock)
+    check_entries(thread, added, _points_among(link, found.number, withdrawn_by(added)))
     if added:
-        words = write(link, found.number, found.thread.owner, ready)
+        words = write(link, found.number, found.thread.owner, {row: new[row.id] for row in added})
         link.execute(
             "UPDATE everlong.threads SET updated = %s, length = length + %s, messages = messages + %s,"
             " points = points + %s, head = %s, words = words + %s WHERE number = %s",
             (
-                now,
+                added[0].time,
                 len(added),
                 sum(isinstance(row.entry, Message) for row in added),
                 sum(isinstance(row.entry, Point) for row in added),
@@ -101,8 +95,7 @@ def append(
 def branch(link: Link, thread: str, order: int, new: Thread, call: UUID) -> Thread:
     """Make `new` with the first `order` rows of the thread and all that belongs to them."""
     source = known(link, thread)
-    if not 0 <= order <= source.thread.length:
-        raise StoreError(f"thread {thread!r} has {source.thread.length} rows; it cannot branch at {order}")
+    check_branch(thread, source.thread.length, order)
     made, is_new = create(link, new, call)
     if not is_new:
         return made.thread
@@ -134,19 +127,16 @@ _COUNT: LiteralString = (
 def open_at(link: Link, thread: str, before: int | None) -> Opened:
     """What the view is made of. What only grows is read as it was when the thread's length was read."""
     found = known(link, thread)
-    length = found.thread.length if before is None else max(0, min(before, found.thread.length))
+    length = min(at_most(before), found.thread.length)
     point = standing_point(link, found.number, length)
     head = min(found.head, length)
     boundary = point.entry.boundary if point and isinstance(point.entry, Point) else 0
-    pins = tuple(
-        pin for pin in pins_of(link, found.number) if before is None or pin.order is None or pin.order < before
-    )
     return Opened(
         found.thread,
         tuple(_between(link, found.number, 0, head)),
         point,
         tuple(_between(link, found.number, max(head, boundary), length)),
-        pins,
+        pins_before(pins_of(link, found.number), before),
     )
 
 
@@ -154,8 +144,8 @@ def points_of(link: Link, thread: str) -> list[tuple[Row, bool]]:
     """Every point, oldest first, and whether it stands."""
     number = known(link, thread).number
     found = link.execute(
-        f"SELECT {ROW_COLUMNS} FROM everlong.rows WHERE thread = %s AND kind <> %s ORDER BY place",
-        (number, EntryKind.MESSAGE),
+        f"SELECT {ROW_COLUMNS} FROM everlong.rows WHERE thread = %s AND kind <> 0 AND kind = ANY(%s) ORDER BY place",
+        (number, [EntryKind.POINT, EntryKind.WITHDRAWAL]),
     )
     rows = rows_of(link, found)
     withdrawn = {row.entry.point for row in rows if isinstance(row.entry, Withdrawal)}
@@ -171,16 +161,16 @@ def pins_of(link: Link, number: int) -> tuple[Pin, ...]:
 def pin(link: Link, thread: str, wanted: Pin) -> Pin:
     """Keep a pin; the one that is there if it says the same. Raises StoreError if there is no such message."""
     found = known(link, thread, locked=True)
-    if wanted.order is not None and not _has(link, found.number, wanted.order, EntryKind.MESSAGE):
+    order = wanted.order
+    if order is not None and not (0 <= order < found.thread.length and _is_message(link, found.number, order)):
         raise StoreError(f"thread {thread!r} has no message {wanted.order} to pin")
-    for there in pins_of(link, found.number):
-        if (there.order, there.text) == (wanted.order, wanted.text):
-            return there
-    link.execute(
-        "INSERT INTO everlong.pins (thread, id, place, content) VALUES (%s, %s, %s, %s)",
-        (found.number, bytes_of(wanted.id), wanted.order, bytes_of(wanted.text)),
-    )
-    return wanted
+    there = same_pin(pins_of(link, found.number), wanted)
+    if there is None:
+        link.execute(
+            "INSERT INTO everlong.pins (thread, id, place, content) VALUES (%s, %s, %s, %s)",
+            (found.number, bytes_of(wanted.id), wanted.order, bytes_of(wanted.text)),
+        )
+    return there or wanted
 
 
 def row_named(link: Link, thread: str, name: str) -> Row | None:
@@ -188,9 +178,9 @@ def row_named(link: Link, thread: str, name: str) -> Row | None:
     return next(iter(_by_ids(link, known(link, thread).number, [name])), None)
 
 
-def _has(link: Link, number: int, place: int, kind: EntryKind) -> bool:
+def _is_message(link: Link, number: int, place: int) -> bool:
     found = link.execute(
-        "SELECT FROM everlong.rows WHERE thread = %s AND place = %s::bigint AND kind = %s", (number, place, kind)
+        "SELECT FROM everlong.rows WHERE thread = %s AND place = %s AND kind = %s", (number, place, EntryKind.MESSAGE)
     )
     return found.fetchone() is not None
 
@@ -203,14 +193,13 @@ def _by_ids(link: Link, number: int, names: Sequence[str]) -> list[Row]:
     return rows_of(link, found)
 
 
-def _points_among(link: Link, number: int, rows: Sequence[Row]) -> list[int]:
-    """Which rows that withdrawals among these name are points."""
-    named = [row.entry.point for row in rows if isinstance(row.entry, Withdrawal)]
-    if not named:
+def _points_among(link: Link, number: int, orders: Sequence[int]) -> list[int]:
+    """Which of these rows are points."""
+    if not orders:
         return []
     found = link.execute(
         "SELECT place FROM everlong.rows WHERE thread = %s AND place = ANY(%s::bigint[]) AND kind = %s",
-        (number, named, EntryKind.POINT),
+        (number, list(orders), EntryKind.POINT),
     )
     return [place for (place,) in found]
 

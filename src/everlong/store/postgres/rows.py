@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from typing import Any, LiteralString
 
 from everlong.core.messages import Message
-from everlong.core.points import Entry, Point, Withdrawal
+from everlong.core.points import Entry
 from everlong.core.refs import bytes_of
 from everlong.core.threads import Row
 from everlong.store.bodies import Body, EntryKind, body_of, entry_of, large_texts_in, refs_of, text_of_bytes
 from everlong.store.postgres.connections import Link
 from everlong.store.postgres.keys import keys_of_message, word_count
+from everlong.store.rules import target_of
 from everlong.store.searching import found_by
 
 __all__ = ["ROW_COLUMNS", "Columns", "Prepared", "page", "prepare", "rows_of", "standing_point", "write"]
@@ -106,14 +107,4 @@ def write(link: Link, thread: int, owner: str, rows: Mapping[Row, Prepared]) -> 
 
 def _columns(thread: int, row: Row, body: Body) -> Columns:
     size = len(body.text) + sum(map(len, body.large.values()))
-    return (thread, row.order, bytes_of(row.id), row.time, body.kind, _target(row.entry), size, body.text)
-
-
-def _target(entry: Entry) -> int | None:
-    match entry:
-        case Point(boundary=boundary):
-            return boundary
-        case Withdrawal(point):
-            return point
-        case _:
-            return None
+    return (thread, row.order, bytes_of(row.id), row.time, body.kind, target_of(row.entry), size, body.text)

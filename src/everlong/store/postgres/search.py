@@ -5,7 +5,6 @@ So the work of a query is bounded, however many messages there are. Every query 
 (`prepare=False`): the plan for any terms reads the whole table.
 """
 
-import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,11 +17,10 @@ from everlong.store.postgres.connections import Link
 from everlong.store.postgres.keys import LEVELS, key_of
 from everlong.store.postgres.rows import ROW_COLUMNS, rows_of
 from everlong.store.postgres.values import name_key
+from everlong.store.searching import LENGTH_SHARE, SATURATION, rarity
 
 __all__ = ["Scope", "scope_of_owner", "scope_of_thread", "search"]
 
-SATURATION = 1.2  # BM25's k1: how soon more of the same word says nothing new
-LENGTH_SHARE = 0.5  # BM25's b: how much a long message has to say to count as much
 COUNTED = 1_000  # messages with a term that are counted; how many more there are is estimated
 LOOKED_AT = 5_000  # places of terms that one query looks at, rarest terms first, to name its candidates
 SHORT_LIST = 300  # candidates that the other terms are looked up in
@@ -163,20 +161,17 @@ def _scored_among(link: Link, scope: Scope, asked: Sequence[_Asked], few: Sequen
 
 def _values(scope: Scope, asked: Sequence[_Asked]) -> dict[str, Any]:
     average = max(1.0, scope.words / scope.messages)
-    keys = [(number, key, _rarity(scope, term)) for number, term in enumerate(asked) for key in term.all_keys]
+    rare = [term.weight * rarity(scope.messages, term.messages) for term in asked]
+    keys = [(number, key, rare[number]) for number, term in enumerate(asked) for key in term.all_keys]
     return {
         "numbers": [number for number, _, _ in keys],
         "keys": [key for _, key, _ in keys],
-        "rarities": [rarity for _, _, rarity in keys],
+        "rarities": [weight for _, _, weight in keys],
         "top": SATURATION + 1,
         "floor": SATURATION * (1 - LENGTH_SHARE),
         "slope": SATURATION * LENGTH_SHARE / average,
         "held": [held for _, held in LEVELS],
     }
-
-
-def _rarity(scope: Scope, term: _Asked) -> float:
-    return term.weight * math.log(1 + (max(0, scope.messages - term.messages) + 0.5) / (term.messages + 0.5))
 
 
 def _holding(link: Link, scope: Scope, common: Sequence[_Asked]) -> list[Place]:
@@ -198,7 +193,7 @@ def _hits(link: Link, best: Sequence[tuple[Place, float]], around: int) -> list[
     found = link.execute(
         f"SELECT hit.number, hit.thread, {ROW_COLUMNS} FROM unnest(%s::bigint[], %s::integer[]) WITH ORDINALITY"
         " AS hit (thread, at, number) JOIN everlong.rows ON rows.thread = hit.thread"
-        " AND rows.place BETWEEN hit.at - %s AND hit.at + %s ORDER BY hit.number, place",
+        " AND rows.place BETWEEN hit.at - %s::bigint AND hit.at + %s::bigint ORDER BY hit.number, place",
         ([place[0] for place, _ in best], [place[1] for place, _ in best], around, around),
     ).fetchall()
     names = dict(

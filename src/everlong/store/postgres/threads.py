@@ -4,8 +4,7 @@ Many processes on many machines write to the same threads; the row of a thread, 
 gives the order. What is repeated after a lost connection finds what it did before, by its ids.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from types import TracebackType
 from typing import Self
@@ -16,8 +15,9 @@ from everlong.core.messages import JsonText
 from everlong.core.points import Entry
 from everlong.core.refs import bytes_of
 from everlong.core.threads import Hit, Opened, Pin, Row, Thread
-from everlong.errors import StoreError
+from everlong.store import rules
 from everlong.store.bodies import EntryKind, original_of
+from everlong.store.clocks import Clock, in_utc, utc_now
 from everlong.store.postgres import events as recorded
 from everlong.store.postgres import learned, log
 from everlong.store.postgres.connections import Connections, Link
@@ -28,10 +28,6 @@ from everlong.store.postgres.values import THREAD_COLUMNS, name_key, thread_of
 from everlong.store.searching import asked_terms
 
 __all__ = ["PostgresThreads"]
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 class PostgresThreads:
@@ -45,17 +41,18 @@ class PostgresThreads:
         self,
         url: str,
         *,
-        clock: Callable[[], datetime] = _now,
+        clock: Clock = utc_now,
         connections: int = 10,
         patience: float = 60.0,
     ) -> None:
-        self._clock = clock
+        self._clock = in_utc(clock)
         self._database = Connections(url, migrate, most=connections, patience=patience)
 
     # Threads
 
     def create(self, thread: str, *, owner: str = "", title: str = "", metadata: JsonText = "{}") -> Thread:
         """A new, empty thread."""
+        rules.check_objects(metadata=metadata)
         call, now = uuid4(), self._clock()
         new = Thread(id=thread, owner=owner, title=title, created=now, updated=now, metadata=metadata)
         return self._database.run(lambda link: log.create(link, new, call)[0].thread)
@@ -74,7 +71,7 @@ class PostgresThreads:
                 f"SELECT {THREAD_COLUMNS} FROM everlong.threads WHERE (%(owner)s::bytea IS NULL OR"
                 " sha256(owner) = %(owner)s) AND (%(archived)s::boolean IS NULL OR archived = %(archived)s)"
                 " ORDER BY updated DESC, number LIMIT %(limit)s OFFSET %(skip)s",
-                {**values, "limit": limit, "skip": skip},
+                {**values, "limit": rules.at_most(limit), "skip": rules.at_most(skip)},
             ).fetchall()
         )
         return [thread_of(columns) for columns in found]
@@ -89,6 +86,7 @@ class PostgresThreads:
         metadata: JsonText | None = None,
     ) -> Thread:
         """Rename, archive, set."""
+        rules.check_objects(settings=settings, metadata=metadata)
         texts = [None if text is None else bytes_of(text) for text in (title, settings, metadata)]
 
         def work(link: Link) -> Thread:
@@ -124,9 +122,7 @@ class PostgresThreads:
         self, thread: str, entries: Sequence[Entry], *, ids: Sequence[str] | None = None, expected: int | None = None
     ) -> tuple[Row, ...]:
         """Add entries, all or none, durable when it returns; ids that are there give the rows that are there."""
-        names = [uuid4().hex for _ in entries] if ids is None else list(ids)
-        if len(names) != len(entries) or len(set(names)) != len(names):
-            raise StoreError(f"thread {thread!r}: {len(entries)} entries need as many different ids")
+        names = rules.row_names(thread, entries, ids)
         new = dict(zip(names, map(prepare, entries), strict=True))
         return self._database.run(lambda link: log.append(link, thread, new, expected, self._clock))
 
@@ -134,7 +130,7 @@ class PostgresThreads:
         """The rows from `start` to `stop`, a page at a time."""
         found = self._database.read(lambda link: log.known(link, thread))
         length = found.thread.length
-        return self._pages(found.number, max(0, start), length if stop is None else min(stop, length))
+        return self._pages(found.number, max(0, start), min(rules.at_most(stop), length))
 
     def last(self, thread: str, messages: int) -> list[Row]:
         """The rows of the last so many messages, oldest first."""
@@ -142,7 +138,7 @@ class PostgresThreads:
         def work(link: Link) -> list[Row]:
             found = link.execute(
                 f"SELECT {ROW_COLUMNS} FROM everlong.rows WHERE thread = %s AND kind = %s ORDER BY place DESC LIMIT %s",
-                (log.known(link, thread).number, EntryKind.MESSAGE, max(0, messages)),
+                (log.known(link, thread).number, EntryKind.MESSAGE, rules.at_most(messages)),
             )
             return rows_of(link, found)[::-1]
 
@@ -164,9 +160,7 @@ class PostgresThreads:
 
     def pin(self, thread: str, order: int | None, text: str = "") -> Pin:
         """Keep a message, or a text, in every view."""
-        if order is None and not text:
-            raise StoreError("a pin needs a message or a text")
-        wanted = Pin(uuid4().hex, order, text if order is None else "")
+        wanted = rules.new_pin(order, text)
         return self._database.run(lambda link: log.pin(link, thread, wanted))
 
     def unpin(self, thread: str, pin: str) -> None:
@@ -215,15 +209,15 @@ class PostgresThreads:
         self, query: str, *, thread: str | None = None, owner: str | None = None, limit: int = 10, around: int = 1
     ) -> list[Hit]:
         """Messages that answer a query, best first."""
-        terms = asked_terms(query)
+        terms, most, near = asked_terms(query), rules.at_most(limit), rules.at_most(around)
 
         def work(link: Link) -> list[Hit]:
             if thread is None:
-                return search(link, scope_of_owner(link, owner), terms, limit=limit, around=around)
+                return search(link, scope_of_owner(link, owner), terms, limit=most, around=near)
             within = log.known(link, thread)
             if owner not in (None, within.thread.owner):
                 return []
-            return search(link, scope_of_thread(link, within.number), terms, limit=limit, around=around)
+            return search(link, scope_of_thread(link, within.number), terms, limit=most, around=near)
 
         return self._database.read(work)
 

@@ -1,18 +1,14 @@
-"""Columns to values and back: texts as bytes, threads, events. Nothing here talks to the database."""
+"""Columns to values and back: texts as bytes, threads. Nothing here talks to the database."""
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict
-from datetime import datetime
 from hashlib import sha256
 from typing import Any, LiteralString
 
-from everlong.core.events import Event, EventKind
 from everlong.core.refs import bytes_of
 from everlong.core.threads import Thread
 from everlong.store.bodies import text_of_bytes
 
-__all__ = ["THREAD_COLUMNS", "event_in", "event_out", "name_key", "thread_of"]
+__all__ = ["THREAD_COLUMNS", "name_key", "thread_of"]
 
 THREAD_COLUMNS: LiteralString = (
     "id, owner, title, created, updated, archived, length, messages, points, parent, shared, settings, metadata"
@@ -41,14 +37,3 @@ def thread_of(columns: Sequence[Any]) -> Thread:
         settings=text_of_bytes(settings),
         metadata=text_of_bytes(more),
     )
-
-
-def event_out(event: Event) -> str:
-    """The event as JSON."""
-    return json.dumps({**asdict(event), "time": event.time.isoformat()}, separators=(",", ":"))
-
-
-def event_in(body: str) -> Event:
-    """What `event_out` wrote."""
-    fields = json.loads(body)
-    return Event(**{**fields, "kind": EventKind(fields["kind"]), "time": datetime.fromisoformat(fields["time"])})

@@ -1,6 +1,6 @@
 """Connections to one SQLite file: one for each thread of each process, waiting instead of failing.
 
-Owns transactions, waiting for other writers, and the words for what goes wrong. Work comes in as a function of the
+Owns transactions and waiting for other writers. Work comes in as a function of the
 connection, which may be called again if another process was in the way; nothing else in the package begins or ends
 a transaction.
 """
@@ -17,28 +17,17 @@ from typing import TypeVar
 
 from everlong.errors import InputError, StoreBusy, StoreError
 from everlong.store.sqlite.schema import VERSION, migrate, version_of
+from everlong.store.sqlite_problems import explained, is_busy
 
 __all__ = ["Connections"]
 
 Result = TypeVar("Result")
 
-BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
 LONGEST_NAP = 0.05  # seconds between two attempts where SQLite itself does not wait
 MEMORY = 16_000  # kB of pages that a connection keeps
 JOURNAL = 64_000_000  # bytes of the write-ahead log that stay on disk once it was written back
 
 ONLY_MINE = 0o600  # a new file: conversations are private
-
-#: SQLite's code -> what a person can do about it.
-PROBLEMS = {
-    sqlite3.SQLITE_READONLY: "it is read-only",
-    sqlite3.SQLITE_FULL: "the disk is full",
-    sqlite3.SQLITE_IOERR: "the disk does not take or give it (full, or failing)",
-    sqlite3.SQLITE_CANTOPEN: "it cannot be opened or made there (folder missing, or no permission)",
-    sqlite3.SQLITE_PERM: "no permission",
-    sqlite3.SQLITE_CORRUPT: "the file is damaged; `sqlite3 FILE .recover` may save what is readable",
-    sqlite3.SQLITE_TOOBIG: "one of the texts is larger than SQLite takes",
-}
 
 _all: "weakref.WeakSet[Connections]" = weakref.WeakSet()
 #: Connections that came through a fork belong to the parent: not used, not closed, so not collected either.
@@ -91,8 +80,8 @@ class Connections:
             try:
                 return self._attempt(begin, work)
             except sqlite3.Error as error:
-                if _code(error) not in BUSY:
-                    raise self._explained(error) from error
+                if not is_busy(error):
+                    raise explained(self._path, error) from error
                 if time.monotonic() >= deadline:
                     raise StoreBusy(f"{self._path}: others have been writing for {self._wait:g} s") from error
             time.sleep(nap)
@@ -140,12 +129,6 @@ class Connections:
             raise
         return db
 
-    def _explained(self, error: sqlite3.Error) -> StoreError | InputError:
-        code = _code(error)
-        if code == sqlite3.SQLITE_NOTADB:
-            return InputError(f"{self._path} is not a SQLite database")
-        return StoreError(f"{self._path}: {PROBLEMS.get(code, str(error))}")
-
 
 def _set_up(db: sqlite3.Connection, path: str) -> None:
     """Write-ahead logging and the tables, on a new or older file. Others may be doing the same."""
@@ -157,11 +140,6 @@ def _set_up(db: sqlite3.Connection, path: str) -> None:
     finally:
         if db.in_transaction:
             db.execute("ROLLBACK")
-
-
-def _code(error: sqlite3.Error) -> int:
-    """SQLite's primary code of an error; Python's own have none."""
-    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 
 def _forked() -> None:

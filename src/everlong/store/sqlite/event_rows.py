@@ -1,33 +1,30 @@
 """The events of a thread: each start has one outcome at most."""
 
-import json
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import fields
-from datetime import datetime
 
 from everlong.core.events import OUTCOMES, STARTS, Event, EventKind
-from everlong.errors import StoreError
+from everlong.store.event_bodies import decode_event, encode_event
+from everlong.store.rules import new_events
 from everlong.store.sqlite.columns import kept_text
 from everlong.store.sqlite.thread_rows import Found
 
 __all__ = ["add", "listed", "unfinished"]
 
-FIELDS = tuple(field.name for field in fields(Event))
-
 
 def add(db: sqlite3.Connection, there: Found, events: Sequence[Event]) -> None:
-    """Keep events that are not there yet. Raises StoreError for a second outcome of one start."""
-    for event in events:
-        key = (there.number, kept_text(event.id))
-        if db.execute("SELECT 1 FROM events WHERE thread = ? AND name = ?", key).fetchone():
-            continue
-        if event.kind in STARTS and event.parent and _has_outcome(db, there.number, event.parent):
-            raise StoreError(f"thread {there.thread.id!r}: event {event.parent!r} has an outcome already")
-        db.execute(
-            "INSERT INTO events (thread, name, kind, parent, body) VALUES (?, ?, ?, ?, ?)",
-            (*key, event.kind.value, kept_text(event.parent), _encoded(event)),
-        )
+    """Keep events that are not there yet. Raises StoreError for an outcome without its start, or a second one."""
+    number = there.number
+    new = new_events(
+        there.thread.id, events, lambda name: _kind(db, number, name), lambda name: _has_outcome(db, number, name)
+    )
+    db.executemany(
+        "INSERT INTO events (thread, name, kind, parent, body) VALUES (?, ?, ?, ?, ?)",
+        [
+            (number, kept_text(event.id), event.kind.value, kept_text(event.parent), encode_event(event))
+            for event in new
+        ],
+    )
 
 
 def listed(db: sqlite3.Connection, thread: int, after: str, kinds: Sequence[str]) -> list[Event]:
@@ -38,7 +35,7 @@ def listed(db: sqlite3.Connection, thread: int, after: str, kinds: Sequence[str]
         {"thread": thread, "after": kept_text(after)},
     )
     wanted = frozenset(str(kind) for kind in kinds)
-    return [_decoded(body) for kind, body in rows if not wanted or kind in wanted]
+    return [decode_event(body) for kind, body in rows if not wanted or kind in wanted]
 
 
 def unfinished(db: sqlite3.Connection, thread: int) -> list[Event]:
@@ -48,18 +45,11 @@ def unfinished(db: sqlite3.Connection, thread: int) -> list[Event]:
     return [event for event in recorded if event.kind in OUTCOMES and event.id not in ended]
 
 
+def _kind(db: sqlite3.Connection, thread: int, name: str) -> EventKind | None:
+    found = db.execute("SELECT kind FROM events WHERE thread = ? AND name = ?", (thread, kept_text(name))).fetchone()
+    return None if found is None else EventKind(found[0])
+
+
 def _has_outcome(db: sqlite3.Connection, thread: int, parent: str) -> bool:
     kinds = db.execute("SELECT kind FROM events WHERE thread = ? AND parent = ?", (thread, kept_text(parent)))
     return any(EventKind(kind) in STARTS for (kind,) in kinds)
-
-
-def _encoded(event: Event) -> str:
-    values = {name: getattr(event, name) for name in FIELDS}
-    values |= {"kind": event.kind.value, "time": event.time.isoformat()}
-    return json.dumps({name: value for name, value in values.items() if value not in (None, "")}, separators=(",", ":"))
-
-
-def _decoded(body: str) -> Event:
-    values = json.loads(body)
-    kind, time = EventKind(values.pop("kind")), datetime.fromisoformat(values.pop("time"))
-    return Event(**{"id": "", **values}, kind=kind, time=time)

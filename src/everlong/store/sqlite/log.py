@@ -11,20 +11,20 @@ from itertools import takewhile
 from typing import Any
 
 from everlong.core.messages import Message, Role
-from everlong.core.points import Entry, Point, Withdrawal
+from everlong.core.points import Entry
 from everlong.core.refs import bytes_of
 from everlong.core.threads import Hit, Opened, Pin, Row
 from everlong.store.bodies import (
     Body,
     EntryKind,
     body_of,
-    check_entries,
     entry_of,
     large_texts_in,
     original_of,
     refs_of,
     text_of_bytes,
 )
+from everlong.store.rules import check_entries, target_of, withdrawn_by
 from everlong.store.searching import found_by
 from everlong.store.sqlite import words
 from everlong.store.sqlite.columns import kept_text, kept_time, text_from, time_from
@@ -79,7 +79,7 @@ def add(db: sqlite3.Connection, there: Found, rows: Sequence[Row], ready: Sequen
             "INSERT INTO log (thread, position, name, time, kind, target, body) VALUES (?, ?, ?, ?, ?, ?, ?)",
             (
                 *(there.number, row.order, kept_text(row.id), kept_time(row.time)),
-                *(int(one.body.kind), _target(row.entry), body),
+                *(int(one.body.kind), target_of(row.entry), body),
             ),
         )
         db.executemany(
@@ -199,21 +199,7 @@ def _is_system(row: Row) -> bool:
     return isinstance(row.entry, Message) and row.entry.role is Role.SYSTEM
 
 
-def _target(entry: Entry) -> int | None:
-    match entry:
-        case Point(boundary=boundary):
-            return boundary
-        case Withdrawal(point):
-            return point
-        case _:
-            return None
-
-
 def _withdrawable(db: sqlite3.Connection, thread: int, rows: Sequence[Row]) -> list[int]:
     """Those among the rows that are to be withdrawn that are points."""
-    wanted = [row.entry.point for row in rows if isinstance(row.entry, Withdrawal)]
-    found = (
-        db.execute(f"SELECT 1 FROM log WHERE thread = ? AND kind = {POINT} AND position = ?", (thread, at)).fetchone()
-        for at in wanted
-    )
-    return [at for at, there in zip(wanted, found, strict=True) if there]
+    query = f"SELECT 1 FROM log WHERE thread = ? AND kind = {POINT} AND position = ?"
+    return [at for at in withdrawn_by(rows) if db.execute(query, (thread, at)).fetchone()]

@@ -1,11 +1,11 @@
 """The pins of a thread."""
 
 import sqlite3
-from uuid import uuid4
 
 from everlong.core.threads import Pin
 from everlong.errors import StoreError
 from everlong.store.bodies import EntryKind
+from everlong.store.rules import new_pin, pins_before, same_pin
 from everlong.store.sqlite.columns import kept_text, text_from
 from everlong.store.sqlite.thread_rows import Found
 
@@ -14,19 +14,16 @@ __all__ = ["add", "copy", "listed", "remove"]
 
 def add(db: sqlite3.Connection, there: Found, order: int | None, text: str) -> Pin:
     """A new pin, or the one that says the same."""
-    if order is None and not text:
-        raise StoreError("a pin needs a message or a text")
-    if order is not None and not _is_message(db, there.number, order):
+    wanted = new_pin(order, text)
+    if order is not None and not (0 <= order < there.thread.length and _is_message(db, there.number, order)):
         raise StoreError(f"thread {there.thread.id!r} has no message {order} to pin")
-    wanted = Pin(uuid4().hex, order, text if order is None else "")
-    for pin in listed(db, there.number):
-        if (pin.order, pin.text) == (wanted.order, wanted.text):
-            return pin
-    db.execute(
-        "INSERT INTO pins (thread, name, position, body) VALUES (?, ?, ?, ?)",
-        (there.number, wanted.id, wanted.order, kept_text(wanted.text)),
-    )
-    return wanted
+    same = same_pin(listed(db, there.number), wanted)
+    if same is None:
+        db.execute(
+            "INSERT INTO pins (thread, name, position, body) VALUES (?, ?, ?, ?)",
+            (there.number, wanted.id, wanted.order, kept_text(wanted.text)),
+        )
+    return same or wanted
 
 
 def remove(db: sqlite3.Connection, thread: int, pin: str) -> None:
@@ -38,7 +35,7 @@ def listed(db: sqlite3.Connection, thread: int, before: int | None = None) -> tu
     """The pins in the order they were made; with `before` only those of earlier rows, and texts."""
     rows = db.execute("SELECT name, position, body FROM pins WHERE thread = ? ORDER BY number", (thread,))
     pins = (Pin(text_from(name), position, text_from(body)) for name, position, body in rows)
-    return tuple(pin for pin in pins if before is None or pin.order is None or pin.order < before)
+    return pins_before(pins, before)
 
 
 def copy(db: sqlite3.Connection, source: int, target: int, stop: int) -> None:

@@ -2,20 +2,19 @@
 
 import heapq
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
 from typing import Self
-from uuid import uuid4
 
 from everlong.core.events import Event
 from everlong.core.messages import JsonText, Message
 from everlong.core.points import Entry, Point
 from everlong.core.threads import Hit, Opened, Pin, Row, Thread
-from everlong.errors import StoreError, ThreadChanged
+from everlong.store import rules
+from everlong.store.clocks import Clock, in_utc, utc_now
 from everlong.store.searching import asked_terms
 from everlong.store.sqlite import event_rows, learned, log, pin_rows, thread_rows, words
 from everlong.store.sqlite.columns import kept_text, kept_time
@@ -27,15 +26,11 @@ WAIT = 120.0  # seconds that a caller waits for other writers before it hears of
 READ_AT_ONCE = 32  # rows that `read` holds
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 class SqliteThreads:
     """A store in one file, made when it is not there. Any number of processes and threads may use it at once."""
 
-    def __init__(self, path: str | PathLike[str], *, clock: Callable[[], datetime] = _now, wait: float = WAIT) -> None:
-        self._clock = clock
+    def __init__(self, path: str | PathLike[str], *, clock: Clock = utc_now, wait: float = WAIT) -> None:
+        self._clock = in_utc(clock)
         self._connections = Connections(Path(path), wait)
         self._connections.check()
 
@@ -43,6 +38,7 @@ class SqliteThreads:
 
     def create(self, thread: str, *, owner: str = "", title: str = "", metadata: JsonText = "{}") -> Thread:
         """A new, empty thread."""
+        rules.check_objects(metadata=metadata)
         now = self._clock()
         made = Thread(id=thread, owner=owner, title=title, created=now, updated=now, metadata=metadata)
         return self._connections.write(lambda db: thread_rows.add(db, made).thread)
@@ -55,7 +51,9 @@ class SqliteThreads:
         self, *, owner: str | None = None, archived: bool | None = False, limit: int | None = None, skip: int = 0
     ) -> list[Thread]:
         """Threads, the latest changed first."""
-        return self._connections.read(lambda db: thread_rows.listed(db, owner, archived, limit, skip))
+        return self._connections.read(
+            lambda db: thread_rows.listed(db, owner, archived, rules.at_most(limit), rules.at_most(skip))
+        )
 
     def change(
         self,
@@ -67,6 +65,7 @@ class SqliteThreads:
         metadata: JsonText | None = None,
     ) -> Thread:
         """Rename, archive, set."""
+        rules.check_objects(settings=settings, metadata=metadata)
         texts = {"title": title, "settings": settings, "metadata": metadata}
         fields: dict[str, str | bytes | int] = {
             name: kept_text(text) for name, text in texts.items() if text is not None
@@ -86,8 +85,7 @@ class SqliteThreads:
 
         def work(db: sqlite3.Connection) -> Thread:
             there = thread_rows.found(db, thread)
-            if not 0 <= order <= there.thread.length:
-                raise StoreError(f"thread {thread!r} has {there.thread.length} rows; it cannot branch at {order}")
+            rules.check_branch(thread, there.thread.length, order)
             now = self._clock()
             messages, points = log.counted(db, there.number, order)
             made = replace(there.thread, id=new, title=title, created=now, updated=now, parent=(thread, order))
@@ -105,23 +103,18 @@ class SqliteThreads:
         self, thread: str, entries: Sequence[Entry], *, ids: Sequence[str] | None = None, expected: int | None = None
     ) -> tuple[Row, ...]:
         """Add entries, all or none; entries whose id is there give the row that is there."""
-        names = [uuid4().hex for _ in entries] if ids is None else list(ids)
-        if len(names) != len(entries) or len(set(names)) != len(names):
-            raise StoreError(f"thread {thread!r}: {len(entries)} entries need as many different ids")
+        names = rules.row_names(thread, entries, ids)
         ready = {name: log.prepared(entry) for name, entry in zip(names, entries, strict=True)}
 
         def work(db: sqlite3.Connection) -> tuple[Row, ...]:
             there = thread_rows.found(db, thread)
             known = {} if ids is None else log.positions_of(db, there.number, names)
-            length = there.thread.length
             new = [name for name in names if name not in known]
-            if new and expected not in (None, length):
-                raise ThreadChanged(f"thread {thread!r} has {length} rows, not {expected}: read it again")
-            now = self._clock()
-            added = [Row(order, name, now, ready[name].entry) for order, name in enumerate(new, start=length)]
+            named = ((name, ready[name].entry) for name in new)
+            added = rules.added_rows(thread, there.thread.length, expected, named, self._clock)
             log.add(db, there, added, [ready[name] for name in new])
             if added:
-                thread_rows.change(db, there.number, _grown(there.thread, added, now))
+                thread_rows.change(db, there.number, _grown(there.thread, added))
             rows = {row.id: row for row in added}
             rows |= {name: log.row_at(db, there.number, at) for name, at in known.items()}
             return tuple(rows[name] for name in names)
@@ -131,7 +124,7 @@ class SqliteThreads:
     def read(self, thread: str, start: int = 0, stop: int | None = None) -> Iterator[Row]:
         """The rows from `start` to `stop`, a few at a time; rows that come meanwhile are not among them."""
         there = self._connections.read(lambda db: thread_rows.found(db, thread))
-        end = there.thread.length if stop is None else min(stop, there.thread.length)
+        end = min(rules.at_most(stop), there.thread.length)
         return self._read(there.number, max(0, start), end)
 
     def _read(self, number: int, start: int, stop: int) -> Iterator[Row]:
@@ -144,7 +137,7 @@ class SqliteThreads:
     def last(self, thread: str, messages: int) -> list[Row]:
         """The rows of the last so many messages, oldest first."""
         return self._connections.read(
-            lambda db: log.last_messages(db, thread_rows.found(db, thread).number, max(0, messages))
+            lambda db: log.last_messages(db, thread_rows.found(db, thread).number, rules.at_most(messages))
         )
 
     def row(self, thread: str, name: str) -> Row | None:
@@ -162,7 +155,7 @@ class SqliteThreads:
 
         def work(db: sqlite3.Connection) -> Opened:
             there = thread_rows.found(db, thread)
-            stop = there.thread.length if before is None else min(before, there.thread.length)
+            stop = min(rules.at_most(before), there.thread.length)
             return log.open_at(db, there, stop, pin_rows.listed(db, there.number, before))
 
         return self._connections.read(work)
@@ -215,11 +208,10 @@ class SqliteThreads:
 
         def work(db: sqlite3.Connection) -> list[Hit]:
             number, owners = thread_rows.searched(db, thread, owner)
-            if limit <= 0:
-                return []
-            found = [place for one in owners for place in words.best(db, one, number, terms, limit)]
-            best = heapq.nsmallest(limit, found, key=lambda place: -place.score)
-            return [log.hit(db, place, max(0, around)) for place in best]
+            most = rules.at_most(limit)
+            found = [place for one in owners for place in words.best(db, one, number, terms, most)] if most else []
+            best = heapq.nsmallest(most, found, key=lambda place: -place.score)
+            return [log.hit(db, place, rules.at_most(around)) for place in best]
 
         return self._connections.read(work)
 
@@ -258,10 +250,10 @@ class SqliteThreads:
         self.close()
 
 
-def _grown(thread: Thread, added: Sequence[Row], now: datetime) -> dict[str, str | bytes | int]:
+def _grown(thread: Thread, added: Sequence[Row]) -> dict[str, str | bytes | int]:
     return {
         "length": thread.length + len(added),
         "messages": thread.messages + sum(isinstance(row.entry, Message) for row in added),
         "points": thread.points + sum(isinstance(row.entry, Point) for row in added),
-        "updated": kept_time(now),
+        "updated": kept_time(added[0].time),
     }

@@ -39,9 +39,7 @@ def found(db: sqlite3.Connection, name: str) -> Found:
     return there
 
 
-def listed(
-    db: sqlite3.Connection, owner: str | None, archived: bool | None, limit: int | None, skip: int
-) -> list[Thread]:
+def listed(db: sqlite3.Connection, owner: str | None, archived: bool | None, limit: int, skip: int) -> list[Thread]:
     """Threads, the latest changed first."""
     terms: list[str] = []
     values: list[Any] = []
@@ -54,7 +52,7 @@ def listed(
     where = f"WHERE {' AND '.join(terms)}" if terms else ""
     rows = db.execute(
         f"SELECT {COLUMNS} {FROM} {where} ORDER BY updated DESC, threads.number LIMIT ? OFFSET ?",
-        (*values, -1 if limit is None else limit, skip),
+        (*values, limit, skip),
     )
     return [_found(row).thread for row in rows]
 

@@ -1,16 +1,21 @@
-"""A process that writes to a JSONL store, for tests that watch or kill it. Says what it did, a line each, flushed.
+"""A process that writes to a store, for tests that watch or kill it. Says what it did, a line each, flushed.
 
 Waits for a line on its input before it opens the store, so that several begin at the same moment.
 """
 
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from everlong.core.points import Entry, Point
+from everlong.engine.threads import Threads
 from everlong.errors import ThreadChanged, ThreadExists
-from everlong.store.jsonl import JsonlThreads
+from everlong.store.opening import open_store
 from tests.core.build import calls, result, user
+
+__all__ = ["ROOT", "SHARED", "begin", "started", "turn_of"]
 
 ROOT = Path(__file__).parent.parent.parent
 SHARED = "shared"
@@ -23,22 +28,34 @@ def turn_of(writer: str, number: int) -> list[Entry]:
     return [user(f"{writer} asks {number}"), calls(call), result(call, answer)]
 
 
-def command(*words: object) -> list[str]:
-    return [sys.executable, "-m", "tests.store.jsonl_writer", *map(str, words)]
+def started(work: str, url: str, writer: str, turns: int) -> subprocess.Popen[str]:
+    """A process that does such work on the store at a URL, once it is told to begin."""
+    pipe = subprocess.PIPE
+    command = [sys.executable, "-m", "tests.store.writer", work, url, writer, str(turns)]
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, cwd=ROOT)
+
+
+def begin(processes: Sequence[subprocess.Popen[str]]) -> None:
+    """All at once, when every one of them is ready."""
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
 
 
 def say(*words: object) -> None:
     print(*words, flush=True)
 
 
-def ensure(store: JsonlThreads, thread: str) -> None:
-    try:
+def ensure(store: Threads, thread: str) -> None:
+    with suppress(ThreadExists):
         store.create(thread)
-    except ThreadExists:
-        return
 
 
-def take_turns(store: JsonlThreads, writer: str, turns: int) -> None:
+def take_turns(store: Threads, writer: str, turns: int) -> None:
     """Turns in the thread that all share, and the same in one of its own."""
     ensure(store, SHARED)
     ensure(store, writer)
@@ -47,12 +64,13 @@ def take_turns(store: JsonlThreads, writer: str, turns: int) -> None:
         store.append(writer, turn_of(writer, number))
 
 
-def compact(store: JsonlThreads, _writer: str, turns: int) -> None:
+def compact(store: Threads, _writer: str, turns: int) -> None:
     """Points beside the writers, each for the state it was decided on; one that comes too late is tried anew."""
     ensure(store, SHARED)
     made = 0
     while made < turns:
-        length = store.open(SHARED).thread.length
+        opened = store.open(SHARED)
+        length = opened.thread.length
         point = Point(boundary=length, summary=(user(f"point {made} says {length} rows"),))
         try:
             store.append(SHARED, [point], expected=length)
@@ -61,7 +79,7 @@ def compact(store: JsonlThreads, _writer: str, turns: int) -> None:
         made += 1
 
 
-def append_and_tell(store: JsonlThreads, writer: str, turns: int) -> None:
+def append_and_tell(store: Threads, writer: str, turns: int) -> None:
     """Turns that go on from where the thread is, telling the length after each that has returned."""
     ensure(store, writer)
     for number in range(store.thread(writer).length // 3, turns):
@@ -69,7 +87,7 @@ def append_and_tell(store: JsonlThreads, writer: str, turns: int) -> None:
         say(rows[-1].order + 1)
 
 
-WORK: dict[str, Callable[[JsonlThreads, str, int], None]] = {
+WORK: dict[str, Callable[[Threads, str, int], None]] = {
     "turns": take_turns,
     "compact": compact,
     "tell": append_and_tell,
@@ -77,10 +95,11 @@ WORK: dict[str, Callable[[JsonlThreads, str, int], None]] = {
 
 
 def main() -> None:
-    work, folder, writer, turns = sys.argv[1:]
+    work, url, writer, turns = sys.argv[1:]
+    open_store("memory:").close()  # what every store imports is at hand when all begin
     say("ready")
     sys.stdin.readline()
-    with JsonlThreads(folder) as store:
+    with open_store(url) as store:
         WORK[work](store, writer, int(turns))
 
 
