@@ -17,7 +17,11 @@ __all__ = ["Threads"]
 
 
 class Threads(Protocol):
-    """A store of threads. Every method may be called from any thread of the process."""
+    """A store of threads. Every method may be called from any thread of the process.
+
+    Orders, limits and counts below zero count as zero. Settings and metadata are JSON objects, anything else is refused
+    with StoreError, as is any use after `close`. Times are kept in UTC.
+    """
 
     # Threads
 
@@ -90,7 +94,8 @@ class Threads(Protocol):
     # Events
 
     def record(self, thread: str, events: Sequence[Event]) -> None:
-        """Keep events, in order. A second outcome of one start is refused with StoreError, nothing of the batch kept.
+        """Keep events, in order. An outcome names, as its parent, a start of its kind that has none yet; anything else
+        is refused with StoreError, and nothing of the batch is kept.
 
         An event whose id is there already is not kept twice.
         """
