@@ -10,8 +10,10 @@ PYTEST := $(BIN)/python -m pytest
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
 
-run: .venv/installed ## draw the token map of the sample conversation, in the terminal and as a page
-	@$(BIN)/everlong inspect --sample --budget 16000
+run: .venv/installed ## draw the token map of the sample conversation, then hold it live in a small window
+	@$(BIN)/everlong inspect --sample --budget 16000 --top 3
+	@$(BIN)/everlong demo
+	@echo
 	@$(BIN)/everlong inspect --sample --budget 16000 --html everlong-sample.html
 
 test: .venv/developing ## install what the tests need and run them all
@@ -38,7 +40,7 @@ soak: .venv/developing ## kills, races and thousands of turns in full, then the 
 			tests/core tests/compress tests/properties tests/relevance tests/wire || exit 1; done
 
 clean: ## remove what these commands made
-	rm -rf .venv .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache everlong-sample.html
 
 .venv/installed: pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer with its venv module is needed (Debian: apt install python3 python3-venv)"; exit 1; }

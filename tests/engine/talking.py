@@ -1,7 +1,8 @@
 """What engine tests share: a thread, a model and turns between them, in process or over HTTP."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -23,7 +24,8 @@ from tests.core.build import result, system, user
 __all__ = ["FORMATS", "IMPATIENT", "Talk", "lawful", "over_http", "pages"]
 
 FORMATS = ("anthropic", "gemini", "openai-chat", "openai-responses")
-IMPATIENT = Patience(connect=5.0, silence=20.0, attempts=2, pause=0.0)
+IMPATIENT = Patience(connect=5.0, silence=20.0, attempts=1, pause=0.0)
+LONGEST = 3_600.0  # seconds; a test that waits for ever ends
 SYSTEM = "Work carefully."
 T = TypeVar("T")
 
@@ -66,6 +68,12 @@ class Talk:
         """One call for the thread as it stands."""
         return [reply async for reply in converse(self.engine, self.model, self.thread, self.call)]
 
+    async def stream(self) -> AsyncGenerator[Reply, None]:
+        """The same, piece by piece; closed when it is left."""
+        async with aclosing(converse(self.engine, self.model, self.thread, self.call)) as replies:
+            async for reply in replies:
+                yield reply
+
     def answered(self, call: str) -> Message:
         """The result of a call."""
         return result(call, pages(sum(map(ord, call)), self.lines))
@@ -101,7 +109,7 @@ def over_http(server: ScriptedServer, run: Callable[[HttpModel], Awaitable[T]], 
         async with HttpModel(Endpoint(url=base, fmt=fmt, key="secret"), patience=IMPATIENT) as model:
             return await run(model)
 
-    return asyncio.run(asyncio.wait_for(connected(), 300))
+    return asyncio.run(asyncio.wait_for(connected(), LONGEST))
 
 
 def lawful(requests: Sequence[History], fmt: str = "openai-chat") -> None:

@@ -2,17 +2,21 @@
 
 import asyncio
 import logging
+from datetime import UTC, datetime
 
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from everlong.core.events import Event, EventKind
 from everlong.engine.engine import Engine
-from everlong.engine.ledger import spent_on
+from everlong.engine.ledger import Spent, spent_on
+from everlong.engine.means import Means
 from everlong.engine.observing import logs_events, traces_events
 from everlong.llm.scripted.model import ScriptedModel, Window
 from everlong.llm.scripted.script import reads_files
+from everlong.store.memory import MemoryThreads
 from tests.engine.talking import Talk
 
 
@@ -47,6 +51,39 @@ def test_a_turn_is_a_span_with_its_usage_and_a_recovery_lies_inside() -> None:
     (recovery,) = [span for span in spans if span.name == "recover gpt-4o"]
     assert recovery.parent.span_id in {span.context.span_id for span in turns}
     assert any(event.name == "context.compressed" for span in turns for event in span.events)
+
+
+def test_an_observer_that_raises_breaks_no_turn_and_silences_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    heard: list[str] = []
+
+    def broken(thread: str, event: Event) -> None:
+        raise RuntimeError(f"no room for {event.kind.value}")
+
+    talk = _talk_told_to(broken, lambda thread, event: heard.append(event.kind.value))
+    assert heard == talk.kinds()
+    talk.one_outcome_each()
+    failures = [record for record in caplog.records if record.name == "everlong.observers"]
+    assert len(failures) == len(heard)
+    assert "no room for turn.started" in caplog.text
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit], ids=["interrupt", "exit"])
+def test_an_observer_may_still_end_the_program(stop: type[BaseException]) -> None:
+    def ending(thread: str, event: Event) -> None:
+        raise stop
+
+    threads = MemoryThreads()
+    threads.create("t")
+    journal = Means(threads=threads, observers=(ending,)).journal("t")
+    journal.note(EventKind.TURN_STARTED)
+    with pytest.raises(stop):
+        journal.__exit__()
+
+
+@pytest.mark.parametrize("data", ["", "{}", "null", "[]", "nonsense", '{"cached": null}', '{"cached": "x"}'])
+def test_the_ledger_reads_events_that_say_less(data: str) -> None:
+    event = Event(id="e", kind=EventKind.USAGE_RECORDED, time=datetime(2026, 1, 1, tzinfo=UTC), model="m", data=data)
+    assert spent_on([event]) == [Spent("m", calls=1, unpriced=1)]
 
 
 def test_the_ledger_adds_up_calls_tokens_and_money() -> None:

@@ -192,9 +192,10 @@ def test_F2_an_overflow_that_tells_nothing_is_not_met_again_at_the_next_turn() -
     assert "context.restored" not in talk.kinds()
 
 
+PASTE = "\n".join(f"{at}: " + "words that somebody pasted, line after line, from a log; " * 4 for at in range(22_000))
 HUGE = {
     "a result of 1.7 MB": [user("Read it"), calls("big"), result("big", pages(7, 45_000)[:1_700_000])],
-    "an older paste of 5 MB": [user(pages(8, 130_000)[:5_000_000]), assistant("I see."), user("And now?")],
+    "an older paste of 5 MB": [user(PASTE), assistant("I see."), user("And now?")],
     "40 results of 50 KB": [
         user("Read them"),
         calls(*(f"big_{at}" for at in range(40))),

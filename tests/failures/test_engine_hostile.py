@@ -17,7 +17,7 @@ from everlong.wire.refusals.signs import Kind
 from tests.core.build import assistant, calls, result, user
 from tests.engine.talking import FORMATS, Talk, over_http, pages
 
-MOST_CALLS = 6  # of a turn: three for an overflow, each tried twice by the client where that is worth it
+MOST_CALLS = 3  # of a turn: one, and two more for an overflow
 EARLIER = [
     message
     for at in range(6)

@@ -129,3 +129,66 @@ def test_every_nth_case_over_all_conversations(step: int) -> None:
     found = probe_cases(DATA, ("office",))
     flat = [case for group in found for case in group.cases]
     assert [case for group in every(found, step) for case in group.cases] == flat[::step]
+
+
+ODD_WORK = {
+    "no list": b'{"id": 1, "messages": 7}',
+    "null": b'{"id": 1, "messages": null}',
+    "no message": b'{"id": 1, "messages": [7]}',
+    "no id": b'{"messages": []}',
+    "no text": b"\xff\xfe",
+}
+
+
+@pytest.mark.parametrize("line", ODD_WORK.values(), ids=ODD_WORK)
+def test_odd_work_is_one_clear_line(tmp_path: Path, line: bytes) -> None:
+    (tmp_path / "agents").mkdir()
+    (tmp_path / "agents" / "odd.jsonl").write_bytes(line)
+    with pytest.raises(InputError) as told:
+        list(agents(tmp_path, "odd"))
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize("keep", [0.0, 0.5], ids=["no archive", "half an archive"])
+def test_a_broken_archive_is_one_clear_line(tmp_path: Path, keep: float) -> None:
+    packed = gzip.compress((DATA / "agents" / "office.jsonl").read_bytes())
+    (tmp_path / "rows.jsonl.gz").write_bytes(packed[: int(len(packed) * keep)] or b"no archive")
+    with pytest.raises(InputError, match=r"rows\.jsonl\.gz"):
+        list(rows(tmp_path / "rows.jsonl"))
+
+
+ODD_TURNS = {
+    "no turn": [7],
+    "no role": [{"id": "1", "role": "wizard", "content": "x"}],
+    "no text": [{"id": "1", "role": "user", "content": 7}],
+    "no id": [{"role": "user", "content": "x"}],
+    "no list": 7,
+}
+
+
+@pytest.mark.parametrize("turns", ODD_TURNS.values(), ids=ODD_TURNS)
+def test_odd_turns_are_one_clear_line(tmp_path: Path, turns: object) -> None:
+    (tmp_path / "odd").mkdir()
+    (tmp_path / "odd" / "conversations.jsonl").write_text(json.dumps({"id": "a", "messages": turns}))
+    with pytest.raises(InputError, match=r"conversations\.jsonl: a turn cannot be read"):
+        list(dialogues(tmp_path, "odd"))
+
+
+@pytest.mark.parametrize("field", [{"evidence": 7}, {"evidence": ["9"]}, {"evidence": [[]]}, {"conversation": "z"}])
+def test_odd_questions_are_one_clear_line(tmp_path: Path, field: dict[str, object]) -> None:
+    (tmp_path / "odd").mkdir()
+    turns = [{"id": "1", "role": "user", "content": "x"}]
+    (tmp_path / "odd" / "conversations.jsonl").write_text(json.dumps({"id": "a", "messages": turns}))
+    asked = {"id": "q", "conversation": "a", "question": "x?", "evidence": ["1"]} | field
+    (tmp_path / "odd" / "questions.jsonl").write_text(json.dumps(asked))
+    with pytest.raises(InputError, match=r"questions\.jsonl: q "):
+        question_cases(tmp_path, "odd")
+
+
+def test_a_probe_at_no_number_is_one_clear_line(tmp_path: Path) -> None:
+    (tmp_path / "agents").mkdir()
+    (tmp_path / "agents" / "w.jsonl").write_text(json.dumps({"id": "a", "messages": []}))
+    probe = {"id": "a#0", "conversation": "a", "file": "w", "at": "twelve", "kind": "path", "needle": "x"}
+    (tmp_path / "agents" / "probes.jsonl").write_text(json.dumps(probe))
+    with pytest.raises(InputError, match="a#0 cannot be read"):
+        probe_cases(tmp_path, ("w",))

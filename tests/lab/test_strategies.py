@@ -9,14 +9,18 @@ from hypothesis import strategies as st
 from everlong import fit
 from everlong.core.messages import History, Reasoning, Role
 from everlong.core.rounds import pairs_of
+from everlong.engine.fitting import fit_document
 from everlong.errors import BudgetImpossible, InputError
 from everlong.lab.baselines import CLEARED, KEPT_STEPS, cleared, newest, trimmed, whole
 from everlong.lab.bm25 import bm25, bm25_neighbours, half_bm25, scores, terms, words
 from everlong.lab.cases import probe_cases, question_cases
 from everlong.lab.data import agents
+from everlong.lab.measuring import Job, Plan
+from everlong.lab.running import run
 from everlong.lab.strategies import BASELINES, strategy_named
 from everlong.lab.strategy import counter, from_chat
 from everlong.wire import openai_chat
+from everlong.wire.document import Document
 from tests.lab.folders import DATA, said, step
 
 
@@ -166,3 +170,60 @@ def test_anyones_own_sees_who_spoke() -> None:
 
 def test_the_data_is_small() -> None:
     assert sum(path.stat().st_size for path in Path(DATA).rglob("*.jsonl")) < 30_000
+
+
+OWN = "tests.lab.own_strategies"
+
+
+@pytest.mark.parametrize(
+    ("name", "reason", "processes"),
+    [
+        ("raises", "KeyError: 'no such thing'", 1),
+        ("gives_none", "TypeError", 1),
+        ("gives_words", "its item 0 is 'a'", 1),
+        ("gives_a_number", "TypeError", 1),
+        ("gives_a_wizard", "unknown role 'wizard'", 2),
+    ],
+)
+def test_a_strategy_that_fails_is_one_clear_line_in_any_process(name: str, reason: str, processes: int) -> None:
+    plan = Plan("probes", (f"{OWN}:{name}",), (700,))
+    jobs = [Job(plan, group) for group in probe_cases(DATA, ("office",))]
+    assert len(jobs) > 1
+    with pytest.raises(InputError, match=reason) as told:
+        run(jobs, processes, lambda done: None)
+    assert str(told.value).startswith(f"{OWN}:{name}")
+    assert "\n" not in str(told.value)
+
+
+def test_a_strategy_that_finds_no_room_failed_at_that_case_alone() -> None:
+    history = next(agents(DATA, "office")).messages
+    with pytest.raises(BudgetImpossible):
+        strategy_named(f"{OWN}:finds_no_room").begin()(history, 700)
+
+
+def test_a_strategy_that_changes_what_it_is_given_changes_it_for_no_other() -> None:
+    (group, *_) = probe_cases(DATA, ("office",))
+    history = group.conversation.messages
+    before = strategy_named(f"{OWN}:keeps_all").begin()(history, 10**6)
+    assert strategy_named(f"{OWN}:spoils_what_it_is_given").begin()(history, 10**6) == ()
+    assert strategy_named(f"{OWN}:keeps_all").begin()(history, 10**6) == before
+    assert strategy_named(f"{OWN}:yields").begin()(history, 10**6) == before
+
+
+@pytest.mark.parametrize("budget", [300, 900])
+def test_auto_is_what_fit_gives_for_dialogues_too(budget: int) -> None:
+    for group in [*question_cases(DATA, "harbour"), *question_cases(DATA, "tea")]:
+        select = strategy_named("auto").begin()
+        for case in group.cases:
+            assert case.question is not None
+            history = (*group.conversation.messages[: case.at], case.question)
+            document = Document(fmt="openai-chat", messages=history)
+            try:
+                expected = fit_document(document, model="gpt-4o", budget=budget).view.messages
+            except BudgetImpossible:
+                expected = None
+            try:
+                chosen = select(history, budget)
+            except BudgetImpossible:
+                chosen = None
+            assert chosen == expected

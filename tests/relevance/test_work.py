@@ -6,7 +6,8 @@ import pytest
 
 from everlong.core.messages import Message
 from everlong.relevance.index import Index
-from everlong.relevance.query import query_of_text
+from everlong.relevance.names import names_in
+from everlong.relevance.query import argument_text, query_of, query_of_text
 from everlong.relevance.ranking import ranked
 from everlong.relevance.work_names import names_by_need
 from tests.core.build import assistant, calls, result, user
@@ -91,3 +92,46 @@ def test_a_name_is_listed_once_with_the_best_chunk_it_stands_in() -> None:
     index = indexed(user("openSocket"), *read("1", "a.py", "openSocket"))
     assert names_by_need(index, [2, 1, 0], {}).count(("openSocket", 2)) == 1
     assert len({name for name, _ in names_by_need(index, [2, 1, 0], {})}) == len(names_by_need(index, [2, 1, 0], {}))
+
+
+def test_longer_names_tell_more() -> None:
+    index = indexed(user("tmpDir parseRequestHeader"))
+    assert [name for name, _ in names_by_need(index, [0], {})] == ["parseRequestHeader", "tmpDir"]
+
+
+NAMES: dict[str, tuple[str, list[str]]] = {
+    "of every kind": ("fix readFile in src/app.py (a1b2c3d)", ["readFile", "src/app.py", "a1b2c3d"]),
+    "a file before the lines beside a match": (
+        "lib/app.py-41-\tx = 1\nlib/app.py:42:\ty\nlib/app.py-43-",
+        ["lib/app.py"],
+    ),
+    "a version is no line": ("release-1.2 build_v1-2", []),
+    "one long word": ("a" * 1_000_000, []),
+    "one long word with underscores": ("a_" * 500_000, []),
+    "beside a long word": (f"{'aB' * 5_000} readFile", ["readFile"]),
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names(name: str) -> None:
+    text, names = NAMES[name]
+    assert names_in(text) == names
+
+
+ARGUMENTS: dict[str, tuple[str, str]] = {
+    "escapes": (r'{"path": "a.py", "new": "\tif x:\n\t\treturn \"y\""}', 'a.py\n\tif x:\n\t\treturn "y"'),
+    "inside lists, in order": ('{"edits": [{"old": "a", "new": "b"}, "c"], "n": 1, "path": "d"}', "a\nb\nc\nd"),
+    "no JSON": ("ls -l", "ls -l"),
+}
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_the_text_of_arguments(name: str) -> None:
+    arguments, text = ARGUMENTS[name]
+    assert argument_text(arguments) == text
+
+
+def test_a_name_behind_an_escape_is_asked_for() -> None:
+    messages = (user("Go on."), calls("1", arguments=r'{"new": "\treadFile(x)"}'), result("1"))
+    assert "readfile" in query_of(messages)
+    assert "treadfile" not in query_of(messages)

@@ -7,6 +7,7 @@ import click
 
 from everlong import __version__
 from everlong.cli.count import count_command
+from everlong.cli.demo import demo_command
 from everlong.cli.fit import fit_command
 from everlong.cli.inspect import inspect_command
 from everlong.cli.lab import lab_command
@@ -24,6 +25,7 @@ def program() -> None:
 
 
 program.add_command(count_command)
+program.add_command(demo_command)
 program.add_command(fit_command)
 program.add_command(inspect_command)
 program.add_command(lab_command)

@@ -13,7 +13,7 @@ from everlong.core.messages import History, Message, Text, ToolCall, ToolResult
 from everlong.relevance.chunks import Chunk, ChunkKind
 from everlong.relevance.index import Index
 from everlong.relevance.names import names_in
-from everlong.relevance.query import query_of
+from everlong.relevance.query import argument_text, query_of
 from everlong.relevance.ranking import ranked
 from everlong.relevance.work_names import names_by_need
 from everlong.tokens.counter import Counter
@@ -57,6 +57,7 @@ class Selection:
         self._known = set(names_in("\n".join(self._lines)))
         self._left = [n for n in ranked(index, history, self._known) if index.chunks[n].at not in sent]
         self._names_left: list[tuple[str, int]] | None = None
+        self._reckoning = 1.0  # tokens of names by their length, for each that they really take
         self._costs: dict[int, int] = {}
         self._taken: set[int] = set()
         self._days: set[str] = set()
@@ -115,20 +116,24 @@ class Selection:
     def ledger(self, room: int) -> Ledger:
         """The names most likely needed of those that stand nowhere in what is sent."""
         best = Ledger("", 0)
-        reckoned = float(room)
         shown = self._shown()
+        last = ""
         for _ in range(LEDGER_ATTEMPTS):
-            text = self._names(reckoned, set(shown))
+            text, reckoned = self._names(room * self._reckoning, set(shown))
             ledger = Ledger(text, self._counter.text(text) if text else 0)
             if ledger.tokens <= room:
                 best = max(best, ledger, key=lambda tried: tried.tokens)
-            if not ledger.tokens or room * (1 - LEDGER_UNFILLED) <= ledger.tokens <= room:
+            if text in ("", last) or room * (1 - LEDGER_UNFILLED) <= ledger.tokens <= room:
                 break
-            reckoned *= 0.98 * room / ledger.tokens
+            last = text
+            self._reckoning = 0.99 * reckoned / ledger.tokens
         return best
 
-    def _names(self, room: float, shown: set[str]) -> str:
-        """One line a file or folder, as many names as `room` tokens hold by their length; `shown` grows by them."""
+    def _names(self, room: float, shown: set[str]) -> tuple[str, float]:
+        """One line a file or folder, as many names as `room` tokens hold by their length, and how many these are.
+
+        `shown` grows by them.
+        """
         lines: dict[str, list[str]] = {}
         used = 0.0
         for name, number in self._names_by_need():
@@ -146,7 +151,7 @@ class Selection:
             shown.add(last)
             lines.setdefault(place, []).append(last)
             used += cost
-        return "\n".join(_ledger_line(place, names) for place, names in lines.items())
+        return "\n".join(_ledger_line(place, names) for place, names in lines.items()), used
 
     def _names_by_need(self) -> list[tuple[str, int]]:
         if self._names_left is None:
@@ -235,7 +240,7 @@ def _texts(message: Message) -> Iterator[str]:
             case Text(text):
                 yield text
             case ToolCall(arguments=arguments):
-                yield arguments.replace("\\n", "\n")
+                yield argument_text(arguments)
             case ToolResult():
                 yield part.text
             case _:

@@ -4,6 +4,7 @@ from everlong.core.messages import Message
 from everlong.core.points import Point
 from everlong.core.threads import Row
 from everlong.engine.threads import Threads
+from everlong.errors import InputError
 from everlong.summarize.summary import Summary, decode_summary
 from everlong.summarize.writing import as_message, written
 from everlong.tokens.counter import Counter
@@ -23,11 +24,16 @@ def account_in(row: Row | None) -> Summary | None:
     """The summary that a point carries, if it carries one."""
     if row is None or not isinstance(row.entry, Point) or not row.entry.account:
         return None
-    return decode_summary(row.entry.account)
+    try:
+        return decode_summary(row.entry.account)
+    except InputError:  # of a version that we cannot read; its words stand in the point all the same
+        return None
 
 
-def account_of(threads: Threads, thread: str) -> Summary | None:
-    """The newest summary of a thread that was not withdrawn."""
+def account_of(threads: Threads, thread: str, newest: Row | None = None) -> Summary | None:
+    """The newest summary of a thread that was not withdrawn; every cut carries it on, so `newest` has it if any has."""
+    if (summary := account_in(newest)) is not None:
+        return summary
     for row, stands in reversed(threads.points(thread)):
         summary = account_in(row) if stands else None
         if summary is not None:

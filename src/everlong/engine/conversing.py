@@ -4,24 +4,21 @@ Prepare, stream, and before the first piece of an answer recover from whatever t
 is appended to the thread; every turn that starts ends in exactly one outcome, also when the caller goes away.
 """
 
-import asyncio
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
 
 from everlong.core.messages import Message, Reasoning, Text
 from everlong.engine.calls import Call, Prepared
 from everlong.engine.engine import Engine
 from everlong.engine.replies import Failed, Finished, Model, Reply, Restarted
+from everlong.engine.whole import whole
 from everlong.errors import EverlongError, ProviderError
 
 __all__ = ["converse"]
 
 CANCELLED = "cancelled by the caller"
 NO_END = Failed(ProviderError("the model's stream ended without an end"), begun=False)
-
-T = TypeVar("T")
 
 
 async def converse(engine: Engine, model: Model, thread: str, call: Call) -> AsyncGenerator[Reply, None]:
@@ -32,7 +29,7 @@ async def converse(engine: Engine, model: Model, thread: str, call: Call) -> Asy
     """
     turn = _Turn(engine)
     try:
-        await _whole(turn.prepare(thread, await _addressed(call, model)))
+        await whole(turn.prepare(thread, await _addressed(call, model)))
         while not turn.ended:
             outcome: Finished | Failed = NO_END
             begun = False
@@ -46,7 +43,7 @@ async def converse(engine: Engine, model: Model, thread: str, call: Call) -> Asy
                         yield reply
             except EverlongError as error:  # an answer that cannot be read is the provider's failure too
                 outcome = Failed(ProviderError(str(error)), begun=begun)
-            last = await _whole(turn.settle(outcome, begun=begun))
+            last = await whole(turn.settle(outcome, begun=begun))
             if isinstance(last, Finished):
                 for told in engine.after_turn:
                     told(turn.request, model)
@@ -112,22 +109,6 @@ def _says_something(message: Message) -> bool:
     return any(
         bool(part.text.strip()) if isinstance(part, Text) else not isinstance(part, Reasoning) for part in message.parts
     )
-
-
-async def _whole(work: Coroutine[Any, Any, T]) -> T:
-    """What comes of it. Who is cancelled meanwhile waits until it is done: the store is never left half-written."""
-    task = asyncio.ensure_future(work)
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait((task,))
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is None:
-        return task.result()
-    if not task.cancelled():
-        task.exception()  # looked at, so that nobody hears of it twice
-    raise cancelled
 
 
 async def _addressed(call: Call, model: Model) -> Call:

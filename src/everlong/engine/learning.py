@@ -19,8 +19,11 @@ def learned_window(threads: Threads, call: Call) -> int | None:
     kept = threads.fact(WINDOW, _key(call))
     if kept is None:
         return None
-    figure = json.loads(kept)
-    return figure if isinstance(figure, int) and figure > 0 else None
+    try:
+        figure = json.loads(kept)
+    except ValueError:
+        return None
+    return figure if type(figure) is int and figure > 0 else None
 
 
 def learn_window(threads: Threads, call: Call, window: int) -> bool:

@@ -29,14 +29,23 @@ def spent_on(events: Iterable[Event]) -> list[Spent]:
         if event.kind is not EventKind.USAGE_RECORDED:
             continue
         so_far = spent.get(event.model, Spent(event.model))
-        more = json.loads(event.data) if event.data else {}
         spent[event.model] = replace(
             so_far,
             calls=so_far.calls + 1,
             prompt=so_far.prompt + (event.tokens_before or 0),
-            cached=so_far.cached + int(more.get("cached", 0)),
+            cached=so_far.cached + _cached(event),
             output=so_far.output + (event.tokens_after or 0),
             cost=so_far.cost + (event.cost or 0.0),
             unpriced=so_far.unpriced + (event.cost is None),
         )
     return sorted(spent.values(), key=lambda one: (-one.cost, -one.prompt, one.model))
+
+
+def _cached(event: Event) -> int:
+    """How much of the prompt was cached; 0 where the event does not say."""
+    try:
+        more = json.loads(event.data)
+    except ValueError:
+        return 0
+    cached = more.get("cached") if isinstance(more, dict) else None
+    return cached if isinstance(cached, int) else 0

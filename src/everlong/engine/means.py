@@ -1,5 +1,6 @@
 """What the engine works with: the store, the settings, the clock, and who is told what happens."""
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -14,8 +15,10 @@ from everlong.windows import Registry
 
 __all__ = ["Journal", "Means", "Observer"]
 
-#: Told of every event of a thread, after it was kept. It must not raise and not wait.
+#: Told of every event of a thread, after it was kept. It must not wait; what it raises is logged and goes no further.
 Observer = Callable[[str, Event], None]
+
+log = logging.getLogger("everlong.observers")
 
 
 def _now() -> datetime:
@@ -67,4 +70,11 @@ class Journal:
         self._means.threads.record(self._thread, events)
         for event in events:
             for observer in self._means.observers:
-                observer(self._thread, event)
+                _tell(observer, self._thread, event)
+
+
+def _tell(observer: Observer, thread: str, event: Event) -> None:
+    try:
+        observer(thread, event)
+    except Exception:  # an observer is somebody else's code; a turn does not fail for who looks on
+        log.exception("an observer failed at %s of %s", event.kind.value, thread)

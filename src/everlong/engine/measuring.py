@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 
 from everlong.core.messages import JsonText
-from everlong.tokens.calibration import Calibration
+from everlong.tokens.calibration import KEPT, LARGEST_RATIO, Calibration
 
 __all__ = ["Anchor", "Gauge", "calibration_from", "calibration_to"]
 
@@ -39,10 +39,18 @@ class Gauge:
 
     def countable(self, limit: int) -> int:
         """The most that may be counted so that the provider reckons at most `limit`."""
-        rate = self.calibration.factor * (1 + self.calibration.spread)
-        if self.anchor is None or limit < self.anchor.reported:
-            return max(0, math.floor(limit / rate))
-        return self.anchor.counted + math.floor((limit - self.anchor.reported) / rate)
+        if self.anchor is None:
+            return self._most(limit)
+        if limit < self.anchor.reported:  # from the anchor on, all is known to be more
+            return min(self._most(limit), self.anchor.counted - 1)
+        return self.anchor.counted + self._most(limit - self.anchor.reported)
+
+    def _most(self, limit: int) -> int:
+        """The most whose figure is at most `limit`: a division first, then its rounding undone."""
+        counted = max(0, math.floor(limit / (self.calibration.factor * (1 + self.calibration.spread))))
+        while counted and self.calibration.at_most(counted) > limit:
+            counted -= 1
+        return counted
 
     def unanchored(self) -> "Gauge":
         """For a request that does not extend the one before."""
@@ -62,4 +70,5 @@ def calibration_from(kept: JsonText | None, prior: float) -> Calibration:
         ratios = tuple(float(ratio) for ratio in json.loads(kept)["ratios"])
     except (ValueError, KeyError, TypeError):
         return Calibration(prior)
-    return Calibration(prior, ratios)
+    possible = all(1 / LARGEST_RATIO <= ratio <= LARGEST_RATIO for ratio in ratios)
+    return Calibration(prior, ratios[-KEPT:] if possible else ())

@@ -10,16 +10,16 @@ from dataclasses import replace
 from everlong.core.budget import clamp_reply
 from everlong.core.edits import Edit
 from everlong.core.events import EventKind
-from everlong.core.messages import Message, Role, Text
+from everlong.core.messages import Message, Role
 from everlong.core.points import Point, Recalled, Withdrawal
-from everlong.core.rounds import head_length
 from everlong.core.threads import Row
-from everlong.engine.accounts import account_in, summary_limit
+from everlong.engine.accounts import account_in
 from everlong.engine.calls import Call, Prepared
-from everlong.engine.cutting import Cause, Held, cut_past, held_past
+from everlong.engine.cutting import Cause, cut_past, held_past
 from everlong.engine.live import Live, pinned_texts, refreshed
 from everlong.engine.means import Means
 from everlong.engine.past import LEFT_BEFORE
+from everlong.engine.placing import with_account
 from everlong.engine.recalling import recalled_block
 from everlong.engine.replies import Request
 from everlong.engine.sizing import Sizes
@@ -28,7 +28,6 @@ from everlong.engine.view import View, assembled, grown_view, view_of
 from everlong.engine.work import Work, work_on
 from everlong.errors import BudgetImpossible, EverlongError, ThreadChanged
 from everlong.relevance.index import Index
-from everlong.summarize.writing import as_system_section, written
 
 __all__ = ["cut_now", "cut_planned", "prepare", "prepared_from", "remember", "standing"]
 
@@ -172,11 +171,11 @@ def _tell_cut(work: Work, point: Point, view: View, messages: int) -> None:
 
 def _every_call(work: Work) -> View:
     """A preset whose document wants its steps before each call: made anew from the raw past, nothing is kept."""
-    held = _with_account(work, held_past(work.past(), work.live.opened.pins))
+    held, preset = with_account(work, held_past(work.past(), work.live.opened.pins))
     work.orders = held.orders
     limit = work.sizes.cut_limit
     try:
-        view = view_of(held.history, replace(work.wish(limit=limit, target=limit), pins=held.pins))
+        view = view_of(held.history, replace(work.wish(limit=limit, target=limit), pins=held.pins, preset=preset))
     except BudgetImpossible as error:
         raise _with_other_parts(error, work.sizes) from None
     before = work.sizes.counter.messages(held.history)
@@ -193,21 +192,6 @@ def _every_call(work: Work) -> View:
             data=compression_data(work.sizes.preset, len(held.history), len(view.messages)),
         )
     return view
-
-
-def _with_account(work: Work, held: Held) -> Held:
-    """The summary at the end of the system text, where these presets want it, if there is one."""
-    account = account_in(work.live.opened.point)
-    if account is None:
-        return held
-    limit = summary_limit(work.sizes.cut_limit)
-    text = as_system_section(written(account, counter=work.sizes.counter, limit=limit), account.language)
-    head = head_length(held.history)
-    return Held(
-        (*held.history[:head], Message(Role.SYSTEM, (Text(text),)), *held.history[head:]),
-        (*held.orders[:head], LEFT_BEFORE, *held.orders[head:]),
-        frozenset(pin + 1 if pin >= head else pin for pin in held.pins),
-    )
 
 
 def _restore(work: Work) -> None:

@@ -115,11 +115,11 @@ def _learn(means: Means, prepared: Prepared, usage: Usage) -> None:
     counter = counter_for(prepared.call.model)
     known = calibration_of(means.threads, prepared.call, counter)
     counted = prepared.counted + prepared.budget.tools
+    if usage.prompt < LEAST_TRUE * counted:
+        return
     observed = known.observe(counted, usage.prompt)
     if observed != known:
         keep_calibration(means.threads, prepared.call, observed)
-    if usage.prompt < LEAST_TRUE * counted:
-        return  # a figure that low is no size to build on
     live = means.lives.get(prepared.thread)
     if live is not None and live.view is not None and live.view.messages == prepared.request.messages:
         anchor = Anchor(prepared.call.model, prepared.cuts, counted, usage.prompt)

@@ -6,13 +6,17 @@ from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 from typing import Literal, TypeAlias, cast, get_args
 
+from everlong.compress.presets import preset_named
 from everlong.core.messages import JsonText
 from everlong.errors import InputError
 
-__all__ = ["DEFAULT_SETTINGS", "Mode", "Settings"]
+__all__ = ["DEFAULT_SETTINGS", "HIGHEST_THRESHOLD", "Mode", "Settings", "Summarizing"]
 
 #: off: nothing is changed, an overflow is an error. trim: cuts, but no model is asked to summarise. auto: both.
 Mode: TypeAlias = Literal["off", "trim", "auto"]
+
+#: auto: summaries where the preset has them by itself. on: also where its document leaves them to be asked for.
+Summarizing: TypeAlias = Literal["auto", "on", "off"]
 
 LOWEST_THRESHOLD, HIGHEST_THRESHOLD = 0.40, 0.95
 PREFIX = "EVERLONG_"
@@ -37,10 +41,14 @@ class Settings:
     #: Seconds after which a provider has forgotten a prefix, and the share from which a cut is then made.
     cache_seconds: float = 300.0
     cold_mark: float = 0.6
+    #: Whether summaries are begun by themselves, in mode auto and where there is someone to write them.
+    summaries: Summarizing = "auto"
 
     def __post_init__(self) -> None:
         if self.mode not in get_args(Mode):
             raise InputError(f"mode is one of {', '.join(get_args(Mode))}, not {self.mode!r}")
+        if self.summaries not in get_args(Summarizing):
+            raise InputError(f"summaries is one of {', '.join(get_args(Summarizing))}, not {self.summaries!r}")
         if not LOWEST_THRESHOLD <= self.threshold <= HIGHEST_THRESHOLD:
             raise InputError(
                 f"the threshold is a share from {LOWEST_THRESHOLD:.2f} to {HIGHEST_THRESHOLD:.2f}, not {self.threshold}"
@@ -48,34 +56,51 @@ class Settings:
         for name in ("recall_share", "pin_share", "cold_mark"):
             if not 0 <= getattr(self, name) <= 1:
                 raise InputError(f"{name} is a share from 0 to 1, not {getattr(self, name)}")
-        for name in ("window", "reserve"):
-            if (getattr(self, name) or 0) < 0:
-                raise InputError(f"{name} is a number of tokens, not {getattr(self, name)}")
+        if not self.cache_seconds >= 0:
+            raise InputError(f"cache_seconds is a number of seconds, not {self.cache_seconds}")
+        for name, least in (("window", 1), ("reserve", 0)):
+            said = getattr(self, name)
+            if said is not None and said < least:
+                raise InputError(f"{name} is a number of tokens, not {said}")
+        if self.preset != "off":
+            preset_named(self.preset)
 
     def for_thread(self, own: JsonText) -> "Settings":
         """These settings with what a thread says otherwise; fields that are no settings of ours are left alone."""
-        said = json.loads(own)
+        try:
+            said = json.loads(own)
+        except (ValueError, RecursionError):
+            said = None
         if not isinstance(said, dict):
             raise InputError("the settings of a thread are a JSON object")
         return self._with({name: said[name] for name in TYPES if name in said})
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "Settings":
-        """What EVERLONG_MODE, EVERLONG_PRESET, EVERLONG_THRESHOLD … say; the rest is the default.
+        """What EVERLONG_MODE, EVERLONG_PRESET, EVERLONG_THRESHOLD … say; the rest, and what is empty, is the default.
 
         Example: {"EVERLONG_THRESHOLD": "0.8"} -> Settings(threshold=0.8)
         """
-        said = {name: environment[key] for name in TYPES if (key := PREFIX + name.upper()) in environment}
-        return cls()._with(said)
+        said = {name: environment.get(PREFIX + name.upper(), "").strip() for name in TYPES}
+        return cls()._with({name: value for name, value in said.items() if value})
 
     def _with(self, said: Mapping[str, object]) -> "Settings":
-        changed: dict[str, object] = {}
-        for name, value in said.items():
-            try:
-                changed[name] = None if value is None else TYPES[name](cast(str, value))
-            except (TypeError, ValueError):
-                raise InputError(f"{name} is {NAMES[TYPES[name]]}, not {value!r}") from None
-        return replace(self, **changed)  # type: ignore[arg-type]
+        return replace(self, **{name: _value(name, value) for name, value in said.items()})  # type: ignore[arg-type]
+
+
+def _value(name: str, said: object) -> object:
+    """What is said for a field, as the field takes it. Raises InputError."""
+    kind = TYPES[name]
+    if said is None and getattr(DEFAULT_SETTINGS, name) is None:
+        return None
+    try:
+        value = kind(cast(str, said))
+        fits = isinstance(said, str | int | float) and not isinstance(said, bool)
+        if fits and (isinstance(said, str) or value == said or kind is str):
+            return value
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise InputError(f"{name} is {NAMES[kind]}, not {said!r}")
 
 
 NAMES = {str: "a word", int: "a whole number", float: "a number"}

@@ -100,7 +100,7 @@ def _room_by_document(preset: Preset, budget: Budget) -> int:
     """What the document of a preset leaves to the messages, system text among them."""
     match preset.name:
         case "nanobot":
-            return int(budget.window * NANOBOT_SHARE) - NANOBOT_MARGIN
+            return max(budget.window // 2, int(budget.window * NANOBOT_SHARE) - NANOBOT_MARGIN)
         case "nanobot-v3":
             return max(V3_LEAST, budget.window - budget.reply - V3_MARGIN)
         case _:

@@ -1,109 +1,96 @@
-"""Summaries beside the conversation, never in its way: when one is begun, and whether it may stand in the end.
+"""Summaries beside the conversation, never in its way: begun when due or asked for, one at a time for each thread.
 
-At most one at a time for each thread. It is written from a snapshot; when it is done the thread is looked at again, and
-what an undo, a branch or another summary overtook is dropped. All that is ever stored is one point, in one append.
+Each is written from a snapshot while the thread goes on, and stands only if nothing overtook it. Every attempt that is
+begun is a pair of events, its start and exactly one outcome, and a row in the ledger if anything was spent.
 """
 
 import asyncio
-from collections.abc import Coroutine, Sequence
-from dataclasses import dataclass, replace
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
+from functools import partial
 
 from everlong.core.events import EventKind
-from everlong.core.messages import History, Message, Role, user_text
-from everlong.core.points import Point, Withdrawal
-from everlong.core.rounds import last_user_index
-from everlong.engine.accounts import account_message, account_of, summary_limit
+from everlong.engine.authors import Author, Watcher
 from everlong.engine.calls import Call, Prepared
-from everlong.engine.cutting import Cause
+from everlong.engine.committing import SUMMARY, Outcome, committed
+from everlong.engine.due import is_due, is_due_when_idle, style_of, switched_on
 from everlong.engine.engine import Engine
 from everlong.engine.live import refreshed
-from everlong.engine.means import Journal
-from everlong.engine.past import Past
-from everlong.engine.preparing import cut_now, remember, standing
+from everlong.engine.means import Journal, Means
 from everlong.engine.replies import Model
-from everlong.engine.summarizing import Author, Task, Written, write_summary
+from everlong.engine.settings import Settings
+from everlong.engine.snapshots import Snapshot, Wanted, snapshot_of
+from everlong.engine.summarizing import Written, by_rules, write_summary
+from everlong.engine.whole import whole
 from everlong.engine.work import Work, work_on
-from everlong.errors import BudgetImpossible, EverlongError, StoreError
-from everlong.relevance.language import language_of
-from everlong.summarize.facts import facts_of
-from everlong.summarize.rules import summary_by_rules
-from everlong.summarize.summary import NO_FACTS, Style, Summary, encode_summary
+from everlong.errors import EverlongError
+from everlong.summarize.secrets import redacted
+from everlong.summarize.summary import Style
 
 __all__ = ["Outcome", "Summaries"]
 
-BEGUN_AT = 0.85  # of the high mark
-LEAST = 600  # tokens that a summary must be about to be worth its call
-GAIN = 0.95  # of what the view took; a summary that leaves more is not worth its point
-ROUNDS = 10  # between two rolling summaries
-BUFFER_LIMIT, BUFFER_KEPT = 50, 10  # messages of a static buffer, and how many stay when it is emptied
-SUMMARY = "summary"  # the reason of a point that was made for one
-SPOKEN_BACK = 12  # user messages that decide the language
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How an attempt ended: applied, skipped or failed, and why."""
-
-    kind: EventKind
-    reason: str = ""
-    summary: Summary | None = None
-
-
 NOT_DUE = Outcome(EventKind.SUMMARY_SKIPPED, "not due")
-
-
-@dataclass(frozen=True, slots=True)
-class _Snapshot:
-    """What a summary is written from, and how the thread looked then."""
-
-    task: Task
-    length: int
-    before: int
-    covers: int
-    started: str
-    by_hand: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """Why a summary is begun, what it should keep in view, and whether a person waits for it."""
-
-    reason: str
-    focus: str = ""
-    by_hand: bool = False
+NOTHING_NEW = "nothing worth a summary since the last one"
+TAKEN_OVER = "another process took it over"
+AGAIN_AFTER = 20  # rows that a thread must grow by after an attempt that came to nothing
+IDLE = 0.8  # of the time after which a provider forgets a prefix
+REMEMBERED = 1_024  # threads whose last such attempt is known
 
 
 class Summaries:
     """Writes summaries for the threads of one engine.
 
     `authors` are asked in their order; after them, unless `own_model` is off, the model of the conversation itself.
+    Without a `style` each thread has that of its preset. `watch` is told the words of a summary as they come.
     """
 
     def __init__(
-        self, engine: Engine, authors: Sequence[Author] = (), *, style: Style = "structured", own_model: bool = True
+        self,
+        engine: Engine,
+        authors: Sequence[Author] = (),
+        *,
+        style: Style | None = None,
+        own_model: bool = True,
+        watch: Callable[[str, str], None] | None = None,
     ) -> None:
         self._engine = engine
         self._authors = tuple(authors)
-        self._style: Style = style
+        self._style = style
         self._own_model = own_model
+        self._watch = watch
         self._running: dict[str, asyncio.Task[Outcome]] = {}
+        self._queued: dict[str, tuple[Prepared, Model]] = {}
+        self._waiting: dict[str, asyncio.TimerHandle] = {}
+        #: thread -> its rows when an attempt came to nothing.
+        self._in_vain: OrderedDict[str, int] = OrderedDict()
         engine.after_turn.append(self.after_turn)
 
     def after_turn(self, prepared: Prepared, model: Model) -> None:
-        """A turn is over: begin a summary if one is due. Returns at once."""
-        if prepared.thread not in self._running:
-            self._start(prepared.thread, self._considered(prepared, model))
+        """A turn is over: begin a summary if one is due, or look again when the one that runs is done. Never waits."""
+        thread = prepared.thread
+        if thread in self._running:
+            self._queued[thread] = (prepared, model)
+        else:
+            self._start(thread, self._considered(prepared, model))
+        self._stop_waiting(thread)
+        seconds = IDLE * self._means.settings.cache_seconds
+        self._waiting[thread] = asyncio.get_running_loop().call_later(seconds, self._idle, prepared, model)
 
     async def compact(self, thread: str, call: Call, model: Model, *, focus: str = "") -> Outcome:
         """Someone asks for it: a summary now, with what it should keep in view. One that runs is waited for first."""
         while (running := self._running.get(thread)) is not None:
             await asyncio.wait([running])
-        return await self._start(thread, self._run(thread, _to(call, model), model, Wanted("asked for", focus, True)))
+        return await self._start(thread, self._asked_for(thread, _to(call, model), model, focus))
 
-    async def resume(self, thread: str, call: Call, model: Model) -> None:
-        """Go on with what a crash interrupted, if it left anything; returns when it is under way."""
-        if thread not in self._running and await asyncio.to_thread(self._abandoned, thread):
-            self._start(thread, self._run(thread, _to(call, model), model, Wanted("interrupted before")))
+    async def resume(self, thread: str, call: Call, model: Model) -> bool:
+        """Go on with what a crash interrupted, if it left anything; whether it did. Returns when it is under way."""
+        if thread in self._running or not await asyncio.to_thread(self._abandoned, thread):
+            return False
+        if thread not in self._running:
+            wanted = Wanted(reason="interrupted before", style=self._chosen(await self._settings(thread)))
+            self._start(thread, self._run(thread, _to(call, model), model, wanted))
+        return True
 
     def running(self, thread: str) -> bool:
         """Whether a summary of the thread is being written."""
@@ -111,206 +98,198 @@ class Summaries:
 
     async def drain(self) -> None:
         """Wait until nothing is running: before the program ends."""
+        for thread in list(self._waiting):
+            self._stop_waiting(thread)
         while self._running:
             await asyncio.wait(list(self._running.values()))
 
+    @property
+    def _means(self) -> Means:
+        return self._engine.blocking.means
+
+    async def _settings(self, thread: str) -> Settings:
+        kept = await asyncio.to_thread(self._means.threads.thread, thread)
+        return self._means.settings.for_thread(kept.settings)
+
+    def _chosen(self, settings: Settings) -> Style:
+        return self._style or style_of(settings)
+
     def _start(self, thread: str, work: Coroutine[None, None, Outcome]) -> "asyncio.Task[Outcome]":
-        running = asyncio.create_task(work)
+        running = asyncio.create_task(work, name=f"summary of {thread}")
         self._running[thread] = running
-        running.add_done_callback(lambda _: self._running.pop(thread, None))
+        running.add_done_callback(partial(self._done, thread))
         return running
 
-    async def _considered(self, prepared: Prepared, model: Model) -> Outcome:
-        if not await asyncio.to_thread(self._due, prepared):
-            return NOT_DUE
-        call = _to(prepared.call, model)
-        return await self._run(prepared.thread, replace(call, parent=prepared.turn), model, Wanted("it is due"))
+    def _done(self, thread: str, task: "asyncio.Task[Outcome]") -> None:
+        """What ended meanwhile is looked at now."""
+        self._running.pop(thread, None)
+        queued = self._queued.pop(thread, None)
+        if queued is not None and not task.cancelled():
+            self._start(thread, self._considered(*queued))
 
-    def _due(self, prepared: Prepared) -> bool:
-        means = self._engine.blocking.means
-        settings = means.settings.for_thread(means.threads.thread(prepared.thread).settings)
-        if settings.mode != "auto" or not (self._authors or self._own_model):
+    def _stop_waiting(self, thread: str) -> None:
+        timer = self._waiting.pop(thread, None)
+        if timer is not None:
+            timer.cancel()
+
+    def _idle(self, prepared: Prepared, model: Model) -> None:
+        """Nobody spoke for so long that the provider is about to forget the prefix: the last moment to use it."""
+        self._waiting.pop(prepared.thread, None)
+        if prepared.thread not in self._running:
+            self._start(prepared.thread, self._considered(prepared, model, idle=True))
+
+    async def _considered(self, prepared: Prepared, model: Model, *, idle: bool = False) -> Outcome:
+        try:
+            settings = await self._settings(prepared.thread)
+            style = self._chosen(settings)
+            if not await asyncio.to_thread(self._due, prepared, settings, style, idle):
+                return NOT_DUE
+        except EverlongError as error:  # the store is away; the next turn looks again
+            return Outcome(EventKind.SUMMARY_FAILED, str(error))
+        call = replace(_to(prepared.call, model), parent=prepared.turn)
+        wanted = Wanted(reason="idle" if idle else "it is due", style=style, sent=prepared)
+        return await self._run(prepared.thread, call, model, wanted)
+
+    def _due(self, prepared: Prepared, settings: Settings, style: Style, idle: bool) -> bool:
+        if not switched_on(settings) or not (self._authors or self._own_model):
             return False
-        match self._style:
-            case "rolling":
-                return sum(bool(user_text(message)) for message in self._uncovered(prepared.thread)) >= ROUNDS
-            case "buffer":
-                return len(self._uncovered(prepared.thread)) > BUFFER_LIMIT
-            case _:
-                room = prepared.budget.room
-                return prepared.tokens - prepared.budget.tools >= BEGUN_AT * prepared.budget.high * room
+        tried = self._in_vain.get(prepared.thread)
+        if tried is not None and abs(prepared.length - tried) < AGAIN_AFTER:
+            return False
+        return (is_due_when_idle if idle else is_due)(self._means, prepared, settings, style)
 
-    def _uncovered(self, thread: str) -> History:
-        """The messages that no summary covers yet."""
-        account = account_of(self._engine.threads, thread)
-        rows = self._engine.threads.read(thread, 0 if account is None else account.covers)
-        return tuple(row.entry for row in rows if isinstance(row.entry, Message))
+    async def _asked_for(self, thread: str, call: Call, model: Model, focus: str) -> Outcome:
+        style = self._chosen(await self._settings(thread))
+        wanted = Wanted(reason="asked for", style=style, focus=redacted(focus.strip()), by_hand=True)
+        return await self._run(thread, call, model, wanted)
 
     async def _run(self, thread: str, call: Call, model: Model, wanted: Wanted) -> Outcome:
-        snapshot = await asyncio.to_thread(self._snapshot, thread, call, wanted)
-        if isinstance(snapshot, Outcome):
-            return snapshot
-        outcome = Outcome(EventKind.SUMMARY_FAILED, "cancelled")
-        written = Written(summary=None)
+        """One attempt. Once begun it ends in one outcome, also when the program ends before it is written."""
+        written = Written(summary=None, reasons=("cancelled",))
+        begun: Snapshot | Outcome = NOT_DUE
+        told = False
         try:
-            authors = (*self._authors, *((Author(model=model, name=call.model),) if self._own_model else ()))
-            written = await write_summary(snapshot.task, authors)
-            outcome = await asyncio.to_thread(self._applied, thread, call, snapshot, written)
+            begun = await whole(asyncio.to_thread(self._begun, thread, call, wanted))
+            if isinstance(begun, Outcome):
+                return begun
+            own = Author(model=model, name=call.model, window=begun.window)
+            authors = (*self._authors, *((own,) if self._own_model else ()))
+            written = await write_summary(begun.task, authors, self._watcher(thread))
+            told = True
+            return await whole(asyncio.to_thread(self._ended, thread, call, begun, written))
         except EverlongError as error:
-            outcome = Outcome(EventKind.SUMMARY_FAILED, str(error))
+            return Outcome(EventKind.SUMMARY_FAILED, str(error))
         finally:
-            self._tell(thread, call, snapshot, written, outcome)
+            if isinstance(begun, Snapshot) and not told:
+                self._ended(thread, call, begun, written, given_up=True)
+
+    def _watcher(self, thread: str) -> Watcher | None:
+        return None if self._watch is None else partial(self._watch, thread)
+
+    def _work(self, thread: str, call: Call, journal: Journal, event: str) -> Work:
+        means = self._means
+        return work_on(means, refreshed(means.threads, thread, means.lives.get(thread)), call, journal, event)
+
+    def _begun(self, thread: str, call: Call, wanted: Wanted) -> Snapshot | Outcome:
+        """What there is to summarise now, its start told. By hand it is also told if there is nothing."""
+        with self._means.lives.lock(thread), self._means.journal(thread) as journal:
+            snapshot = snapshot_of(self._work(thread, call, journal, call.parent), wanted)
+            if snapshot is None and not wanted.by_hand:
+                return NOT_DUE
+            before = None if snapshot is None else snapshot.before
+            started = journal.note(
+                EventKind.SUMMARY_STARTED,
+                parent=call.parent,
+                model=call.model,
+                reason=wanted.reason,
+                tokens_before=before,
+            )
+            if snapshot is not None:
+                return replace(snapshot, started=started)
+            journal.note(EventKind.SUMMARY_SKIPPED, parent=started, model=call.model, reason=NOTHING_NEW)
+            return Outcome(EventKind.SUMMARY_SKIPPED, NOTHING_NEW)
+
+    def _ended(
+        self, thread: str, call: Call, snapshot: Snapshot, written: Written, *, given_up: bool = False
+    ) -> Outcome:
+        """Apply what was written, if it may be, and tell how it ended."""
+        means = self._means
+        try:
+            with means.lives.lock(thread), means.journal(thread) as journal:
+                _tell_spent(journal, call, snapshot, written)
+                if all(event.id != snapshot.started for event in means.threads.unfinished(thread)):
+                    return Outcome(EventKind.SUMMARY_SKIPPED, TAKEN_OVER)
+                if given_up:
+                    outcome = Outcome(EventKind.SUMMARY_FAILED, "; ".join(written.reasons))
+                else:
+                    outcome = self._applied(self._work(thread, call, journal, snapshot.started), snapshot, written)
+                _tell_outcome(journal, call, snapshot, written, outcome)
+        except EverlongError as error:  # the store is away: the start is left behind, as by a crash
+            outcome = Outcome(EventKind.SUMMARY_FAILED, str(error))
+        if outcome.kind is not EventKind.SUMMARY_APPLIED:
+            self._vain(thread)
         return outcome
 
-    def _snapshot(self, thread: str, call: Call, wanted: Wanted) -> _Snapshot | Outcome:
-        """What there is to summarise now; nothing, in one event pair, if it is not worth it."""
-        means = self._engine.blocking.means
-        with means.lives.lock(thread), means.journal(thread) as journal:
-            started = journal.note(
-                EventKind.SUMMARY_STARTED, parent=call.parent, model=call.model, reason=wanted.reason
-            )
-            work = work_on(means, refreshed(means.threads, thread, means.lives.get(thread)), call, journal, started)
-            view = standing(work)
-            previous = account_of(means.threads, thread)
-            said = _uncovered_in(work.past(), 0 if previous is None else previous.covers)
-            covered = self._leaving(tuple(message for _, message in said))
-            if work.sizes.counter.messages(covered) < LEAST:
-                why = "nothing worth a summary since the last one"
-                journal.note(EventKind.SUMMARY_SKIPPED, parent=started, model=call.model, reason=why)
-                return Outcome(EventKind.SUMMARY_SKIPPED, why)
-            covers = said[len(covered) - 1][0] + 1
-            task = Task(
-                covered=covered,
-                previous=previous,
-                style=self._style,
-                language=_language(covered),
-                limit=summary_limit(work.sizes.cut_limit),
-                focus=wanted.focus,
-                prefix=_before_last_round(view.messages),
-                prefix_author=call.model,
-            )
-            return _Snapshot(task, work.live.opened.thread.length, view.tokens, covers, started, wanted.by_hand)
-
-    def _leaving(self, said: History) -> History:
-        """What a summary is to cover: all but the last round, or but what a static buffer keeps."""
-        newest = last_user_index(said)
-        if self._style == "buffer":
-            kept = said[: max(0, len(said) - BUFFER_KEPT) + 1]
-            newest = last_user_index(kept)
-        return said[:newest] if newest else said
-
-    def _applied(self, thread: str, call: Call, snapshot: _Snapshot, written: Written) -> Outcome:
-        summary = written.summary
-        if summary is None and snapshot.by_hand:
-            previous = snapshot.task.previous
-            facts = facts_of(snapshot.task.covered, NO_FACTS if previous is None else previous.facts)
-            summary = summary_by_rules(facts, snapshot.task.language, style=self._style)
+    def _applied(self, work: Work, snapshot: Snapshot, written: Written) -> Outcome:
+        summary, reason = written.summary, "; ".join(written.reasons) or "there is no author"
+        if summary is None and (snapshot.by_hand or not work.sizes.preset.every_call):
+            summary = by_rules(snapshot.task, work.sizes.counter)
         if summary is None:
-            return Outcome(EventKind.SUMMARY_FAILED, "; ".join(written.reasons) or "no author")
-        summary = replace(summary, covers=snapshot.covers)
-        means = self._engine.blocking.means
-        with means.lives.lock(thread), means.journal(thread) as journal:
-            if self._overtaken(thread, snapshot.length):
-                return Outcome(EventKind.SUMMARY_SKIPPED, "the thread was changed meanwhile")
-            return _committed(self._engine, thread, call, journal, snapshot, summary)
+            return Outcome(EventKind.SUMMARY_FAILED, reason)
+        try:
+            outcome = committed(work, snapshot, summary)
+        except EverlongError as error:
+            return Outcome(EventKind.SUMMARY_FAILED, str(error))
+        if outcome.kind is EventKind.SUMMARY_APPLIED and written.summary is None:
+            return replace(outcome, reason=f"by rules: {reason}")
+        return outcome
 
-    def _overtaken(self, thread: str, length: int) -> bool:
-        """Whether an undo or another summary came since; new messages and plain cuts do no harm."""
-        for row in self._engine.threads.read(thread, length):
-            if isinstance(row.entry, Withdrawal):
-                return True
-            if isinstance(row.entry, Point) and row.entry.reason == SUMMARY:
-                return True
-        return False
-
-    def _tell(self, thread: str, call: Call, snapshot: _Snapshot, written: Written, outcome: Outcome) -> None:
-        means = self._engine.blocking.means
-        with means.journal(thread) as journal:
-            if written.calls:
-                usage = written.usage
-                journal.note(
-                    EventKind.USAGE_RECORDED,
-                    parent=snapshot.started,
-                    model=written.author or call.model,
-                    reason="summary",
-                    tokens_before=usage.prompt,
-                    tokens_after=usage.output,
-                    cost=written.cost,
-                    data=f'{{"cached":{usage.cached},"cache_written":{usage.cache_written},"calls":{written.calls}}}',
-                )
-            journal.note(
-                outcome.kind,
-                parent=snapshot.started,
-                model=written.author or call.model,
-                reason=outcome.reason,
-                tokens_before=snapshot.before,
-                cost=written.cost,
-            )
+    def _vain(self, thread: str) -> None:
+        self._in_vain[thread] = self._means.threads.thread(thread).length
+        self._in_vain.move_to_end(thread)
+        while len(self._in_vain) > REMEMBERED:
+            self._in_vain.popitem(last=False)
 
     def _abandoned(self, thread: str) -> bool:
-        """Whether a summary was begun and never ended; it is ended now, as failed."""
-        left = [event for event in self._engine.threads.unfinished(thread) if event.kind is EventKind.SUMMARY_STARTED]
-        with self._engine.blocking.means.journal(thread) as journal:
+        """Whether a summary was begun and came to nothing; what a crash left without an outcome gets one now."""
+        threads = self._means.threads
+        left = [event for event in threads.unfinished(thread) if event.kind is EventKind.SUMMARY_STARTED]
+        lost = False
+        with self._means.journal(thread) as journal:
             for event in left:
-                journal.note(EventKind.SUMMARY_FAILED, parent=event.id, model=event.model, reason="interrupted")
-        return bool(left)
+                made = threads.row(thread, event.id) is not None
+                lost = lost or not made
+                kind = EventKind.SUMMARY_APPLIED if made else EventKind.SUMMARY_FAILED
+                journal.note(kind, parent=event.id, model=event.model, reason="interrupted")
+        return lost
 
 
-def _committed(
-    engine: Engine, thread: str, call: Call, journal: Journal, snapshot: _Snapshot, summary: Summary
-) -> Outcome:
-    means = engine.blocking.means
-    work = work_on(means, refreshed(means.threads, thread, means.lives.get(thread)), call, journal, snapshot.started)
-    if work.sizes.preset.every_call:
-        return _kept_apart(work, snapshot, summary)
-    before = standing(work).tokens
-    try:
-        view = cut_now(work, Cause(reason=SUMMARY, before=before, account=summary), target=_target(work, before))
-    except (BudgetImpossible, StoreError) as error:
-        return Outcome(EventKind.SUMMARY_FAILED, str(error))
-    remember(work, view)
-    if view.tokens > GAIN * before:
-        point = work.live.opened.point
-        if point is not None:
-            means.threads.append(thread, [Withdrawal(point.order)])
-        return Outcome(EventKind.SUMMARY_SKIPPED, "it would not have saved anything")
-    return Outcome(EventKind.SUMMARY_APPLIED, summary=summary)
-
-
-def _kept_apart(work: Work, snapshot: _Snapshot, summary: Summary) -> Outcome:
-    """For a preset that makes every request anew: the point holds the summary alone, the preset says where it goes."""
-    message = account_message(summary, work.sizes.counter, snapshot.task.limit)
-    point = Point(
-        boundary=snapshot.covers,
-        summary=(message,),
+def _tell_spent(journal: Journal, call: Call, snapshot: Snapshot, written: Written) -> None:
+    if not written.calls:
+        return
+    usage = written.usage
+    journal.note(
+        EventKind.USAGE_RECORDED,
+        parent=snapshot.started,
+        model=written.author or call.model,
         reason=SUMMARY,
-        focus=summary.focus,
-        account=encode_summary(summary),
-        model=work.call.model,
+        tokens_before=usage.prompt,
+        tokens_after=usage.output,
+        cost=written.cost,
+        data=f'{{"cached":{usage.cached},"cache_written":{usage.cache_written},"calls":{written.calls}}}',
     )
-    work.means.threads.append(work.thread, [point])
-    return Outcome(EventKind.SUMMARY_APPLIED, summary=summary)
 
 
-def _uncovered_in(past: Past, first: int) -> list[tuple[int, Message]]:
-    """The messages from that order on, each with its order; system text is never summarised."""
-    pairs = zip(past.orders, past.history, strict=True)
-    return [(order, said) for order, said in pairs if order >= first and said.role is not Role.SYSTEM]
-
-
-def _target(work: Work, before: int) -> int:
-    return min(work.sizes.low, before // 2)
-
-
-def _language(said: History) -> str:
-    texts = [text for message in reversed(said) if (text := user_text(message))]
-    return language_of(texts[:SPOKEN_BACK])
-
-
-def _before_last_round(messages: History) -> History:
-    """What was sent, without the last question and what followed: a beginning that the provider has cached."""
-    newest = last_user_index(messages)
-    return messages[:newest] if newest else ()
+def _tell_outcome(journal: Journal, call: Call, snapshot: Snapshot, written: Written, outcome: Outcome) -> None:
+    journal.note(
+        outcome.kind,
+        parent=snapshot.started,
+        model=written.author or call.model,
+        reason=outcome.reason,
+        tokens_before=snapshot.before,
+        tokens_after=outcome.tokens,
+        cost=written.cost,
+    )
 
 
 def _to(call: Call, model: Model) -> Call:

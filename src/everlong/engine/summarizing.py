@@ -1,48 +1,51 @@
-"""Writing a summary of a thread: asked of a model, audited, and only then allowed to stand.
+"""Writing a summary: asked of a model, audited, and only then allowed to stand. Knows no thread and keeps nothing.
 
-One attempt reads a snapshot and appends at most one point. Whatever goes wrong on the way leaves the thread as it was:
-a model that is silent, refuses, lies or writes too much ends in a reason, never in a summary.
+Whatever goes wrong on the way ends in a reason, never in a summary: a model that is silent, refuses, lies or writes too
+much. Calls are bounded: one correction for each part, one smaller try after an overflow, then the next author.
 """
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import aclosing
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from everlong.core.messages import History, Message, Role, Text
+from everlong.engine.authors import NOTHING, Author, Heard, Watcher, added, heard
 from everlong.engine.direct import counter_for
 from everlong.engine.recording import cost_of
-from everlong.engine.replies import Failed, Finished, Model, Request
-from everlong.errors import BudgetImpossible, ProviderError
+from everlong.engine.replies import Request
+from everlong.errors import EverlongError
 from everlong.summarize.audit import audited
 from everlong.summarize.chunking import chunks
 from everlong.summarize.facts import facts_of
 from everlong.summarize.merging import merged
 from everlong.summarize.parsing import parsed
+from everlong.summarize.parts import FREE_LIMIT, words_for
 from everlong.summarize.prompts import instruction, system
-from everlong.summarize.summary import NO_FACTS, Style, Summary
+from everlong.summarize.rules import summary_by_rules
+from everlong.summarize.sentences import clipped
+from everlong.summarize.summary import NO_FACTS, Facts, Style, Summary
 from everlong.summarize.transcript import transcript
 from everlong.tokens.counter import Counter
 from everlong.windows import window
 from everlong.wire.usage import Usage
 
-__all__ = ["Author", "Written", "write_summary"]
+__all__ = ["Author", "Task", "Written", "by_rules", "write_summary"]
 
-NOTHING = Usage()
-REPLY_SHARE = 4  # a summary may ask for at most this part of its author's window
-FRAMING = 512  # tokens of instruction and frame, on the high side
+REPLY_SHARE, SUMMARY_SHARE = 4, 8  # an answer, and a summary, take at most this part of the author's window
+THINKING = 2_000  # tokens that a model may think before it writes
+SMALLEST_ROOM = 400  # tokens of conversation; an author whose window leaves less cannot read one
+SPARE = 0.9  # of what is left: counts of models without a known vocabulary are estimates
+SPARE_ON_CACHE = 0.98  # the same, of what a provider has measured before
 CORRECTIONS = 1
-MOST_CHUNKS = 24  # calls for one summary; beyond it each chunk is read more coarsely
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Author:
-    """A model that may write summaries: where it is, its name, and its window if that is known better than by name."""
-
-    model: Model
-    name: str
-    window: int | None = None
-    seconds: float = 120.0
+MOST_CHUNKS = 24  # calls for one summary; beyond it each part is read more coarsely
+LONGEST_ECHO = 2_000  # characters of an answer that is shown to its author again
+#: Styles whose text is written anew each time, with the one before in sight; the others are merged by code.
+REWRITTEN: frozenset[Style] = frozenset({"free", "buffer"})
+CORRECTION = (
+    "This summary cannot be used: {0}. Write it again, from the conversation above alone.",
+    "这份摘要不能使用：{0}。请只依据上面的对话重新写一份。",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +55,8 @@ class Written:
     summary: Summary | None
     author: str = ""
     reasons: tuple[str, ...] = ()
+    #: What the audit took out of it, and why.
+    removed: tuple[str, ...] = ()
     calls: int = 0
     usage: Usage = NOTHING
     cost: float | None = None
@@ -59,7 +64,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What is to be summarised. `prefix` is the request that the thread's own model has in its cache; () if none."""
+    """What is to be summarised. `cached` is a request whose beginning the model `cached_at` it was sent to knows."""
 
     covered: History
     previous: Summary | None
@@ -67,149 +72,238 @@ class Task:
     language: str
     limit: int
     focus: str = ""
-    prefix: History = ()
-    prefix_author: str = ""
+    cached: Request | None = None
+    #: Endpoint and name of that model.
+    cached_at: tuple[str, str] = ("", "")
 
 
 class _Refused(Exception):
     """This author gives no summary, and why."""
 
+    def __init__(self, answer: Heard) -> None:
+        super().__init__(answer.reason)
+        self.answer = answer
+
 
 @dataclass(slots=True)
 class _Sitting:
-    """One author at work: counts calls and adds up what they cost."""
+    """One author at work: counts calls, adds up what they cost, learns how much it can read."""
 
     author: Author
     task: Task
+    window: int
+    watch: Watcher | None
     calls: int = 0
     usage: Usage = NOTHING
+    removed: tuple[str, ...] = ()
 
     @property
     def counter(self) -> Counter:
         return counter_for(self.author.name)
 
     @property
-    def window(self) -> int:
-        known = window(self.author.name, provider=self.author.model.provider, override=self.author.window)
-        return known.prompt
+    def limit(self) -> int:
+        """Tokens that the summary may take; an author that reads little writes little."""
+        return min(self.task.limit, self.window // SUMMARY_SHARE)
 
-    async def ask(self, messages: History) -> Message:
+    @property
+    def reply(self) -> int:
+        """Tokens that an answer may take."""
+        return min(2 * self.limit + THINKING, self.window // REPLY_SHARE)
+
+    async def ask(self, request: Request) -> Message:
         """One answer. Raises _Refused for everything that is none."""
         self.calls += 1
-        reply = min(2 * self.task.limit, self.window // REPLY_SHARE)
-        request = Request(model=self.author.name, messages=messages, max_tokens=reply)
-        try:
-            async with asyncio.timeout(self.author.seconds):
-                return await self._answer(request)
-        except TimeoutError:
-            raise _Refused(f"no answer within {self.author.seconds:.0f} s") from None
+        answer = await heard(self.author, request, self.watch)
+        self.usage = added(self.usage, answer.usage)
+        if answer.message is None:
+            raise _Refused(answer)
+        return answer.message
 
-    async def _answer(self, request: Request) -> Message:
-        async with aclosing(self.author.model.stream(request)) as replies:
-            async for reply in replies:
-                match reply:
-                    case Finished(message, usage, stop):
-                        self.usage = self.usage if usage is None else _added(self.usage, usage)
-                        if stop == "length":
-                            raise _Refused("the answer was cut off at its length limit")
-                        return message
-                    case Failed(error):
-                        raise _Refused(_told(error))
-                    case _:
-                        continue
-        raise _Refused("the stream ended without an end")
+    def too_small(self) -> _Refused:
+        return _Refused(Heard(reason=f"its window of {self.window:,} tokens is too small"))
 
 
-async def write_summary(task: Task, authors: Sequence[Author]) -> Written:
+async def write_summary(task: Task, authors: Sequence[Author], watch: Watcher | None = None) -> Written:
     """A summary by the first author whose words pass the audit; none if no one's do."""
     reasons: list[str] = []
     calls, usage, cost = 0, Usage(), None
     for author in authors:
-        sitting = _Sitting(author, task)
+        sitting = _Sitting(author, task, await _window_of(author), watch)
         try:
             summary = await _by(sitting)
-        except (_Refused, BudgetImpossible) as refused:
+        except _Refused as refused:
             reasons.append(f"{author.name}: {refused}")
             summary = None
         calls += sitting.calls
-        usage = _added(usage, sitting.usage)
+        usage = added(usage, sitting.usage)
         spent = cost_of(sitting.usage, window(author.name, provider=author.model.provider).prices)
         cost = spent if cost is None else cost + (spent or 0.0)
         if summary is not None:
             return Written(
-                summary=summary, author=author.name, reasons=tuple(reasons), calls=calls, usage=usage, cost=cost
+                summary=summary,
+                author=author.name,
+                reasons=tuple(reasons),
+                removed=sitting.removed,
+                calls=calls,
+                usage=usage,
+                cost=cost,
             )
     return Written(summary=None, reasons=tuple(reasons), calls=calls, usage=usage, cost=cost)
 
 
+def by_rules(task: Task, counter: Counter) -> Summary:
+    """The summary that needs no model: the facts, and what was written before about what came before."""
+    summary = summary_by_rules(_facts(task), task.language, style=task.style)
+    return _whole(task, summary, summary.facts, counter)
+
+
+async def _window_of(author: Author) -> int:
+    served = None
+    with suppress(TimeoutError, EverlongError):  # a server that does not tell is asked nothing more
+        async with asyncio.timeout(author.seconds):
+            served = None if author.window is not None else await author.model.served_window(author.name)
+    return window(author.name, provider=author.model.provider, override=author.window, served=served).prompt
+
+
 async def _by(sitting: _Sitting) -> Summary:
+    """The author's summary with the facts, which are copied by code. After an overflow once more, with less."""
     task = sitting.task
-    facts = facts_of(task.covered, NO_FACTS if task.previous is None else task.previous.facts)
-    if task.prefix and task.prefix_author == sitting.author.name and _fits(sitting, task.prefix):
-        asking = instruction(task.style, task.language, focus=task.focus, previous=task.previous)
-        newest = await _passed(sitting, (*task.prefix, _user(asking)), task.covered, task.previous)
-    else:
+    facts = await asyncio.to_thread(_facts, task)
+    try:
+        newest = await (_on_the_cache(sitting, task.cached) if _knows_it(sitting) else _folded(sitting))
+    except _Refused as refused:
+        if not refused.answer.overflow:
+            raise
+        sitting.window = min(refused.answer.limit or sitting.window, sitting.window // 2)
         newest = await _folded(sitting)
-    whole = (
-        newest if task.previous is None else merged(task.previous, newest, limit=task.limit, counter=sitting.counter)
-    )
+    return await asyncio.to_thread(_whole, task, newest, facts, sitting.counter)
+
+
+def _facts(task: Task) -> Facts:
+    return facts_of(task.covered, NO_FACTS if task.previous is None else task.previous.facts)
+
+
+def _whole(task: Task, newest: Summary, facts: Facts, counter: Counter) -> Summary:
+    """The newest with what came before it, in the style that was asked for."""
+    whole = newest
+    if task.previous is not None and (task.style not in REWRITTEN or newest.source == "rules"):
+        whole = merged(task.previous, newest, limit=task.limit, counter=counter)
+    if task.style in REWRITTEN:
+        whole = replace(whole, context=clipped(whole.context, FREE_LIMIT))
     return replace(whole, facts=facts, focus=task.focus, language=task.language, style=task.style)
 
 
-def _fits(sitting: _Sitting, prefix: History) -> bool:
-    """Whether the cached prefix, one instruction and the answer fit the author's window."""
-    room = sitting.window - min(2 * sitting.task.limit, sitting.window // REPLY_SHARE)
-    return sitting.counter.messages(prefix) + FRAMING + sitting.task.limit <= room
+def _knows_it(sitting: _Sitting) -> bool:
+    """Whether it is this author who has the beginning in its cache."""
+    here = (sitting.author.model.endpoint, sitting.author.name)
+    return sitting.task.cached is not None and sitting.task.cached_at == here
+
+
+async def _on_the_cache(sitting: _Sitting, sent: Request | None) -> Summary:
+    """Asked behind what was sent before, exactly as it was: nothing of it is paid for in full again.
+
+    The summary before stands in it already. If there is no room behind it, the conversation is handed over as text.
+    """
+    assert sent is not None, "there is something in the cache"
+    task = sitting.task
+    asking = _user(instruction(task.style, task.language, focus=task.focus))
+    request = replace(sent, messages=(*sent.messages, asking))
+    size = sitting.counter.messages(request.messages) + sitting.counter.tools(request.tools)
+    left = int(sitting.window - size / SPARE_ON_CACHE)
+    if left < sitting.limit:
+        return await _folded(sitting)
+    request = replace(request, max_tokens=min(left, max(sitting.reply, sent.max_tokens or 0)))
+    return await _passed(sitting, request, task.covered, task.previous)
 
 
 async def _folded(sitting: _Sitting) -> Summary:
     """Part after part, each with the summary of those before it: never more than the author's window takes."""
     task, counter = sitting.task, sitting.counter
-    reply = min(2 * task.limit, sitting.window // REPLY_SHARE)
-    room = sitting.window - reply - FRAMING - 2 * task.limit
-    if room < FRAMING:
-        raise _Refused(f"its window of {sitting.window:,} tokens is too small")
-    parts = chunks(task.covered, counter=counter, room=room)
-    while len(parts) > MOST_CHUNKS:
-        parts = [tuple(m for part in parts[at : at + 2] for m in part) for at in range(0, len(parts), 2)]
-    so_far = task.previous
-    summary = None
+    so_far = _known_before(sitting)
+    own = counter.text(system(task.style, task.language)) + counter.text(_asking(task, so_far, (99, 99)))
+    room = int((sitting.window - sitting.reply - max(own, 2 * sitting.limit)) * SPARE)
+    if room < SMALLEST_ROOM:
+        raise sitting.too_small()
+    parts = await asyncio.to_thread(_parts, task.covered, counter, room)
+    summary: Summary | None = None
     for number, part in enumerate(parts, 1):
-        place = (number, len(parts)) if len(parts) > 1 else None
-        asking = instruction(task.style, task.language, focus=task.focus, previous=so_far, part=place)
-        said = transcript(part, counter=counter, limit=room, language=task.language)
+        asking = _asking(task, so_far, (number, len(parts)) if len(parts) > 1 else None)
+        said = await asyncio.to_thread(transcript, part, counter=counter, limit=room, language=task.language)
         messages = (_system(system(task.style, task.language)), _user(f"{said}\n\n{asking}"))
-        newest = await _passed(sitting, messages, part, so_far)
-        summary = newest if summary is None else merged(summary, newest, limit=task.limit, counter=counter)
+        request = Request(model=sitting.author.name, messages=messages, max_tokens=sitting.reply)
+        newest = await _passed(sitting, request, part, task.previous if summary is None else summary)
+        if summary is None or task.style in REWRITTEN:
+            summary = newest
+        else:
+            summary = merged(summary, newest, limit=sitting.limit, counter=counter)
         so_far = summary
     if summary is None:
-        raise _Refused("there is nothing to summarise")
+        raise _Refused(Heard(reason="there is nothing to summarise"))
     return summary
 
 
-async def _passed(sitting: _Sitting, asked: History, covered: History, previous: Summary | None) -> Summary:
-    """The answer that passes the audit; one corrective try."""
-    task = sitting.task
+def _known_before(sitting: _Sitting) -> Summary | None:
+    """The summary before as the author is told it; without its facts, which code carries on, where room is short."""
+    previous = sitting.task.previous
+    if previous is None:
+        return None
+    size = sitting.counter.text(_asking(sitting.task, previous, None))
+    return previous if size <= sitting.window // REPLY_SHARE else replace(previous, facts=NO_FACTS)
+
+
+def _asking(task: Task, previous: Summary | None, part: tuple[int, int] | None) -> str:
+    return instruction(task.style, task.language, focus=task.focus, previous=previous, part=part)
+
+
+def _parts(covered: History, counter: Counter, room: int) -> list[History]:
+    parts = chunks(covered, counter=counter, room=room)
+    while len(parts) > MOST_CHUNKS:
+        parts = [tuple(m for part in parts[at : at + 2] for m in part) for at in range(0, len(parts), 2)]
+    return parts
+
+
+async def _passed(sitting: _Sitting, request: Request, covered: History, previous: Summary | None) -> Summary:
+    """The answer that passes the audit; one corrective try, if there is room for it."""
+    task, counter = sitting.task, sitting.counter
+    check = _Check(task, sitting.limit, covered, previous, counter)
     problem = ""
     for _ in range(1 + CORRECTIONS):
-        answer = await sitting.ask(asked)
-        found = parsed(answer, task.style, task.language)
+        answer = await sitting.ask(request)
+        found = await asyncio.to_thread(check, answer)
         if isinstance(found, Summary):
-            summary, _, problems = audited(found, covered, previous=previous, counter=sitting.counter, limit=task.limit)
-            if not problems:
-                return summary
-            problem = "; ".join(problems)
-        else:
-            problem = found
-        said = answer.text or "…"
-        asked = (*asked, Message(Role.ASSISTANT, (Text(said[:4_000]),)), _user(_correction(problem, task.language)))
-    raise _Refused(problem)
+            sitting.removed += check.removed
+            return found
+        problem = found
+        said = Message(Role.ASSISTANT, (Text(answer.text[:LONGEST_ECHO] or "…"),))
+        correction = _user(CORRECTION[words_for(task.language)].format(problem))
+        request = replace(request, messages=(*request.messages, said, correction))
+        size = counter.messages(request.messages) + counter.tools(request.tools)
+        if size + (request.max_tokens or 0) > sitting.window:
+            break
+    raise _Refused(Heard(reason=problem))
 
 
-def _correction(problem: str, language: str) -> str:
-    if language == "zh":
-        return f"这份摘要不能使用：{problem}。请只依据上面的对话重新写一份。"
-    return f"This summary cannot be used: {problem}. Write it again, from the conversation above alone."
+@dataclass(slots=True)
+class _Check:
+    """Whether an answer may stand for what it covers: a summary then, else what is wrong with it."""
+
+    task: Task
+    limit: int
+    covered: History
+    previous: Summary | None
+    counter: Counter
+    removed: tuple[str, ...] = ()
+
+    def __call__(self, answer: Message) -> Summary | str:
+        task = self.task
+        found = parsed(answer, task.style, task.language)
+        if not isinstance(found, Summary):
+            return found
+        found = replace(found, focus=task.focus)
+        audit = audited(found, self.covered, previous=self.previous, counter=self.counter, limit=self.limit)
+        summary, self.removed, problems = audit
+        return "; ".join(problems) or summary
 
 
 def _user(text: str) -> Message:
@@ -218,17 +312,3 @@ def _user(text: str) -> Message:
 
 def _system(text: str) -> Message:
     return Message(Role.SYSTEM, (Text(text),))
-
-
-def _added(one: Usage, other: Usage) -> Usage:
-    return Usage(
-        prompt=one.prompt + other.prompt,
-        cached=one.cached + other.cached,
-        cache_written=one.cache_written + other.cache_written,
-        output=one.output + other.output,
-        reasoning=one.reasoning + other.reasoning,
-    )
-
-
-def _told(error: ProviderError) -> str:
-    return f"{type(error).__name__}: {error}"

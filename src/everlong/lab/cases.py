@@ -59,6 +59,8 @@ def probe_cases(folder: Path, files: Sequence[str], half: str = "all") -> list[C
             asked.setdefault(key, []).append(Case(int(row["at"]), (str(row["needle"]),), groups))
         except KeyError as error:
             raise InputError(f"{path}: a probe has no {error}") from error
+        except (TypeError, ValueError) as error:
+            raise InputError(f"{path}: {row.get('id', 'a probe')} cannot be read: {error}") from error
     return [Cases(source[key], _in_order(found)) for key, found in asked.items()]
 
 
@@ -94,6 +96,8 @@ def question_cases(folder: Path, name: str, half: str = "all") -> list[Cases]:
             said = Message(Role.USER, (Text(row["question"]),))
         except KeyError as error:
             raise InputError(f"{path}: {row.get('id', 'a question')} refers to {error}, which is not there") from error
+        except TypeError as error:
+            raise InputError(f"{path}: {row.get('id', 'a question')} cannot be read: {error}") from error
         asked.setdefault(key, []).append(Case(len(source[key].messages), wanted, groups, said))
     return [Cases(source[key], tuple(found)) for key, found in asked.items()]
 

@@ -80,18 +80,25 @@ def rows(path: Path) -> Iterator[dict[str, Any]]:
     if found is None:
         raise InputError(f"{path}: no such file; docs/lab.md describes the data folder")
     decoder = msgspec.json.Decoder()
-    opened = gzip.open if found.suffix == ".gz" else open
-    with opened(found, "rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            if not line.strip():
-                continue
-            try:
-                row = decoder.decode(line)
-            except msgspec.DecodeError as error:
-                raise InputError(f"{found}: line {number}: {error}") from error
-            if not isinstance(row, dict):
-                raise InputError(f"{found}: line {number}: not an object")
-            yield row
+    for number, line in enumerate(_lines(found), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = decoder.decode(line)
+        except msgspec.DecodeError as error:
+            raise InputError(f"{found}: line {number}: {error}") from error
+        if not isinstance(row, dict):
+            raise InputError(f"{found}: line {number}: not an object")
+        yield row
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    opened = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opened(path, "rb") as lines:
+            yield from lines
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"{path}: {error}") from error
 
 
 def agents(folder: Path, name: str, half: str = "all") -> Iterator[Conversation]:
@@ -105,6 +112,8 @@ def agents(folder: Path, name: str, half: str = "all") -> Iterator[Conversation]
                 yield Conversation(key, name, str(row.get("source", name)), messages)
         except KeyError as error:
             raise InputError(f"{path}: a conversation has no {error}") from error
+        except TypeError as error:
+            raise InputError(f"{path}: the messages of a conversation are a list: {error}") from error
 
 
 def dialogue_names(folder: Path) -> tuple[str, ...]:
@@ -122,12 +131,14 @@ def dialogues(folder: Path, name: str, half: str = "all") -> Iterator[Conversati
                 turns = cast("list[dict[str, Any]]", row["messages"])
                 ids = tuple(str(turn["id"]) for turn in turns)
                 yield Conversation(key, name, name, tuple(map(_turn, turns)), ids)
-        except (KeyError, ValueError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"{path}: a turn cannot be read: {error}") from error
 
 
 def _turn(raw: Mapping[str, Any]) -> Message:
     """A turn as the library gets it: who said it and when, beside what was said."""
+    if not isinstance(raw["content"], str):
+        raise TypeError(f"what is said is text, not {raw['content']!r}")
     return Message(
         Role(raw["role"]),
         (Text(raw["content"]),),

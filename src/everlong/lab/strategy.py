@@ -5,14 +5,17 @@ are beginnings of one conversation, each at least as long as the one before (a d
 What it remembers may save time; it may not change what it selects.
 """
 
-from collections.abc import Callable, Sequence
+import reprlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from time import process_time
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
-from everlong.core.messages import History, Message
+from everlong.core.messages import History, JsonObject, Message
 from everlong.engine.direct import counter_for
+from everlong.engine.growing import copied
+from everlong.errors import BudgetImpossible, InputError, WireError
 from everlong.tokens.counter import Counter
 from everlong.wire import openai_chat
 
@@ -49,16 +52,36 @@ def plain(name: str, select: Select) -> Strategy:
 
 
 def from_chat(name: str, function: Chat) -> Strategy:
-    """A strategy that works on OpenAI messages."""
+    """A strategy that works on OpenAI messages. What it does wrong is one InputError, in any process."""
 
     def select(messages: History, budget: int) -> History:
-        given = [dict(raw) for message in messages for raw in _rendered(message)]
-        answer = function(given, budget)
-        return tuple(openai_chat.parse(dict(raw), f"messages[{at}]") for at, raw in enumerate(answer))
+        given = [_own(raw) for message in messages for raw in _rendered(message)]
+        try:
+            answer = list(function(given, budget))
+        except BudgetImpossible:
+            raise
+        except Exception as error:  # anyone's own code: who wrote it gets its reason in one line
+            said = " ".join(f"{type(error).__name__}: {error}".split())
+            raise InputError(f"{name} failed at {len(given)} messages: {said}") from error
+        return tuple(_read(name, at, raw) for at, raw in enumerate(answer))
 
     return plain(name, select)
 
 
+def _read(name: str, at: int, raw: object) -> Message:
+    if not isinstance(raw, Mapping):
+        raise InputError(f"{name} gives no message: its item {at} is {reprlib.repr(raw)}")
+    try:
+        return openai_chat.parse(dict(raw), f"messages[{at}]")
+    except WireError as error:  # its fields do not survive the way out of another process
+        raise InputError(f"{name} gives no message: {error}") from error
+
+
+def _own(raw: JsonObject) -> dict[str, Any]:
+    """A copy that may be changed: what is rendered once is handed to every strategy."""
+    return cast("dict[str, Any]", copied(raw))
+
+
 @lru_cache(maxsize=20_000)
-def _rendered(message: Message) -> tuple[dict[str, Any], ...]:
+def _rendered(message: Message) -> tuple[JsonObject, ...]:
     return tuple(openai_chat.render(message))

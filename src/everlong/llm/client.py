@@ -1,25 +1,28 @@
 """A model over HTTP: one request, its answer as a stream of pieces, every failure a piece too.
 
 Retries what is worth retrying before the first piece (connections, 429, 5xx), never an overflow. Closing the stream
-closes the connection, so the provider stops. Keys go into headers and nowhere else.
+closes the connection, so the provider stops. Keys go into headers and nowhere else: not to where a server redirects
+to, and not into an error where a server repeats them.
 """
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
 from types import TracebackType
 from typing import Self
 
 import aiohttp
 import stamina
 
-from everlong.core.messages import JsonObject
-from everlong.engine.replies import Failed, Reply, Request
+from everlong.engine.replies import Failed, Finished, Reply, Request
 from everlong.errors import EverlongError, ProviderError, RateLimited
+from everlong.llm.answers import replies_in
+from everlong.llm.connections import Connections, read_whole
 from everlong.llm.endpoints import Endpoint
 from everlong.llm.formats import anthropic_messages, gemini, openai_chat, openai_responses
 from everlong.llm.formats.shape import Answering, Asking, Format
 from everlong.llm.serving import served_window
-from everlong.llm.sse import Events
 from everlong.wire.refusals import as_error, classify
 
 __all__ = ["HttpModel", "Patience"]
@@ -28,8 +31,9 @@ FORMATS: Mapping[str, Format] = {
     module.FORMAT: module for module in (anthropic_messages, gemini, openai_chat, openai_responses)
 }
 LARGEST_ERROR = 64 * 1024  # bytes of an error page that are read
-LARGEST_ANSWER = 64 * 1024 * 1024  # bytes of an answer that is not streamed
 WORTH_RETRYING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+SHORTEST_SECRET = 8  # characters; what is shorter may be any word
+HIDDEN = "[key]"
 
 
 class _Again(Exception):
@@ -61,36 +65,63 @@ class HttpModel:
         self._at = endpoint
         self._format = FORMATS[endpoint.fmt]
         self._patience = patience or Patience()
-        self._session: aiohttp.ClientSession | None = None
+        self._connections = Connections(endpoint.url, self._patience.timeout)
         self._served: dict[str, int | None] = {}
+        self._asking: dict[str, asyncio.Task[int | None]] = {}
 
     async def served_window(self, model: str) -> int | None:
-        """The window in force that the server itself tells; asked once a model."""
-        if model not in self._served:
-            self._served[model] = await served_window(self._open(), self._at, model)
+        """The window in force that the server itself tells; asked once a model, and again where nobody was there."""
+        if model in self._served:
+            return self._served[model]
+        task = self._asking.get(model)
+        if task is None or task.get_loop() is not asyncio.get_running_loop():
+            task = self._asking[model] = asyncio.create_task(self._ask_window(model))
+        # Who goes away leaves the others their answer.
+        return await asyncio.shield(task)
+
+    async def _ask_window(self, model: str) -> int | None:
+        try:
+            self._served[model] = await served_window(await self._connections.here(), self._at, model)
+        except aiohttp.ClientConnectorError:
+            return None
+        finally:
+            self._asking.pop(model, None)
         return self._served[model]
 
     async def stream(self, request: Request) -> AsyncGenerator[Reply, None]:
         """The pieces of the answer; the last is Finished or Failed."""
         begun = False
+        answer = self._format.answering()
+        last: Finished | Failed
         try:
             response = await self._asked(self._format.asking(request, self._at.key))
-            async with response:
-                answer = self._format.answering()
-                async for reply in _read(response, answer):
+            async with response, aclosing(replies_in(response.content.iter_any(), answer)) as replies:
+                async for reply in replies:
                     begun = True
                     yield reply
-                yield answer.finished()
-        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-            yield Failed(ProviderError(_told(error, self.endpoint)), begun=begun)
+            last = answer.finished()
+        except (aiohttp.ClientError, OSError) as error:
+            last = self._broken(answer, error, begun=begun)
         except ProviderError as error:
-            yield Failed(error, begun=begun)
+            last = Failed(self._without_keys(error), begun=begun)
+        except (EverlongError, ValueError, RecursionError) as error:
+            told = ProviderError(f"{self.endpoint} gave no readable answer: {_words(error)}")
+            last = Failed(self._without_keys(told), begun=begun)
+        yield last
+
+    def _broken(self, answer: Answering, error: BaseException, *, begun: bool) -> Finished | Failed:
+        """A connection that is lost after the end of an answer takes nothing from it."""
+        return answer.finished() if answer.complete else Failed(self._unreached(error), begun=begun)
 
     async def _asked(self, asking: Asking) -> aiohttp.ClientResponse:
         """The response whose stream begins; the refusal is raised."""
         try:
             async for attempt in stamina.retry_context(
-                on=_Again, attempts=self._patience.attempts, wait_initial=self._patience.pause, timeout=None
+                on=_Again,
+                attempts=self._patience.attempts,
+                wait_initial=self._patience.pause,
+                wait_jitter=self._patience.pause,
+                timeout=None,
             ):
                 with attempt:
                     return await self._once(asking)
@@ -101,29 +132,42 @@ class HttpModel:
     async def _once(self, asking: Asking) -> aiohttp.ClientResponse:
         headers = {"content-type": "application/json", **asking.headers, **dict(self._at.headers)}
         body = json.dumps(asking.body, ensure_ascii=False).encode("utf-8", "backslashreplace")
+        session = await self._connections.here()
         try:
-            response = await self._open().post(self.endpoint + asking.path, data=body, headers=headers)
-        except (aiohttp.ClientConnectionError, TimeoutError, OSError) as error:
-            raise _Again(ProviderError(_told(error, self.endpoint))) from error
-        if response.ok:
+            response = await session.post(
+                self.endpoint + asking.path, data=body, headers=headers, allow_redirects=False
+            )
+        except (aiohttp.ClientConnectionError, OSError) as error:
+            raise _Again(self._unreached(error)) from error
+        if response.status in range(200, 300):
             return response
         async with response:
-            text = (await response.content.read(LARGEST_ERROR)).decode("utf-8", "replace")
-        refusal = as_error(classify(text or response.reason or "", status=response.status))
+            text = (await read_whole(response, LARGEST_ERROR)).decode("utf-8", "replace")
+        moved = response.headers.get("location", "")
+        if response.status in range(300, 400) and moved:
+            raise ProviderError(f"{self.endpoint} sends elsewhere, to {moved}", status=response.status)
+        refusal = self._without_keys(as_error(classify(text or response.reason or "", status=response.status)))
         if response.status in WORTH_RETRYING and type(refusal) in (ProviderError, RateLimited):
             raise _Again(refusal)
         raise refusal
 
-    def _open(self) -> aiohttp.ClientSession:
-        if self._session is None or self._session.closed:
-            connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=300)
-            self._session = aiohttp.ClientSession(connector=connector, timeout=self._patience.timeout, trust_env=True)
-        return self._session
+    def _unreached(self, error: BaseException) -> ProviderError:
+        return self._without_keys(ProviderError(f"{self.endpoint} cannot be reached: {_words(error)}"))
+
+    def _without_keys(self, error: ProviderError) -> ProviderError:
+        """The error, without keys in its words: some servers repeat what they were sent."""
+        said = str(error)
+        for secret in (self._at.key, *(value for _, value in self._at.headers)):
+            if len(secret) >= SHORTEST_SECRET:
+                said = said.replace(secret, HIDDEN)
+        error.args = (said,)
+        return error
 
     async def close(self) -> None:
         """Let go of its connections; a second time does nothing."""
-        if self._session is not None:
-            await self._session.close()
+        for task in [*self._asking.values()]:
+            task.cancel()
+        await self._connections.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -134,33 +178,5 @@ class HttpModel:
         await self.close()
 
 
-async def _read(response: aiohttp.ClientResponse, answer: Answering) -> AsyncGenerator[Reply, None]:
-    """The pieces of a stream, or of a whole answer where the server does not stream."""
-    if response.content_type == "application/json":
-        raw = json.loads(await response.content.read(LARGEST_ANSWER))
-        for reply in _taken(answer, raw) if isinstance(raw, dict) else []:
-            yield reply
-        if not answer.complete:
-            raise ProviderError("the answer is neither a stream nor a whole message")
-        return
-    events = Events()
-    async for chunk in response.content.iter_any():
-        for event in events.feed(chunk):
-            for reply in _taken(answer, event):
-                yield reply
-    for event in events.close():
-        for reply in _taken(answer, event):
-            yield reply
-    if not answer.complete and not events.done:
-        raise ProviderError("the stream broke off before its end")
-
-
-def _taken(answer: Answering, event: JsonObject) -> list[Reply]:
-    if event.get("error"):
-        raise as_error(classify(event))
-    return answer.take(event)
-
-
-def _told(error: BaseException, endpoint: str) -> str:
-    said = str(error) or type(error).__name__
-    return f"{endpoint} cannot be reached: {said}"
+def _words(error: BaseException) -> str:
+    return str(error) or type(error).__name__

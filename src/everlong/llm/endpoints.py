@@ -20,11 +20,14 @@ class Endpoint:
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "key", self.key.strip())  # files and variables often end with a line end
         address = urlsplit(self.url)
-        if address.scheme not in ("http", "https") or not address.hostname:
-            raise InputError(f"an endpoint is an http or https address, not {self.url!r}")
         if address.username or address.password:
             raise InputError("an endpoint's address carries no user name or password: give the key by itself")
+        if address.query or address.fragment:
+            raise InputError("an endpoint's address ends with its path, without a query: give the key by itself")
+        if address.scheme not in ("http", "https") or not address.hostname:
+            raise InputError(f"an endpoint is an http or https address, not {self.url!r}")
 
     @property
     def name(self) -> str:
@@ -58,7 +61,11 @@ def endpoint_at(where: str, *, key: str = "", fmt: str = "", environment: Mappin
         url, usual, variable = KNOWN[where]
         found = (environment or {}).get(variable, "") if variable else ""
         return Endpoint(url=url, fmt=fmt or usual, provider=where, key=key or found)
-    return Endpoint(url=where.rstrip("/"), fmt=fmt or "openai-chat", key=key)
+    url = where.rstrip("/")
+    host = urlsplit(url).hostname
+    provider = next((name for name, (known, _, _) in KNOWN.items() if urlsplit(known).hostname == host), "")
+    usual = next((usual for known, usual, _ in KNOWN.values() if known == url), "openai-chat")
+    return Endpoint(url=url, fmt=fmt or usual, provider="" if provider == "ollama" else provider, key=key)
 
 
 def endpoint_from_environment(environment: Mapping[str, str]) -> Endpoint | None:

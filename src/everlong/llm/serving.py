@@ -1,5 +1,6 @@
-"""Asking a server for the window it really serves. Once, in a few seconds, and never an error: most do not tell."""
+"""Asking a server for the window it really serves: in a few seconds, all ways together; most do not tell."""
 
+import asyncio
 import json
 from collections.abc import Callable
 from urllib.parse import urlsplit
@@ -7,6 +8,7 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from everlong.core.messages import Json
+from everlong.llm.connections import read_whole
 from everlong.llm.endpoints import Endpoint
 from everlong.windows.served import (
     Served,
@@ -18,12 +20,15 @@ from everlong.windows.served import (
 
 __all__ = ["served_window"]
 
-SECONDS = 3.0
+SECONDS = 3.0  # for all ways together
 LARGEST = 4 * 1024 * 1024  # bytes; a listing of thousands of models fits
 
 
 async def served_window(session: aiohttp.ClientSession, endpoint: Endpoint, model: str) -> int | None:
-    """The window in force for the model, or None. Hosted providers whose windows the registry knows are not asked."""
+    """The window in force for the model, or None. Hosted providers whose windows the registry knows are not asked.
+
+    Raises aiohttp.ClientConnectorError where nobody listens: ask again when somebody does.
+    """
     if endpoint.provider and endpoint.provider != "ollama":
         return None
     address = urlsplit(endpoint.url)
@@ -35,21 +40,26 @@ async def served_window(session: aiohttp.ClientSession, endpoint: Endpoint, mode
         ("GET", f"{root}/api/ps", None, lambda raw: ollama_running_window(raw, model)),
         ("POST", f"{root}/api/show", {"model": model}, ollama_show_window),
     )
-    for method, url, body, read in ways:
-        found = read(await _json(session, method, url, body, headers))
-        if found is not None and found.in_force:
-            return found.context
+    try:
+        async with asyncio.timeout(SECONDS):
+            for method, url, body, read in ways:
+                found = read(await _json(session, method, url, body, headers))
+                if found is not None and found.in_force:
+                    return found.context
+    except TimeoutError:
+        return None
     return None
 
 
 async def _json(session: aiohttp.ClientSession, method: str, url: str, body: Json, headers: dict[str, str]) -> Json:
     """What the server answers, None for anything that is no JSON."""
-    timeout = aiohttp.ClientTimeout(total=SECONDS)
     try:
-        async with session.request(method, url, json=body, headers=headers, timeout=timeout) as response:
+        async with session.request(method, url, json=body, headers=headers, allow_redirects=False) as response:
             if response.status != 200:
                 return None
-            answer: Json = json.loads(await response.content.read(LARGEST))
+            answer: Json = json.loads(await read_whole(response, LARGEST))
             return answer
-    except (aiohttp.ClientError, TimeoutError, OSError, ValueError):
+    except aiohttp.ClientConnectorError:
+        raise
+    except (aiohttp.ClientError, ConnectionError, ValueError, RecursionError):
         return None

@@ -1,13 +1,15 @@
 """What is being asked, as weighted terms: the last user message, recent words, thoughts and arguments."""
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
+from typing import cast
 
-from everlong.core.messages import Message, Reasoning, Role, user_text
+from everlong.core.messages import Json, JsonText, Message, Reasoning, Role, user_text
 from everlong.relevance.terms import terms_of, words_of
 
-__all__ = ["calls_since", "newest_results", "query_of", "query_of_text"]
+__all__ = ["argument_text", "calls_since", "newest_results", "query_of", "query_of_text"]
 
 FADING = 0.8  # each message further back counts this much of the next one
 SPOKEN_BACK = 6  # assistant messages whose words, thoughts and arguments count
@@ -38,8 +40,8 @@ def query_of(messages: Sequence[Message]) -> dict[str, float]:
     faded = [(message, FADING**back) for back, message in enumerate(spoken)]
     said = [(message.text, share) for message, share in faded]
     thought = [(part.text, share) for message, share in faded for part in message.parts if isinstance(part, Reasoning)]
-    called = [(call.arguments, share) for message, share in faded[:1] for call in message.calls]
-    called_earlier = [(call.arguments, share) for message, share in faded[1:] for call in message.calls]
+    called = [(argument_text(call.arguments), share) for message, share in faded[:1] for call in message.calls]
+    called_earlier = [(argument_text(call.arguments), share) for message, share in faded[1:] for call in message.calls]
     query: dict[str, float] = {}
     for texts, weight in (
         ([(asked, 1.0)], ASKED_WEIGHT),
@@ -52,6 +54,27 @@ def query_of(messages: Sequence[Message]) -> dict[str, float]:
         for term, share in _terms(texts).items():
             query[term] = query.get(term, 0.0) + weight * share
     return query
+
+
+def argument_text(arguments: JsonText) -> str:
+    """The strings that a call was given, one after the other, as its tool reads them; as they are if not JSON.
+
+    Example: '{"path": "a.py", "new": "x\\\\ty"}' -> "a.py\\nx\\ty"
+    """
+    try:
+        waiting = [cast(Json, json.loads(arguments))]
+    except (ValueError, RecursionError):
+        return arguments
+    texts = []
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            texts.append(value)
+        elif isinstance(value, dict):
+            waiting.extend(reversed(value.values()))
+        elif isinstance(value, list):
+            waiting.extend(reversed(value))
+    return "\n".join(texts)
 
 
 def newest_results(messages: Sequence[Message]) -> str:

@@ -10,6 +10,8 @@ __all__ = ["names_by_need"]
 
 ASKED_WEIGHT = 8.0  # a name all of whose parts are in the query, against one with none
 FILE_WEIGHT = 2.0
+TELLING_LENGTH = 14  # characters; shorter names are more often of one function only, or can be guessed
+LENGTH_POWER = 0.7
 RANK_POWER = 0.5
 RANK_FLOOR = 10  # the first so many chunks count about alike
 
@@ -28,14 +30,15 @@ def names_by_need(index: Index, numbers: Iterable[int], query: Mapping[str, floa
 
 
 def _weight(name: str, query: Mapping[str, float]) -> float:
-    terms, is_file = _parts(name)
+    terms, own_weight = _parts(name)
     asked = sum(map(query.__contains__, terms)) / len(terms) if terms else 0.0
     weight: float = ASKED_WEIGHT**asked
-    return weight * FILE_WEIGHT if is_file else weight
+    return weight * own_weight
 
 
 @lru_cache(maxsize=100_000)
-def _parts(name: str) -> tuple[tuple[str, ...], bool]:
-    """The terms of a name, of a path those of the file; and whether it is one."""
+def _parts(name: str) -> tuple[tuple[str, ...], float]:
+    """The terms of a name, of a path those of the file; and its weight whatever is asked."""
     last = name.rsplit("/", 1)[-1]
-    return tuple({term: 0 for word in words_of(last) for term, _ in terms_of(word)}), "." in last
+    weight = FILE_WEIGHT if "." in last else min(1.0, len(last) / TELLING_LENGTH) ** LENGTH_POWER
+    return tuple({term: 0 for word in words_of(last) for term, _ in terms_of(word)}), weight

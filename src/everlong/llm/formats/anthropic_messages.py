@@ -1,12 +1,10 @@
 """Anthropic Messages."""
 
-from typing import cast
-
 from everlong.core.messages import Json, JsonObject, Message
 from everlong.engine.replies import CallGrew, Reply, Request, Said, Thought
-from everlong.llm.formats.shape import Answering, Asking, body_fields, tools_of
+from everlong.llm.formats.shape import Answering, Asking, body_fields, text_of, tools_of
 from everlong.wire import anthropic_messages
-from everlong.wire.fields import load
+from everlong.wire.fields import dump, load
 from everlong.wire.refusals import as_error, classify
 
 __all__ = ["FORMAT", "answering", "asking"]
@@ -15,6 +13,8 @@ FORMAT = anthropic_messages.FORMAT
 VERSION = "2023-06-01"
 #: The API requires a length; this is what its own clients send where nobody chose one.
 DEFAULT_LENGTH = 4_096
+#: Which block a piece belongs to whose beginning was left out, as some proxies do.
+BEGUN = {"text_delta": "text", "thinking_delta": "thinking"}
 
 
 def asking(request: Request, key: str) -> Asking:
@@ -49,35 +49,51 @@ class MessagesAnswer(Answering):
             case "message_delta":
                 self.note_usage(event, FORMAT)
                 delta = event.get("delta")
-                if isinstance(delta, dict) and isinstance(delta.get("stop_reason"), str):
-                    self.stop = cast(str, delta["stop_reason"])
+                self.stop = text_of(delta.get("stop_reason") if isinstance(delta, dict) else None) or self.stop
             case "message_stop":
                 self.complete = True
+            case "message":
+                return self._whole(event)
             case "error":
                 raise as_error(classify(event))
         return []
+
+    def _whole(self, message: JsonObject) -> list[Reply]:
+        """An answer that is not streamed."""
+        self.note_usage(message, FORMAT)
+        self.stop, self.complete = text_of(message.get("stop_reason")), True
+        blocks = message.get("content")
+        listed = blocks if isinstance(blocks, list) else []
+        return [piece for number, block in enumerate(listed) for piece in self._started(number, block)]
 
     def _started(self, number: int, block: Json) -> list[Reply]:
         if not isinstance(block, dict):
             return []
         self._blocks[number] = dict(block)
         if block.get("type") == "tool_use":
-            self._arguments[number] = ""
-            return [CallGrew(self._call_number(number), _text(block.get("id")), _text(block.get("name")), "")]
+            begun = block.get("input")
+            given = dump(begun) if begun else ""
+            return [CallGrew(self._call_number(number), text_of(block.get("id")), text_of(block.get("name")), given)]
         return self._spoken(block)
 
     def _grew(self, number: int, delta: Json) -> list[Reply]:
-        block = self._blocks.get(number)
-        if block is None or not isinstance(delta, dict):
+        if not isinstance(delta, dict):
             return []
-        match delta.get("type"):
+        kind = text_of(delta.get("type"))
+        if number not in self._blocks and kind in BEGUN:
+            self._blocks[number] = {"type": BEGUN[kind]}
+        block = self._blocks.get(number)
+        if block is None:
+            return []
+        match kind:
             case "input_json_delta":
-                more = _text(delta.get("partial_json"))
+                more = text_of(delta.get("partial_json"))
                 self._arguments[number] = self._arguments.get(number, "") + more
-                return [CallGrew(self._call_number(number), "", "", more)] if more else []
+                ours = more and block.get("type") == "tool_use"
+                return [CallGrew(self._call_number(number), "", "", more)] if ours else []
             case "text_delta" | "thinking_delta" | "signature_delta":
                 grown = {
-                    name: _text(block.get(name)) + value for name, value in delta.items() if isinstance(value, str)
+                    name: text_of(block.get(name)) + value for name, value in delta.items() if isinstance(value, str)
                 }
                 grown.pop("type", None)
                 block.update(grown)
@@ -88,12 +104,12 @@ class MessagesAnswer(Answering):
         return []
 
     def _spoken(self, piece: JsonObject) -> list[Reply]:
-        said, thought = _text(piece.get("text")), _text(piece.get("thinking"))
+        said, thought = text_of(piece.get("text")), text_of(piece.get("thinking"))
         return [Said(said)] if said else [Thought(thought)] if thought else []
 
     def _call_number(self, number: int) -> int:
         """Which of the answer's calls the block is."""
-        return sum(1 for earlier in self._arguments if earlier < number)
+        return sum(1 for at, block in self._blocks.items() if at < number and block.get("type") == "tool_use")
 
     def message(self) -> Message:
         """Everything said so far; arguments that never became JSON are kept as an empty object."""
@@ -114,15 +130,12 @@ def answering() -> Answering:
 
 def _object(text: str) -> Json:
     try:
-        return load(text)
-    except ValueError:
+        value = load(text)
+    except (ValueError, RecursionError):
         return {}
+    return value if isinstance(value, dict) else {}
 
 
 def _number(event: JsonObject) -> int:
     index = event.get("index")
     return index if isinstance(index, int) else 0
-
-
-def _text(value: Json) -> str:
-    return value if isinstance(value, str) else ""

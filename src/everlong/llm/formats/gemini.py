@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 from everlong.core.messages import Json, JsonObject, Message
 from everlong.engine.replies import CallGrew, Reply, Request, Said, Thought
-from everlong.llm.formats.shape import Answering, Asking, body_fields, tools_of
+from everlong.llm.formats.shape import Answering, Asking, body_fields, text_of, tools_of
 from everlong.wire import gemini
 from everlong.wire.fields import dump
 from everlong.wire.refusals import as_error, classify
@@ -13,6 +13,7 @@ from everlong.wire.refusals import as_error, classify
 __all__ = ["FORMAT", "answering", "asking"]
 
 FORMAT = gemini.FORMAT
+SIGNATURE = "thoughtSignature"
 
 
 def asking(request: Request, key: str) -> Asking:
@@ -28,7 +29,7 @@ def asking(request: Request, key: str) -> Asking:
         config["temperature"] = request.temperature
     if config:
         body["generationConfig"] = config
-    path = f"/models/{quote(request.model, safe='')}:streamGenerateContent?alt=sse"
+    path = f"/models/{quote(request.model.removeprefix('models/'), safe='')}:streamGenerateContent?alt=sse"
     return Asking(path, body, {"x-goog-api-key": key} if key else {})
 
 
@@ -48,6 +49,7 @@ class GeminiAnswer(Answering):
         candidates = event.get("candidates")
         candidate = candidates[0] if isinstance(candidates, list) and candidates else None
         if not isinstance(candidate, dict):
+            self._blocked(event.get("promptFeedback"))
             return []
         if isinstance(candidate.get("finishReason"), str):
             self.complete = True
@@ -60,6 +62,11 @@ class GeminiAnswer(Answering):
                 pieces += self._taken(part)
         return pieces
 
+    def _blocked(self, feedback: Json) -> None:
+        """A prompt that is not answered at all."""
+        if isinstance(feedback, dict) and feedback.get("blockReason"):
+            self.stop, self.complete = "SAFETY", True
+
     def _taken(self, part: JsonObject) -> list[Reply]:
         text = part.get("text")
         if isinstance(text, str):
@@ -71,27 +78,25 @@ class GeminiAnswer(Answering):
             return []
         self.stop = "tool_calls"
         self._calls += 1
-        return [CallGrew(self._calls - 1, _text(call.get("id")), _text(call.get("name")), dump(call.get("args") or {}))]
+        return [
+            CallGrew(self._calls - 1, text_of(call.get("id")), text_of(call.get("name")), dump(call.get("args") or {}))
+        ]
 
     def _add_text(self, part: JsonObject, text: str) -> None:
-        """Text of the same kind as before goes on there; a signature ends its part."""
+        """Text of the same kind as before goes on there; what is signed stays by itself, as Google asks."""
         last = self._parts[-1] if self._parts else None
         same = last is not None and isinstance(last.get("text"), str) and last.get("thought") == part.get("thought")
-        if last is not None and same and "thoughtSignature" not in last:
+        if last is not None and same and SIGNATURE not in last and SIGNATURE not in part:
             last |= {**part, "text": cast(str, last["text"]) + text}
         else:
             self._parts.append(dict(part))
 
     def message(self) -> Message:
         """Everything said so far."""
-        parts: list[Json] = [part for part in self._parts if part.get("text") != "" or "thoughtSignature" in part]
+        parts: list[Json] = [part for part in self._parts if part.get("text") != "" or SIGNATURE in part]
         return gemini.parse({"role": "model", "parts": parts})
 
 
 def answering() -> Answering:
     """A new answer."""
     return GeminiAnswer()
-
-
-def _text(value: Json) -> str:
-    return value if isinstance(value, str) else ""

@@ -3,8 +3,9 @@
 from typing import cast
 
 from everlong.core.messages import Json, JsonObject, Message
-from everlong.engine.replies import CallGrew, Reply, Request, Said, Thought
-from everlong.llm.formats.shape import Answering, Asking, body_fields, tools_of
+from everlong.engine.replies import Reply, Request, Said, Thought
+from everlong.llm.formats.growing_calls import GrowingCalls
+from everlong.llm.formats.shape import Answering, Asking, body_fields, text_of, tools_of
 from everlong.wire import openai_chat
 
 __all__ = ["FORMAT", "answering", "asking"]
@@ -12,6 +13,9 @@ __all__ = ["FORMAT", "answering", "asking"]
 FORMAT = openai_chat.FORMAT
 #: Where servers put thinking: DeepSeek and most, OpenRouter.
 THINKING = ("reasoning_content", "reasoning")
+#: OpenRouter's signed form of the same, in pieces too; these of its fields grow.
+SIGNED = "reasoning_details"
+GROWING = ("text", "summary")
 
 
 def asking(request: Request, key: str) -> Asking:
@@ -37,8 +41,9 @@ class ChatAnswer(Answering):
         self._said: list[str] = []
         self._thought: list[str] = []
         self._thinking = THINKING[0]
-        self._calls: dict[int, JsonObject] = {}
-        self._beside: JsonObject = {}
+        self._calls = GrowingCalls()
+        self._signed: list[JsonObject] = []
+        self._refused = ""
 
     def take(self, event: JsonObject) -> list[Reply]:
         """The pieces of one chunk."""
@@ -47,6 +52,7 @@ class ChatAnswer(Answering):
         choice = choices[0] if isinstance(choices, list) and choices else None
         if not isinstance(choice, dict):
             return []
+        self.note_usage(choice.get("usage"), FORMAT)  # Moonshot's place for it
         if isinstance(choice.get("finish_reason"), str):
             self.stop, self.complete = cast(str, choice["finish_reason"]), True
         delta = choice.get("delta") or choice.get("message")
@@ -54,44 +60,52 @@ class ChatAnswer(Answering):
 
     def _taken(self, delta: JsonObject) -> list[Reply]:
         pieces: list[Reply] = []
+        words, thoughts = _in_blocks(delta.get("content"))
         for name in THINKING:
             if isinstance(delta.get(name), str) and delta[name]:
-                self._thinking = name
-                self._thought.append(cast(str, delta[name]))
-                pieces.append(Thought(self._thought[-1]))
+                self._thinking, thoughts = name, cast(str, delta[name])
                 break
-        if isinstance(delta.get("content"), str) and delta["content"]:
-            self._said.append(cast(str, delta["content"]))
-            pieces.append(Said(self._said[-1]))
-        if isinstance(delta.get("refusal"), str) and delta["refusal"]:
-            self._beside["refusal"] = cast(str, self._beside.get("refusal", "")) + cast(str, delta["refusal"])
-        calls = delta.get("tool_calls")
-        for at, call in enumerate(calls if isinstance(calls, list) else []):
-            if isinstance(call, dict):
-                pieces.append(self._call_grew(call, at))
-        return pieces
+        if thoughts:
+            self._thought.append(thoughts)
+            pieces.append(Thought(thoughts))
+        if words:
+            self._said.append(words)
+            pieces.append(Said(words))
+        self._refused += text_of(delta.get("refusal"))
+        self._sign(delta.get(SIGNED))
+        return [*pieces, *self._calls.grew(delta.get("tool_calls"))]
 
-    def _call_grew(self, piece: JsonObject, at: int) -> CallGrew:
-        index = piece.get("index")
-        number = index if isinstance(index, int) else at
-        function = piece.get("function")
-        named = function if isinstance(function, dict) else {}
-        call = self._calls.setdefault(number, {"id": "", "type": "function", "function": {"name": "", "arguments": ""}})
-        whole = cast(JsonObject, call["function"])
-        call |= {name: value for name, value in piece.items() if name not in ("index", "function", "id", "type")}
-        call["id"] = call["id"] or _text(piece.get("id"))
-        whole["name"] = cast(str, whole["name"]) + _text(named.get("name"))
-        whole["arguments"] = cast(str, whole["arguments"]) + _text(named.get("arguments"))
-        return CallGrew(number, _text(piece.get("id")), _text(named.get("name")), _text(named.get("arguments")))
+    def _sign(self, details: Json) -> None:
+        """Pieces of the same number and kind are one."""
+        for piece in details if isinstance(details, list) else []:
+            if not isinstance(piece, dict):
+                continue
+            index, kind = piece.get("index"), piece.get("type")
+            same = [
+                one
+                for one in self._signed
+                if index is not None and (one.get("index"), one.get("type")) == (index, kind)
+            ]
+            if same:
+                grown: JsonObject = {
+                    name: text_of(same[-1].get(name)) + text_of(piece[name]) for name in GROWING if name in piece
+                }
+                same[-1] |= {name: value for name, value in piece.items() if value is not None} | grown
+            else:
+                self._signed.append(dict(piece))
 
     def message(self) -> Message:
         """Everything said so far."""
         text = "".join(self._said)
-        fields: JsonObject = {"role": "assistant", "content": text or None, **self._beside}
+        fields: JsonObject = {"role": "assistant", "content": text or None}
+        if self._refused:
+            fields["refusal"] = self._refused
+        if self._signed:
+            fields[SIGNED] = [*self._signed]
         if self._thought:
             fields[self._thinking] = "".join(self._thought)
         if self._calls:
-            fields["tool_calls"] = [self._calls[number] for number in sorted(self._calls)]
+            fields["tool_calls"] = self._calls.whole()
         elif not text:
             fields["content"] = ""
         return openai_chat.parse(fields)
@@ -102,5 +116,10 @@ def answering() -> Answering:
     return ChatAnswer()
 
 
-def _text(value: Json) -> str:
-    return value if isinstance(value, str) else ""
+def _in_blocks(content: Json) -> tuple[str, str]:
+    """The words and the thoughts of a content: text, or blocks as Mistral's thinking models send them."""
+    if not isinstance(content, list):
+        return text_of(content), ""
+    blocks = [block for block in content if isinstance(block, dict)]
+    words = "".join(text_of(block.get("text")) for block in blocks)
+    return words, "".join(_in_blocks(block.get("thinking"))[0] for block in blocks)

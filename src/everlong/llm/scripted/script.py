@@ -110,14 +110,15 @@ def in_turn(steps: Sequence[Step], *, then: Script = echo) -> Script:
 def reads_files(rounds: int) -> Script:
     """An agent at work: after each user message so many tool calls, then an answer."""
 
+    made = 0  # remembered, because what was called before may have left the request
+
     def script(asked: Asked) -> Answer:
-        since = 0
-        for message in reversed(asked.messages):
-            if message.role is Role.USER:
-                break
-            since += bool(message.calls)
-        if since >= rounds:
+        nonlocal made
+        if not asked.messages or asked.messages[-1].role is Role.USER:
+            made = 0
+        if made >= rounds:
             return Answer(text=f"Done with step {asked.number}.")
+        made += 1
         path = f"src/file_{asked.number}.py"
         return Answer(text=f"Reading {path}.", calls=(("read_file", f'{{"path": "{path}"}}'),))
 

@@ -30,6 +30,8 @@ __all__ = ["ScriptedServer"]
 LARGEST_BODY = 256 * 1024 * 1024
 #: Where each format says how long the answer may be.
 LENGTHS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+#: What a script does wrong is told to its client: a test then fails with its reason.
+SCRIPT_ERRORS = (ArithmeticError, AssertionError, AttributeError, EverlongError, LookupError, TypeError, ValueError)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -43,10 +45,9 @@ class ScriptedServer:
         self.models = models or ("scripted",)
         self.cancelled = 0
         self.port = 0
-        self._loop = asyncio.new_event_loop()
         self._ready = Signal()
-        self._stop: asyncio.Event | None = None
-        self._thread = Thread(target=self._run, name="scripted-model", daemon=True)
+        self._leave: Callable[[], object] = lambda: None
+        self._thread = Thread()
 
     @property
     def requests(self) -> list[Asked]:
@@ -64,33 +65,38 @@ class ScriptedServer:
         return f"{self.address}/v1"
 
     def __enter__(self) -> Self:
+        self.port = 0
+        self._ready.clear()
+        self._thread = Thread(target=self._run, name="scripted-model", daemon=True)
         self._thread.start()
         self._ready.wait()
+        if not self.port:
+            self._thread.join()
+            raise EverlongError("the scripted server did not start: no port can be had on this machine")
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._stop is not None:
-            self._loop.call_soon_threadsafe(self._stop.set)
+        self._leave()
         self._thread.join()
 
     def _run(self) -> None:
         try:
-            self._loop.run_until_complete(self._serve())
+            asyncio.run(self._serve())
         finally:
             self._ready.set()
-            self._loop.close()
 
     async def _serve(self) -> None:
-        self._stop = asyncio.Event()
+        stop, loop = asyncio.Event(), asyncio.get_running_loop()
         runner = web.AppRunner(self._application(), handler_cancellation=True, access_log=None, shutdown_timeout=0.2)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)
         await site.start()
         self.port = runner.addresses[0][1]
+        self._leave = lambda: loop.call_soon_threadsafe(stop.set)
         self._ready.set()
-        await self._stop.wait()
+        await stop.wait()
         await runner.cleanup()
 
     def _application(self) -> web.Application:
@@ -109,7 +115,10 @@ class ScriptedServer:
         return web.json_response({"object": "list", "data": rows})
 
     async def _counts(self, request: web.Request) -> web.Response:
-        document = BODY_FORMATS["anthropic"].parse_body(await request.json())
+        try:
+            document = BODY_FORMATS["anthropic"].parse_body(json.loads(await request.read()))
+        except (EverlongError, ValueError) as error:
+            return _refused(400, f"the body cannot be read: {error}")
         counter = self.model.counter
         return web.json_response({"input_tokens": counter.messages(document.messages) + counter.tools(document.tools)})
 
@@ -119,8 +128,12 @@ class ScriptedServer:
             try:
                 asked = self._asked(fmt, request, body)
             except (EverlongError, ValueError) as error:
-                return web.json_response({"error": {"message": f"the body cannot be read: {error}"}}, status=400)
-            match self.model.step(asked):
+                return _refused(400, f"the body cannot be read: {error}")
+            try:
+                step = self.model.step(asked)
+            except SCRIPT_ERRORS as error:
+                return _refused(500, f"the script failed: {type(error).__name__}: {error}")
+            match step:
                 case Refusal(status, text, headers):
                     kind = "application/json" if text.lstrip().startswith("{") else "text/plain"
                     return web.Response(status=status, text=text, content_type=kind, headers=dict(headers))
@@ -180,6 +193,10 @@ class ScriptedServer:
             self.cancelled += 1
             raise
         return response
+
+
+def _refused(status: int, message: str) -> web.Response:
+    return web.json_response({"error": {"message": message}}, status=status)
 
 
 async def _sent(request: web.Request, raw: Raw) -> web.StreamResponse:

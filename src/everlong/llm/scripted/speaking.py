@@ -177,7 +177,8 @@ def _response_items(asked: Asked, answer: Answer) -> list[JsonObject]:
     items: list[JsonObject] = []
     if answer.thinking:
         summary: list[Json] = [{"type": "summary_text", "text": answer.thinking}]
-        items.append({"type": "reasoning", "id": f"rs_{asked.number}", "summary": summary})
+        sealed = f"signed-{asked.number}"
+        items.append({"type": "reasoning", "id": f"rs_{asked.number}", "summary": summary, "encrypted_content": sealed})
     if answer.text:
         content: list[Json] = [{"type": "output_text", "text": answer.text, "annotations": []}]
         name = f"msg_{asked.number}"
