@@ -96,10 +96,10 @@ def test_a_path_stands_in_full_once() -> None:
 
 def test_names_alone_are_worth_a_block() -> None:
     """No excerpt fits: the only text is one long line."""
-    long_line = " ".join(f"handler_{n}" for n in range(600))
+    long_line = " ".join(f"handler_{n}" for n in range(100, 700))
     history = (calls("1"), result("1", long_line), assistant("ok"), user("next"))
     text = block(cut(history, 400))
-    assert "Names that also occurred there:\nhandler_0 handler_1 " in text
+    assert "Names that also occurred there:\nhandler_100 handler_101 " in text
 
 
 def test_the_first_request_is_kept() -> None:
@@ -134,7 +134,7 @@ def test_names_in_arguments_that_are_sent_are_not_listed_again() -> None:
     listed = " ".join(f"name{n}Of" for n in range(400)) + " formerHandler latterHandler"
     history = (calls("1"), result("1", listed), calls("2", arguments=f'{{"new": "{text}"}}'), result("2"))
     _, _, names = block(cut((*history, user("next")), 700)).partition("Names that also occurred there:")
-    assert "name1Of" in names
+    assert "name200Of" in names
     assert "formerHandler" not in names
     assert "latterHandler" not in names
 

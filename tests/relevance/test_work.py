@@ -105,7 +105,7 @@ NAMES: dict[str, tuple[str, list[str]]] = {
         "lib/app.py-41-\tx = 1\nlib/app.py:42:\ty\nlib/app.py-43-",
         ["lib/app.py"],
     ),
-    "a version is no line": ("release-1.2 build_v1-2", []),
+    "a version is no line": ("version 3.11-4", []),
     "one long word": ("a" * 1_000_000, []),
     "one long word with underscores": ("a_" * 500_000, []),
     "beside a long word": (f"{'aB' * 5_000} readFile", ["readFile"]),

@@ -19,8 +19,8 @@ __all__ = ["worth_of_work"]
 # Searched for on agents' transcripts: what a call used next, and the lines that an edit replaced.
 KIND_WEIGHT = {
     ChunkKind.USER: 1.0,
-    ChunkKind.ASSISTANT: 0.7,
-    ChunkKind.CALL: 0.6,
+    ChunkKind.ASSISTANT: 0.5,
+    ChunkKind.CALL: 1.0,
     ChunkKind.REPLACED: 0.25,  # replaced text is gone from the file
     ChunkKind.WRITTEN: 1.65,
     ChunkKind.RESULT: 1.0,
