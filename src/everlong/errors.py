@@ -21,6 +21,7 @@ Every message is one line that a person can act on; the figures are attributes t
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 __all__ = [
     "BudgetImpossible",
@@ -43,7 +44,17 @@ __all__ = [
 
 
 class EverlongError(Exception):
-    """Anything that Everlong raises on purpose."""
+    """Anything that Everlong raises on purpose. It travels between processes with all that it says."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (type(self), self.args, self.__dict__)
+
+
+def _rebuilt(kind: type[EverlongError], args: tuple[Any, ...], said: dict[str, Any]) -> EverlongError:
+    error = kind.__new__(kind)
+    error.args = args
+    error.__dict__.update(said)
+    return error
 
 
 class InputError(EverlongError):

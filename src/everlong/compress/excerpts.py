@@ -4,7 +4,7 @@ Owns what is chosen and how it reads; where it goes and how it is framed is not 
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -92,8 +92,11 @@ class Selection:
             self.tokens -= self._costs[number]
             tokens -= self._costs[number]
 
-    def text(self) -> str:
-        """The excerpts in conversation order, neighbours joined under one header; a path stands in full once."""
+    def text(self, numbers: Sequence[int] = ()) -> str:
+        """The excerpts in conversation order, neighbours joined under one header; a path stands in full once.
+
+        `numbers` are what the messages are called, if not by their index in the history.
+        """
         if self._talk is not None:
             return self._talk.text(self.chosen)
         lines: list[str] = []
@@ -102,7 +105,8 @@ class Selection:
         for number in sorted(self.chosen):
             chunk = self._index.chunks[number]
             if not (before == number - 1 and _joins(self._index.chunks[before], chunk)):
-                lines.append(_header(chunk, _file_name(chunk) if chunk.path in named else chunk.path))
+                name = numbers[chunk.at] if numbers else chunk.at
+                lines.append(_header(chunk, name, _file_name(chunk) if chunk.path in named else chunk.path))
                 named.add(chunk.path)
             lines.append(chunk.text)
             before = number
@@ -212,13 +216,13 @@ def _joins(one: Chunk, other: Chunk) -> bool:
     return same and other.first_line == one.first_line + one.text.count("\n") + 1
 
 
-def _header(chunk: Chunk, path: str) -> str:
+def _header(chunk: Chunk, name: int, path: str) -> str:
     """Example: [12 read_file src/app.py line 41]; [11] before a call, which names its tool and file itself."""
     if chunk.first_line == 0:
-        return f"[{chunk.at}]"
+        return f"[{name}]"
     where = f" {path}" if path else ""
     line = f" line {chunk.first_line}" if chunk.first_line > 1 else ""
-    return f"[{chunk.at} {chunk.label}{where}{line}]"
+    return f"[{name} {chunk.label}{where}{line}]"
 
 
 def _lines_sent(sent: Mapping[int, Message]) -> set[str]:

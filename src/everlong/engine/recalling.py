@@ -3,6 +3,7 @@
 What is brought back for a question is one message of its own, marked as background, appended once.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from everlong.compress.background import background
@@ -63,7 +64,8 @@ def recalled_block(
     index.extend(said)
     beside = {SENT + at: message for at, message in enumerate(sent)}
     selection = Selection((*said, Message(Role.USER, (Text(question),))), index, beside, counter)
-    return _framed(selection, Task(target=room, counter=counter, language=language_of([question])), room)
+    task = Task(target=room, counter=counter, language=language_of([question]))
+    return _framed(selection, [row.order for row in rows], task)
 
 
 def _left_rows(hits: list[Hit], boundary: int, wanted: set[str]) -> list[Row]:
@@ -86,12 +88,12 @@ def _shared(row: Row, wanted: set[str]) -> int:
     return len(found & wanted)
 
 
-def _framed(selection: Selection, task: Task, room: int) -> Message | None:
-    inside = room - task.counter.message(Message(Role.USER, (Text(background("", "-", task)),)))
+def _framed(selection: Selection, numbers: Sequence[int], task: Task) -> Message | None:
+    inside = task.target - task.counter.message(Message(Role.USER, (Text(background("", "-", task)),)))
     selection.take_needed(inside)
     while selection.chosen:
-        block = Message(Role.USER, (Text(background(selection.text(), "", task)),))
-        excess = task.counter.message(block) - room
+        block = Message(Role.USER, (Text(background(selection.text(numbers), "", task)),))
+        excess = task.counter.message(block) - task.target
         if excess <= 0:
             return block
         selection.give_back(excess)
