@@ -49,6 +49,12 @@ def test_count_as_json(talk: str) -> None:
     assert report["window"] == {"tokens": 128_000, "source": "registry", "known": True}
 
 
+def test_count_says_that_there_are_no_messages() -> None:
+    assert everlong("count", "-", stdin=b"[]").out == "No messages: the conversation is empty.\n"
+    report = json.loads(everlong("count", "-", "--json", stdin=b"[]").out)
+    assert (report["messages"], report["tokens"]) == (0, 0)
+
+
 def test_count_for_another_model_is_estimated_and_says_so(talk: str) -> None:
     ran = everlong("count", talk, "--model", "claude-opus-4-5")
     assert "estimated, at most" in ran.out

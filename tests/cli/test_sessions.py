@@ -154,7 +154,7 @@ def test_show_prints_everything_with_the_boundary_marked(talked: str) -> None:
     out = good(sessions("show", "talk", store=talked))
     for message in (*talk(4, "boat"), *talk(1, "harbour")):
         assert message.text in out
-    boundary = out.index("compacted here · point 8 · sent in place of what is above")
+    boundary = out.index("compacted, point 8 · sent instead · high mark")
     assert out.index("boat 1, answer") < boundary < out.index("summary 0, question") < out.index("boat 2, question")
 
 
@@ -340,7 +340,7 @@ def test_every_file_store_serves(tmp_path: Path, folder: Path, kind: str) -> Non
     good(sessions("import", str(folder), store=url))
     assert "cli:direct" in good(sessions("list", store=url))
     assert "unchanged" in good(sessions("import", str(folder), store=url))
-    assert "sent in place of what is above" in good(sessions("show", "cli:direct", store=url))
+    assert "sent instead" in good(sessions("show", "cli:direct", store=url))
 
 
 @pytest.mark.parametrize("name", sorted(sessions_command.commands))

@@ -2,11 +2,16 @@
 
 import re
 from datetime import UTC, datetime, timedelta
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
+from rich.console import Console
 
 from everlong import cli
+from everlong.cli.maps.wording import LANGUAGES
+from everlong.cli.sessions_drawing import Shown, draw_session
 from everlong.cli.sessions_lists import short_ids, when
 from everlong.cli.sessions_options import default_store
 from everlong.cli.sessions_wording import SESSION_TEXTS, SessionWording
@@ -41,6 +46,29 @@ def test_chinese_where_the_locale_is_chinese(tmp_path: Path) -> None:
     assert everlong("sessions", "undo", "t", "--store", store, "--lang", "zh").out.startswith(
         "已撤销压缩点 4。其涵盖的 2 条消息"
     )
+
+
+REASONS = {"short": "high mark", "long": "more than the window takes"}
+
+
+@pytest.mark.parametrize("reason", REASONS.values(), ids=REASONS)
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_boundary_is_told_whole_on_80_columns(language: str, reason: str) -> None:
+    figures = {"tokens_before": 123_456, "tokens_after": 45_678, "reason": reason}
+    with open_store("memory:") as threads:
+        threads.create("t")
+        threads.append("t", [*talk(60), point(50, **figures), point(100, **figures)])
+        rows = tuple(threads.read("t"))
+        shown = Shown(threads.thread("t"), rows, 0, tuple(threads.points("t")), ())
+    out, say = StringIO(), SessionWording(language)
+    draw_session(shown, Console(file=out, width=80, highlight=False), say)
+    told = out.getvalue()
+    assert "…" not in told
+    assert max(cell_len(line) for line in told.splitlines()) <= 80
+    tokens = say("tokens", before="123 456", after="45 678")
+    for at, state in ((120, "boundary_older"), (121, "boundary_stands")):
+        assert f"{say('boundary', at=str(at))} · {say(state)} · {tokens}" in told
+    assert told.count(reason) == 2
 
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)

@@ -71,6 +71,16 @@ def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
         list(rows(tmp_path / "probes.jsonl"))
 
 
+def test_where_a_file_of_work_is_missing_those_that_are_there_are_named(tmp_path: Path) -> None:
+    (tmp_path / "agents").mkdir()
+    for name in ("tea.jsonl", "office.jsonl.gz", "probes.jsonl", "notes.txt"):
+        (tmp_path / "agents" / name).touch()
+    with pytest.raises(InputError, match=r"claude_code\.jsonl: no such file; --files may name office, tea; docs"):
+        list(agents(tmp_path, "claude_code"))
+    with pytest.raises(InputError, match=r"probes\.jsonl: no such file; docs"):
+        list(rows(tmp_path / "other" / "agents" / "probes.jsonl"))
+
+
 # --- cases --------------------------------------------------------------------------------------
 
 

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from everlong.cli.lab_tables import print_results
 from everlong.lab.cases import Cases, edit_cases, probe_cases, question_cases
 from everlong.lab.data import agents
 from everlong.lab.measuring import Job, Plan, measured, summed
-from everlong.lab.results import Result
+from everlong.lab.results import Result, Row
 from everlong.lab.running import run
 from tests.cli.running import everlong
 from tests.lab.folders import DATA
@@ -96,6 +97,28 @@ def test_a_table_has_a_row_for_each_strategy(arguments: tuple[str, ...]) -> None
     assert "strategy" in ran.out
 
 
+def test_one_conversation_is_no_conversations(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = (Row(budget=8_000, hits=0, strict=0, total=1, milliseconds=1.0, tokens=9_000.0, over=1),)
+    one = Result(
+        measure="probes",
+        data="mine",
+        strategy="newest",
+        half="all",
+        conversations=1,
+        total=1,
+        uncut=1,
+        rows=rows,
+    )
+    several = replace(one, data="others", conversations=1_200, total=16_000, uncut=16_000)
+    print_results([one, several], "en")
+    print_results([one], "zh")
+    told = capsys.readouterr().out
+    assert "mine, all: 1 case in 1 conversation\n" in told
+    assert "others, all: 16 000 cases in 1 200 conversations\n" in told
+    assert "newest: 1 of 1 selections at 8 000 passed the budget" in told
+    assert "mine，全部：1 个对话中的 1 个用例\n" in told
+
+
 def test_tables_speak_chinese() -> None:
     ran = everlong("lab", "dialogs", "--files", "tea", "--data", str(DATA), "--lang", "zh", "--strategy", "newest")
     assert "策略" in ran.out
@@ -141,7 +164,11 @@ def test_probes_are_made_from_a_transcript_and_saved(tmp_path: Path) -> None:
 
 WRONG = {
     "no folder": (("probes", "--data", "nowhere"), 1, "nowhere: no such folder"),
-    "no such file": (("probes", "--data", str(DATA), "--files", "none"), 1, "none.jsonl: no such file"),
+    "no such file": (
+        ("probes", "--data", str(DATA), "--files", "none"),
+        1,
+        "none.jsonl: no such file; --files may name office;",
+    ),
     "no such strategy": (("probes", "--data", str(DATA), "--strategy", "best"), 1, "no strategy 'best'"),
     "budget": (("edits", "--data", str(DATA), "--budgets", "8k"), 2, "8000,16000"),
     "budget of nothing": (("edits", "--data", str(DATA), "--budgets", "0"), 2, "at least one token"),

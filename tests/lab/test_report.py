@@ -88,6 +88,16 @@ def test_every_figure_is_on_the_page() -> None:
         assert figure in text, figure
 
 
+def test_figures_in_words_have_spaces_and_one_is_one() -> None:
+    say = Wording("en")
+    assert (say("conversations", n="1"), say("conversations", n="16,000")) == ("1 conversation", "16 000 conversations")
+    assert Wording("zh")("conversations", n="1") == "1 个对话"
+    assert say("by", what="a,b 1,000", n="1,234,567") == "By a,b 1,000, at 1 234 567 tokens"
+    text = read(page([result("probes", "auto", row(8_000, 1, total=1), conversations=1, total=1, uncut=1)])).text
+    assert "1 conversation1 string" in text
+    assert "At 8 000 tokens" in text
+
+
 def test_each_measure_says_its_rule() -> None:
     text = read(page(RESULTS)).text
     assert Wording("en")("rule_probes") in text
@@ -143,7 +153,8 @@ def test_every_text_has_both_languages_with_the_same_gaps(key: str) -> None:
     english, chinese = TEXTS[key]
     assert english
     assert chinese
-    assert sorted(re.findall(r"\{\w+\}", english)) == sorted(re.findall(r"\{\w+\}", chinese))
+    for form in english.split("|"):
+        assert sorted(re.findall(r"\{\w+\}", form)) == sorted(re.findall(r"\{\w+\}", chinese))
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

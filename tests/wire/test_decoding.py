@@ -66,7 +66,8 @@ REFUSED = {
     "empty": (b"", "the file is empty"),
     "blank": (b" \n\x00\n", "the file is empty"),
     "a picture": (b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "no JSON in it: not UTF-8"),
-    "prose": (b"dear diary,\ntoday", "no JSON in it: not JSON"),
+    "prose": (b"dear diary,\ntoday", "no JSON in it: Expecting value at character 1"),
+    "nested too deeply": (b"[" * 100_000, "no JSON in it: nested too deeply"),
     "damaged gzip": (gzip.compress(GOOD)[:-12], "damaged gzip file"),
 }
 
@@ -78,6 +79,7 @@ def test_a_file_without_JSON_is_refused_in_one_line(name: str) -> None:
         decode_bytes(data)
     assert str(caught.value).startswith(start)
     assert "\n" not in str(caught.value)
+    assert str(caught.value).count("JSON") <= 1
 
 
 def test_many_bad_lines_give_a_short_list() -> None:

@@ -13,7 +13,7 @@ from everlong.windows import Window, window
 __all__ = ["count_command"]
 
 
-@click.command("count")
+@click.command("count", short_help="Count the tokens of a conversation.")
 @click.argument("file", required=False, metavar="FILE")
 @click.option("--model", "-m", default="", help="Count for this model (default: the one named in FILE).")
 @click.option("--sample", is_flag=True, help="Use the sample conversation that ships with everlong.")
@@ -53,6 +53,9 @@ def _as_json(weights: TokenMap, room: Window, at_most: int) -> dict[str, object]
 
 def _print(weights: TokenMap, room: Window, at_most: int) -> None:
     out = console()
+    if not weights.messages and not weights.schemas:
+        out.print("No messages: the conversation is empty.")
+        return
     rows = [
         (role.value, amount(messages), amount(tokens), percent(tokens, weights.total))
         for role, tokens, messages in weights.by_role

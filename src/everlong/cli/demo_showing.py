@@ -1,17 +1,15 @@
 """The demonstration on a terminal, turn by turn while it happens, or as JSON."""
 
 import asyncio
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
-
-import click
 
 from everlong.cli.demo_playing import THREAD, Outcome, Play, Turn
 from everlong.cli.demo_wording import DemoWording
 from everlong.cli.files import read_document
 from everlong.cli.maps.shown_text import one_line
+from everlong.cli.streams import print_json
 from everlong.cli.terminal import amount, bar, console
 from everlong.core.events import Event
 from everlong.store.opening import open_store
@@ -42,7 +40,7 @@ def show(window: int, store: str, *, json_wanted: bool, language: str) -> None:
 async def _told(play: Play) -> None:
     turns = [asdict(turn) | {"cuts": [_cut(cut) for cut in turn.cuts]} async for turn in play.turns()]
     outcome = asdict(play.outcome())
-    click.echo(json.dumps({"window": play.window, "turns": turns, **outcome}, indent=2, ensure_ascii=False))
+    print_json({"window": play.window, "turns": turns, **outcome})
 
 
 def _cut(cut: Event) -> dict[str, object]:

@@ -1,6 +1,5 @@
 """`everlong fit`: a conversation brought under a budget, in the format it came in."""
 
-import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 import click
 
 from everlong.cli.files import read_document, tell_warnings
+from everlong.cli.streams import print_json
 from everlong.cli.terminal import amount, console, percent, table
 from everlong.compress.presets import PRESETS
 from everlong.core.edits import Edit
@@ -21,7 +21,7 @@ __all__ = ["fit_command"]
 LISTED = 12  # kinds of edits shown
 
 
-@click.command("fit")
+@click.command("fit", short_help="Bring a conversation under a budget of tokens.")
 @click.argument("file", required=False, metavar="FILE")
 @click.option(
     "--budget", "-b", type=click.IntRange(min=1), help="Tokens for messages and tool schemas (default: the window)."
@@ -54,7 +54,7 @@ def fit_command(  # noqa: PLR0913 - one parameter an option
         _write(fitted, output)
     to_stderr = output == "-"
     if as_json:
-        click.echo(json.dumps(_as_json(fitted, before), ensure_ascii=False, indent=2), err=to_stderr)
+        print_json(_as_json(fitted, before), err=to_stderr)
     else:
         _print(fitted, before, to_stderr=to_stderr)
 

@@ -26,7 +26,7 @@ PAGES = (".html", ".htm")
 LONG_WORK = 500_000  # bytes of a file; more takes longer than a blink
 
 
-@click.command("inspect")
+@click.command("inspect", short_help="Show where the window of a conversation goes.")
 @click.argument("file", required=False, metavar="FILE")
 @click.option("--model", "-m", default="", help="Count for this model (default: the one named in FILE).")
 @click.option("--sample", is_flag=True, help="Use the sample conversation that ships with everlong.")
@@ -131,7 +131,7 @@ def _page_path(html: str, file: str | None, *, sample: bool) -> str:
 
 def _write(path: str, page: str) -> None:
     if path == "-":
-        click.echo(page, nl=False)
+        click.echo(page.encode("utf-8", "replace"), nl=False)  # as its head says, not as the terminal would
         return
     try:
         Path(path).write_text(page, encoding="utf-8", newline="\n")

@@ -1,6 +1,5 @@
 """`everlong lab`: what survives of real conversations, under which strategy, at which budget."""
 
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from everlong.cli.files import source_bytes
 from everlong.cli.lab_speed import speed_command
 from everlong.cli.lab_tables import print_results
 from everlong.cli.maps.wording import LANGUAGES, language_from
+from everlong.cli.streams import print_json
 from everlong.cli.terminal import console
 from everlong.errors import InputError
 from everlong.lab.cases import Cases, edit_cases, every, probe_cases, question_cases
@@ -49,7 +49,7 @@ class Asked:
     raw_arguments: bool = False
 
 
-@click.group("lab")
+@click.group("lab", short_help="Measure what survives a cut.")
 def lab_command() -> None:
     """Measure what survives a cut: on your own conversations, or on public ones."""
 
@@ -86,7 +86,7 @@ def measure_options(command: Command) -> Command:
     return command
 
 
-@lab_command.command("probes")
+@lab_command.command("probes", short_help="Strings that the agent used later: still there?")
 @click.argument("transcripts", nargs=-1, metavar="[FILE]...")
 @click.option("--data", metavar="DIR", help="The data folder (default: EVERLONG_DATA).")
 @click.option("--files", default=WORK_FILES, metavar="NAME,NAME", help=f"Files in agents/ (default: {WORK_FILES}).")
@@ -116,7 +116,7 @@ def probes_command(
     _tell(_measured("probes", name, cases, asked), asked)
 
 
-@lab_command.command("edits")
+@lab_command.command("edits", short_help="Texts that the agent replaces next: still there?")
 @click.option("--data", metavar="DIR", help="The data folder (default: EVERLONG_DATA).")
 @click.option("--files", default=WORK_FILES, metavar="NAME,NAME", help=f"Files in agents/ (default: {WORK_FILES}).")
 @measure_options
@@ -128,7 +128,7 @@ def edits_command(data: str | None, files: str, **options: object) -> None:
     _tell(_measured("edits", "+".join(_names(files)), edit_cases(conversations), asked), asked)
 
 
-@lab_command.command("dialogs")
+@lab_command.command("dialogs", short_help="Turns that answer a later question: still there?")
 @click.option("--data", metavar="DIR", help="The data folder (default: EVERLONG_DATA).")
 @click.option("--files", default="", metavar="NAME,NAME", help="Data sets (default: all that are there).")
 @measure_options
@@ -197,7 +197,7 @@ def _tell(results: Sequence[Result], asked: Asked) -> None:
     if asked.html is not None:
         _write_page(results, asked)
     if asked.as_json:
-        click.echo(json.dumps([asdict(result) for result in results], ensure_ascii=False, indent=2))
+        print_json([asdict(result) for result in results])
     elif asked.html != "-":
         print_results(results, asked.language)
 
@@ -207,7 +207,7 @@ def _write_page(results: Sequence[Result], asked: Asked) -> None:
 
     text = page(results, language=asked.language)
     if asked.html == "-":
-        click.echo(text)
+        click.echo(text.encode("utf-8", "replace"))  # as its head says, not as the terminal would
         return
     try:
         Path(asked.html or "").write_text(text, encoding="utf-8")

@@ -1,6 +1,5 @@
 """`everlong lab speed`: what everlong costs beside its peers, as ratios, in one run."""
 
-import json
 import os
 from collections.abc import Sequence
 from datetime import date
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from everlong.cli.maps.wording import LANGUAGES, language_from
+from everlong.cli.streams import print_json
 from everlong.errors import InputError
 from everlong.lab.speed import NAMES
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["speed_command"]
 
 
-@click.command("speed")
+@click.command("speed", short_help="Time everlong beside its peers.")
 @click.argument("names", nargs=-1, type=click.Choice(NAMES))
 @click.option("--no-peers", is_flag=True, help="Measure everlong alone, where it is; install nothing.")
 @click.option("--quick", is_flag=True, help="Fewer transcripts, smaller sizes, one round: a first look.")
@@ -62,7 +62,7 @@ def speed_command(  # noqa: PLR0913 - one parameter an option
             click.echo(str(table))
     installed = versions(where) if bench.peers else ""
     if json_wanted:
-        click.echo(json.dumps(_as_json(tables, head, installed), indent=2, ensure_ascii=False))
+        print_json(_as_json(tables, head, installed))
     elif installed:
         click.echo(f"Installed: {installed}")
     if html is not None:

@@ -16,7 +16,9 @@ TEXTS = {
         "edits": "Texts the agent replaces next, still there line after line",
         "dialogs": "Questions with all their evidence in what is sent",
         "strategy": "strategy",
-        "head": "{data}, {half}: {total} cases in {conversations} conversations",
+        "head": "{data}, {half}: {total} in {conversations}",
+        "cases": "{n} case|{n} cases",
+        "conversations": "{n} conversation|{n} conversations",
         "uncut": "{share} stand in the whole history; more cannot be found.",
         "all": "all",
         "tuning": "tuning half",
@@ -33,7 +35,9 @@ TEXTS = {
         "edits": "智能体接下来要替换的文本仍逐行完整存在的比例",
         "dialogs": "全部证据都在发送内容中的问题比例",
         "strategy": "策略",
-        "head": "{data}，{half}：{conversations} 个对话中的 {total} 个用例",
+        "head": "{data}，{half}：{conversations}中的 {total}",
+        "cases": "{n} 个用例",
+        "conversations": "{n} 个对话",
         "uncut": "完整历史中有 {share}；不可能更高。",
         "all": "全部",
         "tuning": "调参半",
@@ -65,9 +69,10 @@ def _print_one(results: Sequence[Result], say: dict[str, str]) -> None:
         say["head"].format(
             data=first.data,
             half=say[first.half],
-            total=amount(first.total),
-            conversations=amount(first.conversations),
-        )
+            total=_many(say["cases"], first.total),
+            conversations=_many(say["conversations"], first.conversations),
+        ),
+        markup=False,  # names of data are data
     )
     if first.uncut < first.total:
         out.print(say["uncut"].format(share=percent(first.uncut, first.total)))
@@ -77,8 +82,9 @@ def _print_one(results: Sequence[Result], say: dict[str, str]) -> None:
         for row in result.rows:
             for kind, number in (("over", row.over), ("failed", row.failed)):
                 if number and result.strategy != "whole":
+                    figures = {"budget": row.budget, "total": row.total, kind: number}
                     told = say[kind].format(
-                        strategy=result.strategy, budget=amount(row.budget), total=row.total, **{kind: number}
+                        strategy=result.strategy, **{name: amount(figure) for name, figure in figures.items()}
                     )
                     out.print(told, style="dim")
 
@@ -98,6 +104,12 @@ def _second(measure: str, row: Row) -> str:
         return f"{row.strict_percent:.1f}"
     cut = next((group for group in row.groups if (group.of, group.name) == ("history", "cut")), None)
     return f"{100 * cut.hits / cut.total:.1f}" if cut else "–"
+
+
+def _many(text: str, number: int) -> str:
+    """Example: "{n} case|{n} cases", 1 -> "1 case" """
+    one, _, several = text.rpartition("|")
+    return (one if one and number == 1 else several).format(n=amount(number))
 
 
 def _short(budget: int) -> str:

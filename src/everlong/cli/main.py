@@ -13,6 +13,7 @@ from everlong.cli.inspect import inspect_command
 from everlong.cli.lab import lab_command
 from everlong.cli.models import models_command
 from everlong.cli.sessions import sessions_command
+from everlong.cli.streams import say_what_can_be_said
 from everlong.errors import EverlongError
 
 __all__ = ["main", "program"]
@@ -35,6 +36,7 @@ program.add_command(sessions_command)
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command. Exit code 0 if all went well, 1 with one clear line on bad input, 2 on wrong usage."""
+    say_what_can_be_said()
     try:
         program.main(
             args=list(arguments) if arguments is not None else None, prog_name="everlong", standalone_mode=False

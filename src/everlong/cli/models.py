@@ -1,6 +1,5 @@
 """`everlong models`: windows, output limits and prices, each with its source."""
 
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -8,6 +7,7 @@ from datetime import UTC, date, datetime
 
 import click
 
+from everlong.cli.streams import print_json
 from everlong.cli.terminal import amount, console, pairs, table
 from everlong.errors import InputError
 from everlong.llm.kept_tables import last_try, registry_now
@@ -19,7 +19,7 @@ __all__ = ["models_command"]
 LISTED = 40  # rows shown of a long list
 
 
-@click.command("models")
+@click.command("models", short_help="Show the window and prices of models.")
 @click.argument("name", required=False)
 @click.option("--provider", default="", help="Where the model is used: its own figures win.")
 @click.option("--find", "text", default="", help="List every entry with this text in its name or provider.")
@@ -84,7 +84,7 @@ def _days_old(day: str, now: datetime) -> str:
 
 def _tell(found: Window, *, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(asdict(found), ensure_ascii=False, indent=2))
+        print_json(asdict(found))
         return
     out = console()
     source = f"{found.source}, {found.table} of {found.date}" if found.date else found.source
@@ -122,7 +122,7 @@ def _list(entries: Sequence[Entry], *, everything: bool, as_json: bool) -> None:
             }
             for entry in entries
         ]
-        click.echo(json.dumps(rows, ensure_ascii=False, indent=2))
+        print_json(rows)
         return
     shown = entries if everything else entries[:LISTED]
     out = console()

@@ -43,7 +43,7 @@ class _InOrder(click.Group):
         return list(self.commands)
 
 
-@click.group("sessions", cls=_InOrder)
+@click.group("sessions", cls=_InOrder, short_help="Keep, find and mend conversations.")
 def sessions_command() -> None:
     """Keep, find and mend conversations: list, show, search, import, export, archive, branch, undo, pin, cost."""
 

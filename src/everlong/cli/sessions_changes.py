@@ -8,13 +8,13 @@ import click
 from everlong.cli.maps.shown_text import one_line
 from everlong.cli.sessions_options import (
     Setting,
-    print_json,
     row_at,
     session_command,
     stored_in,
     the_thread,
     thread_json,
 )
+from everlong.cli.streams import print_json
 from everlong.core.messages import Message
 from everlong.core.points import Point, Withdrawal
 from everlong.core.threads import Pin, Thread
@@ -64,7 +64,7 @@ def rename_command(setting: Setting, session: str, title: str) -> None:
     _tell(setting, "renamed", thread)
 
 
-@click.command("branch")
+@click.command("branch", short_help="Begin a new session that goes on after a message.")
 @click.argument("session", metavar="ID")
 @click.argument("message")
 @click.option("--as", "name", metavar="NEW", help="The id of the new session (default: ID~2, ID~3 …).")
@@ -91,7 +91,7 @@ def _is_there(store: Threads, name: str) -> bool:
     return True
 
 
-@click.command("undo")
+@click.command("undo", short_help="Take back the newest compaction.")
 @click.argument("session", metavar="ID")
 @session_command
 def undo_command(setting: Setting, session: str) -> None:
@@ -114,7 +114,7 @@ def undo_command(setting: Setting, session: str) -> None:
         click.echo(setting.say("undone", at=str(point.order), messages=messages))
 
 
-@click.command("pin")
+@click.command("pin", short_help="Keep a message or a text in everything that is sent.")
 @click.argument("session", metavar="ID")
 @click.argument("message", required=False)
 @click.option("--text", default="", help="Pin this text instead of a message.")
@@ -134,7 +134,7 @@ def pin_command(setting: Setting, session: str, message: str | None, text: str) 
         click.echo(setting.say("now_pinned", text=shown))
 
 
-@click.command("unpin")
+@click.command("unpin", short_help="Let a pin go.")
 @click.argument("session", metavar="ID")
 @click.argument("pin")
 @session_command

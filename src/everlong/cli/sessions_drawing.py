@@ -20,6 +20,8 @@ __all__ = ["Shown", "draw_session"]
 MOST_CHARACTERS = 1_200  # of one part
 MOST_LINES = 16
 INDENT = 7
+JOINT = " · "
+RULE_ENDS = 4  # cells of a rule that stay a line beside its words
 #: Names, not figures: every terminal, dark or light, has its own readable form of these.
 COLOURS = {
     Role.SYSTEM: "bold magenta",
@@ -73,6 +75,17 @@ class _Pen:
 
         self.out.print(Rule(Words(text, style=style), style=style, align="left"))
 
+    def boundary(self, facts: Sequence[str], style: str) -> None:
+        """A line across with these facts in it; those it has no room for stand below, none is cut off."""
+        from rich.cells import cell_len  # noqa: PLC0415
+
+        inside = len(facts)
+        while inside > 1 and cell_len(JOINT.join(facts[:inside])) > self.out.width - RULE_ENDS:
+            inside -= 1
+        self.rule(JOINT.join(facts[:inside]), style)
+        if facts[inside:]:
+            self.line(JOINT.join(facts[inside:]), style, INDENT)
+
 
 def draw_session(shown: Shown, out: "Console", say: SessionWording, *, full: bool = False) -> None:
     """Print it. A compaction stands where it takes effect, not where it was appended."""
@@ -108,7 +121,7 @@ def _draw_head(pen: _Pen, shown: Shown) -> None:
         facts.append(say("branch_of", id=one_line(thread.parent[0]), at=str(thread.parent[1] - 1)))
     if shown.before is not None:
         facts.append(say("before", at=str(shown.before)))
-    pen.line(" · ".join(filter(None, facts)), "dim")
+    pen.line(JOINT.join(filter(None, facts)), "dim")
     for pin in shown.pins:
         if pin.order is None:
             pen.line(f"{say('pinned_text')}: {one_line(pin.text)}", "yellow")
@@ -122,13 +135,13 @@ def _draw_point(pen: _Pen, row: Row, *, stands: bool, newest: int | None) -> Non
     if not isinstance(point, Point):
         return
     state = "boundary_withdrawn" if not stands else "boundary_stands" if row.order == newest else "boundary_older"
-    facts = [say("boundary"), say("point", at=str(row.order)), say(state)]
+    facts = [say("boundary", at=str(row.order)), say(state)]
     if point.tokens_before and point.tokens_after:
         facts.append(say("tokens", before=amount(point.tokens_before), after=amount(point.tokens_after)))
     elif point.tokens_before:
         facts.append(say("tokens_covered", n=amount(point.tokens_before)))
     facts.append(one_line(point.reason))
-    pen.rule(" · ".join(filter(None, facts)), BOUNDARY_COLOUR if stands else "dim")
+    pen.boundary(list(filter(None, facts)), BOUNDARY_COLOUR if stands else "dim")
     if row.order == newest or pen.full:
         for message in point.summary:
             for part in message.parts:

@@ -7,8 +7,9 @@ from dataclasses import asdict, replace
 import click
 
 from everlong.cli.maps.shown_text import one_line
-from everlong.cli.sessions_options import Setting, print_json, session_command, stored_in, the_thread
+from everlong.cli.sessions_options import Setting, session_command, stored_in, the_thread
 from everlong.cli.sessions_wording import SessionWording
+from everlong.cli.streams import print_json
 from everlong.cli.terminal import amount, console, table
 from everlong.core.events import Event, EventKind, starts
 from everlong.core.messages import Json
@@ -20,7 +21,7 @@ SHOWN = 40  # events
 KINDS = tuple(kind.value for kind in EventKind)
 
 
-@click.command("events")
+@click.command("events", short_help="Show what happened to a session, oldest first.")
 @click.argument("session", metavar="ID")
 @click.option("--kind", "kinds", multiple=True, type=click.Choice(KINDS), metavar="KIND", help="Only such; repeatable.")
 @click.option("--last", default=SHOWN, type=click.IntRange(min=0), help=f"The last so many, 0: all ({SHOWN}).")
@@ -85,7 +86,7 @@ def _facts(event: Event, say: SessionWording) -> list[str]:
     return facts
 
 
-@click.command("cost")
+@click.command("cost", short_help="Show what the calls of sessions cost.")
 @click.argument("session", metavar="[ID]", required=False)
 @click.option("--owner", default=None, help="Only sessions of this owner.")
 @session_command

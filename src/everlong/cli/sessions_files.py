@@ -13,8 +13,9 @@ import click
 from everlong.cli.files import source_bytes
 from everlong.cli.maps.shown_text import one_line
 from everlong.cli.sessions_lists import short_ids
-from everlong.cli.sessions_options import Setting, print_json, session_command, stored_in, the_thread
+from everlong.cli.sessions_options import Setting, session_command, stored_in, the_thread
 from everlong.cli.sessions_wording import SessionWording
+from everlong.cli.streams import print_json
 from everlong.cli.terminal import amount, console
 from everlong.engine.threads import Threads
 from everlong.errors import InputError
@@ -36,7 +37,7 @@ class Tell(Protocol):
     def __call__(self, *, files: int = 0, rows: int = 0) -> None: ...
 
 
-@click.command("import")
+@click.command("import", short_help="Keep the sessions of files or folders.")
 @click.argument("files", nargs=-1, required=True, metavar="FILE…")
 @click.option("--owner", default="", help="Whose sessions these are.")
 @session_command
@@ -165,7 +166,7 @@ def _tell(done: Sequence[Imported], passed_over: int, say: SessionWording) -> No
         out.print(say.many("passed_over", passed_over), style="dim")
 
 
-@click.command("export")
+@click.command("export", short_help="Write a session as a file.")
 @click.argument("session", metavar="ID")
 @click.option("--format", "fmt", type=click.Choice(FORMATS), default="openai", help="nanobot, or openai (default).")
 @click.option("--output", "-o", "output", default="-", metavar="FILE", help="Where to (default: standard output).")

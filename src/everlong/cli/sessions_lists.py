@@ -11,13 +11,13 @@ from everlong.cli.maps.shown_text import one_line
 from everlong.cli.sessions_options import (
     Setting,
     is_there,
-    print_json,
     session_command,
     stored_in,
     the_thread,
     thread_json,
 )
 from everlong.cli.sessions_wording import SessionWording
+from everlong.cli.streams import print_json
 from everlong.cli.terminal import amount, console
 from everlong.core.messages import Message
 from everlong.core.threads import Hit, Thread
@@ -123,7 +123,7 @@ def when(moment: datetime, now: datetime, say: SessionWording) -> str:
     return moment.astimezone().strftime("%Y-%m-%d")
 
 
-@click.command("search")
+@click.command("search", short_help="Find where something was said.")
 @click.argument("query")
 @click.option("--in", "inside", metavar="ID", help="Only in this session.")
 @click.option("--owner", default=None, help="Only in sessions of this owner.")

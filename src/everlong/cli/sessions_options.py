@@ -1,4 +1,4 @@
-"""What the commands of `everlong sessions` share: which store, which thread, which language, how JSON is printed."""
+"""What the commands of `everlong sessions` share: which store, which thread, which language."""
 
 import json
 import os
@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -24,7 +23,6 @@ __all__ = [
     "Setting",
     "default_store",
     "is_there",
-    "print_json",
     "row_at",
     "session_command",
     "stored_in",
@@ -152,15 +150,3 @@ def thread_json(thread: Thread) -> dict[str, object]:
         "settings": json.loads(thread.settings),
         "metadata": json.loads(thread.metadata),
     }
-
-
-def print_json(value: object) -> None:
-    """JSON on standard output; half a surrogate pair is written as its escape."""
-    text = json.dumps(value, ensure_ascii=False, indent=2, default=_plain)
-    click.echo(text.encode("utf-8", "backslashreplace").decode())
-
-
-def _plain(value: object) -> str:
-    if isinstance(value, datetime):
-        return value.isoformat()
-    raise TypeError(type(value).__name__)

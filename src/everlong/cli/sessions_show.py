@@ -10,13 +10,13 @@ import click
 from everlong.cli.sessions_drawing import Shown, draw_session
 from everlong.cli.sessions_options import (
     Setting,
-    print_json,
     row_at,
     session_command,
     stored_in,
     the_thread,
     thread_json,
 )
+from everlong.cli.streams import print_json
 from everlong.cli.terminal import console
 from everlong.core.encoding import encode
 from everlong.core.messages import Message
@@ -30,7 +30,7 @@ __all__ = ["show_command"]
 SHOWN = 40  # messages
 
 
-@click.command("show")
+@click.command("show", short_help="Show a session, whatever was compacted.")
 @click.argument("session", metavar="ID")
 @click.option("--last", default=SHOWN, type=click.IntRange(min=0), help=f"The last so many messages, 0: all ({SHOWN}).")
 @click.option("--before", metavar="POINT", help="As it was before this compaction: the number or id of a point.")

@@ -1,8 +1,12 @@
 """The engine for those without an event loop. Safe to use from several threads; waits for the store where it must."""
 
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from typing import Any, cast
 
 from everlong.core.events import EventKind
+from everlong.core.messages import Message
 from everlong.core.points import Point, Withdrawal
 from everlong.core.threads import Pin, Row
 from everlong.engine.calls import Call, Prepared
@@ -14,7 +18,8 @@ from everlong.engine.recalling import Found, recall
 from everlong.engine.recording import record_failure, record_usage
 from everlong.engine.recovering import recover
 from everlong.engine.work import work_on
-from everlong.errors import ContextOverflow, InputError, ProviderError
+from everlong.errors import ContextOverflow, InputError, NoThread, ProviderError, ThreadExists
+from everlong.wire.read import document_of
 from everlong.wire.usage import Usage
 
 __all__ = ["BlockingEngine"]
@@ -28,6 +33,18 @@ class BlockingEngine:
 
     def __init__(self, means: Means) -> None:
         self.means = means
+
+    def append(
+        self, thread: str, messages: Sequence[Message] | Sequence[Mapping[str, Any]], *, owner: str = ""
+    ) -> tuple[Row, ...]:
+        """Add messages to a thread, values or dicts of any wire format; a thread that is not there yet is made."""
+        threads, said = self.means.threads, _values(messages)
+        try:
+            return threads.append(thread, said)
+        except NoThread:
+            with suppress(ThreadExists):  # two may come first at once
+                threads.create(thread, owner=owner)
+            return threads.append(thread, said)
 
     def prepare(self, thread: str, call: Call) -> Prepared:
         """What is to be sent now: it fits, it is valid, and begins as the request before did, unless a cut was due."""
@@ -101,3 +118,9 @@ class BlockingEngine:
         live = self.means.lives.get(thread)
         if live is not None:
             self.means.lives.put(thread, replace(live, view=None, past=None, anchor=None))
+
+
+def _values(messages: Sequence[Message] | Sequence[Mapping[str, Any]]) -> tuple[Message, ...]:
+    if all(isinstance(message, Message) for message in messages):
+        return tuple(cast("Sequence[Message]", messages))
+    return document_of([dict(cast("Mapping[str, Any]", message)) for message in messages]).messages

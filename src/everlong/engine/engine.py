@@ -2,9 +2,8 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime
-from typing import Any, cast
+from typing import Any
 
 from everlong.core.messages import Message
 from everlong.core.points import Point
@@ -16,9 +15,8 @@ from everlong.engine.recalling import Found
 from everlong.engine.replies import Model
 from everlong.engine.settings import DEFAULT_SETTINGS, Settings
 from everlong.engine.threads import Threads
-from everlong.errors import ContextOverflow, NoThread, ProviderError, ThreadExists
+from everlong.errors import ContextOverflow, ProviderError
 from everlong.windows import Registry
-from everlong.wire.read import document_of
 from everlong.wire.usage import Usage
 
 __all__ = ["Engine"]
@@ -57,17 +55,7 @@ class Engine:
         self, thread: str, messages: Sequence[Message] | Sequence[Mapping[str, Any]], *, owner: str = ""
     ) -> tuple[Row, ...]:
         """Add messages to a thread, values or dicts of any wire format; a thread that is not there yet is made."""
-        said = _values(messages)
-
-        def add() -> tuple[Row, ...]:
-            try:
-                return self.threads.append(thread, said)
-            except NoThread:
-                with suppress(ThreadExists):  # two may come first at once
-                    self.threads.create(thread, owner=owner)
-                return self.threads.append(thread, said)
-
-        return await asyncio.to_thread(add)
+        return await asyncio.to_thread(self.blocking.append, thread, messages, owner=owner)
 
     async def prepare(self, thread: str, call: Call) -> Prepared:
         """What is to be sent now: it fits, it is valid, and begins as the request before did, unless a cut was due."""
@@ -106,9 +94,3 @@ class Engine:
     async def recall(self, thread: str, what: str, *, limit: int = 10) -> Found:
         """What a reference names, byte for byte, or what answers a query."""
         return await asyncio.to_thread(self.blocking.recall, thread, what, limit=limit)
-
-
-def _values(messages: Sequence[Message] | Sequence[Mapping[str, Any]]) -> tuple[Message, ...]:
-    if all(isinstance(message, Message) for message in messages):
-        return tuple(cast("Sequence[Message]", messages))
-    return document_of([dict(cast("Mapping[str, Any]", message)) for message in messages]).messages

@@ -36,6 +36,7 @@ __all__ = [
 ]
 
 VARIABLE = "EVERLONG_DATA"
+PROBES, PACKED = "probes.jsonl", ".gz"
 HALVES = ("tuning", "confirming", "all")
 SOURCES = (
     "entireio/cli, sierra-research/tau-bench, badlogic/pi-mono, SWE-agent, OpenHands, snap-research/LoCoMo, "
@@ -76,9 +77,9 @@ def in_half(conversation: str, half: str) -> bool:
 
 def rows(path: Path) -> Iterator[dict[str, Any]]:
     """The objects of a file with one JSON object a line, packed or not."""
-    found = next((name for name in (path, path.with_name(f"{path.name}.gz")) if name.is_file()), None)
+    found = next((name for name in (path, path.with_name(f"{path.name}{PACKED}")) if name.is_file()), None)
     if found is None:
-        raise InputError(f"{path}: no such file; docs/lab.md describes the data folder")
+        raise InputError(f"{path}: no such file; {_others(path)}docs/lab.md describes the data folder")
     decoder = msgspec.json.Decoder()
     for number, line in enumerate(_lines(found), start=1):
         if not line.strip():
@@ -92,8 +93,17 @@ def rows(path: Path) -> Iterator[dict[str, Any]]:
         yield row
 
 
+def _others(missing: Path) -> str:
+    """What may have been meant, as `--files` takes it. Example: "--files may name office; " """
+    if missing.parent.name != "agents" or missing.name == PROBES:
+        return ""
+    files = (path.name.removesuffix(PACKED) for path in missing.parent.glob("*.jsonl*"))
+    named = sorted({name.removesuffix(".jsonl") for name in files if name.endswith(".jsonl") and name != PROBES})
+    return f"--files may name {', '.join(named)}; " if named else ""
+
+
 def _lines(path: Path) -> Iterator[bytes]:
-    opened = gzip.open if path.suffix == ".gz" else open
+    opened = gzip.open if path.suffix == PACKED else open
     try:
         with opened(path, "rb") as lines:
             yield from lines

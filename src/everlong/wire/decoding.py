@@ -47,7 +47,7 @@ def decode_bytes(data: bytes) -> Decoded:
     except ValueError as whole:
         lines, bad = _lines(data)
         if not lines:
-            raise InputError(f"no JSON in it: {_reason(whole)}") from whole
+            raise InputError(f"no JSON in it: {_detail(whole)}") from whole
         return Decoded(lines=tuple(lines), warnings=_shortened(bad))
 
 
@@ -98,11 +98,18 @@ def _lines(data: bytes) -> tuple[list[tuple[int, Json]], list[str]]:
 
 
 def _reason(error: ValueError) -> str:
+    """Why a line is lost. Example: "not JSON (Expecting value at character 1)" """
+    detail = _detail(error)
+    return detail if isinstance(error, UnicodeDecodeError) else f"not JSON ({detail})"
+
+
+def _detail(error: ValueError) -> str:
+    """Where it fails. Example: "Expecting value at character 1" """
     if isinstance(error, UnicodeDecodeError):
         return f"not UTF-8 (byte {error.object[error.start]:#04x} at {error.start})"
     if isinstance(error, json.JSONDecodeError):
-        return f"not JSON ({error.msg} at character {error.pos + 1})"
-    return f"not JSON ({error})"
+        return f"{error.msg} at character {error.pos + 1}"
+    return str(error)
 
 
 def _shortened(bad: list[str]) -> tuple[str, ...]:

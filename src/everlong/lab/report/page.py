@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from html import escape
 
 from everlong.lab.report.sheet import card, figure, sheet, table
-from everlong.lab.report.wording import Wording
+from everlong.lab.report.wording import Wording, spaced
 from everlong.lab.results import Group, Result, Row
 from everlong.lab.svg import Bar, Line, bar_chart, line_plot, tokens_short
 
@@ -134,15 +134,15 @@ def _figures(results: list[Result], say: Wording, ours: Collection[str]) -> str:
         (
             (
                 escape(one.strategy),
-                f"{row.budget:,}",
-                f"{row.hits:,}",
-                f"{row.strict:,}",
-                f"{row.total:,}",
+                spaced(f"{row.budget:,}"),
+                spaced(f"{row.hits:,}"),
+                spaced(f"{row.strict:,}"),
+                spaced(f"{row.total:,}"),
                 "–" if row.recall is None else f"{100 * row.recall:.1f}",
                 f"{row.milliseconds:.1f}",
-                f"{row.tokens:,.0f}",
-                f"{row.over:,}",
-                f"{row.failed:,}",
+                spaced(f"{row.tokens:,.0f}"),
+                spaced(f"{row.over:,}"),
+                spaced(f"{row.failed:,}"),
             ),
             one.strategy in ours,
         )
@@ -170,7 +170,7 @@ def _groups(results: list[Result], say: Wording, ours: Collection[str]) -> Itera
 def _group(group: Group | None) -> str:
     if group is None or not group.total:
         return "–"
-    return f"{100 * group.hits / group.total:.1f}<small>/ {group.total:,}</small>"
+    return f"{100 * group.hits / group.total:.1f}<small>/ {spaced(f'{group.total:,}')}</small>"
 
 
 def _details(title: str, body: str) -> str:

@@ -1,12 +1,15 @@
 """Every word of the lab's pages in English and Chinese, and what each measure's rule is."""
 
+import re
 from dataclasses import dataclass
 
-__all__ = ["LANGUAGES", "TEXTS", "Wording"]
+__all__ = ["LANGUAGES", "TEXTS", "Wording", "spaced"]
 
 LANGUAGES = ("en", "zh")
 
-#: key -> English, Chinese
+GROUPED = re.compile(r"\d{1,3}(,\d{3})+")
+
+#: key -> English ("one|several" where a number decides), Chinese
 TEXTS: dict[str, tuple[str, str]] = {
     "title": ("What survives", "保留了什么"),
     "speed_title": ("What it costs", "开销"),
@@ -53,11 +56,11 @@ TEXTS: dict[str, tuple[str, str]] = {
     "half_all": ("all conversations", "全部对话"),
     "half_tuning": ("tuning half", "调参半区"),
     "half_confirming": ("confirming half", "验证半区"),
-    "conversations": ("{n} conversations", "{n} 个对话"),
-    "cases_probes": ("{n} strings", "{n} 个字符串"),
-    "cases_edits": ("{n} edits", "{n} 处编辑"),
-    "cases_dialogs": ("{n} questions", "{n} 个问题"),
-    "cases": ("{n} cases", "{n} 个案例"),
+    "conversations": ("{n} conversation|{n} conversations", "{n} 个对话"),
+    "cases_probes": ("{n} string|{n} strings", "{n} 个字符串"),
+    "cases_edits": ("{n} edit|{n} edits", "{n} 处编辑"),
+    "cases_dialogs": ("{n} question|{n} questions", "{n} 个问题"),
+    "cases": ("{n} case|{n} cases", "{n} 个案例"),
     "budget": ("budget, tokens", "预算（token）"),
     "at_budget": ("At {n} tokens", "预算 {n} token 时"),
     "still_there": ("still there, %", "仍在，%"),
@@ -93,10 +96,17 @@ class Wording:
     language: str
 
     def __call__(self, key: str, **values: str) -> str:
-        """The text with its values in place."""
+        """The text with its values in place, figures as everywhere. Example: n="16,000" is said as 16 000"""
         english, chinese = TEXTS[key]
-        return (chinese if self.language == "zh" else english).format(**values)
+        one, _, several = (chinese if self.language == "zh" else english).rpartition("|")
+        text = one if one and values.get("n") == "1" else several
+        return text.format(**{name: spaced(value) for name, value in values.items()})
 
     def known(self, key: str, otherwise: str) -> str:
         """The text of a key if there is one: a measure or a split may be named that this table does not know."""
         return self(key) if key in TEXTS else otherwise
+
+
+def spaced(value: str) -> str:
+    """A figure as everywhere; what is no figure stays. Example: "16,000" -> "16 000" """
+    return value.replace(",", " ") if GROUPED.fullmatch(value) else value
