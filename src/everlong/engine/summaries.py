@@ -135,7 +135,10 @@ class Summaries:
     def _idle(self, prepared: Prepared, model: Model) -> None:
         """Nobody spoke for so long that the provider is about to forget the prefix: the last moment to use it."""
         self._waiting.pop(prepared.thread, None)
-        if prepared.thread not in self._running:
+        running = self._running.get(prepared.thread)
+        if running is not None:
+            running.add_done_callback(lambda _: self._idle(prepared, model))
+        else:
             self._start(prepared.thread, self._considered(prepared, model, idle=True))
 
     async def _considered(self, prepared: Prepared, model: Model, *, idle: bool = False) -> Outcome:

@@ -211,7 +211,7 @@ async def _on_the_cache(sitting: _Sitting, sent: Request | None) -> Summary:
     request = replace(sent, messages=(*sent.messages, asking))
     size = sitting.counter.messages(request.messages) + sitting.counter.tools(request.tools)
     left = int(sitting.window - size / SPARE_ON_CACHE)
-    if left < sitting.limit:
+    if left < sitting.limit // 2:  # most summaries are much shorter than they may be
         return await _folded(sitting)
     request = replace(request, max_tokens=min(left, max(sitting.reply, sent.max_tokens or 0)))
     return await _passed(sitting, request, task.covered, task.previous)
