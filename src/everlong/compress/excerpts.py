@@ -6,7 +6,7 @@ Owns what is chosen and how it reads; where it goes and how it is framed is not 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 
 from everlong.compress.talk_quotes import TalkQuotes
 from everlong.core.messages import History, Message, Text, ToolCall, ToolResult
@@ -57,6 +57,7 @@ class Selection:
         self._known = set(names_in("\n".join(self._lines)))
         self._left = [n for n in ranked(index, history, self._known) if index.chunks[n].at not in sent]
         self._names_left: list[tuple[str, int]] | None = None
+        self._names_placed: list[tuple[str, str, float, float]] = []
         self._reckoning = 1.0  # tokens of names by their length, for each that they really take
         self._costs: dict[int, int] = {}
         self._taken: set[int] = set()
@@ -140,27 +141,38 @@ class Selection:
         """
         lines: dict[str, list[str]] = {}
         used = 0.0
-        for name, number in self._names_by_need():
-            if used >= room - SHORTEST_NAME:
+        full = room - SHORTEST_NAME
+        for last, place, cost, cost_with_place in self._placed_names():
+            if used >= full:
                 break
-            folder, slash, last = name.rpartition("/")
             if last in shown:
                 continue
-            place = folder + slash or _file_name(self._index.chunks[number])
-            cost = 1 + len(last) / NAME_CHARACTERS
-            if place not in lines:
-                cost += 1 + len(place) / NAME_CHARACTERS
-            if used + cost > room:
+            names = lines.get(place)
+            price = cost if names is not None else cost_with_place
+            if used + price > room:
                 continue
             shown.add(last)
-            lines.setdefault(place, []).append(last)
-            used += cost
+            if names is None:
+                lines[place] = [last]
+            else:
+                names.append(last)
+            used += price
         return "\n".join(_ledger_line(place, names) for place, names in lines.items()), used
 
-    def _names_by_need(self) -> list[tuple[str, int]]:
+    def _placed_names(self) -> Iterator[tuple[str, str, float, float]]:
+        """Each name without its folder, the line it goes to, and its tokens by length, without and with a new line."""
         if self._names_left is None:
             self._names_left = names_by_need(self._index, self._left, query_of(self._history))
-        return self._names_left
+        yield from self._names_placed
+        for name, number in islice(self._names_left, len(self._names_placed), None):
+            self._names_placed.append(self._placed(name, number))
+            yield self._names_placed[-1]
+
+    def _placed(self, name: str, number: int) -> tuple[str, str, float, float]:
+        folder, slash, last = name.rpartition("/")
+        place = folder + slash or _file_name(self._index.chunks[number])
+        cost = 1 + len(last) / NAME_CHARACTERS
+        return last, place, cost, cost + 1 + len(place) / NAME_CHARACTERS
 
     def _shown(self) -> set[str]:
         """The last parts of the names that are sent or quoted."""
@@ -199,7 +211,11 @@ class Selection:
     def _cost(self, number: int) -> int:
         if self._talk is not None:
             return self._talk.cost(number, self._days)
-        return self._counter.text(self._index.chunks[number].text) + HEADER_TOKENS
+        key = (self._counter.vocabulary.name, number)
+        size = self._index.sizes.get(key)
+        if size is None:
+            size = self._index.sizes[key] = self._counter.text(self._index.chunks[number].text)
+        return size + HEADER_TOKENS
 
 
 def _ledger_line(path: str, names: list[str]) -> str:

@@ -8,6 +8,7 @@ import math
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 
 from everlong.core.messages import Message
@@ -20,8 +21,17 @@ from everlong.relevance.terms import terms_of, words_of
 __all__ = ["Index"]
 
 SATURATION = 1.2  # BM25's k1: how soon more of the same word says nothing new
+MOST_STANDINGS = 4_096  # terms; asked again at the next cut, they need not be looked up again
 SPOKEN = frozenset({ChunkKind.USER, ChunkKind.ASSISTANT})
 LENGTH_SHARE = 0.5  # BM25's b: how much a long chunk has to say to count as much
+
+
+@dataclass(frozen=True, slots=True)
+class _Standing:
+    """How often a term stands anywhere, and in each chunk."""
+
+    total: int
+    counts: dict[int, float]
 
 
 class Index:
@@ -31,6 +41,8 @@ class Index:
         self.chunks: list[Chunk] = []
         self.lengths = array("I")
         self.messages = 0
+        #: What readers count of a chunk, under the vocabulary they count by: a chunk never changes.
+        self.sizes: dict[tuple[str, int], int] = {}
         #: Whether people only talked so far: no tool was called.
         self.is_talk = True
         #: Who spoke so far, numbered; the speaker and the session of each chunk.
@@ -45,6 +57,7 @@ class Index:
         self._found_by: dict[str, list[tuple[int, float]]] = {}
         self._unread: list[str] = []
         self._names: dict[int, list[str]] = {}
+        self._standings: dict[str, _Standing] = {}
         self._total_length = 0
 
     def add(self, message: Message) -> None:
@@ -107,18 +120,34 @@ class Index:
         floor = SATURATION * (1 - LENGTH_SHARE)
         slope = SATURATION * LENGTH_SHARE / average
         for term, weight in query.items():
-            words = self._words_found_by(term)
-            if not words or sum(len(self._places[word]) for word, _ in words) > most:
+            standing = self._standing(term)
+            if not standing.counts or standing.total > most:
                 continue
-            counts: dict[int, float] = {}
-            for word, share in words:
-                for chunk in self._places[word]:
-                    text = text_of[chunk]
-                    counts[text] = counts.get(text, 0.0) + share
-            rarity = weight * math.log(1 + (len(scores) - len(counts) + 0.5) / (len(counts) + 0.5))
+            counts = standing.counts
+            if not isinstance(text_of, range):
+                counts = {}
+                for chunk, share in standing.counts.items():
+                    counts[text_of[chunk]] = counts.get(text_of[chunk], 0.0) + share
+            rarity = weight * math.log(1 + (len(scores) - len(counts) + 0.5) / (len(counts) + 0.5)) * (SATURATION + 1)
             for text, count in counts.items():
-                scores[text] += rarity * count * (SATURATION + 1) / (count + floor + slope * lengths[text])
+                scores[text] += rarity * count / (count + floor + slope * lengths[text])
         return scores
+
+    def _standing(self, term: str) -> _Standing:
+        """Where a term stands; worked out anew only when one of its words came since."""
+        words = self._words_found_by(term)
+        total = sum(len(self._places[word]) for word, _ in words)
+        known = self._standings.get(term)
+        if known is not None and known.total == total:
+            return known
+        counts: dict[int, float] = {}
+        for word, share in words:
+            for chunk in self._places[word]:
+                counts[chunk] = counts.get(chunk, 0.0) + share
+        if len(self._standings) >= MOST_STANDINGS:
+            self._standings.clear()
+        self._standings[term] = found = _Standing(total, counts)
+        return found
 
     def _words_found_by(self, term: str) -> list[tuple[str, float]]:
         words = [(self._words[number], weight) for number, weight in self._found_by.get(term, ())]

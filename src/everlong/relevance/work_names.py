@@ -31,9 +31,8 @@ def names_by_need(index: Index, numbers: Iterable[int], query: Mapping[str, floa
 
 def _weight(name: str, query: Mapping[str, float]) -> float:
     terms, own_weight = _parts(name)
-    asked = sum(map(query.__contains__, terms)) / len(terms) if terms else 0.0
-    weight: float = ASKED_WEIGHT**asked
-    return weight * own_weight
+    asked = sum(map(query.__contains__, terms))
+    return own_weight * float(ASKED_WEIGHT ** (asked / len(terms))) if asked else own_weight
 
 
 @lru_cache(maxsize=100_000)
