@@ -25,6 +25,7 @@ SMALLEST_EXCERPT = 24  # tokens; below that the room is full
 SMALLEST_TURN = 8  # the same where people only talk
 MISSES = 60  # chunks in a row that did not fit before the room counts as full
 LOOKED_AT = 200_000  # characters of what is sent that excerpts are compared with
+MOST_NAMED = 1_500  # chunks whose names are thought of
 SHORTEST_NAME = 4  # tokens; with less room left the ledger is full
 NAME_CHARACTERS = 3.0  # characters of a name for each token, on the low side
 LEDGER_ATTEMPTS = 3  # the length of a name tells its tokens only roughly; one or two corrections fill the room
@@ -162,7 +163,8 @@ class Selection:
     def _placed_names(self) -> Iterator[tuple[str, str, float, float]]:
         """Each name without its folder, the line it goes to, and its tokens by length, without and with a new line."""
         if self._names_left is None:
-            self._names_left = names_by_need(self._index, self._left, query_of(self._history))
+            best = self._left[:MOST_NAMED]
+            self._names_left = names_by_need(self._index, best, query_of(self._history))
         yield from self._names_placed
         for name, number in islice(self._names_left, len(self._names_placed), None):
             self._names_placed.append(self._placed(name, number))

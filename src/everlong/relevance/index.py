@@ -28,10 +28,11 @@ LENGTH_SHARE = 0.5  # BM25's b: how much a long chunk has to say to count as muc
 
 @dataclass(frozen=True, slots=True)
 class _Standing:
-    """How often a term stands anywhere, and in each chunk."""
+    """How often a term stands anywhere, in which chunks, and how often in each. Arrays: many are kept."""
 
     total: int
-    counts: dict[int, float]
+    chunks: "array[int]"
+    counts: "array[float]"
 
 
 class Index:
@@ -121,15 +122,13 @@ class Index:
         slope = SATURATION * LENGTH_SHARE / average
         for term, weight in query.items():
             standing = self._standing(term)
-            if not standing.counts or standing.total > most:
+            if not standing.chunks or standing.total > most:
                 continue
-            counts = standing.counts
+            texts, counts = standing.chunks, standing.counts
             if not isinstance(text_of, range):
-                counts = {}
-                for chunk, share in standing.counts.items():
-                    counts[text_of[chunk]] = counts.get(text_of[chunk], 0.0) + share
-            rarity = weight * math.log(1 + (len(scores) - len(counts) + 0.5) / (len(counts) + 0.5)) * (SATURATION + 1)
-            for text, count in counts.items():
+                texts, counts = _by_text(standing, text_of)
+            rarity = weight * math.log(1 + (len(scores) - len(texts) + 0.5) / (len(texts) + 0.5)) * (SATURATION + 1)
+            for text, count in zip(texts, counts, strict=True):
                 scores[text] += rarity * count / (count + floor + slope * lengths[text])
         return scores
 
@@ -146,7 +145,7 @@ class Index:
                 counts[chunk] = counts.get(chunk, 0.0) + share
         if len(self._standings) >= MOST_STANDINGS:
             self._standings.clear()
-        self._standings[term] = found = _Standing(total, counts)
+        self._standings[term] = found = _Standing(total, array("I", counts), array("f", counts.values()))
         return found
 
     def _words_found_by(self, term: str) -> list[tuple[str, float]]:
@@ -163,3 +162,11 @@ class Index:
                 for term, weight in terms:
                     self._found_by.setdefault(term, []).append((number, weight))
         self._unread.clear()
+
+
+def _by_text(standing: _Standing, text_of: Sequence[int]) -> "tuple[array[int], array[float]]":
+    """The same for texts of several chunks each."""
+    counts: dict[int, float] = {}
+    for chunk, share in zip(standing.chunks, standing.counts, strict=True):
+        counts[text_of[chunk]] = counts.get(text_of[chunk], 0.0) + share
+    return array("I", counts), array("f", counts.values())

@@ -6,7 +6,8 @@ room, token by token.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence, Set
+from collections.abc import Container, Sequence, Set
+from heapq import nlargest
 from itertools import pairwise
 
 from everlong.core.messages import Message
@@ -32,6 +33,7 @@ FILE_BONUS = 0.19  # for the file of the newest call; fades with each call furth
 FILE_FADING = 0.4
 SHOWN_WEIGHT = 1.35  # the file stands in the newest results
 READ_AGAIN_WEIGHT = 0.35  # all its lines were
+MOST_NAMED = 1_500  # chunks, about 200k tokens: finding names costs more than anything else here
 NAMES_POWER = 0.45
 NAMES_FLOOR = 2
 AGE_POWER = 0.2
@@ -46,11 +48,12 @@ def worth_of_work(index: Index, messages: Sequence[Message], known: Set[str]) ->
     best = max(scores, default=0.0) or 1.0
     files = _Files(messages)
     seen = set(known)
+    named = _worth_naming(scores)
     worth = [0.0] * len(scores)
     for number in range(len(scores) - 1, -1, -1):
         chunk = index.chunks[number]
         bonus, weight = files.of(chunk) if chunk.path else (0.0, 1.0)
-        fresh = [name for name in index.names(number) if name not in seen]
+        fresh = [name for name in index.names(number) if name not in seen] if number in named else ()
         seen.update(fresh)
         worth[number] = (
             (scores[number] / best + bonus + UNMATCHED) ** MATCH_POWER
@@ -61,6 +64,13 @@ def worth_of_work(index: Index, messages: Sequence[Message], known: Set[str]) ->
             / (len(chunk.text) / CHARACTERS_PER_TOKEN + FRAME_TOKENS)
         )
     return worth
+
+
+def _worth_naming(scores: Sequence[float]) -> Container[int]:
+    """The chunks whose names are looked at: all, or in a very long conversation those that match best."""
+    if len(scores) <= MOST_NAMED:
+        return range(len(scores))
+    return frozenset(nlargest(MOST_NAMED, range(len(scores)), key=scores.__getitem__))
 
 
 def _with_neighbours(chunks: Sequence[Chunk], scores: Sequence[float]) -> list[float]:
