@@ -23,6 +23,7 @@ from everlong.wire import openai_chat
 
 __all__ = ["Peer", "Process", "opened", "peer_named"]
 
+LAST_WORDS_SECONDS = 5.0
 PATIENCE = 300.0  # seconds for one answer
 WORKER = "everlong.lab.peers.worker"
 
@@ -82,6 +83,8 @@ class Process:
         finally:
             clock.cancel()
         if not answer:
+            with suppress(subprocess.TimeoutExpired):
+                running.wait(LAST_WORDS_SECONDS)  # its output may end before it has said why
             self.close()
         return answer
 

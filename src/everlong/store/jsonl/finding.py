@@ -77,14 +77,14 @@ def _within(folder: SessionFolder, scope: Scope) -> Within:
     key = None if scope.thread is None else bytes_of(scope.thread)
     query = (
         "SELECT session, key, words < length, messages, weight FROM sessions "
-        "WHERE (?1 IS NULL OR key = ?1) AND (?2 IS NULL OR owner = ?2)"
+        "WHERE (? IS NULL OR key = ?) AND (? IS NULL OR owner = ?)"
     )
-    found = folder.index.ask(query, (key, scope.owner))
+    found = folder.index.ask(query, (key, key, scope.owner, scope.owner))
     behind = [text_of_bytes(name) for _, name, lacking, _, _ in found if lacking and isinstance(name, bytes)]
     for name in behind:
         _learn(folder, name)
     if behind:
-        found = folder.index.ask(query, (key, scope.owner))
+        found = folder.index.ask(query, (key, key, scope.owner, scope.owner))
     names = {int(str(one)): text_of_bytes(name) for one, name, *_ in found if isinstance(name, bytes)}
     return Within(names, sum(int(str(row[3])) for row in found), sum(float(str(row[4])) for row in found))
 
