@@ -239,3 +239,11 @@ def test_the_newest_request_is_always_there(texts: list[str]) -> None:
     requests = facts_of([user(text) for text in texts]).requests
     assert requests[-1:] == tuple(texts[-1:])
     assert set(requests) <= set(texts)
+
+
+@pytest.mark.parametrize(
+    "said", ["We decided: the table is called ledger_v7.", "我们决定：表名是 ledger_v7。"], ids=["en", "zh"]
+)
+def test_what_users_decided_outlives_a_hundred_later_turns(said: str) -> None:
+    later = [user(f"Question {number} about the weather") for number in range(100)]
+    assert said in facts_of([user("Start here."), user(said), *later]).requests

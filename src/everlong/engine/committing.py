@@ -11,7 +11,7 @@ from everlong.core.events import EventKind
 from everlong.core.points import Point, Withdrawal
 from everlong.engine.accounts import account_message
 from everlong.engine.cutting import Cause
-from everlong.engine.preparing import cut_planned, remember, standing
+from everlong.engine.preparing import cut_planned, remember, standing, tell_cut
 from everlong.engine.snapshots import Snapshot
 from everlong.engine.work import Work
 from everlong.errors import ThreadChanged
@@ -98,15 +98,6 @@ def _shown(work: Work, point: Point, messages: int) -> int | None:
     if work.sizes.preset.every_call:
         return None
     view = standing(work)
-    work.journal.note(
-        EventKind.CONTEXT_COMPRESSED,
-        parent=work.turn,
-        model=work.call.model,
-        reason=point.reason,
-        tokens_before=point.tokens_before,
-        tokens_after=view.tokens,
-        messages_before=messages,
-        messages_after=len(view.messages),
-    )
+    tell_cut(work, point, view, messages)
     remember(work, view)
     return view.tokens

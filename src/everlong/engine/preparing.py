@@ -29,7 +29,7 @@ from everlong.engine.work import Work, work_on
 from everlong.errors import BudgetImpossible, EverlongError, ThreadChanged
 from everlong.relevance.index import Index
 
-__all__ = ["cut_now", "cut_planned", "prepare", "prepared_from", "remember", "standing"]
+__all__ = ["cut_now", "cut_planned", "prepare", "prepared_from", "remember", "standing", "tell_cut"]
 
 ATTEMPTS = 4  # another process may append meanwhile; each attempt reads again
 WARNED_AT = 0.9  # of the high mark
@@ -137,7 +137,7 @@ def cut_now(work: Work, cause: Cause, *, limit: int | None = None, target: int |
         messages = len(work.live.front) + len(work.live.since)
         work.refresh()
         view = standing(work)
-        _tell_cut(work, point, view, messages)
+        tell_cut(work, point, view, messages)
         if view.tokens <= most:
             return view
         aim -= view.tokens - most
@@ -155,7 +155,8 @@ def cut_planned(work: Work, cause: Cause, *, limit: int, target: int) -> Point:
         raise _with_other_parts(error, work.sizes) from None
 
 
-def _tell_cut(work: Work, point: Point, view: View, messages: int) -> None:
+def tell_cut(work: Work, point: Point, view: View, messages: int) -> None:
+    """Write down that a cut was made; `messages` is how many there were before."""
     work.journal.note(
         EventKind.CONTEXT_COMPRESSED,
         parent=work.turn,

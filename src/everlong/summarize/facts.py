@@ -55,8 +55,8 @@ CUT = " […] "
 #: Words of users about what holds from now on.
 LASTING = re.compile(
     r"(?i)\b(?:remember|always|never|from now on|must(?: not|n't)?|do not|don't|prefer|important|deadline|budget"
-    r"|my name|i(?:'m| am) (?:allergic|called)|call me|make sure|rule|note that|keep in mind)\b"
-    r"|记住|以后|总是|永远|从现在|必须|不要|不能|别用|务必|偏好|喜欢|我叫|我是|截止|预算|重要|注意|请用"
+    r"|decided?|agreed?|my name|i(?:'m| am) (?:allergic|called)|call me|make sure|rule|note that|keep in mind)\b"
+    r"|记住|决定|约定|以后|总是|永远|从现在|必须|不要|不能|别用|务必|偏好|喜欢|我叫|我是|截止|预算|重要|注意|请用"
 )
 _ERROR = re.compile(
     r"(?i)\b(?:\w*error|\w*exception|fail(?:ed|ure)?|fatal|panic|denied|refused|undefined|cannot|not found)\b"
