@@ -80,7 +80,8 @@ def test_we_really_recover(served: LocalServer) -> None:
 def test_a_file_that_is_no_model_is_one_clear_line(tmp_path: Path) -> None:
     broken = tmp_path / "broken.gguf"
     broken.write_bytes(b"not a model")
-    with pytest.raises(InputError, match="did not start"), LocalServer(broken, context=CONTEXT):
-        pass
+    server = LocalServer(broken, context=CONTEXT)
+    with pytest.raises(InputError, match="did not start"):
+        server.__enter__()
     with pytest.raises(InputError, match="no such model file"):
         LocalServer(tmp_path / "absent.gguf")
