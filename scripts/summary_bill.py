@@ -127,8 +127,12 @@ def main() -> None:
     parser.add_argument("--transcripts", type=int, default=20)
     parser.add_argument("--author", action="store_true", help="another model summarises, from a text")
     given = parser.parse_args()
+    folder = given.data / "agents" if (given.data / "agents").is_dir() else given.data
+    transcripts = longest(folder, given.transcripts)
+    if not transcripts:
+        parser.error(f"no transcripts (*.jsonl.gz) in {folder}; docs/lab.md describes their form")
     total = Bill()
-    for name, messages in longest(given.data, given.transcripts):
+    for name, messages in transcripts:
         bill = asyncio.run(replay(messages, given.window, author=given.author))
         print(f"{name}: {len(messages)} messages, {bill}", flush=True)
         for reason, tokens in bill.tokens.items():
