@@ -8,11 +8,22 @@ to `low`. Where they come from (registry, user, server) is not known here.
 
 from dataclasses import dataclass
 
-__all__ = ["DEFAULT_MARGIN", "DEFAULT_REPLY", "Budget", "clamp_reply", "reply_reserve"]
+__all__ = [
+    "DEFAULT_MARGIN",
+    "DEFAULT_REPLY",
+    "Budget",
+    "clamp_reply",
+    "reply_budget",
+    "reply_reserve",
+    "session_budget",
+]
 
 DEFAULT_REPLY = 4_096
 DEFAULT_MARGIN = 1_024  # providers add framing that no counter sees
 LARGEST_UNASKED_SHARE = 4  # a reserve that nobody asked for takes at most a quarter of the window
+SESSION_MARGIN = 2_000  # tokens; what a turn adds besides history and system text
+REPLY_MARGIN = 4_096  # tokens; system text, tools and framing
+LEAST_BUDGET = 4_096  # tokens; less history than this is no conversation
 MARGIN_SHARE = 32  # and the margin at most this part: a 2k window still has room
 
 
@@ -82,3 +93,19 @@ def clamp_reply(requested: int, *, window: int, used: int) -> int:
     Example: clamp_reply(8_192, window=10_000, used=4_000) -> 6_000
     """
     return max(1, min(requested, window - used))
+
+
+def session_budget(window: int, *, reserve: float = 0.15, system: int = 0) -> int:
+    """Tokens for history: the window without the share kept for the answer, the system text and a margin.
+
+    Example: a window of 64 000 and 2 400 tokens of system text -> 50 000
+    """
+    return max(0, int(window * (1 - reserve)) - system - SESSION_MARGIN)
+
+
+def reply_budget(window: int, max_tokens: int) -> int:
+    """Tokens for history: the window without the answer and a margin, at least 4 096.
+
+    Example: a window of 32 768 and an answer of 8 192 -> 20 480
+    """
+    return max(LEAST_BUDGET, window - max_tokens - REPLY_MARGIN)

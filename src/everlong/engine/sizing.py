@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from everlong.compress.pipeline import Preset
 from everlong.compress.presets import preset_named
-from everlong.core.budget import DEFAULT_MARGIN, MARGIN_SHARE, Budget, reply_reserve
+from everlong.core.budget import DEFAULT_MARGIN, MARGIN_SHARE, Budget, reply_budget, reply_reserve, session_budget
 from everlong.engine.calls import Call
 from everlong.engine.direct import counter_for
 from everlong.engine.learning import calibration_of, learned_window
@@ -21,9 +21,6 @@ __all__ = ["Sizes", "sizes_of"]
 LARGEST_RESERVE = 2  # a request that asks for more than half the window gets what is left when the messages are in
 LARGE_ROOM = 64_000  # tokens; above it a cut goes deeper, COST.md: late and deep
 DEEP = 0.35
-# The nanobot documents: window x (1 - reserve) - 2 000; window - max_tokens - 4 096, at least 4 096.
-NANOBOT_SHARE, NANOBOT_MARGIN = 0.85, 2_000
-V3_MARGIN = V3_LEAST = 4_096
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +97,9 @@ def _room_by_document(preset: Preset, budget: Budget) -> int:
     """What the document of a preset leaves to the messages, system text among them."""
     match preset.name:
         case "nanobot":
-            return max(budget.window // 2, int(budget.window * NANOBOT_SHARE) - NANOBOT_MARGIN)
+            return max(budget.window // 2, session_budget(budget.window))
         case "nanobot-v3":
-            return max(V3_LEAST, budget.window - budget.reply - V3_MARGIN)
+            return reply_budget(budget.window, budget.reply)
         case _:
             return budget.window
 

@@ -7,6 +7,7 @@ question and no result without its call. Compaction points are not looked at: `T
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from everlong.core.budget import reply_budget, session_budget
 from everlong.core.messages import History, Message, Role
 from everlong.core.rounds import pairs_of, rounds_of
 from everlong.core.threads import Row
@@ -17,11 +18,8 @@ from everlong.tokens.counter import Counter
 __all__ = ["HistorySettings", "history", "reply_budget", "session_budget"]
 
 MOST_MESSAGES = 50
-SESSION_MARGIN = 2_000  # tokens; what a turn adds besides history and system text
-REPLY_MARGIN = 4_096  # tokens; system text, tools and framing
 LOOP = 3  # steps from which a round is a loop of tool calls, not a question and its answer
 PREFIX = "EVERLONG_HISTORY_"
-LEAST_BUDGET = 4_096  # tokens; less history than this is no conversation
 
 
 def history(
@@ -44,22 +42,6 @@ def history(
         return messages[_start(messages, [0] * len(messages), 0, from_start=_is_start(rows)) :]
     sizes = [*map((counter or Counter()).message, messages)]
     return messages[_start(messages, sizes, max_tokens, from_start=_is_start(rows)) :]
-
-
-def session_budget(window: int, *, reserve: float = 0.15, system: int = 0) -> int:
-    """Tokens for history: the window without the share kept for the answer, the system text and a margin.
-
-    Example: a window of 64 000 and 2 400 tokens of system text -> 50 000
-    """
-    return max(0, int(window * (1 - reserve)) - system - SESSION_MARGIN)
-
-
-def reply_budget(window: int, max_tokens: int) -> int:
-    """Tokens for history: the window without the answer and a margin, at least 4 096.
-
-    Example: a window of 32 768 and an answer of 8 192 -> 20 480
-    """
-    return max(LEAST_BUDGET, window - max_tokens - REPLY_MARGIN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
