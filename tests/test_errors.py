@@ -4,7 +4,15 @@ import pickle
 
 import pytest
 
-from everlong.errors import BudgetImpossible, ContextOverflow, EverlongError, NotRecovered, StoreBusy, WireError
+from everlong.errors import (
+    BudgetImpossible,
+    ContextOverflow,
+    EverlongError,
+    NotRecovered,
+    Refused,
+    StoreBusy,
+    WireError,
+)
 
 ERRORS = [
     WireError("not a list", fmt="pi", where="line 3"),
@@ -12,6 +20,7 @@ ERRORS = [
     ContextOverflow("too long", provider="x", status=400, limit=8_000, requested=9_000, ceiling=True),
     NotRecovered("太长了", limit=5, parts=[("a", 1)]),
     StoreBusy("held"),
+    Refused("too many requests", status=429, kind="too_many_requests", after=7),
 ]
 
 

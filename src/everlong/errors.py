@@ -8,6 +8,7 @@ EverlongError
 │   ├── ThreadExists        there is one of that name already
 │   ├── ThreadChanged       it grew since it was read; read again
 │   └── StoreBusy           another writer holds it
+├── Refused               the gateway does not take a request (.status, .kind)
 ├── BudgetImpossible      what must stay is larger than the budget (.parts, .limit)
 └── ProviderError         a model provider refused (.status, .provider)
     ├── ContextOverflow     … because the request does not fit (.limit, .requested, .ceiling)
@@ -34,6 +35,7 @@ __all__ = [
     "NotRecovered",
     "ProviderError",
     "RateLimited",
+    "Refused",
     "ReplyLimitExceeded",
     "StoreBusy",
     "StoreError",
@@ -89,6 +91,17 @@ class ThreadChanged(StoreError):
 
 class StoreBusy(StoreError):
     """Another writer holds the thread or the store and does not let go."""
+
+
+class Refused(EverlongError):
+    """The gateway does not take a request. `status` is HTTP's; `kind` a word for programs, such as "invalid_key"."""
+
+    def __init__(self, message: str, *, status: int, kind: str, after: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.kind = kind
+        #: Seconds after which it may be tried again.
+        self.after = after
 
 
 class BudgetImpossible(EverlongError):

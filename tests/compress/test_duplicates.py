@@ -129,7 +129,7 @@ def test_the_reference_is_that_of_the_text_as_it_was_given() -> None:
 
 
 def test_chinese_and_recall() -> None:
-    after = duplicates(draft((ASK, *grep(1), *grep(2), REPLY, ASK)), task(language="zh", recall=True))
+    after = duplicates(draft((ASK, *grep(1), *grep(2), REPLY, ASK)), task(language="zh", recall="recall"))
     assert said(after, 2) == (
         f'[与后面工具 grep 的结果（消息 4）的内容相同；已省略 156 tokens；引用 {REF}；可用 recall("{REF}") 取回]'
     )

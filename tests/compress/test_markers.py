@@ -49,7 +49,7 @@ def test_a_gap_in_a_message() -> None:
 @pytest.mark.parametrize("language", WORDS)
 def test_how_to_get_it_back_is_told_only_where_the_model_can_ask(language: str) -> None:
     assert "recall" not in gap_in_message(INSIDE, REF, task(language=language))
-    assert f'recall("{REF}")' in gap_in_message(INSIDE, REF, task(language=language, recall=True))
+    assert f'recall("{REF}")' in gap_in_message(INSIDE, REF, task(language=language, recall="recall"))
 
 
 @pytest.mark.parametrize("language", WORDS)

@@ -107,7 +107,7 @@ def test_the_line_says_which_file_what_came_after_and_where_the_copy_is() -> Non
 
 
 def test_chinese_and_recall() -> None:
-    after = superseded(draft(ASK + read(1, SOURCE) + edit(2) + ENDING), task(language="zh", recall=True))
+    after = superseded(draft(ASK + read(1, SOURCE) + edit(2) + ENDING), task(language="zh", recall="recall"))
     ref = ref_of(SOURCE)
     assert said(after, 2) == (
         f"[src/app.py 后来已被修改（edit_file，消息 4）；此处省略较旧的内容，156 tokens；引用 {ref}"

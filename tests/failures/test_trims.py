@@ -62,7 +62,7 @@ def test_A4_results_that_nobody_has_read_are_not_touched() -> None:
 def test_A7_a_trimmed_result_says_what_is_missing_and_how_to_go_on() -> None:
     text = "\n".join(f"{n:06d} " + "data " * 10 for n in range(8_800))
     assert len(text) > 500_000
-    what = task(8_000, window=26_000, recall=True)
+    what = task(8_000, window=26_000, recall="recall")
     history = [user("go"), calls("1"), result("1", text), assistant("ok"), user("next")]
     after = run(partial(soft_trim, lines=(60, 30)), history, what)
     shown = after.messages[2].results[0].text.split("\n")

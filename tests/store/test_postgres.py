@@ -4,18 +4,22 @@ import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from datetime import timedelta
 from uuid import uuid4
 
 import psycopg
 import pytest
 
+from everlong.core.events import Event, EventKind
 from everlong.core.messages import Message
 from everlong.core.threads import Thread
 from everlong.engine.threads import Threads
-from everlong.errors import InputError, StoreError, ThreadExists
+from everlong.errors import InputError, NoThread, StoreError, ThreadExists
+from everlong.store.clocks import utc_now
 from everlong.store.memory import MemoryThreads
 from everlong.store.postgres import PostgresThreads
-from everlong.store.postgres.log import create
+from everlong.store.postgres.log import append, create
+from everlong.store.postgres.rows import prepare
 from everlong.store.postgres.schema import VERSION
 from everlong.store.postgres.search import scope_of_owner, search
 from everlong.store.searching import asked_terms
@@ -73,6 +77,74 @@ def test_a_database_of_a_newer_version_is_refused_and_left_alone() -> None:
     with pytest.raises(StoreError, match=f"made by a newer Everlong .*version {VERSION + 1}, known is {VERSION}"):
         PostgresThreads(new)
     assert rows_in(new, "threads") == 1
+
+
+def test_a_database_of_the_first_version_gets_times_of_facts_and_uses_of_texts() -> None:
+    new = session_server().new_database()
+    large = "line of a log\n" * 500
+    with PostgresThreads(new) as store:
+        for name in ("one", "two"):
+            store.create(name)
+            store.append(name, [user("look"), result("1", large), result("2", large + name), user(large)])
+        store.branch("one", 2, "three")
+        store.keep_fact("window", NUL, "1")
+    assert rows_in(new, "text_uses") == 5
+    with psycopg.connect(new) as connection:
+        connection.execute("ALTER TABLE everlong.facts DROP COLUMN kept")
+        connection.execute("DROP TABLE everlong.text_uses")
+        connection.execute("UPDATE everlong.version SET number = 1")
+    with PostgresThreads(new) as store:
+        assert store.drop_facts("window", utc_now() - timedelta(minutes=5)) == 0
+        assert store.drop_facts("window", utc_now() + timedelta(minutes=5)) == 1
+        assert rows_in(new, "text_uses") == 5
+        store.remove("one")
+        assert [row.entry for row in store.read("three")] == [user("look"), result("1", large)]
+        assert [row.entry for row in store.read("two")][2] == result("2", large + "two")
+    assert rows_in(new, "texts") == 2
+
+
+def test_a_removed_thread_leaves_nothing_in_any_table(store: PostgresThreads, url: str) -> None:
+    for name in ("one", "two"):
+        store.create(name, owner=name)
+        store.append(name, [user("the walrus"), result("1", "line of a log\n" * 500)])
+        store.pin(name, 0)
+        store.record(name, [Event(id="e", kind=EventKind.USAGE_RECORDED, time=START)])
+    store.branch("one", 2, "three")
+    for name in ("one", "three", "two"):
+        assert rows_in(url, "texts") == 1
+        store.remove(name)
+    for table in ("threads", "rows", "texts", "text_uses", "refs", "terms", "pins", "events"):
+        assert rows_in(url, table) == 0, table
+
+
+def test_a_text_that_is_said_while_the_last_who_said_it_is_removed_stays(store: PostgresThreads, url: str) -> None:
+    large = result("1", "line of a log\n" * 500)
+    for name in ("old", "new"):
+        store.create(name)
+    store.append("old", [large])
+    waiting = (
+        "SELECT FROM pg_locks JOIN pg_database ON pg_database.oid = database"
+        " WHERE datname = current_database() AND locktype = 'advisory' AND NOT granted"
+    )
+    with ThreadPoolExecutor(1) as hands, psycopg.connect(url) as link, psycopg.connect(url, autocommit=True) as watch:
+        append(link, "new", {"one": prepare(large)}, None, utc_now)
+        removed = hands.submit(store.remove, "old")
+        while not removed.done() and watch.execute(waiting).fetchone() is None:
+            continue
+        link.commit()
+        removed.result()
+    assert [row.entry for row in store.read("new")] == [large]
+    assert rows_in(url, "texts") == 1
+
+
+def test_a_reader_of_a_removed_thread_is_told(store: PostgresThreads) -> None:
+    store.create("t")
+    store.append("t", [user(str(number)) for number in range(450)])
+    rows = store.read("t")
+    next(rows)
+    store.remove("t")
+    with pytest.raises(NoThread, match="removed while it was read"):
+        list(rows)
 
 
 REFUSED = {

@@ -6,14 +6,18 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from everlong.core.events import Event, EventKind
+from everlong.core.messages import Message, Role, Text
 from everlong.core.points import Point, Withdrawal
 from everlong.core.refs import ref_of
 from everlong.engine.threads import Threads
-from everlong.errors import EverlongError, InputError, StoreBusy, StoreError
+from everlong.errors import EverlongError, InputError, NoThread, StoreBusy, StoreError
+from everlong.store.clocks import utc_now
 from everlong.store.sqlite import SqliteThreads
 from everlong.store.sqlite.schema import MIGRATIONS, VERSION, migrate
 from tests.core.build import assistant, result, system, user
@@ -206,6 +210,81 @@ def test_an_older_file_is_migrated_with_all_it_holds(path: Path) -> None:
     assert query(path, "PRAGMA user_version") == [(VERSION + 1,)]
     with pytest.raises(StoreError, match=f"newer Everlong .version {VERSION + 1}"):
         SqliteThreads(path)
+
+
+LARGE = "the same file again " * 500
+
+
+def test_a_file_of_the_first_version_gets_times_of_facts_and_uses_of_texts(path: Path) -> None:
+    odd = "a\ud800\x00b"
+    with SqliteThreads(path) as store:
+        for name in ("a", "b"):
+            store.create(name)
+            store.append(
+                name, [user("read them"), result("1", LARGE), result("2", f"{LARGE}!"), user(f"{LARGE}{name}")]
+            )
+        twice = Message(Role.TOOL, (Text(LARGE), Text('{"@text":"' + "0" * 64 + '"}'), Text(f"{LARGE}!")))
+        store.append("a", [twice])
+        store.keep_fact("window", odd, f'"{odd}"')
+        store.keep_fact("window", "x", "1")
+    uses = query(path, "SELECT text, body FROM text_uses ORDER BY text, body")
+    assert len(uses) == 8
+    make_first_version(path)
+    with SqliteThreads(path) as store:
+        assert store.facts("window") == {odd: f'"{odd}"', "x": "1"}
+        assert store.drop_facts("window", utc_now() - timedelta(minutes=5)) == 0
+        assert store.drop_facts("window", utc_now() + timedelta(seconds=1)) == 2
+        assert query(path, "SELECT text, body FROM text_uses ORDER BY text, body") == uses
+        store.remove("a")
+        assert [row.entry for row in store.read("b")][1:3] == [result("1", LARGE), result("2", f"{LARGE}!")]
+    assert query(path, "PRAGMA user_version") == [(VERSION,)]
+    assert query(path, "SELECT count(*) FROM texts") == [(3,)]
+
+
+def make_first_version(path: Path) -> None:
+    """The file as the first version would have written it."""
+    db = sqlite3.connect(path, isolation_level=None)
+    db.executescript("""
+        CREATE TABLE first_facts (kind TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL,
+            PRIMARY KEY (kind, name)) WITHOUT ROWID;
+        INSERT INTO first_facts SELECT kind, name, value FROM facts;
+        DROP TABLE facts;
+        ALTER TABLE first_facts RENAME TO facts;
+        DROP TABLE text_uses;
+        PRAGMA user_version = 1;
+    """)
+    db.close()
+
+
+def test_a_removed_thread_leaves_nothing_in_any_table(path: Path) -> None:
+    with SqliteThreads(path) as store:
+        for name in ("a", "b"):
+            store.create(name, owner=name)
+            store.append(name, [user("the walrus"), result("1", LARGE), Point(boundary=1, summary=(user(LARGE),))])
+            store.pin(name, 0)
+            store.record(name, [Event(id="e", kind=EventKind.USAGE_RECORDED, time=utc_now())])
+        store.branch("a", 2, "c")
+        for name in ("a", "c", "b"):
+            assert query(path, "SELECT count(*) FROM texts") == [(1,)]
+            store.remove(name)
+            query(path, "INSERT INTO words (words) VALUES ('integrity-check')")
+    for table in ("owners", "threads", "log", "bodies", "texts", "text_uses", "refs", "pins", "events", "words"):
+        assert query(path, f"SELECT count(*) FROM {table}") == [(0,)], table
+    query(path, "CREATE VIRTUAL TABLE terms USING fts5vocab (words, row)")
+    assert query(path, "SELECT * FROM terms") == []
+
+
+def test_a_reader_of_a_removed_thread_is_not_given_the_rows_of_another(path: Path) -> None:
+    with SqliteThreads(path) as store:
+        store.create("a")
+        store.append("a", [user(str(number)) for number in range(100)])
+        rows = store.read("a")
+        next(rows)
+        store.remove("a")
+        store.create("a", owner="another")
+        store.append("a", [user("secret")] * 100)
+        with pytest.raises(NoThread, match="there is no thread 'a'"):
+            list(rows)
 
 
 def test_an_empty_file_becomes_a_store(path: Path) -> None:

@@ -7,18 +7,24 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
+from everlong.core.events import Event, EventKind
+from everlong.core.messages import Message
 from everlong.core.points import Entry, Point
 from everlong.engine.threads import Threads
 from everlong.errors import ThreadChanged, ThreadExists
 from everlong.store.opening import open_store
 from tests.core.build import calls, result, user
 
-__all__ = ["ROOT", "SHARED", "begin", "started", "turn_of"]
+__all__ = ["BRANCH", "LARGE", "REMOVED", "ROOT", "SHARED", "TOLD", "begin", "removable", "started", "turn_of"]
 
 ROOT = Path(__file__).parent.parent.parent
 SHARED = "shared"
+REMOVED, BRANCH = "removed", "branch"
+LARGE = "the walrus swims " * 500
+TOLD = "walrus"  # what every message of a thread that is removed says
 
 
 def turn_of(writer: str, number: int) -> list[Entry]:
@@ -26,6 +32,11 @@ def turn_of(writer: str, number: int) -> list[Entry]:
     answer = f"{writer} {number} found " + "it " * (3_000 if number % 3 == 0 else 3)
     call = f"{writer}-{number}"
     return [user(f"{writer} asks {number}"), calls(call), result(call, answer)]
+
+
+def removable() -> tuple[Message, ...]:
+    """What a thread says that is removed again and again."""
+    return (user("where is the walrus?"), result("1", LARGE), *[user("walrus")] * 60)
 
 
 def started(work: str, url: str, writer: str, turns: int) -> subprocess.Popen[str]:
@@ -87,9 +98,23 @@ def append_and_tell(store: Threads, writer: str, turns: int) -> None:
         say(rows[-1].order + 1)
 
 
+def remove(store: Threads, _writer: str, turns: int) -> None:
+    """A thread that is made and removed, again and again; the first time it leaves a branch behind."""
+    for _ in range(turns):
+        store.create(REMOVED)
+        store.append(REMOVED, removable())
+        store.pin(REMOVED, 0)
+        store.record(REMOVED, [Event(id="e", kind=EventKind.RECALLED, time=datetime(2026, 1, 1, tzinfo=UTC))])
+        with suppress(ThreadExists):
+            store.branch(REMOVED, len(removable()), BRANCH)
+        say("made")
+        store.remove(REMOVED)
+
+
 WORK: dict[str, Callable[[Threads, str, int], None]] = {
     "turns": take_turns,
     "compact": compact,
+    "remove": remove,
     "tell": append_and_tell,
 }
 

@@ -6,6 +6,7 @@ from everlong.cli.sessions_changes import (
     archive_command,
     branch_command,
     pin_command,
+    remove_command,
     rename_command,
     unarchive_command,
     undo_command,
@@ -33,6 +34,7 @@ COMMANDS = (
     undo_command,
     pin_command,
     unpin_command,
+    remove_command,
 )
 
 
@@ -45,7 +47,7 @@ class _InOrder(click.Group):
 
 @click.group("sessions", cls=_InOrder, short_help="Keep, find and mend conversations.")
 def sessions_command() -> None:
-    """Keep, find and mend conversations: list, show, search, import, export, archive, branch, undo, pin, cost."""
+    """Keep, find and mend conversations: list, show, search, import, export, archive, branch, undo, pin, remove."""
 
 
 for command in COMMANDS:

@@ -1,6 +1,10 @@
-"""`everlong sessions archive`, `rename`, `branch`, `undo`, `pin` and their opposites: nothing said is lost by any."""
+"""`everlong sessions archive`, `rename`, `branch`, `undo`, `pin` and their opposites: nothing said is lost by any.
+
+And `remove`, the only one by which it is.
+"""
 
 from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
 from itertools import count
 
 import click
@@ -26,11 +30,15 @@ __all__ = [
     "archive_command",
     "branch_command",
     "pin_command",
+    "remove_command",
     "rename_command",
     "unarchive_command",
     "undo_command",
     "unpin_command",
 ]
+
+
+MOST_SHOWN = 20  # sessions that are named before they are removed
 
 
 @click.command("archive")
@@ -151,6 +159,65 @@ def unpin_command(setting: Setting, session: str, pin: str) -> None:
         print_json({"session": thread.id, **asdict(found)})
     else:
         click.echo(setting.say("now_unpinned", text=shown))
+
+
+@click.command("remove", short_help="Remove sessions with everything said in them.")
+@click.argument("names", metavar="[ID]...", nargs=-1)
+@click.option("--older", type=click.IntRange(min=1), metavar="DAYS", help="All that did not change for so many days.")
+@click.option("--owner", help="With --older: only of this owner.")
+@click.option("--yes", is_flag=True, help="Do not ask; an ID must be whole then.")
+@session_command
+def remove_command(setting: Setting, names: tuple[str, ...], older: int | None, owner: str | None, yes: bool) -> None:
+    """Remove sessions with everything said in them. They cannot be brought back; branches of them stay."""
+    if bool(names) == (older is not None) or (owner is not None and older is None):
+        raise click.UsageError("name sessions by ID, or all that are old with --older DAYS (and --owner)")
+    with stored_in(setting) as store:
+        chosen = _named(store, names, whole=yes) if older is None else _not_changed_for(store, older, owner)
+        if chosen and not yes:
+            _ask(setting, chosen)
+        gone = [thread for thread in chosen if _is_removed(store, thread, unchanged=older is not None)]
+    if setting.json:
+        print_json([thread_json(thread) for thread in gone])
+    for thread in () if setting.json else gone:
+        click.echo(setting.say("removed", title=_title(thread)))
+    if not gone and not setting.json:
+        click.echo(setting.say("none_removed"))
+
+
+def _named(store: Threads, names: tuple[str, ...], *, whole: bool) -> list[Thread]:
+    """The sessions to remove. Unasked only by their whole id: what an id begins may be another one, its branch."""
+    threads = [the_thread(store, name) for name in names]
+    for name, thread in zip(names, threads, strict=True):
+        if whole and thread.id != name:
+            raise NoThread(f"no session {name!r}; with --yes an id must be whole, as {thread.id!r}")
+    return list({thread.id: thread for thread in threads}.values())
+
+
+def _not_changed_for(store: Threads, days: int, owner: str | None) -> list[Thread]:
+    """The sessions to remove, the archived ones too."""
+    since = datetime.now(UTC) - timedelta(days=days)
+    return [thread for thread in store.threads(owner=owner, archived=None) if thread.updated < since]
+
+
+def _is_removed(store: Threads, thread: Thread, *, unchanged: bool) -> bool:
+    """Remove it; `unchanged`: unless it went on while the question stood."""
+    try:
+        if unchanged and store.thread(thread.id).updated != thread.updated:
+            return False
+        store.remove(thread.id)
+    except NoThread:  # somebody else was faster
+        return False
+    return True
+
+
+def _ask(setting: Setting, chosen: list[Thread]) -> None:
+    """Raises click.Abort unless the answer is yes. Beside the output, which may be read by a program."""
+    for thread in chosen[:MOST_SHOWN]:
+        messages = setting.say.many("messages", thread.messages)
+        click.echo(f"  {one_line(thread.id)}  {one_line(thread.title)}  {messages}", err=True)
+    if len(chosen) > MOST_SHOWN:
+        click.echo(f"  {setting.say('more', n=str(len(chosen) - MOST_SHOWN))}", err=True)
+    click.confirm(setting.say.many("remove_ask", len(chosen)), abort=True, err=True)
 
 
 def _pin_title(store: Threads, thread: Thread, pin: Pin) -> str:

@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,11 +17,10 @@ from everlong.cli.sessions_wording import SessionWording
 from everlong.core.threads import Row, Thread
 from everlong.engine.threads import Threads
 from everlong.errors import InputError, NoThread
-from everlong.store.opening import open_store
+from everlong.store.opening import STORE_VARIABLE, default_store, open_store
 
 __all__ = [
     "Setting",
-    "default_store",
     "is_there",
     "row_at",
     "session_command",
@@ -30,7 +29,6 @@ __all__ = [
     "thread_json",
 ]
 
-VARIABLE = "EVERLONG_STORE"
 FEW = 5  # candidates named in an error
 
 
@@ -52,10 +50,9 @@ def session_command(command: Command) -> Command:
     """The options that every command of the group has; it is called with a `Setting` in front."""
 
     def configured(store: str | None, json_wanted: bool, lang: str | None, **given: Any) -> None:
-        named = store or os.environ.get(VARIABLE)
-        url = named or default_store(os.environ, sys.platform)
+        url = store or default_store(os.environ, sys.platform)
         say = SessionWording(lang or language_from(os.environ))
-        command(Setting(url, json_wanted, say, own=not named), **given)
+        command(Setting(url, json_wanted, say, own=not (store or os.environ.get(STORE_VARIABLE))), **given)
 
     configured.__doc__ = command.__doc__
     configured.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
@@ -65,27 +62,11 @@ def session_command(command: Command) -> Command:
         click.option(
             "--store",
             metavar="URL",
-            help=f"sqlite:///PATH, jsonl:DIR or postgresql://… (default: {VARIABLE}, else a file of your own).",
+            help=f"sqlite:///PATH, jsonl:DIR or postgresql://… (default: {STORE_VARIABLE}, else a file of your own).",
         ),
     ):
         configured = option(configured)
     return configured
-
-
-def default_store(environment: Mapping[str, str], platform: str) -> str:
-    """The store of the user: a SQLite file in the folder where the system keeps such things.
-
-    Example: {"XDG_DATA_HOME": "/data"} on Linux -> "/data/everlong/threads.db"
-    """
-    home = Path.home()
-    match platform:
-        case "darwin":
-            folder = home / "Library" / "Application Support"
-        case "win32":
-            folder = Path(environment.get("LOCALAPPDATA") or home / "AppData" / "Local")
-        case _:
-            folder = Path(environment.get("XDG_DATA_HOME") or home / ".local" / "share")
-    return str(folder / "everlong" / "threads.db")
 
 
 @contextmanager

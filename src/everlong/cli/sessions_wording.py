@@ -105,6 +105,14 @@ SESSION_TEXTS: dict[str, tuple[str, str]] = {
     ),
     "now_pinned": ("Pinned: {text}", "已置顶：{text}"),
     "now_unpinned": ("No longer pinned: {text}", "已取消置顶：{text}"),
+    # --- remove -----------------------------------------------------------------------------------
+    "remove_ask": (
+        "Remove {n} session with everything said in it? It cannot be brought back"
+        "|Remove {n} sessions with everything said in them? They cannot be brought back",
+        "删除 {n} 个会话及其全部内容？删除后无法恢复",
+    ),
+    "removed": ("Removed: {title}", "已删除：{title}"),
+    "none_removed": ("Nothing to remove.", "没有可删除的会话。"),
 }
 
 

@@ -35,8 +35,8 @@ class Task:
     model: str = ""
     #: Indexes in the history that the user pinned.
     pins: frozenset[int] = frozenset()
-    #: Whether the model has a way to ask for what is behind a reference; markers mention it only then.
-    recall: bool = False
+    #: The tool by which the model can ask for what is behind a reference; markers mention it only if there is one.
+    recall: str = ""
     #: Language of the words we add: "en" or "zh".
     language: str = "en"
 

@@ -28,7 +28,7 @@ WORDS = {
         "user": "what the user said (message {at})",
         "assistant": "what the assistant said (message {at})",
         "tokens": "; {tokens} tokens left out; ref {ref}",
-        "recall": '; recall("{ref}") returns it',
+        "recall": '; {tool}("{ref}") returns it',
     },
     "zh": {
         "later": "[与后面{where}的内容相同",
@@ -37,7 +37,7 @@ WORDS = {
         "user": "用户所说（消息 {at}）",
         "assistant": "助手所说（消息 {at}）",
         "tokens": "；已省略 {tokens} tokens；引用 {ref}",
-        "recall": '；可用 recall("{ref}") 取回',
+        "recall": '；可用 {tool}("{ref}") 取回',
     },
 }
 
@@ -121,4 +121,4 @@ def _stub(copy: _Copy, stays: _Copy, tokens: int, ref: Ref, task: Task) -> str:
     side = "later" if (stays.position, stays.index) > (copy.position, copy.index) else "earlier"
     said = words[side].format(where=where)
     said += words["tokens"].format(tokens=f"{tokens:,}", ref=ref)
-    return said + (words["recall"].format(ref=ref) if task.recall else "") + "]"
+    return said + (words["recall"].format(tool=task.recall, ref=ref) if task.recall else "") + "]"

@@ -47,7 +47,7 @@ WORDS = {
         pictures="with {count} image(s)",
         unnamed="a tool",
         ref="; ref {ref}",
-        recall='; recall("{ref}") returns it',
+        recall='; {tool}("{ref}") returns it',
         comma=", ",
     ),
     "zh": Words(
@@ -61,7 +61,7 @@ WORDS = {
         pictures="含 {count} 张图片",
         unnamed="（未知）",
         ref="；引用 {ref}",
-        recall='；可用 recall("{ref}") 取回',
+        recall='；可用 {tool}("{ref}") 取回',
         comma="，",
     ),
 }
@@ -117,7 +117,7 @@ def _words(task: Task) -> Words:
 
 def _marker(what: str, ref: Ref, task: Task) -> str:
     words = _words(task)
-    return f"[{what}{words.ref.format(ref=ref)}{words.recall.format(ref=ref) if task.recall else ''}]"
+    return f"[{what}{words.ref.format(ref=ref)}{words.recall.format(tool=task.recall, ref=ref) if task.recall else ''}]"
 
 
 def _one_line(text: str) -> str:

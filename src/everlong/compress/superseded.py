@@ -28,14 +28,14 @@ WORDS = {
         "write": "[{path} was written anew later ({tool}, message {at}); this older copy, {tokens} tokens, is left out",
         "edit": "[{path} was edited later ({tool}, message {at}); this older copy, {tokens} tokens, is left out",
         "ref": "; ref {ref}",
-        "recall": '; recall("{ref}") returns it',
+        "recall": '; {tool}("{ref}") returns it',
     },
     "zh": {
         "read": "[{path} 后来已重新读取（{tool}，消息 {at}）；此处省略较旧的内容，{tokens} tokens",
         "write": "[{path} 后来已重新写入（{tool}，消息 {at}）；此处省略较旧的内容，{tokens} tokens",
         "edit": "[{path} 后来已被修改（{tool}，消息 {at}）；此处省略较旧的内容，{tokens} tokens",
         "ref": "；引用 {ref}",
-        "recall": '；可用 recall("{ref}") 取回',
+        "recall": '；可用 {tool}("{ref}") 取回',
     },
 }
 
@@ -129,4 +129,5 @@ def _stub(newer: _Event, tokens: int, ref: Ref, task: Task) -> str:
     form = words[newer.access.use]
     path = newer.access.path if len(newer.access.path) <= LONGEST_PATH else "…" + newer.access.path[-LONGEST_PATH:]
     said = form.format(path=path, tool=" ".join(newer.access.tool.split()), at=newer.at, tokens=f"{tokens:,}")
-    return said + words["ref"].format(ref=ref) + (words["recall"].format(ref=ref) if task.recall else "") + "]"
+    asking = words["recall"].format(tool=task.recall, ref=ref) if task.recall else ""
+    return said + words["ref"].format(ref=ref) + asking + "]"

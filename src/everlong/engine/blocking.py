@@ -14,6 +14,7 @@ from everlong.engine.cutting import Cause
 from everlong.engine.live import refreshed
 from everlong.engine.means import Means
 from everlong.engine.preparing import cut_now, cut_planned, prepare, remember, standing
+from everlong.engine.previewing import Preview, preview
 from everlong.engine.recalling import Found, recall
 from everlong.engine.recording import record_failure, record_usage
 from everlong.engine.recovering import recover
@@ -49,6 +50,10 @@ class BlockingEngine:
     def prepare(self, thread: str, call: Call) -> Prepared:
         """What is to be sent now: it fits, it is valid, and begins as the request before did, unless a cut was due."""
         return prepare(self.means, thread, call)
+
+    def preview(self, thread: str, call: Call) -> Preview:
+        """How full the window is: what would be sent now, looked at without sending it."""
+        return preview(self.means, thread, call)
 
     def record_usage(
         self, prepared: Prepared, usage: Usage | None, *, stop: str = "stop", said: bool = True

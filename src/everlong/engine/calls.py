@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from everlong.core.budget import Budget
 from everlong.core.edits import Edit
-from everlong.core.messages import JsonText
+from everlong.core.messages import History, JsonText
 from everlong.engine.replies import Request
 from everlong.windows import Window
 
@@ -17,6 +17,10 @@ class Call:
 
     `endpoint` names the server for what is learned of it, `provider` is its name in the registry, `served` the window
     that the server itself tells. `parent` is the event this call belongs to, such as an agent's turn.
+
+    `standing` and `tail` are sent and counted but never kept: they come anew with each call, no cut and no summary
+    touches them. `standing` is system text and follows the thread's own; it changes seldom, for a change costs the
+    cached prefix. `tail` may change with every call: it stands before the last user message, in a tool loop at the end.
     """
 
     model: str
@@ -29,6 +33,10 @@ class Call:
     temperature: float | None = None
     extra: JsonText = ""
     parent: str = ""
+    #: The tool by which the model can ask for what left, for marks to name it; "" where it has none.
+    recall_tool: str = ""
+    standing: History = ()
+    tail: History = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from everlong.core.threads import Pin, Row
 from everlong.engine.blocking import BlockingEngine
 from everlong.engine.calls import Call, Prepared
 from everlong.engine.means import Means, Observer
+from everlong.engine.previewing import Preview
 from everlong.engine.recalling import Found
 from everlong.engine.replies import Model
 from everlong.engine.settings import DEFAULT_SETTINGS, Settings
@@ -60,6 +61,10 @@ class Engine:
     async def prepare(self, thread: str, call: Call) -> Prepared:
         """What is to be sent now: it fits, it is valid, and begins as the request before did, unless a cut was due."""
         return await asyncio.to_thread(self.blocking.prepare, thread, call)
+
+    async def preview(self, thread: str, call: Call) -> Preview:
+        """How full the window is: what would be sent now, looked at without sending it."""
+        return await asyncio.to_thread(self.blocking.preview, thread, call)
 
     async def record_usage(
         self, prepared: Prepared, usage: Usage | None, *, stop: str = "stop", said: bool = True

@@ -76,7 +76,7 @@ def refreshed(threads: Threads, thread: str, live: Live | None) -> Live:
     """The thread as it is now; only what is new is read, unless the newest point changed."""
     known = threads.thread(thread)
     pins = threads.pins(thread)
-    if live is None or known.length < live.opened.thread.length:
+    if live is None or known.length < live.opened.thread.length or known.created != live.opened.thread.created:
         return _holding(threads, Live(threads.open(thread)))
     if pins != live.opened.pins:
         live = _holding(threads, Live(replace(live.opened, pins=pins), called=live.called))
@@ -141,3 +141,8 @@ class Lives:
             self._lives.move_to_end(thread)
             while len(self._lives) > self._kept:
                 self._lives.popitem(last=False)
+
+    def drop(self, thread: str) -> None:
+        """Let go of a thread."""
+        with self._mine:
+            self._lives.pop(thread, None)

@@ -14,6 +14,7 @@ from everlong.core.messages import Message, Role
 from everlong.core.points import Point, Recalled, Withdrawal
 from everlong.core.threads import Row
 from everlong.engine.accounts import account_in
+from everlong.engine.beside import with_beside
 from everlong.engine.calls import Call, Prepared
 from everlong.engine.cutting import Cause, cut_past, held_past
 from everlong.engine.live import Live, pinned_texts, refreshed
@@ -289,9 +290,7 @@ def _row(work: Work, order: int) -> list[Row]:
 
 def _with_other_parts(error: BudgetImpossible, sizes: Sizes) -> BudgetImpossible:
     """The same, reckoned against the whole window: tools, reply and margin take their part of it."""
-    budget = sizes.budget
-    others = [("tool schemas", budget.tools), ("reserve for the answer", budget.reply), ("margin", budget.margin)]
-    return BudgetImpossible(budget.window, [*error.parts, *((name, size) for name, size in others if size)])
+    return BudgetImpossible(sizes.budget.window, [*error.parts, *sizes.other_parts])
 
 
 def remember(work: Work, view: View) -> None:
@@ -325,7 +324,7 @@ def prepared_from(work: Work, view: View, *, attempt: int = 0) -> Prepared:
         call=call,
         request=Request(
             model=call.model,
-            messages=view.messages,
+            messages=with_beside(view.messages, call),
             tools=call.tools,
             max_tokens=reply,
             temperature=call.temperature,

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from everlong.core.events import EventKind
+from everlong.engine.beside import with_beside
 from everlong.engine.calls import Prepared
 from everlong.engine.direct import counter_for
 from everlong.engine.learning import calibration_of, keep_calibration, learn_window
@@ -16,6 +17,8 @@ from everlong.wire.usage import Usage, plausible
 __all__ = ["cost_of", "record_failure", "record_usage"]
 
 MILLION = 1_000_000
+STOOD_STILL = 128  # tokens more than before, of which a report knows nothing
+ANY_ESTIMATE = 100  # so many times what was reported: only where it ends counts
 LEAST_TRUE = 0.5  # of what was counted; below it a report counts only a part of the request
 
 
@@ -82,7 +85,7 @@ def _hidden_overflow(
     means: Means, journal: Journal, prepared: Prepared, usage: Usage, stop: str, said: bool
 ) -> ContextOverflow | None:
     """An overflow that came as a success. The window it shows is learned."""
-    served = truncated_window(usage, prepared.tokens)
+    served = truncated_window(usage, prepared.tokens) or _stands_still(means, prepared, usage)
     if served is not None:
         if learn_window(means.threads, prepared.call, served):
             _tell_learned(journal, prepared, served, "the server read less than was sent")
@@ -97,6 +100,21 @@ def _hidden_overflow(
     if sign is None or said:
         return None
     return ContextOverflow(str(sign), requested=usage.prompt)
+
+
+def _stands_still(means: Means, prepared: Prepared, usage: Usage) -> int | None:
+    """The window of a server whose report does not grow although more is sent: what is too much is dropped bit by bit.
+
+    Example: 8 246 counted and 8 192 reported, then 8 800 counted and again 8 192 reported -> 8 192
+    """
+    live = means.lives.get(prepared.thread)
+    anchor = None if live is None else live.anchor
+    if anchor is None or (anchor.model, anchor.cuts) != (prepared.call.model, prepared.cuts):
+        return None
+    more = prepared.counted + prepared.budget.tools - anchor.counted
+    if more < STOOD_STILL or usage.prompt > anchor.reported:
+        return None
+    return truncated_window(usage, anchor.counted + usage.prompt * ANY_ESTIMATE)
 
 
 def _tell_learned(journal: Journal, prepared: Prepared, window: int, reason: str) -> None:
@@ -121,6 +139,7 @@ def _learn(means: Means, prepared: Prepared, usage: Usage) -> None:
     if observed != known:
         keep_calibration(means.threads, prepared.call, observed)
     live = means.lives.get(prepared.thread)
-    if live is not None and live.view is not None and live.view.messages == prepared.request.messages:
+    sent = prepared.request.messages
+    if live is not None and live.view is not None and with_beside(live.view.messages, prepared.call) == sent:
         anchor = Anchor(prepared.call.model, prepared.cuts, counted, usage.prompt)
         means.lives.put(prepared.thread, replace(live, anchor=anchor))

@@ -195,7 +195,8 @@ def _with_shorter_reply(prepared: Prepared, error: ProviderError) -> Prepared | 
 def _with_messages(prepared: Prepared, messages: History) -> Prepared | None:
     if messages == prepared.request.messages:
         return None
-    counted = counter_for(prepared.call.model).messages(messages)
+    counter, call = counter_for(prepared.call.model), prepared.call
+    counted = max(0, counter.messages(messages) - counter.messages((*call.standing, *call.tail)))
     return replace(prepared, request=replace(prepared.request, messages=messages), counted=counted)
 
 

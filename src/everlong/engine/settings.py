@@ -43,6 +43,12 @@ class Settings:
     cold_mark: float = 0.6
     #: Whether summaries are begun by themselves, in mode auto and where there is someone to write them.
     summaries: Summarizing = "auto"
+    #: For the preset nanobot, by the names of its document: shares of the window for one tool result, on arrival and at
+    #: a cut, and characters of one message.
+    tool_result_soft_limit: float = 0.3
+    tool_result_hard_limit: float = 0.5
+    max_user_message_chars: int = 30_000
+    max_assistant_message_chars: int = 20_000
 
     def __post_init__(self) -> None:
         if self.mode not in get_args(Mode):
@@ -53,7 +59,12 @@ class Settings:
             raise InputError(
                 f"the threshold is a share from {LOWEST_THRESHOLD:.2f} to {HIGHEST_THRESHOLD:.2f}, not {self.threshold}"
             )
-        for name in ("recall_share", "pin_share", "cold_mark"):
+        self._check_figures()
+        if self.preset != "off":
+            preset_named(self.preset)
+
+    def _check_figures(self) -> None:
+        for name in ("recall_share", "pin_share", "cold_mark", "tool_result_soft_limit", "tool_result_hard_limit"):
             if not 0 <= getattr(self, name) <= 1:
                 raise InputError(f"{name} is a share from 0 to 1, not {getattr(self, name)}")
         if not self.cache_seconds >= 0:
@@ -62,8 +73,9 @@ class Settings:
             said = getattr(self, name)
             if said is not None and said < least:
                 raise InputError(f"{name} is a number of tokens, not {said}")
-        if self.preset != "off":
-            preset_named(self.preset)
+        for name in ("max_user_message_chars", "max_assistant_message_chars"):
+            if getattr(self, name) < 0:
+                raise InputError(f"{name} is a number of characters, not {getattr(self, name)}")
 
     def for_thread(self, own: JsonText) -> "Settings":
         """These settings with what a thread says otherwise; fields that are no settings of ours are left alone."""

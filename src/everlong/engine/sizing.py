@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from everlong.compress.pipeline import Preset
-from everlong.compress.presets import preset_named
+from everlong.compress.presets import nanobot, preset_named
 from everlong.core.budget import DEFAULT_MARGIN, MARGIN_SHARE, Budget, reply_budget, reply_reserve, session_budget
 from everlong.engine.calls import Call
 from everlong.engine.direct import counter_for
@@ -34,6 +34,8 @@ class Sizes:
     gauge: Gauge
     #: The provider's tokens that messages may take.
     room: int
+    #: Counted tokens of what is sent beside the thread; `budget.tools` holds them too.
+    beside: int = 0
 
     @property
     def limit(self) -> int:
@@ -55,6 +57,11 @@ class Sizes:
         """A cut goes down to here."""
         return int(self.cut_limit * self.budget.low)
 
+    @property
+    def other_parts(self) -> list[tuple[str, int]]:
+        """What takes its part of the window beside the messages of the thread, by name."""
+        return _other_parts(self.budget, self.beside)
+
     def true(self, counted: int) -> int:
         """What the provider will reckon for messages of so many counted tokens, with the tools."""
         return self.gauge.true(counted + self.budget.tools)
@@ -71,8 +78,9 @@ def sizes_of(means: Means, settings: Settings, call: Call, live: Live) -> Sizes:
         registry=means.registry,
     )
     counter = counter_for(call.model)
-    preset = preset_named(settings.preset) if settings.preset != "off" else preset_named("auto")
-    tools = counter.tools(call.tools)
+    preset = _preset(settings)
+    beside = counter.messages((*call.standing, *call.tail))
+    tools = counter.tools(call.tools) + beside
     requested = call.max_tokens if call.max_tokens is not None else settings.reserve
     reply = reply_reserve(resolved.context, requested=requested, max_output=resolved.output)
     margin = min(DEFAULT_MARGIN, resolved.context // MARGIN_SHARE)
@@ -86,11 +94,32 @@ def sizes_of(means: Means, settings: Settings, call: Call, live: Live) -> Sizes:
     )
     room = min(budget.room, resolved.prompt - tools - margin, _room_by_document(preset, budget))
     if room <= 0:
-        parts = [("tool schemas", tools), ("reserve for the answer", budget.reply), ("margin", margin)]
-        raise BudgetImpossible(resolved.context, parts)
+        raise BudgetImpossible(resolved.context, _other_parts(budget, beside))
     anchor = live.anchor if live.anchor is not None and live.anchor.model == call.model else None
     gauge = Gauge(calibration_of(means.threads, call, counter), anchor)
-    return Sizes(resolved, budget, counter, preset, gauge, room)
+    return Sizes(resolved, budget, counter, preset, gauge, room, beside)
+
+
+def _other_parts(budget: Budget, beside: int) -> list[tuple[str, int]]:
+    parts = [("tool schemas", budget.tools - beside), ("standing context", beside)]
+    parts += [("reserve for the answer", budget.reply), ("margin", budget.margin)]
+    return [(name, size) for name, size in parts if size]
+
+
+def _preset(settings: Settings) -> Preset:
+    """The preset by its name; nanobot's with the limits that are set."""
+    match settings.preset:
+        case "off":
+            return preset_named("auto")
+        case "nanobot":
+            return nanobot(
+                soft=settings.tool_result_soft_limit,
+                hard=settings.tool_result_hard_limit,
+                user=settings.max_user_message_chars,
+                assistant=settings.max_assistant_message_chars,
+            )
+        case name:
+            return preset_named(name)
 
 
 def _room_by_document(preset: Preset, budget: Budget) -> int:

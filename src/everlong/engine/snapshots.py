@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from everlong.core.messages import History, Message, Role, user_text
 from everlong.core.rounds import last_user_index, steps_of
 from everlong.engine.accounts import account_of, summary_limit
+from everlong.engine.beside import with_standing, without_tail
 from everlong.engine.buffering import buffer_start
 from everlong.engine.calls import Call, Prepared
 from everlong.engine.due import BY_COUNT
@@ -80,6 +81,7 @@ def snapshot_of(work: Work, wanted: Wanted) -> Snapshot | None:
         focus=wanted.focus,
         cached=_cached(work, wanted, view.messages, by_rounds=by_rounds),
         cached_at=(work.call.endpoint, work.call.model),
+        scale=_scale(work),
     )
     return Snapshot(
         task=task,
@@ -127,15 +129,21 @@ def _language(said: History, previous: Summary | None) -> str:
     return told if len(known.intersection(" ".join(texts).lower().split())) >= TELLING_WORDS else UNTOLD
 
 
+def _scale(work: Work) -> float:
+    """How many of the provider's tokens one of ours is; what it has not shown to be more is taken as it is."""
+    counted = max(1, work.sizes.counter.messages(work.live.front) + work.sizes.counter.messages(work.live.since))
+    return max(1.0, work.sizes.true(counted) / (counted + work.sizes.budget.tools))
+
+
 def _cached(work: Work, wanted: Wanted, view: History, *, by_rounds: bool) -> Request | None:
     """The beginning of the last request that the provider has in its cache: as far as what is to be covered reaches."""
     if wanted.style == "buffer" or (wanted.sent is None and work.sizes.preset.every_call):
         return None  # what was evicted is not in it
     if wanted.sent is None:
-        sent = _request(work.call, view)
-        until = _leaving(view) if by_rounds else _steps_leaving(view)
+        sent = _request(work.call, with_standing(view, work.call))
+        until = _leaving(sent.messages) if by_rounds else _steps_leaving(sent.messages)
     else:
-        sent = wanted.sent.request
+        sent = replace(wanted.sent.request, messages=without_tail(wanted.sent.request.messages, wanted.sent.call))
         until = _leaving(sent.messages) if by_rounds else len(sent.messages)
     return replace(sent, messages=sent.messages[:until]) if until else None
 

@@ -7,6 +7,7 @@ begun is a pair of events, its start and exactly one outcome, and a row in the l
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -24,7 +25,7 @@ from everlong.engine.snapshots import Snapshot, Wanted, snapshot_of
 from everlong.engine.summarizing import Written, by_rules, write_summary
 from everlong.engine.whole import whole
 from everlong.engine.work import Work, work_on
-from everlong.errors import EverlongError
+from everlong.errors import EverlongError, NoThread
 from everlong.summarize.secrets import redacted
 from everlong.summarize.summary import Style
 
@@ -248,8 +249,9 @@ class Summaries:
         return outcome
 
     def _vain(self, thread: str) -> None:
-        self._in_vain[thread] = self._means.threads.thread(thread).length
-        self._in_vain.move_to_end(thread)
+        with suppress(NoThread):  # removed meanwhile
+            self._in_vain[thread] = self._means.threads.thread(thread).length
+            self._in_vain.move_to_end(thread)
         while len(self._in_vain) > REMEMBERED:
             self._in_vain.popitem(last=False)
 

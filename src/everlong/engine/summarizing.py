@@ -73,8 +73,9 @@ class Task:
     limit: int
     focus: str = ""
     cached: Request | None = None
-    #: Endpoint and name of that model.
+    #: Endpoint and name of that model, and how many of its tokens one of ours is, by what it reported.
     cached_at: tuple[str, str] = ("", "")
+    scale: float = 1.0
 
 
 class _Refused(Exception):
@@ -119,6 +120,10 @@ class _Sitting:
         if answer.message is None:
             raise _Refused(answer)
         return answer.message
+
+    def size(self, request: Request) -> int:
+        """Counted tokens of a request."""
+        return self.counter.messages(request.messages) + self.counter.tools(request.tools)
 
     def too_small(self) -> _Refused:
         return _Refused(Heard(reason=f"its window of {self.window:,} tokens is too small"))
@@ -209,8 +214,7 @@ async def _on_the_cache(sitting: _Sitting, sent: Request | None) -> Summary:
     task = sitting.task
     asking = _user(instruction(task.style, task.language, focus=task.focus))
     request = replace(sent, messages=(*sent.messages, asking))
-    size = sitting.counter.messages(request.messages) + sitting.counter.tools(request.tools)
-    left = int(sitting.window - size / SPARE_ON_CACHE)
+    left = int(sitting.window - sitting.size(request) * task.scale / SPARE_ON_CACHE)
     if left < sitting.limit // 2:  # most summaries are much shorter than they may be
         return await _folded(sitting)
     request = replace(request, max_tokens=min(left, max(sitting.reply, sent.max_tokens or 0)))
@@ -222,7 +226,7 @@ async def _folded(sitting: _Sitting) -> Summary:
     task, counter = sitting.task, sitting.counter
     so_far = _known_before(sitting)
     own = counter.text(system(task.style, task.language)) + counter.text(_asking(task, so_far, (99, 99)))
-    room = int((sitting.window - sitting.reply - max(own, 2 * sitting.limit)) * SPARE)
+    room = int((sitting.window - sitting.reply - max(own, 2 * sitting.limit)) * SPARE / task.scale)
     if room < SMALLEST_ROOM:
         raise sitting.too_small()
     parts = await asyncio.to_thread(_parts, task.covered, counter, room)
@@ -278,8 +282,7 @@ async def _passed(sitting: _Sitting, request: Request, covered: History, previou
         said = Message(Role.ASSISTANT, (Text(answer.text[:LONGEST_ECHO] or "…"),))
         correction = _user(CORRECTION[words_for(task.language)].format(problem))
         request = replace(request, messages=(*request.messages, said, correction))
-        size = counter.messages(request.messages) + counter.tools(request.tools)
-        if size + (request.max_tokens or 0) > sitting.window:
+        if sitting.size(request) * task.scale + (request.max_tokens or 0) > sitting.window:
             break
     raise _Refused(Heard(reason=problem))
 

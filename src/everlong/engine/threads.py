@@ -1,10 +1,12 @@
 """Where conversations are kept: the contract that every store meets.
 
 One thread is an append-only log. Nothing that was appended changes or goes; a compaction is an appended point,
-undoing it an appended withdrawal. Calls may wait for a disk or a database: the engine makes them off the event loop.
+undoing it an appended withdrawal. The one exception is `remove`, of a whole thread. Calls may wait for a disk or a
+database: the engine makes them off the event loop.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from types import TracebackType
 from typing import Protocol, Self
 
@@ -49,6 +51,15 @@ class Threads(Protocol):
 
     def branch(self, thread: str, order: int, new: str, *, title: str = "") -> Thread:
         """A new thread of the same owner that starts with the first `order` rows of this one, points and pins too."""
+
+    def remove(self, thread: str) -> None:
+        """Remove a thread with all that belongs to it: rows, points, pins, events, what a search finds it by.
+
+        History never changes; this is the one deliberate exception, for retention and privacy, and it is never a part
+        of anything else: no engine, no compaction calls it. All of it goes or nothing. What branches or other threads
+        share with it stays theirs. Who appends to it meanwhile comes before, or gets NoThread. Token counts stay:
+        they are known by content hashes, not by threads.
+        """
 
     # The log
 
@@ -125,13 +136,16 @@ class Threads(Protocol):
         """Keep token counts."""
 
     def fact(self, kind: str, key: str) -> JsonText | None:
-        """What was learned under that name: a window, a calibration."""
+        """What was learned under that name: a window, a calibration. One indexed look-up."""
 
     def keep_fact(self, kind: str, key: str, value: JsonText) -> None:
-        """Keep it; the newest counts."""
+        """Keep it, from now on; the newest counts."""
 
     def facts(self, kind: str) -> dict[str, JsonText]:
         """All of one kind, by key."""
+
+    def drop_facts(self, kind: str, before: datetime) -> int:
+        """Forget the facts of a kind that were last kept before that time; how many went. No zone: local time."""
 
     def close(self) -> None:
         """Let go of files and connections; a second time does nothing."""

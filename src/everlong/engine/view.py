@@ -44,7 +44,7 @@ class Wish:
     window: int
     fmt: str
     pins: frozenset[int] = frozenset()
-    recall: bool = False
+    recall: str = ""
     later: int | None = None
 
 

@@ -39,6 +39,7 @@ class Work:
             preset=self.sizes.preset,
             window=self.sizes.window.context,
             fmt=self.call.fmt,
+            recall=self.call.recall_tool,
         )
 
     def past(self) -> Past:

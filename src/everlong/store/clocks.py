@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-__all__ = ["Clock", "in_utc", "utc_now"]
+__all__ = ["Clock", "as_utc", "in_utc", "utc_now"]
 
 Clock = Callable[[], datetime]
 
@@ -14,5 +14,10 @@ def utc_now() -> datetime:
 
 
 def in_utc(clock: Clock) -> Clock:
-    """The same clock in UTC; a time without a zone is local time."""
-    return lambda: clock().astimezone(UTC)
+    """The same clock in UTC."""
+    return lambda: as_utc(clock())
+
+
+def as_utc(time: datetime) -> datetime:
+    """The same time in UTC; one without a zone is local time."""
+    return time.astimezone(UTC)

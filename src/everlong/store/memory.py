@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from itertools import islice
 from types import TracebackType
 from typing import Self
@@ -19,7 +20,7 @@ from everlong.core.threads import Hit, Opened, Pin, Row, Thread, opened
 from everlong.errors import NoThread, StoreError, ThreadExists
 from everlong.store import rules
 from everlong.store.bodies import original_of
-from everlong.store.clocks import Clock, in_utc, utc_now
+from everlong.store.clocks import Clock, as_utc, in_utc, utc_now
 from everlong.store.memory_search import Words, best, words_in
 
 __all__ = ["Memory", "MemoryThreads"]
@@ -32,27 +33,45 @@ class _Kept:
     thread: Thread
     rows: list[Row] = field(default_factory=list)
     orders: dict[str, int] = field(default_factory=dict)
+    messages: list[int] = field(default_factory=list)
     points: list[int] = field(default_factory=list)
     words: dict[int, Words] = field(default_factory=dict)
     pins: list[Pin] = field(default_factory=list)
     events: dict[str, Event] = field(default_factory=dict)
     ended: set[str] = field(default_factory=set)
 
+    def is_message(self, order: int) -> bool:
+        return 0 <= order < len(self.rows) and isinstance(self.rows[order].entry, Message)
+
     def kind_of(self, event: str) -> EventKind | None:
         return self.events[event].kind if event in self.events else None
 
-    def add(self, row: Row) -> None:
-        self.rows.append(row)
-        self.orders[row.id] = row.order
-        match row.entry:
-            case Message():
-                self.words[row.order] = words_in(row.entry)
-            case Point():
-                self.points.append(row.order)
-            case _:
-                pass
-        figures = {"length": len(self.rows), "messages": len(self.words), "points": len(self.points)}
-        self.thread = replace(self.thread, **figures)  # type: ignore[arg-type]
+    def add(self, rows: Sequence[Row], updated: datetime) -> None:
+        for row in rows:
+            self.rows.append(row)
+            self.orders[row.id] = row.order
+            match row.entry:
+                case Message():
+                    self.messages.append(row.order)
+                case Point():
+                    self.points.append(row.order)
+                case _:
+                    pass
+        self.thread = replace(
+            self.thread,
+            length=len(self.rows),
+            messages=len(self.messages),
+            points=len(self.points),
+            updated=updated,
+        )
+
+    def all_words(self) -> dict[int, Words]:
+        """What each message is found by; those that came since the last search are cut into words now."""
+        for order in self.messages[len(self.words) :]:
+            entry = self.rows[order].entry
+            if isinstance(entry, Message):
+                self.words[order] = words_in(entry)
+        return self.words
 
 
 @dataclass(slots=True)
@@ -62,7 +81,8 @@ class Memory:
     lock: threading.RLock = field(default_factory=threading.RLock)
     threads: dict[str, _Kept] = field(default_factory=dict)
     counts: dict[tuple[str, str], int] = field(default_factory=dict)
-    facts: dict[tuple[str, str], JsonText] = field(default_factory=dict)
+    #: By kind and key: the value, and when it was kept.
+    facts: dict[str, dict[str, tuple[JsonText, datetime]]] = field(default_factory=dict)
 
 
 class MemoryThreads:
@@ -134,9 +154,14 @@ class MemoryThreads:
             made = replace(kept.thread, id=new, title=title, created=now, updated=now, parent=(thread, order))
             made = replace(made, archived=False, length=0, messages=0, points=0)
             branch = self._new(_Kept(made, pins=list(rules.pins_before(kept.pins, order))))
-            for row in kept.rows[:order]:
-                branch.add(row)
+            branch.add(kept.rows[:order], now)
             return branch.thread
+
+    def remove(self, thread: str) -> None:
+        """Remove a thread with all that belongs to it."""
+        with self._held() as memory:
+            self._of(thread)
+            del memory.threads[thread]
 
     # The log
 
@@ -150,10 +175,8 @@ class MemoryThreads:
             new = [(name, entry) for name, entry in zip(names, entries, strict=True) if name not in kept.orders]
             added = rules.added_rows(thread, len(kept.rows), expected, new, self._clock)
             rules.check_entries(thread, added, kept.points)
-            for row in added:
-                kept.add(row)
             if added:
-                kept.thread = replace(kept.thread, updated=added[0].time)
+                kept.add(added, added[0].time)
             return tuple(kept.rows[kept.orders[name]] for name in names)
 
     def read(self, thread: str, start: int = 0, stop: int | None = None) -> Iterator[Row]:
@@ -172,7 +195,7 @@ class MemoryThreads:
         """The rows of the last so many messages, oldest first."""
         with self._held():
             kept = self._of(thread)
-            orders = islice(reversed(kept.words), rules.at_most(messages))
+            orders = islice(reversed(kept.messages), rules.at_most(messages))
             return [kept.rows[order] for order in orders][::-1]
 
     def row(self, thread: str, name: str) -> Row | None:
@@ -202,7 +225,7 @@ class MemoryThreads:
         with self._held():
             kept = self._of(thread)
             wanted = rules.new_pin(order, text)
-            if order is not None and order not in kept.words:
+            if order is not None and not kept.is_message(order):
                 raise StoreError(f"thread {thread!r} has no message {order} to pin")
             there = rules.same_pin(kept.pins, wanted)
             if there is None:
@@ -261,7 +284,7 @@ class MemoryThreads:
         with self._held() as memory:
             within = [self._of(thread)] if thread is not None else list(memory.threads.values())
             chosen = [kept for kept in within if owner in (None, kept.thread.owner)]
-            places = {(kept.thread.id, order): words for kept in chosen for order, words in kept.words.items()}
+            places = {(kept.thread.id, order): words for kept in chosen for order, words in kept.all_words().items()}
             hits = []
             for (name, order), score in best(query, places, rules.at_most(limit)):
                 rows = self._of(name).rows
@@ -285,17 +308,27 @@ class MemoryThreads:
     def fact(self, kind: str, key: str) -> JsonText | None:
         """What was learned under that name."""
         with self._held() as memory:
-            return memory.facts.get((kind, key))
+            value, _ = memory.facts.get(kind, {}).get(key, (None, None))
+            return value
 
     def keep_fact(self, kind: str, key: str, value: JsonText) -> None:
         """Keep it; the newest counts."""
         with self._held() as memory:
-            memory.facts[kind, key] = value
+            memory.facts.setdefault(kind, {})[key] = (value, self._clock())
 
     def facts(self, kind: str) -> dict[str, JsonText]:
         """All of one kind, by key."""
         with self._held() as memory:
-            return {key: value for (of, key), value in memory.facts.items() if of == kind}
+            return {key: value for key, (value, _) in memory.facts.get(kind, {}).items()}
+
+    def drop_facts(self, kind: str, before: datetime) -> int:
+        """Forget the facts of a kind that were last kept before that time."""
+        with self._held() as memory:
+            there = memory.facts.get(kind, {})
+            old = [key for key, (_, kept) in there.items() if kept < as_utc(before)]
+            for key in old:
+                del there[key]
+            return len(old)
 
     def close(self) -> None:
         """Let go; the memory stays as long as anybody holds it."""

@@ -3,15 +3,36 @@
 Each engine is imported only when it is asked for; what it needs beyond the standard library is an extra.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import unquote
 
 from everlong.engine.threads import Threads
 from everlong.errors import InputError
 
-__all__ = ["open_store"]
+__all__ = ["STORE_VARIABLE", "default_store", "open_store"]
 
+#: Names the store where no option does.
+STORE_VARIABLE = "EVERLONG_STORE"
 KINDS = "sqlite:///PATH or a path, jsonl:DIR, postgresql://…, memory:"
+
+
+def default_store(environment: Mapping[str, str], platform: str) -> str:
+    """The store where none is named: EVERLONG_STORE, else a SQLite file in the folder where a system keeps such things.
+
+    Example: {"XDG_DATA_HOME": "/data"} on Linux -> "/data/everlong/threads.db"
+    """
+    home = Path.home()
+    match platform:
+        case _ if environment.get(STORE_VARIABLE):
+            return environment[STORE_VARIABLE]
+        case "darwin":
+            folder = home / "Library" / "Application Support"
+        case "win32":
+            folder = Path(environment.get("LOCALAPPDATA") or home / "AppData" / "Local")
+        case _:
+            folder = Path(environment.get("XDG_DATA_HOME") or home / ".local" / "share")
+    return str(folder / "everlong" / "threads.db")
 
 
 def open_store(url: str) -> Threads:

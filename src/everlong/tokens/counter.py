@@ -65,8 +65,17 @@ class Counter:
         return sum(map(self.message, messages))
 
     def tools(self, tools: Iterable[JsonText]) -> int:
-        """Tokens of tool schemas."""
-        return sum(TOOL_FRAME + self.text(tool) for tool in tools)
+        """Tokens of tool schemas; each is counted once."""
+        return sum(map(self._tool, tools))
+
+    def _tool(self, schema: JsonText) -> int:
+        key = hash((TOOL_FRAME, schema))
+        known = self._known.get(key)
+        if known is None:
+            if len(self._known) >= REMEMBERED:
+                self._forget_oldest()
+            known = self._known[key] = TOOL_FRAME + self.text(schema)
+        return known
 
     def part(self, part: Part) -> int:
         """Tokens of one part, with the framing that belongs to it alone."""

@@ -2,9 +2,14 @@
 
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
 
 from everlong.engine.threads import Threads
 from tests.store.contract.entries import HOSTILE_TEXTS
+from tests.store.engines import START, Opener
 
 Reopen = Callable[[], Threads]
 
@@ -58,3 +63,70 @@ def test_any_text_is_a_key(store: Threads, reopen: Reopen) -> None:
         assert again.fact(key, key) == str(number)
         assert again.facts(key) == {key: str(number)}
         assert again.counts(key, [key]) == {key: number}
+
+
+# Forgetting
+
+
+def test_facts_that_were_kept_before_a_time_are_dropped(
+    opener: Opener, opened_stores: list[Threads], reopen: Reopen
+) -> None:
+    now = START
+    store = opener(lambda: now)
+    opened_stores.append(store)
+    for key in ("old", "old too", "said again"):
+        store.keep_fact("state", key, "1")
+    store.keep_fact("window", "old", "2")
+    now = START + timedelta(hours=1)
+    store.keep_fact("state", "said again", "3")
+    store.keep_fact("state", "new", "4")
+    assert store.drop_facts("state", START) == 0, "before, not at"
+    assert store.drop_facts("state", START + timedelta(microseconds=1)) == 2
+    again = reopen()
+    assert again.facts("state") == {"said again": "3", "new": "4"}
+    assert again.fact("state", "old") is None
+    assert again.facts("window") == {"old": "2"}
+    assert again.drop_facts("state", now + timedelta(days=1)) == 2
+    assert again.drop_facts("state", now + timedelta(days=1)) == again.drop_facts("none", now) == 0
+    again.keep_fact("state", "old", "5")
+    assert again.facts("state") == {"old": "5"}
+
+
+TIMES = {
+    "in UTC": datetime(2026, 1, 1, 0, 30, tzinfo=UTC),
+    "in another zone": datetime(2026, 1, 1, 8, 30, tzinfo=timezone(timedelta(hours=8))),
+    "without a zone": datetime(2026, 1, 1, 0, 30, tzinfo=UTC).astimezone().replace(tzinfo=None),
+}
+
+
+@pytest.mark.parametrize("before", TIMES.values(), ids=TIMES)
+def test_a_time_of_any_zone_is_taken(opener: Opener, opened_stores: list[Threads], before: datetime) -> None:
+    times = iter([START, START + timedelta(hours=1)])
+    store = opener(lambda: next(times))
+    opened_stores.append(store)
+    store.keep_fact("state", "old", "1")
+    store.keep_fact("state", "new", "2")
+    assert store.drop_facts("state", before) == 1
+    assert store.facts("state") == {"new": "2"}
+
+
+def test_any_text_is_a_kind_to_drop(store: Threads) -> None:
+    kinds = [text for name, text in HOSTILE_TEXTS.items() if name != "300 kB"]
+    for kind in kinds:
+        store.keep_fact(kind, "key", "1")
+    for kind in kinds:
+        assert store.drop_facts(kind, START + timedelta(days=1)) == 1
+        assert store.facts(kind) == {}
+
+
+def test_facts_are_read_kept_and_dropped_from_many_threads(store: Threads) -> None:
+    large = "x" * 20_000
+
+    def work(hand: int) -> int:
+        for number in range(20):
+            store.keep_fact(f"kind {hand}", str(number), f'"{hand} {number} {large}"')
+            assert store.fact(f"kind {hand}", str(number)) == f'"{hand} {number} {large}"'
+        return store.drop_facts(f"kind {hand}", START + timedelta(days=1))
+
+    with ThreadPoolExecutor(4) as hands:
+        assert list(hands.map(work, range(4))) == [20] * 4

@@ -40,6 +40,7 @@ USES: dict[str, Use] = {
     "thread": lambda store: store.thread("none"),
     "change": lambda store: store.change("none", title="x"),
     "branch": lambda store: store.branch("none", 0, "new"),
+    "remove": lambda store: store.remove("none"),
     "append": lambda store: store.append("none", [user("a")]),
     "read": lambda store: list(store.read("none")),
     "last": lambda store: store.last("none", 1),

@@ -213,24 +213,43 @@ def _response_whole(asked: Asked, answer: Answer) -> JsonObject:
 
 
 def _response_events(asked: Asked, answer: Answer) -> Iterator[Event]:
+    """Every event as the provider sends it, numbered: clients of its maker read them all."""
     whole = _response_whole(asked, answer)
     begun: Json = whole | {"status": "in_progress", "output": [], "usage": None}
-    yield "response.created", {"type": "response.created", "response": begun}
+    events = [_named("response.created", {"response": begun}), _named("response.in_progress", {"response": begun})]
     for index, item in enumerate(_response_items(asked, answer)):
         at: JsonObject = {"output_index": index, "item_id": item["id"]}
-        yield _named("response.output_item.added", at | {"item": _begun(item)})
-        match item["type"]:
-            case "reasoning":
-                for piece in texts_of(answer.thinking):
-                    yield _named("response.reasoning_summary_text.delta", at | {"summary_index": 0, "delta": piece})
-            case "message":
-                for piece in texts_of(answer.text):
-                    yield _named("response.output_text.delta", at | {"content_index": 0, "delta": piece})
-            case _:
-                yield _named("response.function_call_arguments.delta", at | {"delta": item["arguments"]})
-        yield _named("response.output_item.done", at | {"item": item})
+        events.append(_named("response.output_item.added", {"output_index": index, "item": _begun(item)}))
+        events += _item_events(at, item, answer)
+        events.append(_named("response.output_item.done", {"output_index": index, "item": item}))
     ended = "response.incomplete" if whole["status"] == "incomplete" else "response.completed"
-    yield _named(ended, {"response": whole})
+    events.append(_named(ended, {"response": whole}))
+    for number, (name, data) in enumerate(events):
+        yield name, data | {"sequence_number": number}
+
+
+def _item_events(at: JsonObject, item: JsonObject, answer: Answer) -> list[tuple[str, JsonObject]]:
+    match item["type"]:
+        case "reasoning":
+            place, kind, text = at | {"summary_index": 0}, "reasoning_summary", answer.thinking
+            part: JsonObject = {"type": "summary_text", "text": ""}
+        case "message":
+            place, kind, text = at | {"content_index": 0}, "output", answer.text
+            part = {"type": "output_text", "text": "", "annotations": []}
+        case _:
+            said = item["arguments"]
+            return [
+                _named("response.function_call_arguments.delta", at | {"delta": said}),
+                _named("response.function_call_arguments.done", at | {"arguments": said, "name": item["name"]}),
+            ]
+    holder = "reasoning_summary_part" if kind == "reasoning_summary" else "content_part"
+    words: JsonObject = {"logprobs": []} if kind == "output" else {}
+    return [
+        _named(f"response.{holder}.added", place | {"part": part}),
+        *(_named(f"response.{kind}_text.delta", place | words | {"delta": piece}) for piece in texts_of(text)),
+        _named(f"response.{kind}_text.done", place | words | {"text": text}),
+        _named(f"response.{holder}.done", place | {"part": part | {"text": text}}),
+    ]
 
 
 def _begun(item: JsonObject) -> JsonObject:
@@ -238,7 +257,7 @@ def _begun(item: JsonObject) -> JsonObject:
     return item | empty if item["type"] != "reasoning" else item | {"summary": []}
 
 
-def _named(name: str, fields: JsonObject) -> Event:
+def _named(name: str, fields: JsonObject) -> tuple[str, JsonObject]:
     return name, {"type": name, **fields}
 
 

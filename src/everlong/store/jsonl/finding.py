@@ -5,11 +5,13 @@ once. Ranking is BM25 over the terms of `relevance`.
 """
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from everlong.core.messages import Message
 from everlong.core.refs import bytes_of
-from everlong.core.threads import Hit
+from everlong.core.threads import Hit, Row
+from everlong.errors import NoThread
 from everlong.store.bodies import original_of, refs_of, text_of_bytes
 from everlong.store.jsonl.folder import SessionFolder
 from everlong.store.jsonl.index import Session
@@ -61,11 +63,19 @@ def search(folder: SessionFolder, query: str, scope: Scope, limit: int, around: 
     hits = []
     for (number, order), score in _best(folder, within, asked, limit):
         key = within.names[number]
-        near = folder.reading(key, "AND ord BETWEEN ? AND ? ORDER BY ord", (order - around, order + around))
+        near = _near(folder, key, order - around, order + around)
         row = next((row for row in near if row.order == order), None)
         if row is not None:
             hits.append(Hit(key, row, score, tuple(near)))
     return hits
+
+
+def _near(folder: SessionFolder, key: str, first: int, last: int) -> list[Row]:
+    """The rows from `first` to `last`; none if the thread was removed since it was found."""
+    try:
+        return folder.reading(key, "AND ord BETWEEN ? AND ? ORDER BY ord", (first, last))
+    except NoThread:
+        return []
 
 
 def _within(folder: SessionFolder, scope: Scope) -> Within:
@@ -82,7 +92,8 @@ def _within(folder: SessionFolder, scope: Scope) -> Within:
     found = folder.index.ask(query, (key, key, scope.owner, scope.owner))
     behind = [text_of_bytes(name) for _, name, lacking, _, _ in found if lacking and isinstance(name, bytes)]
     for name in behind:
-        _learn(folder, name)
+        with suppress(NoThread):  # removed meanwhile
+            _learn(folder, name)
     if behind:
         found = folder.index.ask(query, (key, key, scope.owner, scope.owner))
     names = {int(str(one)): text_of_bytes(name) for one, name, *_ in found if isinstance(name, bytes)}

@@ -24,6 +24,7 @@ from everlong.store.jsonl.index import Index, Placed, Session
 from everlong.store.jsonl.lines import entry_in, referring
 from everlong.store.jsonl.lock import FolderLock
 from everlong.store.jsonl.quarantine import set_aside
+from everlong.store.jsonl.removing import finish_removals
 from everlong.store.jsonl.scanning import fingerprint
 from everlong.store.jsonl.writing import in_words, take_back
 from everlong.wire.sessions.nanobot import summary_message
@@ -47,6 +48,7 @@ class SessionFolder:
         except OSError as error:
             raise StoreError(f"{self.path} cannot hold sessions: {error.strerror}") from error
         with self.lock.held():
+            finish_removals(self.path)
             self.index = Index(self.path / INDEX)
         self.warnings: list[str] = []
 
@@ -58,14 +60,10 @@ class SessionFolder:
 
     def session(self, key: str) -> Session:
         """The session of that key, as its file is now. Raises NoThread."""
-        found = self._find(key)
+        found = self.find(key)
         if found is None:
             raise NoThread(f"there is no thread {key!r}")
         return found
-
-    def exists(self, key: str) -> bool:
-        """Whether there is a session of that key."""
-        return self._find(key) is not None
 
     @contextmanager
     def writing(self, key: str) -> Iterator[Session]:
@@ -112,9 +110,13 @@ class SessionFolder:
         """The rows that stand at these places; None if the file was replaced since the index was asked."""
         found: list[Row] = []
         path = self.file(session)
-        if not path.exists():
+        try:
+            opened = path.open("rb")
+        except FileNotFoundError:
             return None
-        with in_words(path), path.open("rb") as file:
+        except OSError as error:
+            raise StoreError(f"{path}: {error.strerror}") from error
+        with in_words(path), opened as file:
             if os.fstat(file.fileno()).st_ino != session.inode:
                 return None
             for one in placed:
@@ -141,7 +143,8 @@ class SessionFolder:
 
     # Catching up
 
-    def _find(self, key: str) -> Session | None:
+    def find(self, key: str) -> Session | None:
+        """The session of that key, as its file is now; None if there is none."""
         for session in self.index.sessions("WHERE key = ?", (bytes_of(key),)):
             current = self._current(session)
             if current is not None and current.name == key:

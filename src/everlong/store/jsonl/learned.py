@@ -5,6 +5,7 @@ Texts are kept as bytes, since any text is a key.
 
 import sqlite3
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 
@@ -16,14 +17,22 @@ from everlong.store.jsonl.database import Database
 
 __all__ = ["Learned"]
 
-VERSION = 1
 AT_ONCE = 500  # names in one question
 
-SCHEMA = (
+FIRST = (
     "CREATE TABLE IF NOT EXISTS facts (kind BLOB, key BLOB, value BLOB NOT NULL, PRIMARY KEY (kind, key))",
     "CREATE TABLE IF NOT EXISTS counts (vocabulary BLOB, ref BLOB, tokens INTEGER NOT NULL, "
     "PRIMARY KEY (vocabulary, ref)) WITHOUT ROWID",
 )
+#: When a fact was kept, in seconds since 1970; those that are there count as kept now.
+TIMES = (
+    "ALTER TABLE facts ADD COLUMN kept REAL NOT NULL DEFAULT 0",
+    "UPDATE facts SET kept = strftime('%s', 'now')",
+    "CREATE INDEX facts_by_time ON facts (kind, kept)",
+)
+#: What brings a file from each version to the next.
+MIGRATIONS = (FIRST, TIMES)
+VERSION = len(MIGRATIONS)
 
 
 class Learned:
@@ -63,11 +72,17 @@ class Learned:
             found = connection.execute(query, (bytes_of(kind), bytes_of(key))).fetchone()
             return None if found is None else text_of_bytes(found[0])
 
-    def keep_fact(self, kind: str, key: str, value: JsonText) -> None:
+    def keep_fact(self, kind: str, key: str, value: JsonText, now: datetime) -> None:
         """Keep a fact; the newest counts."""
-        values = [bytes_of(text) for text in (kind, key, value)]
+        values = (*(bytes_of(text) for text in (kind, key, value)), now.timestamp())
         with self._database.writing() as connection:
-            connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", values)
+            connection.execute("INSERT OR REPLACE INTO facts (kind, key, value, kept) VALUES (?, ?, ?, ?)", values)
+
+    def drop_facts(self, kind: str, before: datetime) -> int:
+        """Forget what was last kept before that time; how many."""
+        with self._database.writing() as connection:
+            query = "DELETE FROM facts WHERE kind = ? AND kept < ?"
+            return connection.execute(query, (bytes_of(kind), before.timestamp())).rowcount
 
     def facts(self, kind: str) -> dict[str, JsonText]:
         """All facts of a kind."""
@@ -81,7 +96,11 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version > VERSION:
         raise StoreError(f"{path.name} was written by a newer Everlong (version {version}, this reads {VERSION})")
-    if version < VERSION:
-        for statement in SCHEMA:
-            connection.execute(statement)
+    if version == VERSION:
+        return
+    with connection:
+        connection.execute("BEGIN IMMEDIATE")
+        for migration in MIGRATIONS[version:]:
+            for statement in migration:
+                connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {VERSION}")

@@ -13,7 +13,17 @@ from everlong.core.refs import bytes_of
 from everlong.errors import InputError
 from everlong.wire.sessions.nanobot import SUFFIX, file_name, legacy_file_name, session_key
 
-__all__ = ["EVENTS", "SUFFIX", "candidates", "hashed_name", "is_session", "key_by_name", "session_folder", "usual_name"]
+__all__ = [
+    "EVENTS",
+    "SUFFIX",
+    "candidates",
+    "events_beside",
+    "hashed_name",
+    "is_session",
+    "key_by_name",
+    "session_folder",
+    "usual_name",
+]
 
 EVENTS = ".events.jsonl"
 #: nanobot adds up to 38 characters for files beside it; file systems take 255.
@@ -45,6 +55,11 @@ def candidates(key: str) -> tuple[str, ...]:
 def key_by_name(name: str) -> str:
     """The session that a file without a key inside holds."""
     return session_key(name)
+
+
+def events_beside(path: Path) -> Path:
+    """The file that holds the events of a session. Example: a/Y2xp.jsonl -> a/Y2xp.events.jsonl"""
+    return path.with_name(path.name.removesuffix(SUFFIX) + EVENTS)
 
 
 def is_session(name: str) -> bool:

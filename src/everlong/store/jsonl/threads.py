@@ -16,7 +16,7 @@ from everlong.core.threads import Hit, Opened, Pin, Row, Thread
 from everlong.errors import StoreError, ThreadExists
 from everlong.store import rules
 from everlong.store.bodies import EntryKind
-from everlong.store.clocks import Clock, in_utc, utc_now
+from everlong.store.clocks import Clock, as_utc, in_utc, utc_now
 from everlong.store.jsonl import finding, names
 from everlong.store.jsonl.appending import add_rows, put_header, told
 from everlong.store.jsonl.branching import copied_rows
@@ -26,6 +26,7 @@ from everlong.store.jsonl.header import Header, KeptPin, header_out, titled
 from everlong.store.jsonl.index import Placed, Session
 from everlong.store.jsonl.learned import Learned
 from everlong.store.jsonl.lines import as_bytes
+from everlong.store.jsonl.removing import finish_removal, remove_files
 from everlong.store.jsonl.writing import write_new_file
 
 __all__ = ["JsonlThreads"]
@@ -48,7 +49,8 @@ class JsonlThreads:
         except StoreError:
             self._folder.index.close()
             raise
-        self._events: OrderedDict[str, EventLog] = OrderedDict()
+        #: By file and the time the thread was made: one that was removed and made anew has other events.
+        self._events: OrderedDict[tuple[str, datetime], EventLog] = OrderedDict()
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -117,6 +119,15 @@ class JsonlThreads:
                 if made.points:
                     put_header(self._folder, made, told(self._folder, made, self._folder.header(made)))
                 return self._thread(made)
+
+    def remove(self, thread: str) -> None:
+        """Remove a thread with its files; a branch is a file of its own."""
+        with self._folder.lock.held():
+            self._folder.session(thread)
+            while (session := self._folder.find(thread)) is not None:  # an older program may have left a second file
+                remove_files(self._folder.file(session))
+                with self._folder.index.writing():
+                    self._folder.index.forget(session.file)
 
     # The log
 
@@ -245,11 +256,15 @@ class JsonlThreads:
 
     def keep_fact(self, kind: str, key: str, value: JsonText) -> None:
         """Keep it; the newest counts."""
-        self._learned.keep_fact(kind, key, value)
+        self._learned.keep_fact(kind, key, value, self._clock())
 
     def facts(self, kind: str) -> dict[str, JsonText]:
         """All of one kind, by key."""
         return self._learned.facts(kind)
+
+    def drop_facts(self, kind: str, before: datetime) -> int:
+        """Forget the facts of a kind that were last kept before that time."""
+        return self._learned.drop_facts(kind, as_utc(before))
 
     def close(self) -> None:
         """Let go of the files."""
@@ -266,9 +281,11 @@ class JsonlThreads:
 
     def _create(self, header: Header, rows: Sequence[bytes] | Iterator[bytes]) -> Thread:
         with self._folder.lock.held():
-            if self._folder.exists(header.key):
+            if self._folder.find(header.key) is not None:
                 raise ThreadExists(f"there is a thread {header.key!r} already")
-            write_new_file(self._folder.free_file(header.key), [as_bytes(header_out(header))], rows)
+            path = self._folder.free_file(header.key)
+            finish_removal(path)
+            write_new_file(path, [as_bytes(header_out(header))], rows)
             return self._thread(self._folder.session(header.key))
 
     def _open(self, thread: str, session: Session, before: int | None) -> Opened:
@@ -333,11 +350,10 @@ class JsonlThreads:
 
     def _log(self, thread: str) -> EventLog:
         """The events of a thread, up to date."""
-        file = self._folder.session(thread).file
-        log = self._events.setdefault(
-            file, EventLog(self._folder.path / (file.removesuffix(names.SUFFIX) + names.EVENTS))
-        )
-        self._events.move_to_end(file)
+        session = self._folder.session(thread)
+        made = (session.file, self._folder.header(session).created)
+        log = self._events.setdefault(made, EventLog(names.events_beside(self._folder.file(session))))
+        self._events.move_to_end(made)
         while len(self._events) > MOST_EVENT_LOGS:
             self._events.popitem(last=False)
         log.read()

@@ -14,7 +14,9 @@ from everlong.errors import StoreBusy, StoreError
 from everlong.store.jsonl.index import Session
 from everlong.store.jsonl.times import local_text
 
-__all__ = ["add_to_file", "in_words", "take_back", "write_all", "write_new_file"]
+__all__ = ["TEMPORARY", "add_to_file", "flush_folder", "in_words", "take_back", "write_all", "write_new_file"]
+
+TEMPORARY = ".tmp"  # ends the name of a file that is not whole yet
 
 
 def add_to_file(path: Path, session: Session, data: bytes, time: datetime) -> None:
@@ -57,7 +59,7 @@ def take_back(path: Path, before: os.stat_result, written: int) -> None:
 
 def write_new_file(path: Path, first: Iterable[bytes], rest: Iterable[bytes] = ()) -> None:
     """A new file with this content, whole or not at all; one of that name is replaced."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    beside = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY}")
     with in_words(path):
         try:
             with beside.open("wb") as file:
@@ -66,7 +68,7 @@ def write_new_file(path: Path, first: Iterable[bytes], rest: Iterable[bytes] = (
                 file.flush()
                 os.fsync(file.fileno())
             beside.replace(path)
-            _flush_folder(path.parent)
+            flush_folder(path.parent)
         finally:
             beside.unlink(missing_ok=True)
 
@@ -80,7 +82,7 @@ def in_words(path: Path) -> Iterator[None]:
         raise StoreError(f"{path}: {error.strerror or type(error).__name__}") from error
 
 
-def _flush_folder(folder: Path) -> None:
+def flush_folder(folder: Path) -> None:
     """Make names in a folder durable, where the system can."""
     if os.name == "nt":
         return

@@ -1,6 +1,7 @@
 """What was learned beside the threads: token counts and facts."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 from everlong.core.messages import JsonText
 from everlong.core.refs import bytes_of
@@ -8,7 +9,7 @@ from everlong.store.bodies import text_of_bytes
 from everlong.store.postgres.connections import Link
 from everlong.store.postgres.values import name_key
 
-__all__ = ["counts", "fact", "facts", "keep_counts", "keep_fact"]
+__all__ = ["counts", "drop_facts", "fact", "facts", "keep_counts", "keep_fact"]
 
 
 def counts(link: Link, vocabulary: str, refs: Sequence[str]) -> dict[str, int]:
@@ -39,13 +40,19 @@ def fact(link: Link, kind: str, key: str) -> JsonText | None:
     return None if found is None else text_of_bytes(found[0])
 
 
-def keep_fact(link: Link, kind: str, key: str, value: JsonText) -> None:
+def keep_fact(link: Link, kind: str, key: str, value: JsonText, now: datetime) -> None:
     """Keep it; the newest counts."""
     link.execute(
-        "INSERT INTO everlong.facts VALUES (%s, %s, %s)"
-        " ON CONFLICT (sha256(kind), sha256(key)) DO UPDATE SET value = excluded.value",
-        (bytes_of(kind), bytes_of(key), bytes_of(value)),
+        "INSERT INTO everlong.facts (kind, key, value, kept) VALUES (%s, %s, %s, %s)"
+        " ON CONFLICT (sha256(kind), sha256(key)) DO UPDATE SET value = excluded.value, kept = excluded.kept",
+        (bytes_of(kind), bytes_of(key), bytes_of(value), now),
     )
+
+
+def drop_facts(link: Link, kind: str, before: datetime) -> int:
+    """Forget what was last kept before that time; how many."""
+    query = "DELETE FROM everlong.facts WHERE sha256(kind) = %s AND kept < %s"
+    return link.execute(query, (name_key(kind), before)).rowcount
 
 
 def facts(link: Link, kind: str) -> dict[str, JsonText]:

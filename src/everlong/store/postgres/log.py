@@ -94,7 +94,7 @@ def append(link: Link, thread: str, new: Mapping[str, Prepared], expected: int |
 
 def branch(link: Link, thread: str, order: int, new: Thread, call: UUID) -> Thread:
     """Make `new` with the first `order` rows of the thread and all that belongs to them."""
-    source = known(link, thread)
+    source = known(link, thread, locked=True)  # else it may be removed while it is copied
     check_branch(thread, source.thread.length, order)
     made, is_new = create(link, new, call)
     if not is_new:
@@ -110,6 +110,8 @@ _COPIES: tuple[LiteralString, ...] = (
     "INSERT INTO everlong.rows (thread, place, id, time, kind, target, size, body) SELECT %(new)s, place, id, time,"
     " kind, target, size, body FROM everlong.rows WHERE thread = %(old)s AND place < %(order)s",
     "INSERT INTO everlong.refs SELECT %(new)s, ref, place FROM everlong.refs"
+    " WHERE thread = %(old)s AND place < %(order)s",
+    "INSERT INTO everlong.text_uses (thread, text, place) SELECT %(new)s, text, place FROM everlong.text_uses"
     " WHERE thread = %(old)s AND place < %(order)s",
     "INSERT INTO everlong.terms SELECT %(new)s, place, words, keys FROM everlong.terms"
     " WHERE thread = %(old)s AND place < %(order)s",
@@ -206,8 +208,8 @@ def _points_among(link: Link, number: int, orders: Sequence[int]) -> list[int]:
 
 def _between(link: Link, number: int, start: int, stop: int) -> list[Row]:
     rows: list[Row] = []
-    while start < stop and (more := page(link, number, start, stop)):
-        rows += more
+    while start < stop:
+        rows += page(link, number, start, stop)
         start = rows[-1].order + 1
     return rows
 

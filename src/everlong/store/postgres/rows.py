@@ -8,23 +8,29 @@ from everlong.core.messages import Message
 from everlong.core.points import Entry
 from everlong.core.refs import bytes_of
 from everlong.core.threads import Row
+from everlong.errors import NoThread
 from everlong.store.bodies import Body, EntryKind, body_of, entry_of, large_texts_in, refs_of, text_of_bytes
 from everlong.store.postgres.connections import Link
 from everlong.store.postgres.keys import keys_of_message, word_count
 from everlong.store.rules import target_of
 from everlong.store.searching import found_by
 
-__all__ = ["ROW_COLUMNS", "Columns", "Prepared", "page", "prepare", "rows_of", "standing_point", "write"]
+__all__ = ["ROW_COLUMNS", "TEXTS_LOCK", "Columns", "Prepared", "page", "prepare", "rows_of", "standing_point", "write"]
 
 ROW_COLUMNS: LiteralString = "place, id, time, kind, body"
 Columns = Sequence[Any]
 
+#: Held by many who add large texts, or by one who takes some away: else a text that is said again goes with the last
+#: thread that said it before.
+TEXTS_LOCK = 0x65766573
+
+GONE = "the thread was removed while it was read"
 PAGE_ROWS = 200
 PAGE_CHARACTERS = 4_000_000  # a page ends before it is larger than this, or with its first row
 
 
 def rows_of(link: Link, found: Iterable[Columns]) -> list[Row]:
-    """The rows in `ROW_COLUMNS`, their large texts read and put back."""
+    """The rows in `ROW_COLUMNS`, their large texts read and put back. Raises NoThread if they were removed."""
     columns = list(found)
     names = {name for *_, body in columns for name in large_texts_in(body)}
     large: dict[str, str] = {}
@@ -33,20 +39,35 @@ def rows_of(link: Link, found: Iterable[Columns]) -> list[Row]:
             "SELECT name, content FROM everlong.texts WHERE name = ANY(%s)", ([bytes.fromhex(name) for name in names],)
         )
         large = {name.hex(): text_of_bytes(content) for name, content in texts}
+        _check_in_use(link, names - large.keys())
     return [
         Row(place, text_of_bytes(name), time, entry_of(kind, body, large)) for place, name, time, kind, body in columns
     ]
 
 
+def _check_in_use(link: Link, missing: set[str]) -> None:
+    """A text that is not there and that nobody uses went with the last thread that did."""
+    if missing:
+        query = "SELECT FROM everlong.text_uses WHERE text = ANY(%s)"
+        if link.execute(query, ([bytes.fromhex(name) for name in missing],)).fetchone() is None:
+            raise NoThread(GONE)
+
+
 def page(link: Link, thread: int, start: int, stop: int) -> list[Row]:
-    """The first rows from `start` on, as many as are well held at once; [] if there are none before `stop`."""
+    """The first of the rows from `start` on, as many as are well held at once.
+
+    Raises NoThread if there are none: the caller knows that they were there, so the thread was removed meanwhile.
+    """
     found = link.execute(
         f"SELECT {ROW_COLUMNS} FROM (SELECT *, sum(size) OVER (ORDER BY place) AS total FROM ("
         "SELECT * FROM everlong.rows WHERE thread = %s AND place >= %s AND place < %s ORDER BY place LIMIT %s"
         ") AS few) AS summed WHERE total - size < %s ORDER BY place",
         (thread, start, stop, PAGE_ROWS, PAGE_CHARACTERS),
     )
-    return rows_of(link, found)
+    rows = rows_of(link, found)
+    if not rows:
+        raise NoThread(GONE)
+    return rows
 
 
 def standing_point(link: Link, thread: int, before: int) -> Row | None:
@@ -92,8 +113,13 @@ def write(link: Link, thread: int, owner: str, rows: Mapping[Row, Prepared]) -> 
             [_columns(thread, row, one.body) for row, one in rows.items()],
         )
         if texts:
+            cursor.execute("SELECT pg_advisory_xact_lock_shared(%s)", (TEXTS_LOCK,))
             cursor.executemany(  # in one order everywhere: two that write the same texts wait, and do not block
                 "INSERT INTO everlong.texts VALUES (%s, %s) ON CONFLICT DO NOTHING", sorted(texts.items())
+            )
+            cursor.executemany(
+                "INSERT INTO everlong.text_uses (thread, text, place) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING",
+                [(thread, bytes.fromhex(name), row.order) for row, one in rows.items() for name in one.body.large],
             )
         cursor.execute(
             "INSERT INTO everlong.refs SELECT %s, ref, min(place) FROM unnest(%s::bytea[], %s::integer[])"

@@ -102,8 +102,26 @@ CREATE TABLE everlong.facts (kind bytea NOT NULL, key bytea NOT NULL, value byte
 CREATE UNIQUE INDEX facts_by_key ON everlong.facts (sha256(kind), sha256(key));
 """
 
+# Facts that are there count as kept now. `text_uses` says which threads hold a large text and where first, so that the
+# last of them takes it along; what stands in a body for such a text cannot stand in any text.
+_RETENTION: LiteralString = r"""
+ALTER TABLE everlong.facts ADD COLUMN kept timestamptz NOT NULL DEFAULT now();
+CREATE INDEX facts_by_time ON everlong.facts (sha256(kind), kept);
+CREATE TABLE everlong.text_uses (
+    thread bigint NOT NULL,
+    text bytea NOT NULL,
+    place integer NOT NULL,
+    PRIMARY KEY (thread, text)
+);
+INSERT INTO everlong.text_uses (thread, text, place)
+    SELECT thread, decode(found[1], 'hex'), min(place)
+    FROM everlong.rows, regexp_matches(body, '\{"@text":"([0-9a-f]{64})"\}', 'g') AS found
+    GROUP BY thread, found[1];
+CREATE INDEX text_uses_by_text ON everlong.text_uses (text);
+"""
+
 #: What brings a database from each version to the next. Only ever grows.
-_MIGRATIONS: tuple[LiteralString, ...] = (_FIRST,)
+_MIGRATIONS: tuple[LiteralString, ...] = (_FIRST, _RETENTION)
 VERSION = len(_MIGRATIONS)
 
 _LOCK = 0x65766572  # any number that nobody else takes: who holds it may change the tables

@@ -12,6 +12,7 @@ from itertools import accumulate, chain
 from typing import Any, LiteralString
 
 from everlong.core.threads import Hit, Row
+from everlong.errors import NoThread
 from everlong.store.bodies import text_of_bytes
 from everlong.store.postgres.connections import Link
 from everlong.store.postgres.keys import LEVELS, key_of
@@ -64,9 +65,12 @@ def scope_of_owner(link: Link, owner: str | None) -> Scope:
 
 
 def scope_of_thread(link: Link, thread: int) -> Scope:
-    """One thread."""
-    found = link.execute("SELECT owner, messages, words FROM everlong.threads WHERE number = %s", (thread,))
-    [(owner, messages, words)] = found.fetchall()
+    """One thread. Raises NoThread."""
+    query = "SELECT owner, messages, words FROM everlong.threads WHERE number = %s"
+    found = link.execute(query, (thread,)).fetchone()
+    if found is None:
+        raise NoThread("the thread was removed while it was searched")
+    owner, messages, words = found
     return Scope((text_of_bytes(owner),), messages, words, thread)
 
 
@@ -212,4 +216,5 @@ def _hits(link: Link, best: Sequence[tuple[Place, float]], around: int) -> list[
             tuple(near[number]),
         )
         for number, ((thread, place), score) in enumerate(best, start=1)
+        if thread in names and near[number]  # else it was removed meanwhile
     ]

@@ -5,6 +5,7 @@ gives the order. What is repeated after a lost connection finds what it did befo
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from functools import partial
 from types import TracebackType
 from typing import Self
@@ -17,9 +18,9 @@ from everlong.core.refs import bytes_of
 from everlong.core.threads import Hit, Opened, Pin, Row, Thread
 from everlong.store import rules
 from everlong.store.bodies import EntryKind, original_of
-from everlong.store.clocks import Clock, in_utc, utc_now
+from everlong.store.clocks import Clock, as_utc, in_utc, utc_now
 from everlong.store.postgres import events as recorded
-from everlong.store.postgres import learned, log
+from everlong.store.postgres import learned, log, removing
 from everlong.store.postgres.connections import Connections, Link
 from everlong.store.postgres.rows import ROW_COLUMNS, page, prepare, rows_of
 from everlong.store.postgres.schema import migrate
@@ -115,6 +116,11 @@ class PostgresThreads:
             metadata=old.metadata,
         )
         return self._database.run(lambda link: log.branch(link, thread, order, made, call))
+
+    def remove(self, thread: str) -> None:
+        """Remove a thread with all that only it uses."""
+        number = self._database.read(lambda link: log.known(link, thread).number)
+        self._database.run(lambda link: removing.remove(link, number))
 
     # The log
 
@@ -237,11 +243,15 @@ class PostgresThreads:
 
     def keep_fact(self, kind: str, key: str, value: JsonText) -> None:
         """Keep it; the newest counts."""
-        self._database.run(lambda link: learned.keep_fact(link, kind, key, value))
+        self._database.run(lambda link: learned.keep_fact(link, kind, key, value, self._clock()))
 
     def facts(self, kind: str) -> dict[str, JsonText]:
         """All of one kind, by key."""
         return self._database.read(lambda link: learned.facts(link, kind))
+
+    def drop_facts(self, kind: str, before: datetime) -> int:
+        """Forget the facts of a kind that were last kept before that time."""
+        return self._database.run(lambda link: learned.drop_facts(link, kind, as_utc(before)))
 
     def close(self) -> None:
         """Close every connection; a second time does nothing."""
@@ -256,6 +266,7 @@ class PostgresThreads:
         self.close()
 
     def _pages(self, number: int, start: int, stop: int) -> Iterator[Row]:
-        while start < stop and (rows := self._database.read(partial(page, thread=number, start=start, stop=stop))):
+        while start < stop:
+            rows = self._database.read(partial(page, thread=number, start=start, stop=stop))
             yield from rows
             start = rows[-1].order + 1

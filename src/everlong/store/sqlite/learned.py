@@ -2,10 +2,11 @@
 
 import sqlite3
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
-from everlong.store.sqlite.columns import kept_text, text_from
+from everlong.store.sqlite.columns import kept_text, kept_time, text_from
 
-__all__ = ["counts", "fact", "facts", "keep_counts", "keep_fact"]
+__all__ = ["counts", "drop_facts", "fact", "facts", "keep_counts", "keep_fact"]
 
 AT_ONCE = 500  # references asked for in one query
 
@@ -38,12 +39,18 @@ def fact(db: sqlite3.Connection, kind: str, name: str) -> str | None:
     return None if row is None else text_from(row[0])
 
 
-def keep_fact(db: sqlite3.Connection, kind: str, name: str, value: str) -> None:
+def keep_fact(db: sqlite3.Connection, kind: str, name: str, value: str, now: datetime) -> None:
     """Keep a value; the newest counts."""
     db.execute(
-        "INSERT OR REPLACE INTO facts (kind, name, value) VALUES (?, ?, ?)",
-        (kept_text(kind), kept_text(name), kept_text(value)),
+        """INSERT INTO facts (kind, name, value, kept) VALUES (?, ?, ?, ?)
+        ON CONFLICT (kind, name) DO UPDATE SET value = excluded.value, kept = excluded.kept""",
+        (kept_text(kind), kept_text(name), kept_text(value), kept_time(now)),
     )
+
+
+def drop_facts(db: sqlite3.Connection, kind: str, before: datetime) -> int:
+    """Forget what was last kept before that time; how many."""
+    return db.execute("DELETE FROM facts WHERE kind = ? AND kept < ?", (kept_text(kind), kept_time(before))).rowcount
 
 
 def facts(db: sqlite3.Connection, kind: str) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """The log of a thread: rows, their bodies, the large texts they share, and the references into them.
 
-Rows are only ever added. What is costly (encoding, hashing, terms) is done by `Prepared` before the store is locked.
+Rows are only ever added; `removing` takes whole threads away. What is costly (encoding, hashing, terms) is done by
+`Prepared` before the store is locked.
 """
 
 import re
@@ -86,6 +87,7 @@ def add(db: sqlite3.Connection, there: Found, rows: Sequence[Row], ready: Sequen
             "INSERT OR IGNORE INTO refs (thread, ref, position) VALUES (?, ?, ?)",
             ((there.number, bytes.fromhex(ref), row.order) for ref in one.refs),
         )
+        db.executemany("INSERT INTO text_uses (text, body) VALUES (?, ?)", ((name, body) for name in one.body.large))
         if body is not None and isinstance(row.entry, Message):
             words.add(db, there.owner, body, one.terms)
 

@@ -107,8 +107,38 @@ CREATE TABLE facts (
 ) WITHOUT ROWID;
 """
 
+# Facts get a time, and a table with row numbers: large values do not stand in the tree that is searched. What is there
+# counts as kept now. `text_uses` says which bodies hold a large text, so that the last of them takes it along; what
+# stands in a body for such a text cannot stand in any text, so the bodies that are there are looked through for it.
+RETENTION = """
+CREATE TABLE timed_facts (
+    kind TEXT NOT NULL,
+    name TEXT NOT NULL,
+    value TEXT NOT NULL,
+    kept INTEGER NOT NULL,
+    PRIMARY KEY (kind, name)
+);
+INSERT INTO timed_facts (kind, name, value, kept)
+    SELECT kind, name, value, strftime('%s', 'now') * 1000000 FROM facts;
+DROP TABLE facts;
+ALTER TABLE timed_facts RENAME TO facts;
+CREATE INDEX facts_by_time ON facts (kind, kept);
+CREATE TABLE text_uses (
+    text TEXT NOT NULL,
+    body INTEGER NOT NULL REFERENCES bodies,
+    PRIMARY KEY (text, body)
+) WITHOUT ROWID;
+WITH RECURSIVE found (body, name, rest) AS (
+    SELECT number, '', body FROM bodies WHERE instr(body, '{"@text":"')
+    UNION ALL
+    SELECT body, substr(rest, instr(rest, '{"@text":"') + 10, 64), substr(rest, instr(rest, '{"@text":"') + 74)
+    FROM found WHERE instr(rest, '{"@text":"')
+)
+INSERT OR IGNORE INTO text_uses (text, body) SELECT name, body FROM found WHERE name IN (SELECT name FROM texts);
+"""
+
 #: What brings a file from each version to the next.
-MIGRATIONS: tuple[str, ...] = (THREADS + LOG + WORDS + BESIDE,)
+MIGRATIONS: tuple[str, ...] = (THREADS + LOG + WORDS + BESIDE, RETENTION)
 VERSION = len(MIGRATIONS)
 
 

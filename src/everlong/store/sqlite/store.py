@@ -4,6 +4,8 @@ import heapq
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -14,11 +16,12 @@ from everlong.core.messages import JsonText, Message
 from everlong.core.points import Entry, Point
 from everlong.core.threads import Hit, Opened, Pin, Row, Thread
 from everlong.store import rules
-from everlong.store.clocks import Clock, in_utc, utc_now
+from everlong.store.clocks import Clock, as_utc, in_utc, utc_now
 from everlong.store.searching import asked_terms
-from everlong.store.sqlite import event_rows, learned, log, pin_rows, thread_rows, words
+from everlong.store.sqlite import event_rows, learned, log, pin_rows, removing, thread_rows, words
 from everlong.store.sqlite.columns import kept_text, kept_time
 from everlong.store.sqlite.connections import Connections
+from everlong.store.sqlite.thread_rows import Found
 
 __all__ = ["SqliteThreads"]
 
@@ -97,6 +100,15 @@ class SqliteThreads:
 
         return self._connections.write(work)
 
+    def remove(self, thread: str) -> None:
+        """Remove a thread with all that only it uses; other writers wait for the last step alone."""
+        there = self._connections.read(lambda db: thread_rows.found(db, thread))
+        known: removing.Terms = {}
+        for first in range(0, there.thread.length, READ_AT_ONCE):
+            few = partial(removing.terms_between, there=there, start=first, stop=first + READ_AT_ONCE)
+            known |= self._connections.read(few)
+        self._connections.write(lambda db: removing.remove(db, there, known))
+
     # The log
 
     def append(
@@ -125,14 +137,18 @@ class SqliteThreads:
         """The rows from `start` to `stop`, a few at a time; rows that come meanwhile are not among them."""
         there = self._connections.read(lambda db: thread_rows.found(db, thread))
         end = min(rules.at_most(stop), there.thread.length)
-        return self._read(there.number, max(0, start), end)
+        return self._read(there, max(0, start), end)
 
-    def _read(self, number: int, start: int, stop: int) -> Iterator[Row]:
+    def _read(self, there: Found, start: int, stop: int) -> Iterator[Row]:
         for first in range(start, stop, READ_AT_ONCE):
-            yield from self._rows(number, first, min(stop, first + READ_AT_ONCE))
+            yield from self._rows(there, first, min(stop, first + READ_AT_ONCE))
 
-    def _rows(self, number: int, start: int, stop: int) -> list[Row]:
-        return self._connections.read(lambda db: list(log.rows_between(db, number, start, stop)))
+    def _rows(self, there: Found, start: int, stop: int) -> list[Row]:
+        def work(db: sqlite3.Connection) -> list[Row]:
+            removing.check_same(db, there)
+            return list(log.rows_between(db, there.number, start, stop))
+
+        return self._connections.read(work)
 
     def last(self, thread: str, messages: int) -> list[Row]:
         """The rows of the last so many messages, oldest first."""
@@ -231,11 +247,15 @@ class SqliteThreads:
 
     def keep_fact(self, kind: str, key: str, value: JsonText) -> None:
         """Keep it; the newest counts."""
-        self._connections.write(lambda db: learned.keep_fact(db, kind, key, value))
+        self._connections.write(lambda db: learned.keep_fact(db, kind, key, value, self._clock()))
 
     def facts(self, kind: str) -> dict[str, JsonText]:
         """All of one kind, by key."""
         return self._connections.read(lambda db: learned.facts(db, kind))
+
+    def drop_facts(self, kind: str, before: datetime) -> int:
+        """Forget the facts of a kind that were last kept before that time."""
+        return self._connections.write(lambda db: learned.drop_facts(db, kind, as_utc(before)))
 
     def close(self) -> None:
         """Let go of the file."""

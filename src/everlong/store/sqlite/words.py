@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TypeAlias
 
-__all__ = ["Place", "add", "best"]
+__all__ = ["Place", "add", "best", "take_out"]
 
 MOST_REPEATS = 5  # of one term in one message: BM25 learns next to nothing from more
 RARE = 1_000  # messages that a term may stand in and still bring them all in
@@ -36,8 +36,17 @@ class Place:
 
 def add(db: sqlite3.Connection, owner: int, body: int, terms: Mapping[str, float]) -> None:
     """Make a message findable."""
-    document = "".join([f"{owner}_{term} " * min(MOST_REPEATS, ceil(weight)) for term, weight in terms.items()])
-    db.execute("INSERT INTO words (rowid, terms) VALUES (?, ?)", (body, document))
+    db.execute("INSERT INTO words (rowid, terms) VALUES (?, ?)", (body, _document(owner, terms)))
+
+
+def take_out(db: sqlite3.Connection, owner: int, body: int, terms: Mapping[str, float]) -> None:
+    """Make a message unfindable. The index keeps no texts: the terms must be those that `add` was given."""
+    query = "INSERT INTO words (words, rowid, terms) VALUES ('delete', ?, ?)"
+    db.execute(query, (body, _document(owner, terms)))
+
+
+def _document(owner: int, terms: Mapping[str, float]) -> str:
+    return "".join([f"{owner}_{term} " * min(MOST_REPEATS, ceil(weight)) for term, weight in terms.items()])
 
 
 def best(db: sqlite3.Connection, owner: int, thread: int | None, terms: Iterable[str], limit: int) -> list[Place]:

@@ -1,0 +1,68 @@
+"""Removing a thread: the one place that takes away what was appended, for retention and privacy.
+
+Bodies are shared with branches, large texts with all threads: the last who uses one takes it along. The index keeps
+no texts, so the words of a message are worked out again to be taken out of it; a change in how words are cut must
+come with a migration that makes the index anew, which search needs as well.
+"""
+
+import sqlite3
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from everlong.core.messages import Message
+from everlong.errors import NoThread
+from everlong.store.bodies import EntryKind, large_texts_in
+from everlong.store.searching import found_by
+from everlong.store.sqlite import log, words
+from everlong.store.sqlite.thread_rows import Found, find
+
+__all__ = ["Terms", "check_same", "remove", "terms_between"]
+
+MESSAGE = int(EntryKind.MESSAGE)
+
+#: What the messages of a thread are found by, by their position.
+Terms: TypeAlias = dict[int, Mapping[str, float]]
+
+#: The rows of a thread whose bodies no other thread has.
+OWN = """FROM log JOIN bodies ON bodies.number = log.body WHERE thread = :thread
+    AND NOT EXISTS (SELECT 1 FROM log AS other WHERE other.body = log.body AND other.thread <> :thread)"""
+
+
+def terms_between(db: sqlite3.Connection, there: Found, start: int, stop: int) -> Terms:
+    """The terms of some messages: most of the work, done before anybody has to wait."""
+    rows = log.rows_between(db, there.number, start, stop)
+    return {row.order: found_by(row.entry) for row in rows if isinstance(row.entry, Message)}
+
+
+def check_same(db: sqlite3.Connection, there: Found) -> None:
+    """Raises NoThread if it was removed meanwhile; numbers are given again, to a later thread of its name too."""
+    now = find(db, there.thread.id)
+    if now is None or (now.number, now.thread.created) != (there.number, there.thread.created):
+        raise NoThread(f"there is no thread {there.thread.id!r}")
+
+
+def remove(db: sqlite3.Connection, there: Found, known: Terms) -> None:
+    """Take away the thread and all that only it uses. `known` terms need not be worked out."""
+    check_same(db, there)
+    own = db.execute(f"SELECT log.position, log.kind, bodies.number, bodies.body {OWN}", {"thread": there.number})
+    uses: set[tuple[str, int]] = set()
+    gone: list[int] = []
+    for position, kind, number, body in own.fetchall():
+        if kind == MESSAGE:
+            terms = known.get(position) or terms_between(db, there, position, position + 1).get(position, {})
+            words.take_out(db, there.owner, number, terms)
+        uses |= {(name, number) for name in large_texts_in(body)}
+        gone.append(number)
+    for table in ("log", "refs", "pins", "events"):
+        db.execute(f"DELETE FROM {table} WHERE thread = ?", (there.number,))
+    db.executemany("DELETE FROM bodies WHERE number = ?", ((number,) for number in gone))
+    db.executemany("DELETE FROM text_uses WHERE text = ? AND body = ?", uses)
+    db.executemany(
+        "DELETE FROM texts WHERE name = :name AND NOT EXISTS (SELECT 1 FROM text_uses WHERE text = :name)",
+        [{"name": name} for name, _ in uses],
+    )
+    db.execute("DELETE FROM threads WHERE number = ?", (there.number,))
+    db.execute(
+        "DELETE FROM owners WHERE number = :owner AND NOT EXISTS (SELECT 1 FROM threads WHERE owner = :owner)",
+        {"owner": there.owner},
+    )
