@@ -12,6 +12,7 @@ from everlong.cli.fit import fit_command
 from everlong.cli.inspect import inspect_command
 from everlong.cli.lab import lab_command
 from everlong.cli.models import models_command
+from everlong.cli.serve import serve_command
 from everlong.cli.sessions import sessions_command
 from everlong.cli.streams import say_what_can_be_said
 from everlong.errors import EverlongError
@@ -31,6 +32,7 @@ program.add_command(fit_command)
 program.add_command(inspect_command)
 program.add_command(lab_command)
 program.add_command(models_command)
+program.add_command(serve_command)
 program.add_command(sessions_command)
 
 

@@ -1,0 +1,42 @@
+"""`everlong serve`: the gateway on one port."""
+
+from typing import Any
+
+import click
+
+from everlong.errors import InputError
+
+__all__ = ["serve_command"]
+
+
+@click.command("serve", short_help="Serve the gateway: any client, one changed base URL.")
+@click.option("--config", "file", help="A TOML file with the settings.")
+@click.option("--host", help="The address to listen at; 127.0.0.1 if not given.")
+@click.option("--port", type=int, help="The port to listen at; 8333 if not given, 0 takes a free one.")
+@click.option("--upstream", help="One server for everything: an address with its /v1, or a provider's name.")
+@click.option("--local", is_flag=True, help="Answer with the local model: no key, no account.")
+@click.option("--store", help="Where cuts and summaries are kept: a store's URL, memory: for nowhere.")
+@click.option("--mode", help="off changes nothing, trim cuts, auto also summarises.")
+@click.option("--preset", help="How a history is cut.")
+@click.option("--keep", help="What is stored of a conversation: nothing, edits or text.")
+@click.option("--usage", help="The usage that clients are told: sent or original.")
+@click.option("--recall-tool/--no-recall-tool", default=None, help="Offer a recall tool, answered in the gateway.")
+@click.option("--workers", type=int, help="Processes that serve, on one store.")
+@click.option("--access-log/--no-access-log", default=None, help="Write one line a request, without contents.")
+@click.option("--new-key", is_flag=True, help="Make a key for a client, print it and its table for the file, and end.")
+def serve_command(file: str | None, local: bool, new_key: bool, **options: Any) -> None:
+    """Serve OpenAI and Anthropic clients: set their base URL to http://127.0.0.1:8333/v1 and change nothing else.
+
+    Upstreams come from the configuration, from keys in the environment, or are the providers themselves with the
+    client's own key.
+    """
+    try:
+        from everlong.gateway import clients  # noqa: PLC0415 - a server's packages
+        from everlong.gateway.serving import serve  # noqa: PLC0415 - for those who serve
+    except ImportError as error:
+        raise InputError(f"serving needs more packages ({error.name}): pip install 'everlong[server]'") from None
+    if new_key:
+        key = clients.new_key()
+        click.echo(f'{key}\n\n[[keys]]\nname = "…"\nhash = "{clients.hashed(key)}"')
+        return
+    serve(file, options, local=local, tell=lambda line: click.echo(line, err=True))

@@ -1,0 +1,1 @@
+"""The gateway: any OpenAI or Anthropic client, one changed base URL."""

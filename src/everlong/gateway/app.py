@@ -1,0 +1,125 @@
+"""The gateway as one ASGI application: its endpoints, and what is started and ended with it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from everlong import __version__
+from everlong.engine.direct import counter_for
+from everlong.errors import Refused
+from everlong.gateway.answering import Answering
+from everlong.gateway.counting import CountingTokens
+from everlong.gateway.dialects import DIALECTS
+from everlong.gateway.endpoint import format_of
+from everlong.gateway.passing import Models, Passing
+from everlong.gateway.refusals import refusal_body, status_of
+from everlong.gateway.services import Services
+from everlong.windows import window
+
+__all__ = ["gateway_app"]
+
+SWEEPING = 3_600.0  # seconds between two looks for what is too old
+LONGEST_PATH = 200  # characters of a path that an error repeats
+ALL = ["GET", "POST", "PUT", "PATCH", "DELETE"]
+BASES = ("/v1", "")  # some clients want the version in their base address, some write it themselves
+
+
+def gateway_app(made: Callable[[], Services]) -> Starlette:
+    """The application. `made` gives its services when it starts, in the event loop it runs in."""
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        services = app.state.services = made()
+        app.router.routes.extend(_routes(services))
+        await asyncio.to_thread(_warmed)
+        sweeping = asyncio.create_task(_swept(services))
+        try:
+            yield
+        finally:
+            sweeping.cancel()
+            with suppress(asyncio.CancelledError):
+                await sweeping
+            await services.close()
+
+    return Starlette(lifespan=lifespan, exception_handlers={404: _not_found, 405: _not_found, 500: _failed})
+
+
+def _routes(services: Services) -> list[Route]:
+    async def health(_: Request) -> Response:
+        return JSONResponse({"status": "ok", "version": __version__, "conversations": len(services.conversations)})
+
+    async def metrics(_: Request) -> Response:
+        body, kind = services.metrics.written()
+        return Response(body, headers={"content-type": kind})
+
+    routes = [Route("/health", health), Route("/metrics", metrics)]
+    routes += [
+        Route("/everlong/requests", _Explaining(services)),
+        Route("/everlong/requests/{name}", _Explaining(services)),
+    ]
+    for start in BASES:
+        for dialect in DIALECTS.values():
+            routes.append(Route(start + dialect.path, Answering(services, dialect), methods=["POST"]))
+        routes.append(Route(start + "/messages/count_tokens", CountingTokens(services), methods=["POST"]))
+        routes.append(Route(start + "/models", Models(services), methods=["GET"]))
+    return [*routes, Route("/v1/{path:path}", Passing(services), methods=ALL)]
+
+
+class _Explaining:
+    """Recent requests, told to the key that made them and nobody else."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    async def __call__(self, scope: dict[str, object], receive: object, send: object) -> None:
+        request = Request(scope)
+        response = self._told(request)
+        await response(scope, receive, send)  # type: ignore[arg-type]
+
+    def _told(self, request: Request) -> Response:
+        try:
+            client = self._services.clients.identify(request.scope["headers"])
+        except Refused as error:
+            status, kind, message = status_of(error, "openai-chat")
+            return _json(refusal_body("openai-chat", status, kind, message), status)
+        name = request.path_params.get("name")
+        if name is None:
+            return _json(("[" + ",".join(self._services.recent.of(client.scope)) + "]").encode())
+        found = self._services.recent.one(client.scope, name)
+        if found is None:
+            message = "no recent request of this key has that id"
+            return _json(refusal_body("openai-chat", 404, "unknown_request", message), 404)
+        return _json(found.encode())
+
+
+def _json(body: bytes, status: int = 200) -> Response:
+    return Response(body, status, {"content-type": "application/json"})
+
+
+async def _not_found(request: Request, _: Exception) -> Response:
+    path = request.scope["path"][:LONGEST_PATH]
+    message = f"no endpoint {request.method} {path}; the API is below /v1"
+    fmt = format_of(request.scope["headers"])
+    return _json(refusal_body(fmt, 404, "unknown_endpoint", message), 404)
+
+
+async def _failed(request: Request, _: Exception) -> Response:
+    fmt = format_of(request.scope["headers"])
+    return _json(refusal_body(fmt, 500, "internal", "the gateway failed; its log has the reason"), 500)
+
+
+def _warmed() -> None:
+    """Load what the first request would wait for."""
+    counter_for("gpt-4o").text("ready")
+    window("gpt-4o")
+
+
+async def _swept(services: Services) -> None:
+    while True:
+        await asyncio.to_thread(services.kept.sweep)
+        await asyncio.sleep(SWEEPING)

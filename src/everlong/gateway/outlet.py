@@ -1,0 +1,83 @@
+"""What goes back to the client, in order: a head once, then bytes. Owns the sign of life while nothing is there yet."""
+
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from typing import Any, TypeAlias
+
+from everlong.gateway.refusals import refusal_body, refusal_event
+
+__all__ = ["Headers", "Outlet", "Send"]
+
+Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
+Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+COMMENT = b": everlong is making room\n\n"
+STREAM: Headers = (
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-cache"),
+    (b"x-accel-buffering", b"no"),
+)
+
+
+class Outlet:
+    """The way back to one client. `begun` is whether a head was sent, `status` which one."""
+
+    def __init__(self, send: Send, fmt: str, own: Callable[[], Headers] = tuple) -> None:
+        self._send = send
+        self._fmt = fmt
+        self._own = own  # what is told of the request, where the head is a sign of life
+        self._signs = 0  # bytes of signs of life
+        self.status = 0
+        self.sent = 0
+        self.over = False
+
+    @property
+    def begun(self) -> bool:
+        """Whether a head was sent: from then on an error is an event."""
+        return self.status != 0
+
+    async def begin(self, status: int, headers: Headers) -> None:
+        """The head, once; where a sign of life was sent before, that was it."""
+        if not self.begun:
+            self.status = status
+            await self._send({"type": "http.response.start", "status": status, "headers": list(headers)})
+
+    async def chunk(self, data: bytes) -> None:
+        """Bytes, at once."""
+        if data:
+            self.sent += len(data)
+            await self._send({"type": "http.response.body", "body": data, "more_body": True})
+
+    async def end(self) -> None:
+        """There is no more; a second time does nothing."""
+        if not self.over:
+            self.over = True
+            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def whole(self, status: int, headers: Headers, body: bytes) -> None:
+        """An answer that is all there."""
+        if not self.begun:
+            self.status = status
+            length = (b"content-length", b"%d" % len(body))
+            await self._send({"type": "http.response.start", "status": status, "headers": [*headers, length]})
+        self.sent += len(body)
+        self.over = True
+        await self._send({"type": "http.response.body", "body": body, "more_body": False})
+
+    async def comment(self) -> None:
+        """A sign of life that every reader of events skips. Once an answer has begun it is one itself."""
+        if self.sent > self._signs or (self.begun and not self._signs):
+            return
+        await self.begin(200, [*STREAM, *self._own()])
+        self._signs += len(COMMENT)
+        await self.chunk(COMMENT)
+
+    async def refuse(self, status: int, kind: str, message: str, headers: Headers = ()) -> None:
+        """An error of ours in the client's own format: an answer, or an event where the answer has begun."""
+        if self.over:
+            return
+        if self.begun:
+            await self.chunk(refusal_event(self._fmt, kind, message, status=status))
+            await self.end()
+            return
+        body = refusal_body(self._fmt, status, kind, message)
+        await self.whole(status, [(b"content-type", b"application/json"), *headers], body)

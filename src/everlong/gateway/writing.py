@@ -1,0 +1,81 @@
+"""The request as it is forwarded: the client's own body, with other messages only where a view differs.
+
+A message that the view left alone is the client's, with its own cache markers; what the view changed or added is
+rendered by its wire format. Both are in one form: who reads a cut from a store sends the same bytes as who made it.
+Every other field of the body stays byte for byte.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+from everlong.core.messages import History, JsonObject, Message, Role
+from everlong.engine.calls import Prepared
+from everlong.gateway.asking import Asked
+from everlong.gateway.conversation import Conversation, Spoken
+from everlong.gateway.decoding import encoded
+from everlong.gateway.units import in_one_form
+from everlong.wire.read import BODY_FORMATS
+
+__all__ = ["forwarded"]
+
+
+def forwarded(asked: Asked, spoken: Spoken, conversation: Conversation, prepared: Prepared) -> bytes:
+    """The body that is sent for a prepared request."""
+    view = prepared.request.messages
+    own = _own(spoken, conversation)
+    in_field = len(spoken.head) - sum(len(unit.messages) for unit in spoken.leading)
+    said, system = _past_the_head(asked, view, conversation.opening[:in_field])
+    return asked.written(_members(asked, said, own), system | _length(asked, prepared))
+
+
+def _own(spoken: Spoken, conversation: Conversation) -> dict[int, bytes]:
+    """What the client sent for each message of the thread, by the message's identity."""
+    at = len(conversation.opening) - sum(len(unit.messages) for unit in spoken.leading)
+    leading = {id(message): unit.sent for message, unit in zip(conversation.opening[at:], spoken.leading, strict=False)}
+    pairs = zip(conversation.said, spoken.units, strict=False)
+    return leading | {id(messages[0]): unit.sent for messages, unit in pairs if len(messages) == 1}
+
+
+def _past_the_head(asked: Asked, view: History, head: History) -> tuple[History, dict[str, bytes]]:
+    """The view without the system text that has a field of its own; that field anew, if there is more in it now."""
+    if not asked.dialect.system:
+        return view, {}
+    untouched = len(view) >= len(head) and all(view[at] is message for at, message in enumerate(head))
+    after = len(head) if untouched else 0
+    end = after
+    while end < len(view) and view[end].role is Role.SYSTEM and view[end].origin != asked.fmt:
+        end += 1
+    if untouched and end == after:
+        return view[after:], {}
+    rendered = BODY_FORMATS[asked.fmt].render_history(view[:end])
+    return view[end:], {asked.dialect.system: encoded(rendered.get(asked.dialect.system))}
+
+
+def _members(asked: Asked, view: Sequence[Message], own: dict[int, bytes]) -> Iterator[bytes]:
+    ours: list[Message] = []
+    for message in view:
+        sent = own.get(id(message))
+        if sent is None:
+            ours.append(message)
+            continue
+        if ours:
+            yield from _rendered(asked, ours)
+            ours = []
+        yield sent
+    if ours:
+        yield from _rendered(asked, ours)
+
+
+def _rendered(asked: Asked, messages: Sequence[Message]) -> Iterator[bytes]:
+    body = cast(JsonObject, BODY_FORMATS[asked.fmt].render_history(tuple(messages)))
+    for member in cast("list[JsonObject]", body[asked.dialect.messages]):
+        yield encoded(in_one_form(asked.fmt, member))
+
+
+def _length(asked: Asked, prepared: Prepared) -> dict[str, bytes]:
+    """How long the answer may be, where that is not what the client said."""
+    allowed = prepared.request.max_tokens
+    if allowed is None or allowed == asked.max_tokens or (asked.max_tokens is None and not prepared.remedies):
+        return {}
+    lengths = asked.dialect.lengths
+    return {next((name for name in lengths if name in asked.fields), lengths[0]): b"%d" % allowed}

@@ -1,0 +1,285 @@
+"""The settings of the gateway: where they come from, and what is said about a bad one."""
+
+import contextlib
+from pathlib import Path
+
+import pytest
+
+from everlong.engine.settings import DEFAULT_SETTINGS, Settings
+from everlong.errors import InputError
+from everlong.gateway.config import GatewayConfig, KeyTable, LimitsTable, UpstreamTable, load_config
+from everlong.store.opening import default_store
+
+HASH = "a1" * 32
+SECRET = "sk-very-secret"
+#: An environment that has no file of settings anywhere.
+NOWHERE = {"XDG_CONFIG_HOME": "/nowhere"}
+
+
+def written(folder: Path, text: str) -> str:
+    path = folder / "gateway.toml"
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def said_about(folder: Path, text: str) -> str:
+    """The one line, without the name of the file before it."""
+    file = written(folder, text)
+    with pytest.raises(InputError) as refused:
+        load_config(file, {}, {})
+    line = str(refused.value)
+    assert "\n" not in line
+    assert SECRET not in line
+    return line.removeprefix(f"{file}: ")
+
+
+def test_every_field_has_a_default_and_a_description() -> None:
+    assert GatewayConfig().port == 8333
+    for table in (GatewayConfig, UpstreamTable, KeyTable, LimitsTable):
+        for name, field in table.model_fields.items():
+            assert field.description, name
+
+
+def test_constructing_reads_nothing() -> None:
+    assert GatewayConfig(port=5).model_dump() == GatewayConfig().model_dump() | {"port": 5}
+
+
+def test_the_engine_is_told_the_same_by_default() -> None:
+    assert GatewayConfig().settings() == DEFAULT_SETTINGS
+    config = GatewayConfig(mode="trim", preset="nanobot", threshold=0.5, summaries="off")
+    assert config.settings() == Settings(mode="trim", preset="nanobot", threshold=0.5, summaries="off")
+
+
+def test_options_outweigh_the_environment_and_that_the_file(tmp_path: Path) -> None:
+    file = written(tmp_path, 'port = 1\nworkers = 2\nusage = "original"\nkeep = "text"\n')
+    environment = {"EVERLONG_GATEWAY_PORT": "3", "EVERLONG_GATEWAY_WORKERS": "4", "EVERLONG_GATEWAY_KEEP": ""}
+    config = load_config(file, {"port": 5, "usage": None}, environment)
+    assert (config.port, config.workers, config.usage, config.keep, config.host) == (
+        5,
+        4,
+        "original",
+        "text",
+        "127.0.0.1",
+    )
+
+
+def test_a_file_with_everything(tmp_path: Path) -> None:
+    file = written(
+        tmp_path,
+        f"""
+        host = "0.0.0.0"
+        largest_body = "8MiB"
+        memory = 1_000_000
+        access_log = false
+
+        [[upstreams]]
+        name = "main"
+        url = "anthropic"
+        key = "env:MAIN_KEY"
+        formats = ["anthropic"]
+        models = ["claude-*"]
+        headers = {{ "x-team" = "core" }}
+
+        [[keys]]
+        name = "alice"
+        hash = "{HASH.upper()}"
+        mode = "off"
+        recall = true
+        limits = {{ requests_per_minute = 60, at_once = 4 }}
+        """,
+    )
+    config = load_config(file, {}, {})
+    assert config.largest_body == 8 * 2**20
+    assert not config.access_log
+    assert config.upstreams == (
+        UpstreamTable(
+            name="main",
+            url="anthropic",
+            key="env:MAIN_KEY",
+            formats=("anthropic",),
+            models=("claude-*",),
+            headers={"x-team": "core"},
+        ),
+    )
+    limits = LimitsTable(requests_per_minute=60, at_once=4)
+    assert config.keys == (KeyTable(name="alice", hash=HASH, mode="off", recall=True, limits=limits),)
+
+
+def test_lists_in_the_environment_are_json() -> None:
+    config = load_config(None, {}, NOWHERE | {"EVERLONG_GATEWAY_UPSTREAMS": '[{"url": "openai"}]'})
+    assert config.upstreams == (UpstreamTable(url="openai"),)
+
+
+def test_what_kubernetes_says_of_a_service_is_not_taken_for_ours() -> None:
+    environment = {
+        "EVERLONG_GATEWAY_PORT": "tcp://10.0.0.1:8333",
+        "EVERLONG_GATEWAY_SERVICE_HOST": "10.0.0.1",
+        "EVERLONG_GATEWAY_PORT_8333_TCP_PROTO": "tcp",
+    }
+    assert load_config(None, {}, environment | NOWHERE).port == 8333
+
+
+# --- which file --------------------------------------------------------------------------------
+
+
+def test_the_file_that_is_read(tmp_path: Path) -> None:
+    named, variable, here, own = (tmp_path / name for name in ("named.toml", "variable.toml", "here", "own"))
+    (own / "everlong").mkdir(parents=True)
+    here.mkdir()
+    environment = {"XDG_CONFIG_HOME": str(own), "EVERLONG_CONFIG": str(variable)}
+    usual = {"XDG_CONFIG_HOME": str(own)}
+    files = (named, variable, here / "everlong.toml", own / "everlong" / "gateway.toml")
+    for port, path in enumerate(files, start=1):
+        path.write_text(f"port = {port}", encoding="utf-8")
+    with contextlib.chdir(here):
+        assert load_config(str(named), {}, environment).port == 1
+        assert load_config(None, {}, environment).port == 2
+        assert load_config(None, {}, usual).port == 3
+        (here / "everlong.toml").unlink()
+        assert load_config(None, {}, usual).port == 4
+        assert load_config(None, {}, {"XDG_CONFIG_HOME": str(here)}).port == 8333
+
+
+def test_a_variable_names_the_store() -> None:
+    assert default_store({"EVERLONG_STORE": "jsonl:here"}, "linux") == "jsonl:here"
+
+
+# --- bad input ---------------------------------------------------------------------------------
+
+KEY = f'[[keys]]\nname = "a"\nhash = "{HASH}"\n'
+
+BAD = [
+    ("unknown field", "prot = 1", "there is no field 'prot'; did you mean 'port'?"),
+    ("unknown, nothing near", "zzz = 1", "there is no field 'zzz'; known: access_log, body_timeout,"),
+    ("unknown in a table", '[[upstreams]]\nulr = "x"', "there is no field 'upstreams[0].ulr'; did you mean 'url'?"),
+    (
+        "unknown in limits",
+        KEY + "limits.at_onc = 1",
+        "there is no field 'keys[0].limits.at_onc'; did you mean 'at_once'?",
+    ),
+    ("a key as it is", f'[[keys]]\nname = "a"\nkey = "{SECRET}"', "there is no field 'keys[0].key'; known: hash,"),
+    ("a word for a number", 'port = "web"', "port is a whole number, not 'web'"),
+    ("a fraction", "port = 1.5", "port is a whole number, not 1.5"),
+    ("true for a number", "port = true", "port does not take a yes or no, not True"),
+    ("true for seconds", "grace = true", "grace does not take a yes or no, not True"),
+    ("negative", "port = -1", "port is at least 0, not -1"),
+    ("too large", "port = 65536", "port is at most 65535, not 65536"),
+    ("no workers", "workers = 0", "workers is at least 1, not 0"),
+    ("no time", "connect_timeout = 0", "connect_timeout is more than 0, not 0"),
+    ("negative days", "retention_days = -1", "retention_days is at least 0, not -1"),
+    ("for ever", "grace = inf", "grace is a finite number, not inf"),
+    ("not a number", "threshold = nan", "threshold is at most 0.95, not nan"),
+    ("threshold too low", "threshold = 0.1", "threshold is at least 0.4, not 0.1"),
+    ("a number for a word", "host = 5", "host is text, not 5"),
+    ("perhaps", 'open = "perhaps"', "open is true or false, not 'perhaps'"),
+    ("unknown mode", 'mode = "on"', "mode is one of 'off', 'trim' or 'auto', not 'on'"),
+    ("unknown preset", 'preset = "best"', "preset is one of auto, chatbox, nanobot,"),
+    ("unknown keep", 'keep = "all"', "keep is one of 'nothing', 'edits' or 'text', not 'all'"),
+    ("size below nothing", "largest_body = -1", "largest_body is a number of bytes, such as 67108864 or 64MiB, not -1"),
+    ("size of no unit", 'memory = "5 cats"', "memory is a number of bytes, such as 67108864 or 64MiB, not '5 cats'"),
+    ("a long value", f'port = "{"x" * 500}"', "port is a whole number, not 'xxxxxxxxxx"),
+    ("no list", "upstreams = 3", "upstreams is a list"),
+    ("no table", f'upstreams = ["{SECRET}"]', "upstreams[0] is a table"),
+    ("no url", '[[upstreams]]\nname = "x"', "upstreams[0].url is missing"),
+    ("empty url", '[[upstreams]]\nurl = ""', "upstreams[0].url is empty"),
+    (
+        "no such format",
+        '[[upstreams]]\nurl = "x"\nformats = ["soap"]',
+        "upstreams[0].formats[0] is one of openai-chat,",
+    ),
+    ("a number for a key", '[[upstreams]]\nurl = "x"\nkey = 5', "upstreams[0].key is text"),
+    ("a slash in a name", '[[upstreams]]\nurl = "x"\nname = "a/b"', "upstreams[0].name has no blanks and no slashes"),
+    (
+        "two upstreams of a name",
+        '[[upstreams]]\nurl = "x"\nname = "a"\n[[upstreams]]\nurl = "y"\nname = "A"',
+        "upstreams has two tables of the same name, 'a'",
+    ),
+    ("headers no table", f'[[upstreams]]\nurl = "x"\nheaders = "{SECRET}"', "upstreams[0].headers is a table"),
+    ("a header no text", '[[upstreams]]\nurl = "x"\nheaders = {a = 1}', "upstreams[0].headers.a is text"),
+    ("a key instead of its hash", f'[[keys]]\nname = "a"\nhash = "{SECRET}"', "keys[0].hash is the SHA-256 of the key"),
+    ("no hash", '[[keys]]\nname = "a"', "keys[0].hash is missing"),
+    ("two keys of a name", KEY + KEY.replace("a1", "b2"), "keys has two tables of the same name, 'a'"),
+    ("one key twice", KEY + KEY.replace('"a"', '"b"'), "keys has two tables of the same hash"),
+    ("limit of nothing", KEY + "limits.at_once = 0", "keys[0].limits.at_once is at least 1"),
+    ("TOML", "port = 1\nhost = = 2\n", "Invalid value (at line 2, column 8)"),
+    ("TOML, twice", "port = 1\nport = 2\n", "Cannot overwrite a value (at line 2, column 9)"),
+]
+
+
+@pytest.mark.parametrize(("text", "line"), [row[1:] for row in BAD], ids=[row[0] for row in BAD])
+def test_a_bad_setting_is_told_in_one_line(tmp_path: Path, text: str, line: str) -> None:
+    said = said_about(tmp_path, text)
+    assert said.startswith(line)
+    assert len(said) < 600
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    for path, said in ((tmp_path / "none.toml", "No such file"), (tmp_path, "Is a directory")):
+        with pytest.raises(InputError, match=said):
+            load_config(str(path), {}, {})
+        with pytest.raises(InputError, match=said):
+            load_config(None, {}, {"EVERLONG_CONFIG": str(path)})
+    with pytest.raises(InputError, match=r"^~nobody-of-this-name/x: "):
+        load_config("~nobody-of-this-name/x", {}, {})
+    (tmp_path / "bytes.toml").write_bytes(b'host = "\xff"')
+    with pytest.raises(InputError, match="not UTF-8 text \\(at byte 8\\)"):
+        load_config(str(tmp_path / "bytes.toml"), {}, {})
+    with pytest.raises(InputError, match="nested too deeply"):
+        load_config(written(tmp_path, "host = " + "[" * 50_000), {}, {})
+
+
+BAD_VARIABLES = [
+    ("a word", {"EVERLONG_GATEWAY_PORT": "web"}, "EVERLONG_GATEWAY_PORT: port is a whole number, not 'web'"),
+    (
+        "no JSON",
+        {"EVERLONG_GATEWAY_UPSTREAMS": f"[{SECRET}"},
+        "EVERLONG_GATEWAY_UPSTREAMS: upstreams is a list of tables",
+    ),
+    ("no list", {"EVERLONG_GATEWAY_KEYS": f'"{SECRET}"'}, "EVERLONG_GATEWAY_KEYS: keys is a list"),
+    ("field", {"EVERLONG_GATEWAY_KEYS": f'[{{"key": "{SECRET}"}}]'}, "EVERLONG_GATEWAY_KEYS: there is no field"),
+]
+
+
+@pytest.mark.parametrize(
+    ("variables", "line"), [row[1:] for row in BAD_VARIABLES], ids=[row[0] for row in BAD_VARIABLES]
+)
+def test_a_bad_variable_is_named(variables: dict[str, str], line: str) -> None:
+    with pytest.raises(InputError) as refused:
+        load_config(None, {}, variables | NOWHERE)
+    assert str(refused.value).startswith(line)
+    assert SECRET not in str(refused.value)
+
+
+def test_a_bad_option_is_named() -> None:
+    with pytest.raises(InputError, match=r"^--connect-timeout: connect_timeout is a number, not 'soon'$"):
+        load_config(None, {"connect_timeout": "soon"}, NOWHERE)
+    with pytest.raises(InputError, match=r"^--prot: there is no field 'prot'; did you mean 'port'"):
+        load_config(None, {"prot": 1}, NOWHERE)
+
+
+def test_secrets_are_not_shown(tmp_path: Path) -> None:
+    file = written(
+        tmp_path,
+        f'store = "postgresql://me:{SECRET}@host/db"\n[[upstreams]]\nurl = "https://u:{SECRET}@host"\n'
+        f'key = "{SECRET}"\nheaders = {{ "x-key" = "{SECRET}" }}\n' + KEY,
+    )
+    config = load_config(file, {"upstream": f"https://{SECRET}@host"}, {})
+    for text in (repr(config), str(config), repr(config.upstreams), repr(config.keys)):
+        assert SECRET not in text
+        assert HASH not in text
+
+
+# --- who can reach it --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.0.1", "::1", "[::1]", "localhost", "LOCALHOST"])
+def test_this_machine_needs_no_keys(host: str) -> None:
+    assert load_config(None, {"host": host}, NOWHERE).host == host
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "", "192.168.1.5", "gateway.example", "127.0.0.1.example"])
+def test_beyond_this_machine_keys_are_needed(host: str) -> None:
+    with pytest.raises(InputError, match="no keys are set"):
+        load_config(None, {"host": host}, NOWHERE)
+    assert load_config(None, {"host": host, "open": True}, NOWHERE).open
+    assert load_config(None, {"host": host, "keys": [{"name": "a", "hash": HASH}]}, NOWHERE).keys
