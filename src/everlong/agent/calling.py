@@ -1,0 +1,228 @@
+"""The calls of one answer: made side by side, each with exactly one outcome, whatever its tool does.
+
+Results are kept in the order of the calls, each as soon as those before it are there: what was kept survives a crash.
+A tool that raises, hangs or ignores that it is cancelled costs its own result, never the turn.
+"""
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from time import monotonic
+from typing import Any, TypeVar
+
+from everlong.agent.bounding import received
+from everlong.agent.events import CallEnded, CallStarted, Tell
+from everlong.agent.resuming import INTERRUPTED
+from everlong.agent.tool import Outcome, Place, Tool
+from everlong.core.messages import JsonObject, JsonText, Message, Role, Text, ToolCall, ToolResult
+from everlong.engine.engine import Engine
+from everlong.engine.whole import whole
+
+__all__ = ["Bench", "Repeats", "make_calls"]
+
+AT_ONCE = 20_000  # characters of an outcome that are looked through without leaving the event loop
+AGAIN = 3  # identical calls with identical outcomes, after which the model is told
+LONGEST_REASON = 2_000  # characters of what a tool raised
+LONGEST_NAME = 80  # of a tool that is not there, said back
+NOTES = {
+    "en": "[note: this call gave this same result {count} times. Do something else, or answer with what you have.]",
+    "zh": "[提示：同样的调用已 {count} 次得到同样的结果。请换一种做法，或根据已有信息回答。]",
+}
+REFUSED = {
+    "en": "{name} was not allowed, and nothing was done. Do not try it again unless the user asks for it.",
+    "zh": "{name} 未获允许，没有执行任何操作。除非用户要求，请不要再试。",
+}
+T = TypeVar("T")
+#: Tools that did not end when told to; held so that they are not collected while they run.
+_LEFT: set["asyncio.Task[Any]"] = set()
+
+
+class Repeats:
+    """Counts calls that come again with the same arguments and the same outcome, within one turn."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[str, JsonText], tuple[int, int]] = {}
+
+    def count(self, call: ToolCall, outcome: Outcome) -> int:
+        """How many times in a row this call has come to this."""
+        key, now = (call.name, call.arguments), hash(outcome)
+        before, times = self._seen.get(key, (now, 0))
+        times = times + 1 if before == now else 1
+        self._seen[key] = (now, times)
+        return times
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """What calls are made with. `place` says where a call of that id is made, `longer` which tools have more time."""
+
+    tools: Mapping[str, Tool]
+    place: Callable[[str], Place]
+    seconds: float
+    longer: Mapping[str, float] = field(default_factory=dict)
+    #: Seconds for a tool to end once it is stopped; then it is left to itself.
+    grace: float = 5.0
+    language: str = "en"
+    repeats: Repeats = field(default_factory=Repeats)
+    asking: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+async def make_calls(engine: Engine, thread: str, calls: tuple[ToolCall, ...], bench: Bench, tell: Tell) -> None:
+    """Make them all and keep their results. Cancelled, every call still gets its result before this ends."""
+    step = _Step(engine, thread, calls, bench, tell)
+    try:
+        await step.run()
+    finally:
+        await whole(step.settle())
+
+
+@dataclass(slots=True)
+class _Step:
+    engine: Engine
+    thread: str
+    calls: tuple[ToolCall, ...]
+    bench: Bench
+    tell: Tell
+    tasks: list["asyncio.Task[Outcome]"] = field(default_factory=list)
+    kept: int = 0
+
+    async def run(self) -> None:
+        for call in self.calls:
+            self.tell(CallStarted(call.id, call.name, call.arguments))
+            self.tasks.append(asyncio.create_task(self._timed(call), name=f"call {call.name}"))
+        for task in self.tasks:
+            await asyncio.wait((task,))
+            await whole(self._keep(self.kept + 1))
+
+    async def settle(self) -> None:
+        """What still runs is stopped; every call that has no result yet gets one."""
+        for task in self.tasks[self.kept :]:
+            task.cancel()
+        if self.tasks[self.kept :]:
+            await asyncio.wait(self.tasks[self.kept :])
+        await self._keep(len(self.tasks))
+
+    async def _keep(self, until: int) -> None:
+        fresh = list(zip(self.calls, self.tasks, strict=False))[self.kept : until]
+        if fresh:
+            self.kept = until
+            await self.engine.append(self.thread, [self._message(call, self._outcome(task)) for call, task in fresh])
+
+    def _outcome(self, task: "asyncio.Task[Outcome]") -> Outcome:
+        return Outcome(INTERRUPTED[self.bench.language], failed=True) if task.cancelled() else task.result()
+
+    def _message(self, call: ToolCall, outcome: Outcome) -> Message:
+        times = self.bench.repeats.count(call, outcome)
+        notes = (Text(NOTES[self.bench.language].format(count=times)),) if times >= AGAIN else ()
+        content = (Text(outcome.text), *outcome.images, *notes)
+        return Message(Role.TOOL, (ToolResult(call.id, content, name=call.name, failed=outcome.failed),))
+
+    async def _timed(self, call: ToolCall) -> Outcome:
+        begun = monotonic()
+        outcome = Outcome(INTERRUPTED[self.bench.language], failed=True)
+        try:
+            outcome = await _received(await _made(call, self.bench))
+            return outcome
+        finally:
+            self.tell(CallEnded(call.id, call.name, outcome, monotonic() - begun))
+
+
+async def _received(outcome: Outcome) -> Outcome:
+    """The outcome in the form that is kept. The call is over: it counts, whoever is interrupted now."""
+    if len(outcome.text) <= AT_ONCE:
+        return received(outcome)
+    task = asyncio.ensure_future(asyncio.to_thread(received, outcome))
+    while not task.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait((task,))
+    return task.result()
+
+
+async def _made(call: ToolCall, bench: Bench) -> Outcome:
+    """One call, from its text to its outcome."""
+    tool = bench.tools.get(call.name)
+    if tool is None:
+        return Outcome(_unknown(call.name, bench.tools), failed=True)
+    arguments = _arguments(call.arguments)
+    if isinstance(arguments, str):
+        return Outcome(arguments, failed=True)
+    place = bench.place(call.id)
+    if tool.asks:
+        async with bench.asking:  # one question at a time, however many calls there are
+            asked = await _waited(_ask(tool, arguments, place), None, bench.grace)
+        if asked.cancelled() or asked.exception() is not None or not asked.result():
+            return Outcome(REFUSED[bench.language].format(name=tool.name), failed=True)
+    begun, seconds = monotonic(), bench.longer.get(tool.name, bench.seconds)
+    task = await _waited(_run(tool, arguments, place), seconds, bench.grace)
+    if not task.done() or (task.cancelled() and monotonic() - begun >= seconds):
+        return Outcome(f"{tool.name} did not end within {seconds:g} seconds and was stopped", failed=True)
+    return _read(task, tool)
+
+
+async def _run(tool: Tool, arguments: JsonObject, place: Place) -> Outcome:
+    return await tool.run(arguments, place)
+
+
+async def _ask(tool: Tool, arguments: JsonObject, place: Place) -> bool:
+    said = (f"{name}: {value if isinstance(value, str) else json.dumps(value)}" for name, value in arguments.items())
+    return await place.approve(tool.name, "\n".join(said))
+
+
+async def _waited(work: Coroutine[Any, Any, T], seconds: float | None, grace: float) -> "asyncio.Task[T]":
+    """A task for it, over or stopped. Who is cancelled meanwhile stops it too."""
+    task = asyncio.create_task(work)
+    try:
+        await asyncio.wait((task,), timeout=seconds)
+    except asyncio.CancelledError:
+        if not task.done():  # else it is over, and what it came to counts
+            await _stop(task, grace)
+            raise
+    if not task.done():
+        await _stop(task, grace)
+    return task
+
+
+async def _stop(task: "asyncio.Task[Any]", grace: float) -> None:
+    """Cancel it, and wait a little; one that goes on is left alone, and what it comes to is nobody's."""
+    task.cancel()
+    _LEFT.add(task)
+    task.add_done_callback(_left)
+    await asyncio.wait((task,), timeout=grace)
+
+
+def _left(task: "asyncio.Task[Any]") -> None:
+    _LEFT.discard(task)
+    if not task.cancelled():
+        task.exception()  # looked at: its failure is known already
+
+
+def _read(task: "asyncio.Task[Outcome]", tool: Tool) -> Outcome:
+    if task.cancelled():
+        return Outcome(f"{tool.name} was cancelled before it came to anything", failed=True)
+    error = task.exception()
+    if error is not None:
+        return Outcome(f"{tool.name} failed: {type(error).__name__}: {error}"[:LONGEST_REASON], failed=True)
+    outcome: object = task.result()
+    return outcome if isinstance(outcome, Outcome) else Outcome(f"{tool.name} gave no outcome", failed=True)
+
+
+def _unknown(name: str, tools: Mapping[str, Tool]) -> str:
+    near = get_close_matches(name, tools, n=1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    return f"there is no tool {name[:LONGEST_NAME]!r}{hint} (there are: {', '.join(sorted(tools)) or 'none'})"
+
+
+def _arguments(text: JsonText) -> JsonObject | str:
+    """The arguments, or one line for the model that says what is wrong with them."""
+    if not text.strip():
+        return {}
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        return f"the arguments are not valid JSON ({error}); nothing was done. Make the call again with one JSON object"
+    if not isinstance(value, dict):
+        return f"the arguments are a JSON {type(value).__name__}, not an object; nothing was done. Make the call again"
+    return value

@@ -1,0 +1,229 @@
+"""MCP servers: their tools as ours, through the official `mcp` package, which is imported when one is connected.
+
+Each connection lives in a task of its own. A server that cannot be reached is one line in `problems`; one that dies or
+hangs later gives failed outcomes. Nothing a server does ends a turn or the program.
+"""
+
+import asyncio
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from everlong.agent.config import McpServer
+from everlong.agent.tool import Outcome, Place, Tool
+from everlong.core.messages import Image, JsonObject
+from everlong.errors import InputError
+
+__all__ = ["McpServers"]
+
+NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_-]")
+LONGEST_NAME = 64
+LONGEST_REASON = 300
+MOST_PAGES = 50  # of a server's list of tools
+CLOSING = 10.0  # seconds for a server to go
+
+
+class McpServers:
+    """Servers that are connected while this is entered. `taken` are names that tools of theirs may not have.
+
+    async with McpServers(config.mcp, taken={"read_file"}) as servers: Agent(engine, model, (*own, *servers.tools))
+    """
+
+    def __init__(self, servers: Sequence[McpServer], *, taken: Sequence[str] = ()) -> None:
+        self._links = [_Link(server) for server in servers]
+        self._taken = set(taken)
+        #: Their tools; a name that is taken is prefixed with the server's.
+        self.tools: tuple[Tool, ...] = ()
+        #: One line for each server that is not there.
+        self.problems: tuple[str, ...] = ()
+
+    async def __aenter__(self) -> Self:
+        try:
+            await asyncio.gather(*(link.connect() for link in self._links))
+        except asyncio.CancelledError:
+            await self._close()
+            raise
+        self.problems = tuple(f"MCP server {link.server.name}: {link.problem}" for link in self._links if link.problem)
+        self.tools = tuple(self._named())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._close()
+
+    async def _close(self) -> None:
+        await asyncio.gather(*(link.close() for link in self._links))
+
+    def _named(self) -> Iterator[Tool]:
+        for link in self._links:
+            for offered in link.offered:
+                name = _free(NOT_IN_NAME.sub("_", offered.name), link.server.name, self._taken)
+                self._taken.add(name)
+                yield Tool(
+                    name=name,
+                    description=offered.description or offered.name,
+                    parameters=json.dumps(offered.input_schema),
+                    run=link.runs(offered.name),
+                    asks=not getattr(offered.annotations, "read_only_hint", None),
+                )
+
+
+def _free(name: str, server: str, taken: set[str]) -> str:
+    """A name nobody has. Example: read, of server files, read is taken -> files_read"""
+    wanted = name[:LONGEST_NAME]
+    if wanted not in taken:
+        return wanted
+    prefixed = f"{NOT_IN_NAME.sub('_', server)}_{name}"[:LONGEST_NAME]
+    number, free = 2, prefixed
+    while free in taken:
+        free, number = f"{prefixed[: LONGEST_NAME - 4]}_{number}", number + 1
+    return free
+
+
+@dataclass(slots=True)
+class _Link:
+    """A connection to one server, held open by a task of its own: who opens it must be the one who closes it."""
+
+    server: McpServer
+    offered: tuple[Any, ...] = ()
+    problem: str = ""
+    client: Any = None
+    task: "asyncio.Task[None] | None" = None
+    ready: asyncio.Event = field(default_factory=asyncio.Event)
+    leave: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def connect(self) -> None:
+        """Connected and its tools known, or the problem told; never later than the server's seconds."""
+        self.task = asyncio.create_task(self._hold(), name=f"MCP server {self.server.name}")
+        ready = asyncio.create_task(self.ready.wait())
+        try:
+            await asyncio.wait({self.task, ready}, timeout=self.server.seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            ready.cancel()
+        if self.ready.is_set():
+            return
+        if self.task.done():
+            self.problem = _reason(self.task)
+        else:
+            self.problem = f"it did not answer within {self.server.seconds:g} seconds"
+            await self.close()
+
+    async def close(self) -> None:
+        """Let go of it; a server that does not go is left to its fate."""
+        self.leave.set()
+        if self.task is None:
+            return
+        if not self.ready.is_set():
+            self.task.cancel()
+        await asyncio.wait((self.task,), timeout=CLOSING)
+        if not self.task.done():
+            self.task.cancel()
+            await asyncio.wait((self.task,), timeout=CLOSING)
+        if self.task.done() and not self.task.cancelled():
+            self.task.exception()  # looked at: it is gone either way
+
+    def runs(self, name: str) -> Callable[[JsonObject, Place], Any]:
+        """What a tool of that name runs."""
+
+        async def run(arguments: JsonObject, place: Place) -> Outcome:  # noqa: ARG001 - it is elsewhere
+            return await self._called(name, arguments)
+
+        return run
+
+    async def _called(self, name: str, arguments: JsonObject) -> Outcome:
+        if self.task is None or self.task.done():
+            reason = _reason(self.task) if self.task is not None else "it was never connected"
+            return Outcome(f"MCP server {self.server.name} is gone: {reason}", failed=True)
+        call = asyncio.create_task(self.client.call_tool(name, arguments))
+        try:
+            await asyncio.wait({call, self.task}, timeout=self.server.seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            if not call.done():
+                call.cancel()
+        if not call.done():
+            await asyncio.wait((call,), timeout=CLOSING)
+            seconds = f"{self.server.seconds:g} seconds"
+            why = f"is gone: {_reason(self.task)}" if self.task.done() else f"did not answer within {seconds}"
+            return Outcome(f"MCP server {self.server.name} {why}", failed=True)
+        if call.cancelled() or call.exception() is not None:
+            return Outcome(f"MCP server {self.server.name}: {name}: {_reason(call)}", failed=True)
+        return _outcome(call.result())
+
+    async def _hold(self) -> None:
+        try:
+            from mcp import Client  # noqa: PLC0415 - heavy, and only who has servers needs it
+        except ImportError:
+            raise InputError('the package mcp is not here: pip install "mcp>=2"') from None
+        async with AsyncExitStack() as stack:
+            transport = await self._transport(stack)
+            self.client = await stack.enter_async_context(Client(transport, read_timeout_seconds=self.server.seconds))
+            self.offered = await _listed(self.client)
+            self.ready.set()
+            await self.leave.wait()
+
+    async def _transport(self, stack: AsyncExitStack) -> Any:
+        server = self.server
+        if server.command:
+            from mcp import StdioServerParameters, stdio_client  # noqa: PLC0415 - see above
+
+            quiet = stack.enter_context(Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - it is one
+            about = StdioServerParameters(command=server.command, args=list(server.args), env=dict(server.env))
+            return stdio_client(about, errlog=quiet)
+        from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415 - see above
+        from mcp.shared._httpx_utils import create_mcp_http_client  # noqa: PLC0415 - see above
+
+        http = await stack.enter_async_context(create_mcp_http_client(headers=dict(server.headers)))
+        return streamable_http_client(server.url, http_client=http)
+
+
+async def _listed(client: Any) -> tuple[Any, ...]:
+    """All tools of a server, page by page."""
+    tools: list[Any] = []
+    cursor = None
+    for _ in range(MOST_PAGES):
+        page = await client.list_tools(cursor=cursor)
+        tools += page.tools
+        cursor = page.next_cursor
+        if not cursor:
+            break
+    return tuple(tools)
+
+
+def _outcome(result: Any) -> Outcome:
+    """What a server answered, as ours: words, pictures, and the names of what is neither."""
+    words, images = [], []
+    for block in result.content:
+        match block.type:
+            case "text":
+                words.append(block.text)
+            case "image":
+                images.append(Image(data=block.data, media_type=block.mime_type))
+            case "resource" if hasattr(block.resource, "text"):
+                words.append(block.resource.text)
+            case "resource_link":
+                words.append(f"[{block.name}: {block.uri}]")
+            case _:
+                words.append(f"[{block.type}: not shown]")
+    if not words and result.structured_content is not None:
+        words.append(json.dumps(result.structured_content, ensure_ascii=False))
+    return Outcome("\n".join(words), failed=bool(result.is_error), images=tuple(images))
+
+
+def _reason(task: "asyncio.Task[Any]") -> str:
+    """Why a task came to nothing, in one line."""
+    if task.cancelled():
+        return "it was stopped"
+    error = task.exception()
+    while isinstance(error, BaseExceptionGroup) and error.exceptions:
+        error = error.exceptions[0]
+    if error is None:
+        return "it has ended"
+    said = " ".join(str(error).split()) or type(error).__name__
+    return said[:LONGEST_REASON]

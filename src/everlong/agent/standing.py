@@ -1,0 +1,147 @@
+"""Standing context: instructions, memory, skills and the todo list, read from their sources for every request.
+
+Nothing of it is kept in the thread, so no cut and no summary can lose or repeat it. What changes seldom is stable and
+part of the cached prefix; what changes often is volatile and stands at the tail. The same sources give the same bytes.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from everlong.core.messages import History, Message, Role, Text
+
+__all__ = ["NOTHING", "Source", "Standing", "file_source", "skills_source", "workspace_standing"]
+
+#: What stands for a thread now, in words; "" if nothing does.
+Source: TypeAlias = Callable[[str], str]
+
+MOST_BYTES = 64_000  # of one file; more is named, not sent
+MOST_SKILLS = 100
+LONGEST_DESCRIPTION = 300  # characters of one skill
+FRONT_BYTES = 4_000  # where the name and description of a skill stand
+FENCE = "---"
+CUT = "\n[… {name} goes on: {left:,} more bytes; read the file]"
+SKILLS = "Skills. Read the file of one before you do what it is about:"
+VOLATILE = "[State of the work, kept by the system; not a message of the user]\n{text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Sources in the order they are sent, each with the name of its section."""
+
+    stable: tuple[tuple[str, Source], ...] = ()
+    volatile: tuple[tuple[str, Source], ...] = ()
+
+    def now(self, thread: str) -> tuple[History, History]:
+        """What stands now: the stable part as system text, the volatile part as one message. Reads files."""
+        stable, volatile = _sections(self.stable, thread), _sections(self.volatile, thread)
+        return (
+            (Message(Role.SYSTEM, (Text(stable),)),) if stable else (),
+            (Message(Role.USER, (Text(VOLATILE.format(text=volatile)),)),) if volatile else (),
+        )
+
+
+NOTHING = Standing()
+
+
+def _sections(sources: Sequence[tuple[str, Source]], thread: str) -> str:
+    read = ((name, source(thread).strip()) for name, source in sources)
+    return "\n\n".join(f"## {name}\n{text}" for name, text in read if text)
+
+
+def workspace_standing(
+    workspace: Path,
+    *,
+    instructions: Sequence[str] = ("AGENTS.md",),
+    memory: str = "memory/MEMORY.md",
+    skills: str = "skills",
+    todo: Source | None = None,
+) -> Standing:
+    """What stands in a workspace: its instructions, memory and skills; `todo` gives the list of a thread."""
+    stable = [(name, file_source(workspace, name)) for name in (*instructions, memory) if name]
+    if skills:
+        stable.append(("Skills", skills_source(workspace, skills)))
+    return Standing(tuple(stable), () if todo is None else (("Todo", todo),))
+
+
+def file_source(workspace: Path, name: str) -> Source:
+    """A file of the workspace, as it is now; nothing where there is none, or where a link leads out of it."""
+
+    def read(thread: str) -> str:  # noqa: ARG001 - the same for all
+        path = _inside(workspace, workspace / name)
+        return "" if path is None else _text(path, name)
+
+    return read
+
+
+def skills_source(workspace: Path, folder: str) -> Source:
+    """The skills in a folder, name, description and path, sorted; the bodies are read when they are needed."""
+
+    def read(thread: str) -> str:  # noqa: ARG001 - the same for all
+        lines = list(_skills(workspace, workspace / folder))
+        if len(lines) > MOST_SKILLS:
+            lines = [*lines[:MOST_SKILLS], f"- [… {len(lines) - MOST_SKILLS} more in {folder}]"]
+        return "\n".join((SKILLS, *lines)) if lines else ""
+
+    return read
+
+
+def _skills(workspace: Path, folder: Path) -> Iterator[str]:
+    try:
+        found = sorted(folder.glob("*/SKILL.md"))
+    except OSError:
+        return
+    for given in found:
+        path = _inside(workspace, given)
+        if path is None:
+            continue
+        front = _front(_start(path, FRONT_BYTES))
+        about = " ".join(front.get("description", "").split())[:LONGEST_DESCRIPTION]
+        name = front.get("name") or given.parent.name
+        yield f"- {name}: {about or 'no description'} ({given.relative_to(workspace).as_posix()})"
+
+
+def _front(text: str) -> dict[str, str]:
+    """The simple fields between the fences at the top. Example: "---\\nname: pdf\\n---\\n…" -> {"name": "pdf"}"""
+    lines = text.splitlines()
+    if not lines or lines[0].strip() != FENCE:
+        return {}
+    fields: dict[str, str] = {}
+    last = ""
+    for line in lines[1:]:
+        if line.strip() == FENCE:
+            break
+        key, colon, value = line.partition(":")
+        if line[:1].isspace() and last:
+            fields[last] = f"{fields[last]} {line.strip()}".strip()
+        elif colon:
+            last = key.strip().lower()
+            fields[last] = value.strip().strip("\"'").removeprefix(">").removeprefix("|").strip()
+    return fields
+
+
+def _inside(workspace: Path, path: Path) -> Path | None:
+    """The real file, if it is one and lies in the workspace."""
+    try:
+        real = path.resolve()
+        return real if real.is_file() and real.is_relative_to(workspace.resolve()) else None
+    except (OSError, RuntimeError, ValueError):  # loops of links, names that no system takes
+        return None
+
+
+def _text(path: Path, name: str) -> str:
+    text = _start(path, MOST_BYTES)
+    try:
+        left = path.stat().st_size - MOST_BYTES
+    except OSError:
+        return text
+    return text + CUT.format(name=name, left=left) if left > 0 else text
+
+
+def _start(path: Path, most: int) -> str:
+    try:
+        with path.open("rb") as file:
+            return file.read(most).decode("utf-8", "ignore").lstrip("\ufeff")
+    except OSError:
+        return ""

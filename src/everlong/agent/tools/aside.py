@@ -1,0 +1,68 @@
+"""Work that hostile input could make endless, in a process of its own that is ended when its time is over.
+
+A regular expression or a parser holds the interpreter while it runs: neither a thread nor a timer can stop it.
+"""
+
+import asyncio
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+import everlong
+
+__all__ = ["aside"]
+
+MOST_OUTPUT = 32_000_000  # bytes
+PIECE = 65_536
+#: Where our own code lies, and nothing else: a model may write modules into a folder that we happen to import from.
+FOUND_IN = os.pathsep.join(
+    dict.fromkeys(str(Path(package.__file__ or "").parents[1]) for package in (everlong, msgspec))
+)
+
+
+async def aside(module: str, given: bytes, seconds: float) -> tuple[bytes, bool]:
+    """What the module of that name writes when it is run with `given` as its input, and whether it came to its end.
+
+    When it did not, the output is what there was until then.
+    """
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", "-m", module),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        cwd=os.sep,
+        env={**os.environ, "PYTHONPATH": FOUND_IN, "PYTHONUTF8": "1"},
+    )
+    output = bytearray()
+    try:
+        async with asyncio.timeout(seconds):
+            await asyncio.gather(_feed(process, given), _collect(process, output))
+            return bytes(output), await process.wait() == 0
+    except TimeoutError:
+        return bytes(output), False
+    finally:
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+
+async def _feed(process: asyncio.subprocess.Process, given: bytes) -> None:
+    assert process.stdin is not None
+    with suppress(BrokenPipeError, ConnectionResetError):  # it may have come to its end without reading
+        process.stdin.write(given)
+        await process.stdin.drain()
+    process.stdin.close()
+    with suppress(BrokenPipeError, ConnectionResetError):
+        await process.stdin.wait_closed()
+
+
+async def _collect(process: asyncio.subprocess.Process, output: bytearray) -> None:
+    assert process.stdout is not None
+    while len(output) < MOST_OUTPUT and (piece := await process.stdout.read(PIECE)):
+        output += piece
+    if len(output) >= MOST_OUTPUT:
+        process.kill()

@@ -1,0 +1,104 @@
+"""Looks for words or a pattern in the files of the workspace; no pattern can make it hang."""
+
+from itertools import groupby
+from typing import Annotated
+
+import msgspec
+
+from everlong.agent.making import tool
+from everlong.agent.tool import Outcome, Place, Tool
+from everlong.agent.tools.aside import aside
+from everlong.agent.tools.matching import Ended, Looking, Match, Said, Wanted
+from everlong.agent.workspace import inside
+from everlong.errors import InputError
+
+__all__ = ["search_files", "searching_for"]
+
+SECONDS = 20.0
+MOST_MATCHES = 200
+MOST_CONTEXT = 10
+MOST_CHARACTERS = 60_000
+PROGRAM = "everlong.agent.tools.matching"
+
+
+def searching_for(seconds: float) -> Tool:
+    """The tool, with a time limit for one search."""
+
+    @tool
+    async def search_files(
+        pattern: Annotated[str, "a regular expression, (?i) for any case; or words as they are, if regex is false"],
+        place: Place,
+        path: Annotated[str, "a folder or file, relative to the workspace"] = ".",
+        glob: Annotated[str, "only files of that name, such as *.py or src/**/*.ts"] = "",
+        regex: Annotated[bool, "whether the pattern is a regular expression"] = True,
+        context: Annotated[int, "lines to show before and after each match"] = 0,
+    ) -> Outcome:
+        """Find lines in text files. Caches, packages, version control and binary files are not looked into."""
+        if not pattern:
+            raise InputError("pattern: is empty")
+        inside(place, path)
+        wanted = Wanted(
+            workspace=str(place.workspace.absolute()),
+            allowed=tuple(str(folder.absolute()) for folder in place.allowed),
+            path=path,
+            pattern=pattern,
+            regex=regex,
+            glob=glob.removeprefix("./"),
+            context=max(0, min(context, MOST_CONTEXT)),
+            most=MOST_MATCHES,
+        )
+        output, _ = await aside(PROGRAM, msgspec.json.encode(wanted), seconds)
+        return _outcome(output, seconds)
+
+    return search_files
+
+
+search_files = searching_for(SECONDS)
+
+
+def _outcome(output: bytes, seconds: float) -> Outcome:
+    decoder = msgspec.json.Decoder(Said)
+    whole, _, _ = output.rpartition(b"\n")  # a line that was cut off when time was over is left out
+    said = [decoder.decode(line) for line in whole.split(b"\n") if line]
+    ended = next((one for one in said if isinstance(one, Ended)), None)
+    if ended and ended.problem:
+        return Outcome(f"pattern: {ended.problem}", failed=True)
+    matches = [one for one in said if isinstance(one, Match)]
+    text, shown = _listed(matches)
+    notes = []
+    if shown < len(matches):
+        notes.append(f"the first {shown} matches are shown; be more exact for the others")
+    if ended is None:
+        looking = next((one.path for one in reversed(said) if isinstance(one, Looking)), "the first folder")
+        notes.append(f"stopped after {seconds:g} seconds, in {looking}: use a simpler pattern or a smaller folder")
+    elif ended.enough:
+        notes.append(f"stopped at {len(matches)} matches: there are more")
+    if ended and ended.skipped:
+        notes.append(f"{ended.skipped} files were too large to be looked through")
+    if not matches and ended:
+        notes.insert(0, f"nothing found in {ended.files:,} files")
+    return Outcome("\n".join([*text, *(f"[{note}]" for note in notes)]), failed=ended is None and not matches)
+
+
+def _listed(matches: list[Match]) -> tuple[list[str], int]:
+    """The matches file by file, a line that belongs to several once, and how many of them there was room for."""
+    lines: list[str] = []
+    size = shown = 0
+    for path, in_file in groupby(matches, key=lambda match: match.path):
+        lines.append(f"{path}:")
+        last = 0
+        for match in in_file:
+            if last and match.first > last + 1:
+                lines.append("--")
+            for number, line in enumerate(match.lines, match.first):
+                if number > last:
+                    lines.append(f"{number}{':' if number == match.line else '-'}{line}")
+                    size += len(lines[-1])
+                elif number == match.line:
+                    at = len(lines) - 1 - (last - number)
+                    lines[at] = f"{number}:{line}"
+            last = max(last, match.first + len(match.lines) - 1)
+            shown += 1
+            if size > MOST_CHARACTERS:
+                return lines, shown
+    return lines, shown

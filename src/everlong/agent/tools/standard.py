@@ -1,0 +1,35 @@
+"""The tools that an agent has unless told otherwise, put together."""
+
+from everlong.agent.tool import Tool
+from everlong.agent.tools.changing import edit_file, write_file
+from everlong.agent.tools.listing import list_files
+from everlong.agent.tools.reading import read_file
+from everlong.agent.tools.recalling import recall_tool
+from everlong.agent.tools.searching import search_files
+from everlong.agent.tools.shell import ShellLimits, shell_tool
+from everlong.agent.tools.todo import TodoList, todo_tool
+from everlong.engine.engine import Engine
+
+__all__ = ["standard_tools"]
+
+
+def standard_tools(
+    *,
+    engine: Engine | None = None,
+    todos: TodoList | None = None,
+    shell: ShellLimits | bool = True,
+    web: bool = False,
+) -> tuple[Tool, ...]:
+    """Files and the shell; `recall` with an engine, `todo` with a list, `fetch_url` with `web`."""
+    tools = [read_file, write_file, edit_file, list_files, search_files]
+    if shell:
+        tools.append(shell_tool(shell if isinstance(shell, ShellLimits) else None))
+    if engine is not None:
+        tools.append(recall_tool(engine))
+    if todos is not None:
+        tools.append(todo_tool(todos))
+    if web:
+        from everlong.agent.tools.fetching import fetch_tool  # noqa: PLC0415 - an extra, and only for those who want it
+
+        tools.append(fetch_tool())
+    return tuple(tools)

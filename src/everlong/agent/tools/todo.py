@@ -1,0 +1,78 @@
+"""The list of what is to be done. It lives outside the conversation, so that no cut can shorten it.
+
+The model replaces the whole list each time. Who keeps the thread keeps `dump()` beside it, and `load`s it again.
+"""
+
+from collections.abc import Callable
+from typing import Annotated, Literal
+
+import msgspec
+
+from everlong.agent.making import tool
+from everlong.agent.tool import Tool
+from everlong.core.messages import JsonText
+from everlong.errors import InputError
+
+__all__ = ["TodoItem", "TodoList", "todo_tool"]
+
+MOST_ITEMS = 100
+LONGEST_ITEM = 500  # characters
+BOXES = {"open": "[ ]", "doing": "[~]", "done": "[x]"}
+
+
+class TodoItem(msgspec.Struct, frozen=True):
+    """One thing to do."""
+
+    text: str
+    state: Literal["open", "doing", "done"] = "open"
+
+
+class TodoList:
+    """What is to be done in one thread. `changed` is called after every change, with the list."""
+
+    def __init__(self, changed: Callable[["TodoList"], None] | None = None) -> None:
+        self.items: tuple[TodoItem, ...] = ()
+        self._changed = changed
+
+    def replace(self, items: list[TodoItem]) -> None:
+        """Another list. Raises InputError for one that is too long to be kept in view."""
+        if len(items) > MOST_ITEMS:
+            raise InputError(f"items: at most {MOST_ITEMS}, not {len(items)}")
+        tidy = [TodoItem(" ".join(item.text.split()), item.state) for item in items]
+        for number, item in enumerate(tidy, 1):
+            if not item.text or len(item.text) > LONGEST_ITEM:
+                raise InputError(f"items: the text of item {number} has 1 to {LONGEST_ITEM} characters")
+        self.items = tuple(tidy)
+        if self._changed is not None:
+            self._changed(self)
+
+    def to_text(self) -> str:
+        """The list, a line each; "" if it is empty. Example: "[x] read the code\\n[~] fix it\\n[ ] run the tests" """
+        return "\n".join(f"{BOXES[item.state]} {item.text}" for item in self.items)
+
+    def dump(self) -> JsonText:
+        """The list as JSON."""
+        return msgspec.json.encode(self.items).decode()
+
+    def load(self, kept: JsonText) -> None:
+        """The list that `dump` gave. Raises InputError for anything else; the list stays as it was."""
+        try:
+            items = msgspec.json.decode(kept.encode("utf-8", "replace"), type=tuple[TodoItem, ...])
+        except msgspec.DecodeError as error:
+            raise InputError(f"not a todo list: {error}") from error
+        self.items = items
+
+
+def todo_tool(todos: TodoList) -> Tool:
+    """The tool that changes this list."""
+
+    @tool
+    async def todo(
+        items: Annotated[list[TodoItem], "the whole list, in order; it replaces the one before"],
+    ) -> str:
+        """Keep the list of what is to be done: give all of it each time. Use it for work of several steps."""
+        todos.replace(items)
+        done = sum(item.state == "done" for item in todos.items)
+        return f"{done} of {len(todos.items)} done\n{todos.to_text()}".rstrip()
+
+    return todo

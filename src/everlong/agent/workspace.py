@@ -1,0 +1,204 @@
+"""The boundary of a workspace: which paths may be used, and how a file is opened so that it stays true.
+
+A path is resolved first, symlinks and all, and must then lie in the workspace or in a folder that is allowed beside it.
+What was resolved is opened folder by folder, following no link: if one is put in the way between the check and the
+use, opening fails. Only regular files and folders are ever opened. Nothing else in the agent opens paths of a model.
+"""
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from secrets import token_hex
+from typing import BinaryIO
+
+from everlong.agent.tool import Place
+from everlong.errors import InputError
+
+__all__ = ["inside", "open_folder", "open_reading", "replace_file", "shown"]
+
+LONGEST_SHOWN = 300  # characters of a path in a message
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+#: A FIFO that took the place of a file must not make us wait, nor a terminal become ours.
+READING = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+CREATING = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+PROBLEMS = {
+    errno.ENOENT: "there is no such file or folder",
+    errno.ENOTDIR: "a part of it is not a folder, or is a link",
+    errno.ELOOP: "a link stands in its way",
+    errno.EACCES: "permission denied",
+    errno.EPERM: "permission denied",
+    errno.EISDIR: "it is a folder",
+    errno.ENAMETOOLONG: "the name is too long",
+    errno.ENOSPC: "no space left on the device",
+    errno.EROFS: "the file system is read-only",
+}
+SPECIAL = "it is no regular file (a device, a pipe or a socket)"
+
+
+def inside(place: Place, path: str) -> Path:
+    """The real, absolute path that `path` means, in the workspace or an allowed folder; it need not exist.
+
+    Relative to the workspace; `~` is a name like any other. Raises InputError, in one line, for anything outside.
+    Example: "src/../a.txt" in /home/me/project -> /home/me/project/a.txt
+    """
+    _, _, real = _placed(place, path)
+    try:
+        mode = real.lstat().st_mode
+    except OSError:
+        return real
+    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+        return real
+    raise InputError(f"{_quoted(path)}: {PROBLEMS[errno.ELOOP] if stat.S_ISLNK(mode) else SPECIAL}")
+
+
+def shown(place: Place, path: Path) -> str:
+    """A path for people: relative to the workspace where it lies in it. Control characters are escaped."""
+    root = _real(place.workspace)
+    text = str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
+    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
+
+
+@contextmanager
+def open_reading(place: Place, path: str) -> Iterator[BinaryIO]:
+    """A file to read from. Raises InputError if it may not be used, is no regular file or cannot be read."""
+    with _told(path), _folder_of(place, path) as (folder, name):
+        if not stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+            raise InputError(f"{_quoted(path)}: {_kind_problem(name, folder)}")
+        handle = os.open(name, READING, dir_fd=folder)
+        with os.fdopen(handle, "rb") as file:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):  # it was exchanged since
+                raise InputError(f"{_quoted(path)}: {SPECIAL}")
+            yield file
+
+
+@contextmanager
+def open_folder(place: Place, path: str) -> Iterator[int]:
+    """The descriptor of a folder, to be listed through. Raises InputError if it may not be used or is none."""
+    root, parts, _ = _placed(place, path)
+    with _told(path):
+        folder = _descend(root, parts, make=False)
+        try:
+            yield folder
+        finally:
+            os.close(folder)
+
+
+def replace_file(place: Place, path: str, content: bytes) -> bool:
+    """Write a file at once or not at all, with the folders it needs; True if it is new. Its permissions stay."""
+    with _told(path), _folder_of(place, path, make=True) as (folder, name):
+        mode = _mode_of(path, name, folder)
+        spare = f".{name[:100]}.{token_hex(6)}.tmp"
+        handle = os.open(spare, CREATING, 0o666, dir_fd=folder)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                if mode is not None:
+                    os.fchmod(handle, stat.S_IMODE(mode))
+                file.write(content)
+                file.flush()
+                os.fsync(handle)
+            os.rename(spare, name, src_dir_fd=folder, dst_dir_fd=folder)
+        finally:
+            with suppress(FileNotFoundError):  # it has its name by now, unless something went wrong
+                os.unlink(spare, dir_fd=folder)
+        return mode is None
+
+
+def _mode_of(path: str, name: str, folder: int) -> int | None:
+    """The mode of the file that is there, None if none is. Raises InputError where it is not to be replaced."""
+    try:
+        mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(mode):
+        raise InputError(f"{_quoted(path)}: {_kind_problem(name, folder)}")
+    if not os.access(name, os.W_OK, dir_fd=folder):
+        raise InputError(f"{_quoted(path)}: it is read-only")
+    return mode
+
+
+def _kind_problem(name: str, folder: int) -> str:
+    mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+    if stat.S_ISDIR(mode):
+        return "it is a folder"
+    return PROBLEMS[errno.ELOOP] if stat.S_ISLNK(mode) else SPECIAL
+
+
+def _placed(place: Place, path: str) -> tuple[Path, tuple[str, ...], Path]:
+    """The root that a path lies in, the names that lead from there to it, and the whole."""
+    if not path.strip():
+        raise InputError("the path is empty")
+    if "\0" in path:
+        raise InputError(f"{_quoted(path)}: a path has no NUL in it")
+    workspace = _real(place.workspace)
+    try:
+        real = _real(workspace / path)
+    except UnicodeEncodeError:
+        raise InputError(f"{_quoted(path)}: no file can have that name") from None
+    except OSError as error:
+        raise _problem(path, error) from error
+    for root in (workspace, *map(_real, place.allowed)):
+        if real.is_relative_to(root):
+            return root, real.relative_to(root).parts, real
+    raise InputError(f"{_quoted(path)}: outside the workspace")
+
+
+def _real(path: Path) -> Path:
+    """Every link followed, as far as there is anything; a circle of links is left in, and cannot be opened."""
+    return Path(os.path.realpath(path))
+
+
+@contextmanager
+def _folder_of(place: Place, path: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
+    """The descriptor of the folder that a file is in, and the file's name there."""
+    root, parts, _ = _placed(place, path)
+    if not parts:
+        raise InputError(f"{_quoted(path)}: it is a folder")
+    folder = _descend(root, parts[:-1], make=make)
+    try:
+        yield folder, parts[-1]
+    finally:
+        os.close(folder)
+
+
+def _descend(root: Path, parts: tuple[str, ...], *, make: bool) -> int:
+    """The descriptor of a folder, reached name by name without following a link."""
+    folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    for name in parts:
+        try:
+            if make:
+                _make_folder(name, folder)
+            below = os.open(name, FOLDER, dir_fd=folder)
+        finally:
+            os.close(folder)
+        folder = below
+    return folder
+
+
+def _make_folder(name: str, folder: int) -> None:
+    try:
+        os.mkdir(name, dir_fd=folder)
+    except FileExistsError:
+        return
+
+
+@contextmanager
+def _told(path: str) -> Iterator[None]:
+    """What the system says about a path, as an InputError of one line."""
+    try:
+        yield
+    except OSError as error:
+        raise _problem(path, error) from error
+
+
+def _problem(path: str, error: OSError) -> InputError:
+    said = PROBLEMS.get(error.errno or 0) or (error.strerror or type(error).__name__).lower()
+    return InputError(f"{_quoted(path)}: {said}")
+
+
+def _quoted(path: str) -> str:
+    """A path as it can stand in a line: nothing in it can break the line or the terminal."""
+    short = path if len(path) <= LONGEST_SHOWN else path[:LONGEST_SHOWN] + "…"
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in short)

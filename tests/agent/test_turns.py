@@ -1,0 +1,602 @@
+"""The turn: calls side by side, every failure a result, limits, interrupts, what is said meanwhile, and resuming."""
+
+import asyncio
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from everlong.agent.agent import Agent
+from everlong.agent.calling import Repeats
+from everlong.agent.events import CallEnded, CallStarted, Entered, TurnEnded
+from everlong.agent.resuming import CRASHED, INTERRUPTED, open_calls
+from everlong.agent.schemas import schemas_of
+from everlong.agent.tool import Outcome, Place
+from everlong.core.messages import History, Image, JsonObject, Message, Role
+from everlong.engine.engine import Engine
+from everlong.engine.replies import Failed, Finished, Reply, Request, Said
+from everlong.errors import InputError, NotRecovered, StoreError
+from everlong.llm.scripted.model import ScriptedModel, Window
+from everlong.llm.scripted.script import Answer, Asked, Refusal, in_turn
+from everlong.store.memory import MemoryThreads
+from everlong.store.opening import open_store
+from tests.agent.acting import (
+    CONFIG,
+    Act,
+    Ran,
+    asks_once,
+    calls_then,
+    ended,
+    outcomes,
+    roles,
+    run,
+    tool_of,
+    unanswered,
+    with_engine,
+)
+from tests.core.build import assistant, calls, result, user
+
+
+def test_a_turn_is_asked_answered_and_told_in_order() -> None:
+    ran = Ran()
+    act = Act(ScriptedModel(asks_once("read", '{"path": "a"}')), [ran.tool()])
+    events = run(act.say("Read a"))
+    assert [type(event).__name__ for event in events] == [
+        "CallGrew",
+        "Finished",
+        "CallStarted",
+        "CallEnded",
+        "Said",
+        "Finished",
+        "TurnEnded",
+    ]
+    assert ended(events).reason == "done"
+    assert ended(events).steps == 2
+    assert ran.calls == [("call_0_0", {"path": "a"})]
+    assert roles(act.stored) == [Role.SYSTEM, Role.USER, Role.ASSISTANT, Role.TOOL, Role.ASSISTANT]
+    assert act.stored[0].text == "Work carefully."
+
+
+def test_the_calls_of_one_answer_run_side_by_side_and_their_results_stand_in_order() -> None:
+    async def turn() -> None:
+        together = asyncio.Barrier(3)  # passed only if all three run at once
+
+        async def meet(arguments: JsonObject, place: Place) -> Outcome:
+            await together.wait()
+            return Outcome(f"met {arguments['n']}")
+
+        act = Act(ScriptedModel(calls_then([[("meet", f'{{"n": {n}}}') for n in range(3)]])), [tool_of(meet, "meet")])
+        assert ended(await act.say("Meet")).reason == "done"
+        assert act.results == ["met 0", "met 1", "met 2"]
+        act.sound()
+
+    run(turn())
+
+
+def test_a_result_is_kept_as_soon_as_those_before_it_are_there() -> None:
+    async def turn() -> None:
+        gate = asyncio.Event()
+
+        async def work(arguments: JsonObject, place: Place) -> Outcome:
+            if arguments["n"] == 1:
+                await gate.wait()
+            return Outcome(f"done {arguments['n']}")
+
+        act = Act(ScriptedModel(calls_then([[("work", f'{{"n": {n}}}') for n in range(3)]])), [tool_of(work, "work")])
+        over = 0
+        async for event in act.agent.turn("t", "Go"):
+            if isinstance(event, CallEnded):
+                over += 1
+                if over == 2:  # 0 and 2 are done, 1 is not
+                    while len(act.results) < 1:
+                        await asyncio.sleep(0)
+                    assert act.results == ["done 0"]
+                    gate.set()
+        assert act.results == ["done 0", "done 1", "done 2"]
+
+    run(turn())
+
+
+async def raises(arguments: JsonObject, place: Place) -> Outcome:
+    raise ZeroDivisionError("no division")
+
+
+async def hangs(arguments: JsonObject, place: Place) -> Outcome:
+    await asyncio.Event().wait()
+    return Outcome("never")
+
+
+async def cancels(arguments: JsonObject, place: Place) -> Outcome:
+    raise asyncio.CancelledError
+
+
+async def nonsense(arguments: JsonObject, place: Place) -> Outcome:
+    return "text"  # type: ignore[return-value]
+
+
+async def fine(arguments: JsonObject, place: Place) -> Outcome:
+    return Outcome("fine")
+
+
+FAILURES = {
+    "unknown tool": (("raed", "{}"), "there is no tool 'raed'; did you mean read? (there are: "),
+    "broken JSON": (("read", '{"path": '), "the arguments are not valid JSON (Expecting value"),
+    "no object": (("read", "[1]"), "the arguments are a JSON list, not an object; nothing was done"),
+    "deep JSON": (("read", "[" * 100_000), "the arguments are not valid JSON"),
+    "raises": (("raises", "{}"), "raises failed: ZeroDivisionError: no division"),
+    "hangs": (("hangs", "{}"), "hangs did not end within 0.05 seconds and was stopped"),
+    "cancels itself": (("cancels", "{}"), "cancels was cancelled before it came to anything"),
+    "no outcome": (("nonsense", "{}"), "nonsense gave no outcome"),
+}
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_every_failure_is_a_result_in_one_line_and_the_turn_goes_on(name: str) -> None:
+    call, expected = FAILURES[name]
+    tools = [tool_of(work, work.__name__) for work in (raises, hangs, cancels, nonsense)]
+    tools.append(tool_of(fine, "read"))
+    config = replace(CONFIG, tool_seconds=0.05)
+    act = Act(ScriptedModel(calls_then([[call, ("read", "{}")]])), tools, config)
+    events = run(act.say("Go"))
+    assert ended(events).reason == "done"
+    first, second = (result for message in act.stored for result in message.results)
+    assert first.failed
+    assert first.text.startswith(expected)
+    assert "\n" not in first.text
+    assert (second.text, second.failed) == ("fine", False)
+    assert not unanswered(act.stored)
+
+
+def test_empty_arguments_are_no_arguments() -> None:
+    ran = Ran()
+    run(Act(ScriptedModel(asks_once("read", "")), [ran.tool()]).say("Go"))
+    assert ran.calls == [("call_0_0", {})]
+
+
+def test_pictures_reach_the_thread() -> None:
+    picture = Image(data="aGk=", media_type="image/png")
+
+    async def look(arguments: JsonObject, place: Place) -> Outcome:
+        return Outcome("seen", images=(picture,))
+
+    act = Act(ScriptedModel(asks_once("look")), [tool_of(look, "look")])
+    run(act.say("Look"))
+    (kept,) = (result for message in act.stored for result in message.results)
+    assert picture in kept.content
+
+
+def test_the_most_steps_end_in_an_answer_without_calls() -> None:
+    ran = Ran()
+    model = ScriptedModel(
+        lambda asked: (
+            Answer(text="So far.") if asked.number == 3 else Answer(calls=(("read", f'{{"n":{asked.number}}}'),))
+        )
+    )
+    act = Act(model, [ran.tool()], replace(CONFIG, most_steps=3))
+    events = run(act.say("Go on for ever"))
+    assert ended(events) == replace(ended(events), reason="most steps", steps=4)
+    assert len(ran.calls) == 3
+    assert "All 3 steps of this turn are used" in model.requests[-1].messages[-1].text
+    assert act.stored[-1].text == "So far."
+    assert not any("steps of this turn" in message.text for message in act.stored)  # said, not kept
+    act.sound()
+
+
+def test_a_model_that_calls_nevertheless_is_not_obeyed_and_the_thread_is_sound() -> None:
+    ran = Ran()
+    model = ScriptedModel(lambda asked: Answer(calls=(("read", f'{{"n":{asked.number}}}'),)))
+    act = Act(model, [ran.tool()], replace(CONFIG, most_steps=2))
+    assert ended(run(act.say("Go"))).reason == "most steps"
+    assert len(ran.calls) == 2
+    assert act.results[-1] == "[not made: the turn was at its end.]"
+    act.sound()
+
+
+def test_the_most_tokens_end_a_turn_too() -> None:
+    model = ScriptedModel(lambda asked: Answer(calls=(("read", f'{{"n":{asked.number}}}'),)))
+    act = Act(model, [Ran().tool()], replace(CONFIG, most_tokens=200))
+    last = ended(run(act.say("Go")))
+    assert last.reason == "most tokens"
+    assert last.tokens >= 200
+
+
+def test_the_same_call_with_the_same_result_gets_a_note_the_third_time() -> None:
+    act = Act(ScriptedModel(calls_then([[("read", '{"path": "a"}')]] * 4)), [Ran().tool()])
+    run(act.say("Go"))
+    assert [("gave this same result" in text) for text in act.results] == [False, False, True, True]
+    assert all(text.startswith('result of {"path": "a"}') for text in act.results)
+    repeats, call = Repeats(), calls("a").calls[0]
+    assert [repeats.count(call, Outcome(text)) for text in ("x", "x", "y", "y", "y")] == [1, 2, 1, 2, 3]
+
+
+def test_a_failed_model_ends_the_turn_and_the_next_one_works() -> None:
+    model = ScriptedModel(in_turn([Refusal(401, '{"error":{"message":"no key"}}')], then=lambda _: Answer(text="ok")))
+    act = Act(model)
+    events = run(act.say("Hello"))
+    assert isinstance(events[-2], Failed)
+    assert ended(events).reason == "failed"
+    assert ended(run(act.say("Again"))).reason == "done"
+    act.sound()
+
+
+def test_what_cannot_fit_is_a_failed_turn_that_names_the_parts() -> None:
+    act = Act(ScriptedModel(window=Window(2_000, told=True)), config=replace(CONFIG, system="rule " * 4_000))
+    events = run(act.say("Hello"))
+    assert isinstance(events[0], Failed)
+    assert isinstance(events[0].error, NotRecovered)
+    assert any("system" in name for name, _ in events[0].error.parts)
+    assert ended(events).reason == "failed"
+
+
+# --- Interrupts -------------------------------------------------------------------------------------
+
+
+@dataclass
+class Slow:
+    """A model that says half an answer, and the rest when it is let."""
+
+    fmt: str = "openai-chat"
+    endpoint: str = "slow"
+    provider: str = ""
+    said: asyncio.Event = field(default_factory=asyncio.Event)
+    closed: bool = False
+
+    async def served_window(self, _: str) -> int | None:
+        return None
+
+    async def stream(self, request: Request) -> AsyncGenerator[Reply, None]:
+        try:
+            yield Said("Half")
+            self.said.set()
+            await asyncio.Event().wait()
+        finally:
+            self.closed = True
+
+
+def test_an_interrupt_while_the_model_speaks_keeps_no_half_answer() -> None:
+    async def turn() -> None:
+        act = Act(Slow())
+        task = asyncio.create_task(act.say("Tell me"))
+        await act.model.said.wait()  # type: ignore[attr-defined]
+        assert act.agent.running("t")
+        assert act.agent.interrupt("t")
+        events = await task
+        assert ended(events).reason == "interrupted"
+        assert not act.agent.running("t")
+        assert not act.agent.interrupt("t")
+        assert act.model.closed  # type: ignore[attr-defined]
+        assert roles(act.stored) == [Role.SYSTEM, Role.USER]
+        assert act.kinds() == ["turn.started", "turn.failed"]
+
+    run(turn())
+
+
+async def _interrupted(act: Act, started: asyncio.Event, by: str) -> list[object]:
+    """A turn stopped once a tool runs: by the agent, by cancelling who reads it, or by closing the iterator."""
+    if by == "close":
+        async with aclosing(act.agent.turn("t", "Go")) as events:
+            async for event in events:
+                if isinstance(event, CallStarted):
+                    await started.wait()
+                    break
+        return []
+    task = asyncio.create_task(act.say("Go"))
+    await started.wait()
+    if by == "interrupt":
+        act.agent.interrupt("t")
+        return list(await task)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    return []
+
+
+@pytest.mark.parametrize("by", ["interrupt", "cancel", "close"])
+def test_an_interrupt_while_tools_run_gives_every_call_its_one_result(by: str) -> None:
+    async def turn() -> None:
+        started, stopped = asyncio.Event(), asyncio.Event()
+
+        async def work(arguments: JsonObject, place: Place) -> Outcome:
+            if arguments["n"] != 1:
+                return Outcome(f"done {arguments['n']}")
+            started.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                stopped.set()
+            return Outcome("never")
+
+        model = ScriptedModel(calls_then([[("work", f'{{"n": {n}}}') for n in range(3)]]))
+        act = Act(model, [tool_of(work, "work")])
+        events = await _interrupted(act, started, by)
+        if by == "interrupt":
+            assert ended(events).reason == "interrupted"  # type: ignore[arg-type]
+        assert stopped.is_set()
+        assert act.results == ["done 0", INTERRUPTED["en"], "done 2"]
+        act.sound()
+        assert ended(await act.say("Go on")).reason == "done"
+        assert len([r for m in model.requests[-1].messages for r in m.results]) == 3
+
+    run(turn())
+
+
+def test_a_tool_that_will_not_stop_does_not_hold_the_turn() -> None:
+    async def turn() -> None:
+        started, free = asyncio.Event(), asyncio.Event()
+
+        async def stubborn(arguments: JsonObject, place: Place) -> Outcome:
+            started.set()
+            while not free.is_set():
+                try:
+                    await free.wait()
+                except asyncio.CancelledError:
+                    continue
+            return Outcome("late")
+
+        config = replace(CONFIG, stop_seconds=0.05)
+        act = Act(ScriptedModel(asks_once("stubborn")), [tool_of(stubborn, "stubborn")], config)
+        task = asyncio.create_task(act.say("Go"))
+        await started.wait()
+        act.agent.interrupt("t")
+        assert ended(await task).reason == "interrupted"
+        assert act.results == [INTERRUPTED["en"]]
+        free.set()
+
+    run(turn())
+
+
+def test_a_store_that_fails_is_raised_and_leaves_nothing_running() -> None:
+    class Full(MemoryThreads):
+        def append(self, thread: str, entries, **given: object):  # type: ignore[no-untyped-def, override]
+            if full and any(isinstance(each, Message) and each.results for each in entries):
+                raise StoreError("the disk is full")
+            return super().append(thread, entries, **given)  # type: ignore[arg-type]
+
+    async def turn() -> None:
+        act = Act(ScriptedModel(asks_once()), [Ran().tool()], threads=Full())
+        with pytest.raises(StoreError, match="disk is full"):
+            await act.say("Go")
+        assert not act.agent.running("t")
+        full.clear()
+        assert ended(await act.say("Go on")).reason == "done"
+        assert act.results == [CRASHED["en"]]
+        act.sound()
+
+    full = [True]
+    run(turn())
+
+
+# --- One turn at a time, and what is said meanwhile -------------------------------------------------
+
+
+def test_what_is_said_while_a_turn_runs_enters_at_its_next_step_in_order() -> None:
+    async def turn() -> None:
+        started, gate = asyncio.Event(), asyncio.Event()
+
+        async def work(arguments: JsonObject, place: Place) -> Outcome:
+            started.set()
+            await gate.wait()
+            return Outcome("done")
+
+        model = ScriptedModel(asks_once("work"))
+        act = Act(model, [tool_of(work, "work")])
+        first = asyncio.create_task(act.say("First"))
+        await started.wait()
+        assert act.agent.steer("t", "Second")
+        third = asyncio.create_task(act.say("Third"))
+        await asyncio.sleep(0)
+        gate.set()
+        events = await first
+        assert [event.message.text for event in events if isinstance(event, Entered)] == ["Second", "Third"]
+        assert await third == [TurnEnded("joined", 0)]
+        second, still, third = (message.text for message in model.requests[-1].messages[-3:])
+        assert (second, third) == ("Second", "Third")  # the last stands last
+        assert still.splitlines()[1:] == ["", "First", "", "Second"]  # and nothing before it is forgotten
+        assert not any("Kept by the system" in message.text for message in act.stored)
+        assert len(model.requests) == 2
+        act.sound()
+        assert not act.agent.steer("t", "Nobody hears")
+        assert not act.agent._lanes
+
+    run(turn())
+
+
+def test_what_is_said_to_a_turn_at_its_end_is_answered_in_it() -> None:
+    async def turn() -> None:
+        act = Act(ScriptedModel())
+        events = []
+        async for event in act.agent.turn("t", "One"):
+            events.append(event)
+            if isinstance(event, Said) and event.text == "One":
+                assert act.agent.steer("t", "Two")
+        assert act.stored[-1].text == "Two"
+        assert ended(events).steps == 2
+
+    run(turn())
+
+
+def test_two_turns_of_one_thread_follow_each_other_and_two_threads_run_at_once() -> None:
+    async def turn() -> None:
+        both = asyncio.Barrier(2)
+
+        async def meet(arguments: JsonObject, place: Place) -> Outcome:
+            await both.wait()
+            return Outcome("met")
+
+        left = {"a": 1, "b": 1}
+
+        def script(asked: Asked) -> Answer:
+            thread = asked.messages[1].text
+            left[thread] -= 1
+            return Answer(calls=(("meet", "{}"),)) if left[thread] >= 0 else Answer(text="Done.")
+
+        agent = Agent(Engine(MemoryThreads()), ScriptedModel(script), [tool_of(meet, "meet")], CONFIG)
+
+        async def say(thread: str) -> TurnEnded:
+            return ended([event async for event in agent.turn(thread, thread)])
+
+        assert [each.reason for each in await asyncio.gather(say("a"), say("b"))] == ["done", "done"]
+
+    run(turn())
+
+
+def test_an_event_of_the_system_is_told_apart_from_the_user_and_has_the_same_turn() -> None:
+    ran = Ran()
+    act = Act(ScriptedModel(asks_once()), [ran.tool()])
+    assert ended(run(act.say("The build is green.", "system"))).reason == "done"
+    assert act.stored[1].text == "[An event of the system, not a message of the user]\nThe build is green."
+    assert len(ran.calls) == 1
+
+
+# --- Resuming ---------------------------------------------------------------------------------------
+
+LEFT: dict[str, tuple[History, list[str]]] = {
+    "nothing": ((user("a"), assistant("b")), []),
+    "one of two": ((user("a"), calls("x", "y"), result("x")), ["y"]),
+    "all": ((user("a"), calls("x", "y")), ["x", "y"]),
+    "answered": ((user("a"), calls("x"), result("x")), []),
+    "an id that comes again": ((user("a"), calls("x"), result("x"), calls("x")), ["x"]),
+    "twice the same id": ((user("a"), calls("x", "x"), result("x")), ["x"]),
+    "something said after": ((user("a"), calls("x"), user("hello?")), ["x"]),
+    "empty": ((), []),
+}
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_open_calls(name: str) -> None:
+    messages, left = LEFT[name]
+    assert [call.id for call in open_calls(messages)] == left
+
+
+def test_B1_after_a_crash_open_calls_get_results_and_nothing_is_run_again() -> None:
+    ran = Ran()
+    act = Act(ScriptedModel(lambda _: Answer(text="I see.")), [ran.tool()])
+    act.threads.create("t")
+    act.threads.append("t", [user("Go"), calls("x", "y", name="read"), result("x", "kept")])
+    assert ended(run(act.say("Are you there?"))).reason == "done"
+    assert act.results == ["kept", CRASHED["en"]]
+    assert roles(act.stored)[-3:] == [Role.TOOL, Role.USER, Role.ASSISTANT]
+    assert not ran.calls
+    act.sound()
+
+
+def test_B1_a_program_that_was_killed_in_the_middle_of_a_call_resumes_and_runs_nothing_twice(tmp_path: Path) -> None:
+    store, log = f"sqlite:///{tmp_path / 'threads.db'}", tmp_path / "log"
+    died = subprocess.run([sys.executable, "-m", "tests.agent.dying", store, str(log)], check=False)
+    assert died.returncode == -signal.SIGKILL
+    with open_store(store) as threads:
+        ran = Ran()
+        act = Act(ScriptedModel(lambda _: Answer(text="I see.")), [ran.tool("act")], threads=threads)
+        assert ended(run(act.say("Go on"))).reason == "done"
+        assert act.results == ["done 0", CRASHED["en"], CRASHED["en"]]
+        assert not ran.calls
+        act.sound()
+    assert sorted(log.read_text("utf-8").split()) == ["0", "1", "2"]
+
+
+def test_a_chinese_thread_is_told_in_chinese() -> None:
+    act = Act(ScriptedModel(lambda _: Answer(text="好的。")), config=replace(CONFIG, language="auto"))
+    act.threads.create("t")
+    act.threads.append("t", [user("开始"), calls("x")])
+    run(act.say("你还在吗？"))
+    assert act.results == [CRASHED["zh"]]
+
+
+# --- Approval, tools, schemas -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("approval", "says", "asked", "runs"),
+    [("ask", True, 2, True), ("ask", False, 2, False), ("always", False, 0, True), ("never", True, 0, False)],
+)
+def test_a_tool_that_asks_runs_only_when_it_is_allowed(approval: str, says: bool, asked: int, runs: bool) -> None:
+    questions: list[tuple[str, str]] = []
+    ran = Ran()
+
+    async def approve(name: str, what: str) -> bool:
+        questions.append((name, what))
+        return says
+
+    config = replace(CONFIG, approval=approval)
+    model = ScriptedModel(calls_then([[("shell", '{"command": "ls"}'), ("shell", '{"command": "pwd"}')]]))
+    tool = replace(ran.tool("shell"), asks=True)
+
+    async def turn() -> list[object]:
+        agent = Agent(Engine(MemoryThreads()), model, [tool], config, approve=approve)
+        return [event async for event in agent.turn("t", "Go")]
+
+    events = run(turn())
+    assert questions == [("shell", "command: ls"), ("shell", "command: pwd")][:asked]
+    assert len(ran.calls) == (2 if runs else 0)
+    assert all(outcome.failed is not runs for outcome in outcomes(events))  # type: ignore[arg-type]
+
+
+def test_whoever_is_asked_and_fails_has_not_allowed_it() -> None:
+    async def approve(name: str, what: str) -> bool:
+        raise OSError("the terminal is gone")
+
+    ran = Ran()
+
+    async def turn() -> None:
+        tools = [replace(ran.tool("shell"), asks=True)]
+        agent = Agent(Engine(MemoryThreads()), ScriptedModel(asks_once("shell")), tools, CONFIG, approve=approve)
+        assert ended([event async for event in agent.turn("t", "Go")]).reason == "done"
+
+    run(turn())
+    assert not ran.calls
+
+
+def test_tools_are_switched_off_by_name_and_two_of_one_name_are_refused() -> None:
+    tools = [Ran().tool("read"), Ran().tool("write")]
+    off = Agent(Engine(MemoryThreads()), ScriptedModel(), tools, replace(CONFIG, tools_off=("write",)))
+    only = Agent(Engine(MemoryThreads()), ScriptedModel(), tools, replace(CONFIG, tools=("write",)))
+    assert [[tool.name for tool in agent.tools] for agent in (off, only)] == [["read"], ["write"]]
+    with pytest.raises(InputError, match="same name: read"):
+        Agent(Engine(MemoryThreads()), ScriptedModel(), [tools[0], tools[0]], CONFIG)
+
+
+@pytest.mark.parametrize("fmt", ["anthropic", "gemini", "openai-chat", "openai-responses"])
+def test_every_format_has_its_schema(fmt: str) -> None:
+    (schema,) = schemas_of([Ran().tool()], fmt)
+    assert '"name": "read"' in schema
+    with pytest.raises(InputError, match="no JSON schema"):
+        schemas_of([replace(Ran().tool(), parameters="{")], fmt)
+
+
+def test_the_place_names_thread_call_and_workspace() -> None:
+    places: list[Place] = []
+
+    async def where(arguments: JsonObject, place: Place) -> Outcome:
+        places.append(place)
+        return Outcome("here")
+
+    run(Act(ScriptedModel(asks_once("where")), [tool_of(where, "where")]).say("Where?"))
+    assert (places[0].thread, places[0].call, places[0].workspace) == ("t", "call_0_0", CONFIG.workspace)
+
+
+def test_only_user_messages_are_said_to_an_agent() -> None:
+    with pytest.raises(InputError, match="user message"):
+        run(Act(ScriptedModel()).say(assistant("no")))  # type: ignore[arg-type]
+
+
+def test_the_cut_off_answer_of_a_call_is_told_not_run() -> None:
+    ran = Ran()
+    cut = Answer(calls=(("read", '{"path": "a'),), stop="length")
+    act = Act(ScriptedModel(in_turn([cut], then=lambda _: Answer(text="ok"))), [ran.tool()])
+    events = run(act.say("Go"))
+    assert [event.stop for event in events if isinstance(event, Finished)] == ["length", "stop"]
+    assert not ran.calls
+    assert "not valid JSON" in act.results[0]
+
+
+def test_the_call_of_the_next_step_can_be_asked_for() -> None:
+    act = Act(ScriptedModel(), [Ran().tool()], with_engine(window=9_000))
+    call = run(act.agent.call("t"))
+    assert (call.model, call.max_tokens, len(call.tools), call.recall_tool) == ("gpt-4o", 500, 1, "")
+    with_recall = Act(ScriptedModel(), [Ran().tool("recall")])
+    assert run(with_recall.agent.call("t")).recall_tool == "recall"
