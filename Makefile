@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: run test check format bench soak clean help
+.PHONY: run test check format bench clients soak clean help
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -33,8 +33,11 @@ format: .venv/developing ## put the code in its one form
 bench: .venv/developing ## time against peers, each in its own environment
 	$(BIN)/everlong lab speed --environments .bench
 
+clients: .venv/developing ## real clients through the gateway, each in its own environment
+	$(BIN)/everlong lab clients --environments .bench
+
 soak: .venv/developing ## kills, races and thousands of turns in full, then the properties again and again (an hour)
-	@EVERLONG_SOAK=1 $(PYTEST) -n auto tests/engine tests/failures tests/llm tests/requirements tests/store
+	@EVERLONG_SOAK=1 $(PYTEST) -n auto tests/agent tests/engine tests/failures tests/gateway tests/llm tests/requirements tests/store
 	@for round in 1 2 3 4 5 6 7 8 9 10; do \
 		EVERLONG_SOAK=1 $(PYTEST) -n auto --hypothesis-seed=$$(date +%s)$$round \
 			tests/core tests/compress tests/properties tests/relevance tests/wire || exit 1; done

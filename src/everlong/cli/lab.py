@@ -10,6 +10,7 @@ from typing import TypeVar
 import click
 
 from everlong.cli.files import source_bytes
+from everlong.cli.lab_clients import clients_command
 from everlong.cli.lab_speed import speed_command
 from everlong.cli.lab_tables import print_results
 from everlong.cli.maps.wording import LANGUAGES, language_from
@@ -54,6 +55,7 @@ def lab_command() -> None:
     """Measure what survives a cut: on your own conversations, or on public ones."""
 
 
+lab_command.add_command(clients_command)
 lab_command.add_command(speed_command)
 
 

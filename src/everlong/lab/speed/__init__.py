@@ -3,4 +3,4 @@
 __all__ = ["NAMES"]
 
 #: The benchmarks that can be asked for; `program` runs them, and loads what they need.
-NAMES = ("import", "counting", "fitting", "selection")
+NAMES = ("import", "counting", "fitting", "selection", "gateways")

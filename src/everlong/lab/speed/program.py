@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from everlong.errors import InputError
 from everlong.lab.environments import ENVIRONMENTS, Environments
 from everlong.lab.speed import counting, fitting, importing, selection
+from everlong.lab.speed.gateways import run as gateways
 from everlong.lab.speed.jobs import Bench
 from everlong.lab.speed.tables import Table
 
@@ -17,6 +18,7 @@ BENCHMARKS: dict[str, Callable[[Bench], list[Table]]] = {
     "counting": counting.run,
     "fitting": fitting.run,
     "selection": selection.run,
+    "gateways": gateways.run,
 }
 
 
@@ -48,5 +50,5 @@ def versions(environments: Environments) -> str:
 
 def _named(requirement: str) -> str:
     """The bare name of a requirement, as both pip and wheels can write it."""
-    bare = requirement.split("<")[0].split(">")[0].split("=")[0]
+    bare = requirement.split("[")[0].split("<")[0].split(">")[0].split("=")[0]
     return bare.strip().lower().replace("_", "-")

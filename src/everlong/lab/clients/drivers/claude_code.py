@@ -1,0 +1,39 @@
+"""Claude Code: `claude -p`, then `claude -p --continue`, in one folder; the set-up is two environment variables."""
+
+import json
+import os
+
+from everlong.lab.clients.drivers.telling import Given, run, said_by
+
+SET_UP = {"ANTHROPIC_API_KEY": "key", "CLAUDE_CODE_MAX_OUTPUT_TOKENS": "4000"}
+QUIET = {
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    "DISABLE_AUTOUPDATER": "1",
+    "DISABLE_ERROR_REPORTING": "1",
+    "DISABLE_TELEMETRY": "1",
+}
+
+
+def _messages(given: Given) -> None:
+    settings = os.environ | QUIET | SET_UP | {"ANTHROPIC_BASE_URL": given.address}
+    for turn, prompt in enumerate(given.prompts):
+        command = [
+            given.program,
+            "-p",
+            prompt,
+            "--model",
+            given.model,
+            "--allowedTools",
+            "Read",
+            "--output-format",
+            "json",
+        ]
+        command += ["--continue"] if turn else []
+        told = json.loads(said_by(command, settings))
+        if told["is_error"]:
+            raise RuntimeError(told["result"])
+        given.answers.append(told["result"])
+
+
+if __name__ == "__main__":
+    run({"messages": _messages})

@@ -1,0 +1,33 @@
+"""Codex: `codex exec`, then `codex exec resume --last`; the set-up is a provider in its config.toml."""
+
+import os
+from pathlib import Path
+
+from everlong.lab.clients.drivers.telling import Given, run, said_by
+
+CONFIG = """
+model = "{model}"
+model_provider = "everlong"
+
+[model_providers.everlong]
+name = "everlong"
+base_url = "{address}/v1"
+env_key = "EVERLONG_KEY"
+wire_api = "responses"
+"""
+#: The files lie in a folder made for the run, and the model that asks is a script.
+FREE = "--dangerously-bypass-approvals-and-sandbox"
+
+
+def _responses(given: Given) -> None:
+    home = Path.home() / ".codex"
+    home.mkdir()
+    (home / "config.toml").write_text(CONFIG.format(model=given.model, address=given.address), encoding="utf-8")
+    settings = os.environ | {"CODEX_HOME": str(home), "EVERLONG_KEY": "key"}
+    for turn, prompt in enumerate(given.prompts):
+        command = [given.program, "exec", *(("resume", "--last") if turn else ())]
+        given.answers.append(said_by([*command, "--skip-git-repo-check", FREE, prompt], settings))
+
+
+if __name__ == "__main__":
+    run({"responses": _responses})

@@ -1,0 +1,45 @@
+"""LangChain: `create_agent` with a tool, on langchain-openai (chat or responses) or langchain-anthropic."""
+
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from langchain.agents import create_agent
+from langchain_anthropic import ChatAnthropic  # type: ignore[import-not-found]
+from langchain_openai import ChatOpenAI
+
+from everlong.lab.clients.drivers.telling import Given, run
+
+
+def read_file(path: str) -> str:
+    """Read a text file."""
+    return Path(path).read_text(encoding="utf-8")
+
+
+def _openai(given: Given) -> None:
+    responses = given.dialect == "responses"
+    url = f"{given.address}/v1"
+    _talk(given, ChatOpenAI(model=given.model, base_url=url, api_key="key", max_retries=0, use_responses_api=responses))
+
+
+def _anthropic(given: Given) -> None:
+    _talk(
+        given, ChatAnthropic(model=given.model, base_url=given.address, api_key="key", max_retries=0, max_tokens=1_000)
+    )
+
+
+def _talk(given: Given, model: Any) -> None:
+    agent = create_agent(model, tools=[read_file], system_prompt="You are a careful clerk.")
+    state: dict[str, Any] = {"messages": []}
+    for prompt in given.prompts:
+        state["messages"].append({"role": "user", "content": prompt})
+        if given.stream:
+            for kind, part in agent.stream(state, stream_mode=["values", "messages"]):
+                state = part if kind == "values" else state
+        else:
+            state = agent.invoke(state)
+        given.answers.append(state["messages"][-1].text)
+
+
+if __name__ == "__main__":
+    run({"chat": _openai, "responses": _openai, "messages": _anthropic}, version("langchain"))

@@ -1,0 +1,43 @@
+"""litellm as an SDK: an agent's loop over `completion`, sent as OpenAI chat or as Anthropic messages."""
+
+from importlib.metadata import version
+from typing import Any
+
+import litellm
+
+from everlong.lab.clients.drivers.telling import Given, read, run, tool
+
+TOOL: Any = {"type": "function", "function": tool()}
+
+
+def _chat(given: Given) -> None:
+    _talk(given, {"model": f"openai/{given.model}", "api_base": f"{given.address}/v1"})
+
+
+def _messages(given: Given) -> None:
+    _talk(given, {"model": f"anthropic/{given.model}", "api_base": given.address, "max_tokens": 1_000})
+
+
+def _talk(given: Given, settings: dict[str, Any]) -> None:
+    messages: list[Any] = [{"role": "system", "content": "You are a careful clerk."}]
+    for prompt in given.prompts:
+        messages.append({"role": "user", "content": prompt})
+        while True:
+            answer: Any = litellm.completion(
+                messages=messages, tools=[TOOL], stream=given.stream, api_key="key", num_retries=0, **settings
+            )
+            if given.stream:
+                answer = litellm.stream_chunk_builder(list(answer), messages=messages)
+            message = answer.choices[0].message
+            messages.append(message.model_dump(exclude_none=True))
+            if not message.tool_calls:
+                break
+            messages += [
+                {"role": "tool", "tool_call_id": call.id, "content": read(call.function.arguments)}
+                for call in message.tool_calls
+            ]
+        given.answers.append(message.content or "")
+
+
+if __name__ == "__main__":
+    run({"chat": _chat, "messages": _messages}, version("litellm"))

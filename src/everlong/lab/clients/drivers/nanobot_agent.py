@@ -1,0 +1,35 @@
+"""nanobot: its own agent, one message a process, all in one session; the set-up is its configuration file."""
+
+import json
+import os
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+from everlong.lab.clients.drivers.telling import Given, run, said_by
+
+NANOBOT = Path(sys.executable).with_name("nanobot")
+
+
+def _chat(given: Given) -> None:
+    provider = {"apiKey": "key", "apiBase": f"{given.address}/v1"}
+    agent = {"model": given.model, "provider": "custom", "maxTokens": 2_000, "workspace": str(Path.cwd())}
+    config = Path.home() / "config.json"
+    config.write_text(json.dumps({"providers": {"custom": provider}, "agents": {"defaults": agent}}), encoding="utf-8")
+    for prompt in given.prompts:
+        command = [
+            str(NANOBOT),
+            "agent",
+            "--config",
+            str(config),
+            "--session",
+            "cli:clerk",
+            "--no-markdown",
+            "--message",
+            prompt,
+        ]
+        given.answers.append(" ".join(said_by(command, os.environ).split()))  # its lines are as wide as a terminal
+
+
+if __name__ == "__main__":
+    run({"chat": _chat}, version("nanobot-ai"))

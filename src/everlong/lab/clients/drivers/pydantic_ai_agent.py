@@ -1,0 +1,53 @@
+"""pydantic-ai: an `Agent` with a tool, on its OpenAI chat, OpenAI responses or Anthropic model."""
+
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from pydantic_ai import Agent
+from pydantic_ai.models.anthropic import AnthropicModel
+from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
+from pydantic_ai.providers.anthropic import AnthropicProvider
+from pydantic_ai.providers.openai import OpenAIProvider
+
+from everlong.lab.clients.drivers.telling import Given, run
+
+
+def read_file(path: str) -> str:
+    """Read a text file."""
+    return Path(path).read_text(encoding="utf-8")
+
+
+def _chat(given: Given) -> None:
+    provider = OpenAIProvider(base_url=f"{given.address}/v1", api_key="key")
+    _talk(given, OpenAIChatModel(given.model, provider=provider))
+
+
+def _responses(given: Given) -> None:
+    provider = OpenAIProvider(base_url=f"{given.address}/v1", api_key="key")
+    _talk(given, OpenAIResponsesModel(given.model, provider=provider))
+
+
+def _messages(given: Given) -> None:
+    provider = AnthropicProvider(base_url=given.address, api_key="key")
+    _talk(given, AnthropicModel(given.model, provider=provider, settings={"max_tokens": 1_000}))
+
+
+async def _heed(_: Any, events: Any) -> None:
+    """With someone who heeds its events, an agent streams every answer."""
+    async for _event in events:
+        pass
+
+
+def _talk(given: Given, model: Any) -> None:
+    agent = Agent(model, tools=[read_file], system_prompt="You are a careful clerk.")
+    history: list[Any] = []
+    for prompt in given.prompts:
+        heeding = {"event_stream_handler": _heed} if given.stream else {}
+        result = agent.run_sync(prompt, message_history=history, **heeding)
+        given.answers.append(result.output)
+        history = result.all_messages()
+
+
+if __name__ == "__main__":
+    run({"chat": _chat, "responses": _responses, "messages": _messages}, version("pydantic-ai-slim"))

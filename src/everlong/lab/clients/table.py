@@ -1,0 +1,115 @@
+"""The clients: what each is installed from, the driver that runs it, what it can speak and the window it is given.
+
+Data only. A client that brings a large system text and many tools of its own gets a window that holds these and a
+few files more; the others get one that holds a few files.
+"""
+
+from dataclasses import dataclass
+
+from everlong.lab.clients.npm import NpmPackages
+from everlong.lab.environments import ENVIRONMENTS, Environment
+
+__all__ = ["CLIENTS", "ClientRow"]
+
+OPENAI_MODES = ("chat", "chat stream", "responses", "responses stream")
+ANTHROPIC_MODES = ("messages", "messages stream")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientRow:
+    """One client. `driver` is a module of `drivers`, or a file of it that node runs.
+
+    `window` is what the model takes, in tokens, the reply with it.
+    """
+
+    name: str
+    title: str
+    driver: str
+    home: Environment | NpmPackages
+    modes: tuple[str, ...]
+    model: str = "scripted"
+    window: int = 16_000
+
+
+CLIENTS: dict[str, ClientRow] = {
+    row.name: row
+    for row in (
+        ClientRow(
+            name="openai",
+            title="OpenAI SDK (Python)",
+            driver="openai_sdk",
+            home=Environment("openai-sdk", ("openai>=2",)),
+            modes=OPENAI_MODES,
+        ),
+        ClientRow(
+            name="anthropic",
+            title="Anthropic SDK (Python)",
+            driver="anthropic_sdk",
+            home=Environment("anthropic-sdk", ("anthropic>=0.80",)),
+            modes=ANTHROPIC_MODES,
+        ),
+        ClientRow(
+            name="langchain",
+            title="LangChain",
+            driver="langchain_agent",
+            home=Environment(
+                "langchain-agents", ("langchain>=1.4,<2", "langchain-openai>=1", "langchain-anthropic>=1")
+            ),
+            modes=(*OPENAI_MODES, *ANTHROPIC_MODES),
+        ),
+        ClientRow(
+            name="pydantic-ai",
+            title="pydantic-ai",
+            driver="pydantic_ai_agent",
+            home=Environment("pydantic-ai-agents", ("pydantic-ai-slim[anthropic,openai]>=2",)),
+            modes=(*OPENAI_MODES, *ANTHROPIC_MODES),
+        ),
+        ClientRow(
+            name="openai-agents",
+            title="OpenAI Agents SDK",
+            driver="openai_agents",
+            home=ENVIRONMENTS["openai-agents"],
+            modes=OPENAI_MODES,
+        ),
+        ClientRow(
+            name="litellm",
+            title="litellm (as SDK)",
+            driver="litellm_sdk",
+            home=Environment("litellm-sdk", ("litellm>=1.100,<2", "mcp>=1")),
+            modes=("chat", "chat stream", *ANTHROPIC_MODES),
+        ),
+        ClientRow(
+            name="nanobot",
+            title="nanobot",
+            driver="nanobot_agent",
+            home=Environment("nanobot", ("nanobot-ai>=0.3",)),
+            modes=("chat stream",),
+            window=24_000,
+        ),
+        ClientRow(
+            name="ai-sdk",
+            title="Vercel AI SDK",
+            driver="ai_sdk.mjs",
+            home=NpmPackages("npm-ai-sdk", ("ai", "@ai-sdk/openai", "@ai-sdk/anthropic", "zod")),
+            modes=(*OPENAI_MODES, *ANTHROPIC_MODES),
+        ),
+        ClientRow(
+            name="claude-code",
+            title="Claude Code",
+            driver="claude_code",
+            home=NpmPackages("npm-claude-code", ("@anthropic-ai/claude-code",), program="claude"),
+            modes=("messages stream",),
+            model="claude-sonnet-4-5",
+            window=40_000,
+        ),
+        ClientRow(
+            name="codex",
+            title="Codex",
+            driver="codex",
+            home=NpmPackages("npm-codex", ("@openai/codex",), program="codex"),
+            modes=("responses stream",),
+            model="gpt-5",
+            window=24_000,
+        ),
+    )
+}

@@ -1,0 +1,115 @@
+"""What passes between a client and its server, written down: a proxy that changes no byte of a body.
+
+Owns the record of a run as the client lived it: every request with its headers, and how it was answered. It knows
+nothing of formats beyond the mark of an error inside a stream.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from threading import Event as Signal
+from threading import Thread
+from types import TracebackType
+from typing import Self
+
+from aiohttp import ClientSession, ClientTimeout, web
+
+from everlong.errors import EverlongError
+
+__all__ = ["Passed", "Witness"]
+
+LARGEST_BODY = 64 * 1024 * 1024
+#: They belong to one connection, not to the message.
+HOP = frozenset({"connection", "content-length", "host", "keep-alive", "transfer-encoding", "accept-encoding"})
+#: How an error looks once a stream has begun.
+STREAM_ERRORS = (b"event: error", b'"type":"error"', b'"type": "error"', b"response.failed", b'data: {"error"')
+
+
+@dataclass(slots=True)
+class Passed:
+    """One request of the client and its answer. `trouble` is the beginning of an answer that was an error."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+    status: int = 0
+    trouble: str = ""
+    answer_headers: dict[str, str] = field(default_factory=dict)
+
+
+class Witness:
+    """Stands before the server at `target` until it is left; `passed` is all that went through, in order."""
+
+    def __init__(self, target: str) -> None:
+        self.target = target.rstrip("/")
+        self.passed: list[Passed] = []
+        self.port = 0
+        self._ready = Signal()
+        self._leave: Callable[[], object] = lambda: None
+        self._thread = Thread()
+
+    @property
+    def address(self) -> str:
+        """Where it listens."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def __enter__(self) -> Self:
+        self._thread = Thread(target=self._run, name="witness", daemon=True)
+        self._thread.start()
+        self._ready.wait()
+        if not self.port:
+            raise EverlongError("the witness did not start: no port can be had on this machine")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._leave()
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        finally:
+            self._ready.set()
+
+    async def _serve(self) -> None:
+        stop, loop = asyncio.Event(), asyncio.get_running_loop()
+        app = web.Application(client_max_size=LARGEST_BODY)
+        async with ClientSession(auto_decompress=False, timeout=ClientTimeout(total=None)) as session:
+            app.router.add_route("*", "/{path:.*}", self._passing(session))
+            runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0.2)
+            await runner.setup()
+            await web.TCPSite(runner, "127.0.0.1", 0).start()
+            self.port = runner.addresses[0][1]
+            self._leave = lambda: loop.call_soon_threadsafe(stop.set)
+            self._ready.set()
+            await stop.wait()
+            await runner.cleanup()
+
+    def _passing(self, session: ClientSession) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            return await self._pass_on(request, session)
+
+        return handle
+
+    async def _pass_on(self, request: web.Request, session: ClientSession) -> web.StreamResponse:
+        seen = Passed(request.method, request.path_qs, dict(request.headers), await request.read())
+        self.passed.append(seen)
+        headers = {name: value for name, value in request.headers.items() if name.lower() not in HOP}
+        target = self.target + request.path_qs
+        async with session.request(request.method, target, headers=headers, data=seen.body or None) as answer:
+            seen.status = answer.status
+            seen.answer_headers = dict(answer.headers)
+            kept = {name: value for name, value in answer.headers.items() if name.lower() not in HOP}
+            response = web.StreamResponse(status=answer.status, headers=kept)
+            await response.prepare(request)
+            with suppress(ConnectionError):  # a client that has read the last event may leave before the stream ends
+                async for chunk in answer.content.iter_any():
+                    if not seen.trouble and (answer.status >= 400 or any(mark in chunk for mark in STREAM_ERRORS)):
+                        seen.trouble = chunk[:500].decode("utf-8", "replace")
+                    await response.write(chunk)
+                await response.write_eof()
+        return response

@@ -1,0 +1,114 @@
+"""A run of the gateways' benchmark: all of them started once, measured in turn, asked for their memory at the end."""
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from everlong.lab.environments import HERE, PACKAGE, SERVER, Environment
+from everlong.lab.speed.gateways.parties import DIRECT, HOP, PARTIES, Party
+from everlong.lab.speed.gateways.processes import resident_megabytes
+from everlong.lab.speed.gateways.running import Running, running
+from everlong.lab.speed.gateways.showing import PACES, Rest, added_table, rate_table, rest_table
+from everlong.lab.speed.jobs import Bench
+from everlong.lab.speed.tables import Table
+
+__all__ = ["SIZES", "run", "run_with"]
+
+LARGEST_RESULT = 1_000  # tokens: steps as an agent makes them
+FIRST_SEED = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Bodies of about so many tokens, and how many conversations and requests of each kind.
+
+    A conversation is `built` a little larger: its last `steps` requests lie around `tokens`.
+    """
+
+    tokens: int
+    built: int
+    growing: int
+    new: int
+    steps: int
+    clients: int
+    seconds: float
+    rounds: int
+
+
+SIZES = (
+    Size(tokens=20_000, built=23_000, growing=8, new=32, steps=8, clients=16, seconds=1.5, rounds=2),
+    Size(tokens=200_000, built=206_000, growing=4, new=16, steps=10, clients=16, seconds=3, rounds=1),
+)
+QUICK_SIZES = (Size(tokens=4_000, built=5_000, growing=2, new=2, steps=2, clients=2, seconds=0.2, rounds=1),)
+
+
+def run(bench: Bench) -> list[Table]:
+    """Everybody that can be had here; nothing at all if the upstream itself cannot be started."""
+    return run_with(bench, PARTIES)
+
+
+def run_with(bench: Bench, parties: tuple[Party, ...]) -> list[Table]:
+    """Some of them."""
+    with ExitStack() as stack:
+        upstream = stack.enter_context(running(bench, DIRECT, _tools(bench)))
+        if upstream is None:
+            return []
+        everybody = [upstream]
+        for party in parties:
+            place = _place(bench, party)
+            if place is None:
+                continue
+            bench.tell(f"gateways, starting: {party.title}")
+            gateway = stack.enter_context(running(bench, party, place, upstream.port))
+            if gateway is not None:
+                everybody.append(gateway)
+        return _tables(bench, everybody)
+
+
+def _tools(bench: Bench) -> Environment:
+    """Where the upstream, the hop and the client run: beside the gateway, for its loop, if it may be installed."""
+    return SERVER if bench.peers and bench.environments.installed(SERVER) else HERE
+
+
+def _place(bench: Bench, party: Party) -> Environment | None:
+    if party.environment == HERE:
+        return _tools(bench)
+    if party.environment == SERVER and not bench.peers:
+        return HERE
+    return bench.place(party.environment)
+
+
+def _tables(bench: Bench, everybody: list[Running]) -> list[Table]:
+    targets = [
+        {"name": one.party.title, "port": one.port, "process": one.process, "fmt": one.party.fmt} for one in everybody
+    ]
+    tables: list[Table] = []
+    for size in QUICK_SIZES if bench.quick else SIZES:
+        files = _conversations(bench, size)
+        bench.tell(f"gateways, {size.tokens:,} tokens, one request at a time")
+        growing, new = files[: size.growing], files[size.growing :]
+        job = {"question": "latencies", "targets": targets, "steps": size.steps}
+        found = bench.perform(_tools(bench), "gateways", **job, growing=growing, new=new)
+        if found is None:
+            return []
+        tables.append(added_table(size.tokens, found))
+        bench.tell(f"gateways, {size.tokens:,} tokens, {size.clients} clients at once")
+        job |= {"question": "throughput", "seconds": size.seconds, "rounds": size.rounds, "paces": list(PACES)}
+        sums = bench.perform(_tools(bench), "gateways", **job, conversations=new[: size.clients])
+        if sums is not None:
+            tables.append(rate_table(size.tokens, size.clients, sums))
+    gateways = {one.party.title: _rest(bench, one) for one in everybody[1:] if one.party != HOP}
+    return [*tables, rest_table(gateways)] if gateways else tables
+
+
+def _conversations(bench: Bench, size: Size) -> list[str]:
+    """Files; each conversation has words of its own."""
+    seeds = range(FIRST_SEED, FIRST_SEED + size.growing + size.new)
+    return [str(bench.stored(size.built, seed, largest=LARGEST_RESULT)) for seed in seeds]
+
+
+def _rest(bench: Bench, one: Running) -> Rest:
+    installed = None if one.place == HERE else bench.environments.megabytes(one.place)
+    if installed is not None and one.place == SERVER:
+        files = (path for path in PACKAGE.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+        installed += sum(path.stat().st_size for path in files) / 1e6
+    return Rest(one.started_in, one.resident, resident_megabytes(one.process), installed)
