@@ -297,3 +297,28 @@ def test_no_comment_stands_within_an_answer() -> None:
 
     assert asyncio.run(speak()) == COMMENT * 2 + b'data: {"half": 1}\n\n'
     assert (b"x-everlong-request", b"7") in told[0]["headers"]
+
+
+def test_a_client_gone_while_its_request_is_prepared_leaves_nothing_busy() -> None:
+    """The work in its thread cannot be stopped; when it is done, its conversation is free again."""
+
+    async def script(talk: Talk, _head: bytes, _body: bytes) -> None:
+        await talk.say(response(whole_of("openai-chat"), more=("content-type: application/json",)))
+
+    async def client(gateway: RunningGateway) -> None:
+        async with RawClient(gateway.port) as client:
+            client.ask(PATHS["openai-chat"], body_of("openai-chat"))
+            await client.answer()
+            conversation = gateway.services.conversations.all()[0]
+            while conversation.busy:
+                await asyncio.sleep(0)
+            conversation.quiet = 0  # as if there were much to do: off the event loop
+            with conversation.lock:
+                client.ask(PATHS["openai-chat"], body_of("openai-chat"))
+                while not conversation.busy:
+                    await asyncio.sleep(0)
+                client.hang_up()
+            while conversation.busy:  # for ever, if nobody gives it back
+                await asyncio.sleep(0)
+
+    talk_through(script, client)

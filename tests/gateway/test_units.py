@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from everlong.errors import Refused
+from everlong.gateway.decoding import encoded
 from everlong.gateway.units import Unit, Units, grouped, head_digest, in_one_form, rolled, unit_of
 
 Value = dict[str, Any]
@@ -178,3 +179,14 @@ def test_what_is_no_message_is_refused_in_one_line(fmt: str, body: bytes) -> Non
         Units().of(fmt, "a", [(body,)])
     assert refused.value.status == 400
     assert "\n" not in str(refused.value)
+
+
+def test_J4_a_request_costs_its_news() -> None:
+    units = Units()
+    said = [encoded({"role": "user", "content": f"message {number}"}) for number in range(500)]
+    units.of("openai-chat", "a", grouped("openai-chat", said))
+    assert units.read == 500
+    units.of("openai-chat", "a", grouped("openai-chat", [*said, encoded({"role": "user", "content": "news"})]))
+    assert units.read == 501
+    units.of("openai-chat", "b", grouped("openai-chat", said[:10]))
+    assert units.read == 511, "another key shares nothing"

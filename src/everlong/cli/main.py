@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import click
 
 from everlong import __version__
+from everlong.cli.chat import chat_command
 from everlong.cli.count import count_command
 from everlong.cli.demo import demo_command
 from everlong.cli.fit import fit_command
@@ -26,6 +27,7 @@ def program() -> None:
     """Keep conversations with language models inside their windows."""
 
 
+program.add_command(chat_command)
 program.add_command(count_command)
 program.add_command(demo_command)
 program.add_command(fit_command)

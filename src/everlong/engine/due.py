@@ -50,7 +50,7 @@ def switched_on(settings: Settings) -> bool:
 
 def is_due(means: Means, prepared: Prepared, settings: Settings, style: Style) -> bool:
     """Whether one should be begun now that the request was answered. Holds no lock: a look, not a decision."""
-    if means.threads.thread(prepared.thread).points != prepared.cuts:
+    if style not in BY_COUNT and means.threads.thread(prepared.thread).points != prepared.cuts:
         return False  # it was cut since: what was sent says nothing of what stands now
     last = next(iter(means.threads.last(prepared.thread, 1)), None)
     in_loop = last is not None and isinstance(last.entry, Message) and bool(last.entry.calls)

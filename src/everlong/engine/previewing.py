@@ -6,10 +6,10 @@ from typing import Literal, TypeAlias
 
 from everlong.core.messages import Message, Role
 from everlong.core.points import Point, Recalled
-from everlong.engine.calls import Call
+from everlong.engine.calls import Call, Prepared
 from everlong.engine.live import pinned_texts, refreshed
 from everlong.engine.means import Means
-from everlong.engine.preparing import standing
+from everlong.engine.preparing import prepared_from, standing
 from everlong.engine.work import Work, work_on
 from everlong.windows import Window
 
@@ -35,6 +35,8 @@ class Preview:
     parts: Mapping[str, int]
     messages: int
     covered: int
+    #: The request itself, if it were sent as it stands.
+    prepared: Prepared | None = None
 
 
 def preview(means: Means, thread: str, call: Call) -> Preview:
@@ -56,6 +58,7 @@ def preview(means: Means, thread: str, call: Call) -> Preview:
             parts={name: size for name, size in _parts(work).items() if size},
             messages=live.opened.thread.messages,
             covered=point.boundary if isinstance(point, Point) else 0,
+            prepared=prepared_from(work, view),
         )
 
 

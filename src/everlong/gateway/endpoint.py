@@ -4,6 +4,7 @@ What is answered is the business of each endpoint; here nothing is decided about
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -24,6 +25,8 @@ __all__ = ["CLIENT_GONE", "Endpoint", "Receive", "Scope", "Visit", "format_of", 
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
+
+log = logging.getLogger("everlong.gateway")
 
 CLIENT_GONE = 499  # as the status of a client that did not wait is usually written
 FAILED = 500
@@ -103,6 +106,9 @@ class Endpoint:
             report.status = report.status or CLIENT_GONE
             if isinstance(error, asyncio.CancelledError):
                 raise
+        except Exception:  # ours: the client hears that something failed, also in the middle of a stream
+            log.exception("an answer failed")
+            await self._refuse(outlet, EverlongError(), report, started)
         finally:
             self._tell(report, outlet, client, started)
 

@@ -14,7 +14,7 @@ from everlong.engine.calls import Call, Prepared
 from everlong.engine.replies import Finished
 from everlong.engine.turns import Turn
 from everlong.engine.whole import whole
-from everlong.errors import BudgetImpossible, EverlongError, ProviderError
+from everlong.errors import BudgetImpossible, EverlongError, ProviderError, Refused
 from everlong.gateway.asking import Asked
 from everlong.gateway.conversations import Conversation, Spoken
 from everlong.gateway.forwarding import Answered, Sent
@@ -27,6 +27,7 @@ from everlong.gateway.recall_tool import NAME, without_recall
 from everlong.gateway.recalling import Recalling, offered, with_earlier
 from everlong.gateway.reports import Report
 from everlong.gateway.services import Services
+from everlong.gateway.units import UNREADABLE
 from everlong.gateway.usage_figures import Figures
 from everlong.gateway.writing import forwarded
 
@@ -67,15 +68,20 @@ class Exchange:
         if self.mode == "off" or self.asked.partial or not self.asked.messages:
             await self._untouched()
             return
-        while await self._answered():
-            self.report.recalls += 1
+        try:
+            while await self._answered():
+                self.report.recalls += 1
+        except Refused as error:
+            if error.kind != UNREADABLE or self.outlet.begun:
+                raise
+            await self._untouched()  # what we cannot read the upstream may: it is its to refuse
 
     async def _answered(self) -> bool:
         """One answer of the model; whether the request goes on, with what the model wanted to recall."""
         self._goes_on = False
         turn = Turn(self.services.engine, quick=True)
         try:
-            turn.prepared = await self._patiently(self._prepared())
+            await self._patiently(whole(self._prepare_turn(turn)))
             refusal = await self._attempt(turn)
             while refusal is not None:
                 refusal = await self._patiently(self._again(turn, refusal))
@@ -103,6 +109,9 @@ class Exchange:
             self._tell_answered(handing.finished)
 
     # --- with the engine ---------------------------------------------------------------------------
+
+    async def _prepare_turn(self, turn: Turn) -> None:
+        turn.prepared = await self._prepared()
 
     async def _prepared(self) -> Prepared:
         """The request for the conversation as it is now: here where that takes no time, else off the event loop."""

@@ -22,8 +22,10 @@ from everlong.gateway.decoding import Piece, decoded, encoded
 from everlong.wire import anthropic_messages, openai_chat, openai_responses
 from everlong.wire.openai.responses_calls import OUTPUTS
 
-__all__ = ["Restore", "Unit", "Units", "grouped", "head_digest", "in_one_form", "rolled", "unit_of"]
+__all__ = ["UNREADABLE", "Restore", "Unit", "Units", "grouped", "head_digest", "in_one_form", "rolled", "unit_of"]
 
+#: The kind of refusal for a message that is none we know.
+UNREADABLE = "unreadable_message"
 MARKERS = frozenset({"cache_control"})
 #: Fields that say nothing of what was said: streams leave them behind, servers name things with them.
 NOISE = {
@@ -57,6 +59,8 @@ class Units:
         self._room = room
         self._held = 0
         self._mine = Lock()
+        #: How many were read so far: what was known before was not.
+        self.read = 0
 
     def of(self, fmt: str, scope: str, raws: Sequence[Sequence[Piece]], restore: Restore | None = None) -> list[Unit]:
         """The units of messages in their groups. Raises Refused naming the one that is no message."""
@@ -78,8 +82,9 @@ class Units:
         try:
             unit = unit_of(fmt, [_message(fmt, one, at) for one in raw], restore)
         except WireError as error:
-            raise Refused(str(error), status=400, kind="invalid_body") from None
+            raise Refused(str(error), status=400, kind=UNREADABLE) from None
         with self._mine:
+            self.read += 1
             self._known[key] = unit
             self._held += _size(unit)
             while self._held > self._room and len(self._known) > 1:

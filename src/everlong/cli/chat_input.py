@@ -1,0 +1,165 @@
+"""What a person types: lines with editing, history and completion, pasted text as one piece.
+
+Uses readline where there is one. Answers to questions and secrets never enter the history.
+"""
+
+import getpass
+import os
+import select
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Keyboard", "completions", "echoed", "is_person", "unechoed"]
+
+_editing: Any
+_terminals: Any
+try:
+    import readline as _editing
+    import termios as _terminals
+except ImportError:  # a system without them: lines are still read
+    _editing = _terminals = None
+
+PIPE = 4_096  # bytes
+MOST_HISTORY = 2_000  # lines
+PROMPT = "› "
+MORE = "… "
+COLOUR, PLAIN = "\x01\x1b[1;36m\x02", "\x01\x1b[0m\x02"  # between marks that readline does not count as columns
+
+
+class Keyboard:
+    """A person at a terminal. `names` are the commands that Tab completes; paths follow those in `with_paths`."""
+
+    def __init__(
+        self, names: Sequence[str] = (), *, with_paths: Sequence[str] = (), history: Path | None = None
+    ) -> None:
+        self._history = history
+        if _editing is None:
+            return
+        _editing.set_auto_history(False)
+        _editing.set_completer_delims(" \t\n")
+        _editing.set_completer(_completer(lambda line: completions(line, names, with_paths)))
+        _editing.parse_and_bind("tab: complete")
+        _editing.parse_and_bind("set enable-bracketed-paste on")
+        _editing.set_history_length(MOST_HISTORY)
+        if history is not None:
+            with suppress(OSError):
+                _editing.read_history_file(history)
+
+    def message(self) -> str:
+        """What is said next. A line that ends with a backslash goes on. Raises EOFError and KeyboardInterrupt."""
+        lines = [self._read(PROMPT)]
+        while lines[-1].endswith("\\"):
+            lines[-1] = lines[-1][:-1]
+            lines.append(self._read(MORE))
+        said = _writable("\n".join(lines))
+        if said.strip() and _editing is not None:
+            _editing.add_history(said.replace("\n", " "))
+        return said
+
+    def _read(self, prompt: str) -> str:
+        return input(f"{COLOUR}{prompt}{PLAIN}" if _editing is not None else prompt)
+
+    def line(self, prompt: str) -> str:
+        """An answer to a question; "" where the terminal is at its end."""
+        sys.stdout.write(prompt)
+        sys.stdout.flush()
+        with _signals_seen() as signals:
+            while sys.stdin not in select.select([sys.stdin, signals], [], [])[0]:
+                os.read(signals, PIPE)  # a signal that raises nothing, such as another size of the terminal
+        return _writable(sys.stdin.readline()).rstrip("\n")
+
+    def secret(self, prompt: str) -> str:
+        """An answer that is not shown."""
+        with suppress(EOFError):
+            return _writable(getpass.getpass(prompt))
+        return ""
+
+    def close(self) -> None:
+        """Keep the history, for this user alone."""
+        if _editing is None or self._history is None:
+            return
+        with suppress(OSError):  # a folder that cannot be written to is no reason to fail at the end
+            self._history.parent.mkdir(parents=True, exist_ok=True)
+            self._history.touch(mode=0o600)
+            _editing.write_history_file(self._history)
+
+
+@contextmanager
+def _signals_seen() -> Iterator[int]:
+    """A descriptor that is readable when a signal came: none is missed between a look at the keyboard and the next."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    try:
+        yield reading
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(reading)
+        os.close(writing)
+
+
+def unechoed() -> AbstractContextManager[None]:
+    """What is typed here is not shown, and kept for later: it would stand in the middle of what is drawn."""
+    return _echo(False)
+
+
+def echoed() -> AbstractContextManager[None]:
+    """What is typed here is seen."""
+    return _echo(True)
+
+
+@contextmanager
+def _echo(wanted: bool) -> Iterator[None]:
+    if _terminals is None or not is_person():
+        yield
+        return
+    before = _terminals.tcgetattr(sys.stdin)
+    flags = before[3] | _terminals.ECHO if wanted else before[3] & ~_terminals.ECHO
+    _terminals.tcsetattr(sys.stdin, _terminals.TCSADRAIN, [*before[:3], flags, *before[4:]])
+    try:
+        yield
+    finally:
+        _terminals.tcsetattr(sys.stdin, _terminals.TCSADRAIN, before)
+
+
+def completions(line: str, names: Sequence[str], with_paths: Sequence[str]) -> list[str]:
+    """What the last word of a line may become. Example: "/th" -> ["/threads ", "/threshold "]"""
+    command, space, rest = line.partition(" ")
+    if not space:
+        return [f"{name} " for name in names if name.startswith(command)] if command.startswith("/") else []
+    return _paths(rest) if command in with_paths else []
+
+
+def _paths(start: str) -> list[str]:
+    folder, _, name = start.rpartition("/")
+    shown = f"{folder}/" if folder or start.startswith("/") else ""
+    try:
+        found = sorted(Path(shown or ".").expanduser().iterdir())
+    except OSError:
+        return []
+    return [f"{shown}{path.name}{'/' if path.is_dir() else ''}" for path in found if path.name.startswith(name)]
+
+
+def _completer(found: Callable[[str], list[str]]) -> Callable[[str, int], str | None]:
+    def complete(word: str, state: int) -> str | None:
+        whole = _editing.get_line_buffer()[: _editing.get_endidx()]
+        options = found(whole)
+        before = whole[: len(whole) - len(word)].partition(" ")[2]  # words of the path that stand before this one
+        fitting = [option.removeprefix(before) for option in options]
+        return fitting[state] if state < len(fitting) else None
+
+    return complete
+
+
+def _writable(text: str) -> str:
+    """The text without halves of characters that a broken terminal sent."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def is_person() -> bool:
+    """Whether someone types."""
+    return sys.stdin is not None and sys.stdin.isatty()

@@ -1,0 +1,136 @@
+"""A chat in process with a scripted model, and the program in a terminal of its own."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from io import StringIO
+from pathlib import Path
+
+import pexpect
+from rich.console import Console
+
+from everlong.agent.config import AgentConfig
+from everlong.cli.chat_commands import run_command
+from everlong.cli.chat_screen import Screen
+from everlong.cli.chat_session import Setup, opened_session
+from everlong.cli.chat_talk import Chat, Desk
+from everlong.cli.chat_wording import ChatWording
+from everlong.cli.chat_worker import Worker
+from everlong.engine.settings import Settings
+from everlong.llm.scripted.model import ScriptedModel, Window
+from everlong.llm.scripted.script import Script, echo
+from everlong.store.opening import open_store
+
+WIDTH = 100
+SECONDS = 30  # that a test waits for what must come
+
+
+@dataclass
+class Person:
+    """Answers what is asked, in turn; then nothing."""
+
+    answers: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+
+    def line(self, prompt: str) -> str:
+        self.asked.append(prompt)
+        return self.answers.pop(0) if self.answers else ""
+
+    secret = line
+
+
+@dataclass
+class Talk:
+    """A chat and what is seen of it."""
+
+    chat: Chat
+    model: ScriptedModel
+    person: Person
+    _seen: StringIO
+
+    def say(self, text: str) -> str:
+        """Say something; what is shown."""
+        return self._shown(lambda: (self.chat.turn(text), self.chat.show_meter()))
+
+    def do(self, command: str) -> str:
+        """Give a command; what is shown."""
+        return self._shown(lambda: run_command(self.chat, command))
+
+    def _shown(self, work: Callable[[], object]) -> str:
+        start = self._seen.tell()
+        work()
+        self._seen.seek(start)
+        return self._seen.read()
+
+
+@contextmanager
+def talking(
+    folder: Path,
+    script: Script = echo,
+    *,
+    window: int = 16_000,
+    told: bool = True,
+    tools: bool = True,
+    language: str = "en",
+    store: str = "memory:",
+    terminal: bool = False,
+    small: bool = False,
+    settings: Settings | None = None,
+) -> Iterator[Talk]:
+    seen, say, desk, person = StringIO(), ChatWording(language), Desk(), Person()
+    model = ScriptedModel(script, Window(window if told else 1 << 40, told=told))
+    out = Console(file=seen, width=WIDTH, highlight=False, force_terminal=terminal, color_system=None)
+    config = AgentConfig(model="scripted", workspace=folder, engine=settings or Settings(window=None))
+    with open_store(store) as threads, Worker() as worker:
+        setup = Setup(
+            threads=threads, model=model, config=config, approve=desk.approve, tools=tools, small=small, registry=None
+        )
+        entered = opened_session(setup)
+        session, _ = worker.do(entered.__aenter__())
+        chat = Chat(worker=worker, session=session, screen=Screen(out, say), say=say, desk=desk, asking=person)
+        try:
+            yield Talk(chat, model, person, seen)
+            worker.do(session.leave(patient=True))
+        finally:
+            worker.do(entered.__aexit__(None, None, None))
+
+
+PROGRAM = (
+    "from everlong.cli.main import main, program\n"
+    "from everlong.cli.chat import chat_command\n"
+    "program.add_command(chat_command)\n"
+    "main()\n"
+)
+COMMAND = [sys.executable, "-c", PROGRAM, "chat"]
+PROMPT = "› "
+KEYS = ("OPENAI", "ANTHROPIC", "EVERLONG", "GEMINI", "DEEPSEEK", "OPENROUTER", "GROQ", "XAI", "MISTRAL", "MOONSHOT")
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """Nothing of the machine's own: no keys, no store, no history."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith((*KEYS, "DASHSCOPE", "ZHIPU"))}
+    home = {"HOME": str(folder), "XDG_STATE_HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}
+    own = {"EVERLONG_STORE": str(folder / "threads.db"), "TERM": "xterm-256color", "LC_ALL": "C.UTF-8"}
+    for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES"):
+        kept.pop(name, None)
+    return kept | home | own | {"XDG_CACHE_HOME": str(folder)}
+
+
+@contextmanager
+def terminal(folder: Path, *options: str, size: tuple[int, int] = (40, 100)) -> Iterator["pexpect.spawn[str]"]:
+    """The program in a terminal, as a person has it."""
+    child = pexpect.spawn(
+        COMMAND[0],
+        [*COMMAND[1:], *options],
+        cwd=str(folder),
+        env=environment(folder),
+        encoding="utf-8",
+        timeout=SECONDS,
+        dimensions=size,
+    )
+    try:
+        yield child
+    finally:
+        child.close(force=True)

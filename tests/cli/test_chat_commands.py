@@ -1,0 +1,277 @@
+"""The commands of the chat, each given as a person gives it, with a scripted model."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from everlong.cli.chat_commands import COMMANDS
+from everlong.cli.chat_wording import CHAT_TEXTS, REASONS, ChatWording
+from everlong.core.messages import Image
+from everlong.core.points import Point
+from everlong.llm.scripted.script import Answer, Asked, Refusal, Step
+from tests.cli.chatting import Talk, talking
+from tests.cli.test_wording import names
+
+LONG = "The depot in Leipzig ships blue kettles on Tuesday. " * 24
+PIXEL = b"\x89PNG\r\n\x1a\n" + b"\0" * 40
+
+
+def answering(asked: Asked) -> Step:
+    """Speaks at length; reads the file it is asked to read; summaries are written in words."""
+    last = asked.messages[-1]
+    if last.results:
+        return Answer(text="I read it.")
+    if "read the file" in last.text:
+        return Answer(text="One moment.", calls=(("read_file", '{"path": "notes.txt"}'),))
+    if "refuse" in last.text:
+        return Refusal(400, '{"error":{"message":"the model is on strike"}}')
+    return Answer(text=f"Answer {asked.number}: {LONG if 'long' in last.text else 'fine'}")
+
+
+def fill(talk: Talk, turns: int = 6) -> None:
+    for number in range(turns):
+        talk.say(f"long story {number}: ticket T-{number}40 {LONG}")
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("/context", "Nothing was said in this thread yet."),
+        ("/compact", "Nothing was said in this thread yet."),
+        ("/undo", "Nothing was said in this thread yet."),
+        ("/why", "Nothing was left out of the last request."),
+        ("/unpin", "Nothing was said in this thread yet."),
+        ("/unpin 7", "Nothing was said in this thread yet."),
+        ("/recall kettle", "Nothing was said in this thread yet."),
+        ("/recall", "Give some words to look for."),
+        ("/search", "Give some words to look for."),
+        ("/search kettle", "Nothing found."),
+        ("/threads", "No threads are kept here yet."),
+        ("/threads 3", "No threads are kept here yet."),
+        ("/new", "A new thread."),
+        ("/clear", "A new thread."),
+        ("/model", "scripted, window 16 000 (told by the server)"),
+        ("/model other", "From now on: other, window 16 000"),
+        ("/threshold", "A cut is made at 95 % of the room."),
+        ("/threshold 60", "A cut is made at 60 % of the room."),
+        ("/threshold 60 %", "A cut is made at 60 % of the room."),
+        ("/threshold 39", "The threshold is a whole number from 40 to 95."),
+        ("/threshold 96", "The threshold is a whole number from 40 to 95."),
+        ("/threshold much", "The threshold is a whole number from 40 to 95."),
+        ("/show", "No call was made yet."),
+        ("/image", "Which file? /image FILE"),
+        ("/image nowhere.png", "nowhere.png: No such file or directory"),
+        ("/title", "Title: (untitled)"),
+        ("/title  Kettles and more ", "Title: Kettles and more"),
+        ("/pin", "Nothing was said in this thread yet."),
+        ("/pin Never on Saturdays", "Pinned: Never on Saturdays"),
+        ("/help", "/threshold [40-95]"),
+        ("/HELP", "/threshold [40-95]"),
+        ("/compat", "no command /compat; did you mean /compact?"),
+        ("/thread", "no command /thread; did you mean /threads?"),
+        ("/xyzzy", "no command /xyzzy; /help lists them"),
+        ("/\x1b[31mred", "/help lists them"),
+    ],
+)
+def test_a_command_in_a_new_thread(tmp_path: Path, line: str, shown: str) -> None:
+    with talking(tmp_path, tools=False) as talk:
+        seen = talk.do(line)
+    assert shown in seen
+    assert "\x1b" not in seen
+
+
+def test_every_command_is_in_the_help_with_words_in_both_languages(tmp_path: Path) -> None:
+    for language in ("en", "zh"):
+        with talking(tmp_path, language=language, tools=False) as talk:
+            seen = " ".join(talk.do("/help").split())
+        for command in COMMANDS:
+            assert command.name in seen
+            assert ChatWording(language)(command.key).replace("  ", " ") in seen or language == "zh"
+
+
+@pytest.mark.parametrize("key", CHAT_TEXTS)
+def test_both_languages_say_the_same(key: str) -> None:
+    english, chinese = CHAT_TEXTS[key]
+    assert names(english.rpartition("|")[2]) == names(chinese)
+    assert bool(english) == bool(chinese)
+
+
+def test_reasons_are_said_in_chinese_where_they_are_known() -> None:
+    say = ChatWording("zh")
+    for english, chinese in REASONS.items():
+        assert say.reason(english) == chinese
+    assert say.reason("by rules: there is no author") == REASONS["there is no author"]
+    assert ChatWording("en").reason("by rules: x") == "x"
+    assert say.reason("because of the weather") == "because of the weather"
+
+
+def test_exit_leaves(tmp_path: Path) -> None:
+    with talking(tmp_path, tools=False) as talk:
+        talk.do("/exit")
+        assert talk.chat.leaving
+
+
+def test_the_map_says_where_the_window_goes(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("kettles: 40\n")
+    with talking(tmp_path, answering) as talk:
+        talk.say("please read the file")
+        seen = talk.do("/context")
+        figures = {row[0]: row[1] for row in re.findall(r"^\s(\w[\w ,]*?)\s{2,}(\d[\d ]*)\s{2,}", seen, re.MULTILINE)}
+    assert {"system", "user", "assistant", "tools", "tool schemas", "free"} <= set(figures)
+    assert sum(int(figure.replace(" ", "")) for figure in figures.values()) == 16_000
+
+
+def test_compacting_undoing_and_what_was_left_out(tmp_path: Path) -> None:
+    with talking(tmp_path, answering, tools=False, small=True) as talk:
+        fill(talk)
+        session = talk.chat.session
+        before = talk.chat.worker.do(session.meter())
+        seen = talk.do("/compact the tickets")
+        after = talk.chat.worker.do(session.meter())
+        assert "Compacted" in seen
+        assert after.tokens < before.tokens
+        assert "summary, excerpts" in talk.do("/context")
+        point = session.engine.threads.open(session.thread).point
+        assert point is not None
+        assert isinstance(point.entry, Point)
+        talk.say("short")
+        why = talk.do("/why")
+        assert "left out" in why
+        reference = re.search(r"\b[0-9a-f]{16}\b", why)
+        assert reference is not None
+        assert "Leipzig" in talk.do(f"/recall {reference[0]}")
+        assert "Undone" in talk.do("/undo")
+        assert talk.chat.worker.do(session.meter()).tokens > after.tokens
+        assert "No compaction stands." in talk.do("/undo")
+
+
+def test_compacting_what_is_short_is_told(tmp_path: Path) -> None:
+    with talking(tmp_path, answering, tools=False) as talk:
+        talk.say("hello")
+        assert "Not compacted: nothing worth a summary" in talk.do("/compact")
+
+
+def test_pins_are_kept_listed_and_let_go(tmp_path: Path) -> None:
+    with talking(tmp_path, answering, tools=False) as talk:
+        talk.do("/pin Never deploy on Saturdays")
+        talk.say("the code word is heron")
+        assert "Pinned: the code word is heron" in talk.do("/pin 1")
+        listed = talk.do("/pin")
+        assert "1  Never deploy on Saturdays" in listed
+        assert "2  #1 the code word is heron" in listed
+        assert "No message 99" in talk.do("/pin 99")
+        talk.say("and now?")
+        assert any("Never deploy" in message.text for message in talk.model.requests[-1].messages)
+        assert "No pin 9" in talk.do("/unpin 9")
+        assert "No pin ?" in talk.do("/unpin")
+        assert "Let go: #1" in talk.do("/unpin 2")
+        assert "Let go: Never deploy" in talk.do("/unpin")
+        assert "Nothing is pinned" in talk.do("/pin")
+
+
+def test_recall_and_search_find_what_was_said(tmp_path: Path) -> None:
+    with talking(tmp_path, answering, tools=False) as talk:
+        talk.say("the password of the depot is heron")
+        talk.do("/new")
+        talk.say("something else altogether")
+        assert "Nothing found" in talk.do("/recall heron depot")
+        found = talk.do("/search heron depot")
+        assert "the password of the depot is heron" in found
+        assert "heron" in found.splitlines()[0]  # the title of the other thread: its first words
+        talk.do("/threads 2")
+        assert "the password of the depot" in talk.do("/recall heron")
+
+
+def test_threads_are_listed_and_chosen_by_number(tmp_path: Path) -> None:
+    with talking(tmp_path, answering, tools=False) as talk:
+        talk.say("first thread")
+        first = talk.chat.session.thread
+        talk.do("/new About kettles")
+        talk.say("second thread")
+        second = talk.chat.session.thread
+        talk.person.answers = ["2"]
+        seen = talk.do("/threads")
+        assert "About kettles  here" in seen
+        assert "Going on with “first thread”, 3 messages." in seen
+        assert "you, last: first thread" in seen
+        assert talk.chat.session.thread == first
+        talk.do("/threads 1")
+        assert talk.chat.session.thread == second
+        assert "No thread 7" in talk.do("/threads 7")
+        talk.person.answers = [""]
+        talk.do("/threads")
+        assert talk.chat.session.thread == second
+
+
+def test_threads_of_sub_agents_are_not_talked_in(tmp_path: Path) -> None:
+    with talking(tmp_path, tools=False) as talk:
+        talk.say("mine")
+        for number in range(45):
+            metadata = json.dumps({"parent": {"thread": "x", "call": "y"}})
+            talk.chat.session.engine.threads.create(f"sub-{number}", metadata=metadata)
+        seen = talk.do("/threads")
+        assert "sub-" not in seen
+        assert "mine  here" in seen
+
+
+def test_a_call_is_folded_to_one_line_and_opened_by_its_number(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("kettles: 40\nteapots: 12\n")
+    with talking(tmp_path, answering) as talk:
+        seen = talk.say("please read the file")
+        assert re.search(r"✓ 1 read_file notes\.txt · \d+ lines? · \d+\.\d s", seen)
+        assert "teapots" not in seen
+        assert "teapots: 12" in talk.do("/show 1")
+        assert "teapots: 12" in talk.do("/show")
+        assert "There is no call 4; the last is 1." in talk.do("/show 4")
+
+
+def test_a_picture_goes_with_the_next_message_only(tmp_path: Path) -> None:
+    (tmp_path / "p.png").write_bytes(PIXEL)
+    (tmp_path / "p.txt").write_text("no picture")
+    with talking(tmp_path, tools=False) as talk:
+        assert "no picture that models take" in talk.do(f"/image {tmp_path / 'p.txt'}")
+        assert "p.png (image/png, 1 KB) goes with the next message." in talk.do(f"/image '{tmp_path / 'p.png'}'")
+        talk.say("what is this?")
+        talk.say("and this?")
+        pictures = [sum(isinstance(p, Image) for p in asked.messages[-1].parts) for asked in talk.model.requests]
+    assert pictures == [1, 0]
+
+
+def test_another_model_is_asked_from_the_next_turn_on(tmp_path: Path) -> None:
+    with talking(tmp_path, tools=False) as talk:
+        talk.say("one")
+        talk.do("/model second-model")
+        talk.say("two")
+        assert [asked.model for asked in talk.model.requests] == ["scripted", "second-model"]
+
+
+def test_the_threshold_is_the_threads_own(tmp_path: Path) -> None:
+    with talking(tmp_path, answering, tools=False, small=True) as talk:
+        talk.do("/threshold 40")
+        thread = talk.chat.session.thread
+        assert json.loads(talk.chat.session.engine.threads.thread(thread).settings) == {"threshold": 0.4}
+        cuts = [number for number in range(10) if "cut:" in talk.say(f"long {number} {LONG}")]
+        talk.do("/new")
+        later = [number for number in range(10) if "cut:" in talk.say(f"long {number} {LONG}")]
+        assert cuts
+        assert not later
+
+
+def test_the_todo_list_belongs_to_its_thread(tmp_path: Path) -> None:
+    def listing(asked: Asked) -> Step:
+        if asked.messages[-1].results or "list" not in asked.messages[-1].text:
+            return Answer(text="ok")
+        return Answer(calls=(("todo", '{"items": [{"text": "buy kettles", "state": "open"}]}'),))
+
+    with talking(tmp_path, listing) as talk:
+        talk.say("make a list")
+        talk.say("go on")
+        assert any("buy kettles" in message.text for message in talk.model.requests[-1].messages)
+        talk.do("/new")
+        talk.say("anything to do?")
+        assert not any("buy kettles" in message.text for message in talk.model.requests[-1].messages)
+        talk.do("/threads 2")
+        talk.say("go on")
+        assert any("buy kettles" in message.text for message in talk.model.requests[-1].messages)

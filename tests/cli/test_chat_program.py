@@ -1,0 +1,145 @@
+"""The chat as other programs use it: one message, pipes, JSON, exit codes; over real HTTP."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from everlong.core.messages import Message
+from everlong.llm.scripted.model import Window
+from everlong.llm.scripted.script import Answer, Asked, Refusal, Step
+from everlong.llm.scripted.server import ScriptedServer
+from everlong.store.opening import open_store
+from tests.cli.chatting import COMMAND, SECONDS, environment
+
+
+def scripted(asked: Asked) -> Step:
+    last = asked.messages[-1]
+    if last.results:
+        return Answer(text=f"It says: {last.results[0].text}")
+    if "strike" in last.text:
+        return Refusal(400, '{"error":{"message":"the model is on strike"}}')
+    if "run" in last.text:
+        return Answer(calls=(("shell", '{"command": "echo from the shell"}'),))
+    return Answer(text=f"**You said** {last.text}", thinking="hm")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ScriptedServer]:
+    with ScriptedServer(scripted, window=Window(16_000, told=True)) as running:
+        yield running
+
+
+def chat(
+    folder: Path, server: ScriptedServer | None, *options: str, stdin: bytes = b""
+) -> "subprocess.CompletedProcess[bytes]":
+    upstream = ("--upstream", server.url) if server else ()
+    return subprocess.run(
+        [*COMMAND, *upstream, *options],
+        input=stdin,
+        capture_output=True,
+        cwd=folder,
+        env=environment(folder),
+        timeout=SECONDS,
+        check=False,
+    )
+
+
+def test_one_message_gets_its_answer_and_nothing_else_on_standard_output(
+    tmp_path: Path, server: ScriptedServer
+) -> None:
+    ran = chat(tmp_path, server, "-m", "good morning")
+    assert (ran.returncode, ran.stdout.decode(), ran.stderr) == (0, "**You said** good morning\n", b"")
+
+
+def test_what_is_piped_in_is_attached(tmp_path: Path, server: ScriptedServer) -> None:
+    ran = chat(tmp_path, server, "-m", "Summarise:", stdin="一行\nline two\n".encode())
+    assert ran.stdout.decode() == "**You said** Summarise:\n\n<stdin>\n一行\nline two\n</stdin>\n"
+    alone = chat(tmp_path, server, stdin=b"only this\n")
+    assert alone.stdout == b"**You said** only this\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "stdin", "reason"),
+    [
+        ((), b"", "nothing to say"),
+        (("-m", "x"), b"\x00\x01", "standard input is no text"),
+        (("-m", "please strike"), b"", "the model is on strike"),
+        (("-m", "x", "--thread", "nope"), b"", "no session 'nope'"),
+        (("-m", "x", "--continue"), b"", "No threads are kept here yet."),
+        (("-m", "x", "--preset", "nope"), b"", "nope"),
+        (("-m", "x", "--workspace", "nope"), b"", "is no folder"),
+        (("-m", "x", "--local"), b"", "--local and --upstream"),
+        (("-m", "x", "--sample", "--continue"), b"", "only one of them"),
+    ],
+    ids=["nothing", "binary", "refused", "no thread", "no latest", "preset", "workspace", "both", "all at once"],
+)
+def test_what_goes_wrong_is_one_line_and_code_1(
+    tmp_path: Path, server: ScriptedServer, options: tuple[str, ...], stdin: bytes, reason: str
+) -> None:
+    ran = chat(tmp_path, server, *options, stdin=stdin)
+    assert ran.returncode == 1
+    assert reason in ran.stderr.decode()
+    assert len(ran.stderr.decode().splitlines()) == 1
+
+
+def test_without_a_model_there_is_one_clear_line(tmp_path: Path) -> None:
+    ran = chat(tmp_path, None, "-m", "hello")
+    assert ran.returncode == 1
+    assert ran.stderr.decode().startswith("everlong: no model: use --local")
+    chinese = chat(tmp_path, None, "-m", "hello", "--lang", "zh")
+    assert "没有可用的模型" in chinese.stderr.decode()
+
+
+def test_a_server_that_is_not_there_is_told(tmp_path: Path, server: ScriptedServer) -> None:
+    ran = chat(tmp_path, None, "--upstream", "http://127.0.0.1:9/v1", "--model", "m", "-m", "hello")
+    assert ran.returncode == 1
+    assert "cannot be reached" in ran.stderr.decode()
+
+
+def test_events_are_lines_of_json(tmp_path: Path, server: ScriptedServer) -> None:
+    ran = chat(tmp_path, server, "--json", "--yes", "-m", "run it, 请")
+    events = [json.loads(line) for line in ran.stdout.decode("ascii").splitlines()]
+    assert ran.returncode == 0
+    kinds = [event["event"] for event in events]
+    talk = [kind for kind in kinds if kind in ("call_started", "call_ended", "finished", "turn_ended", "meter")]
+    assert talk == ["finished", "call_started", "call_ended", "finished", "turn_ended", "meter"]
+    ended = events[kinds.index("call_ended")]
+    assert "from the shell" in ended["text"]
+    assert not ended["failed"]
+    assert events[-1]["certainty"] == "exact"
+    last = [event["usage"] for event in events if event["event"] == "finished"][-1]
+    assert events[-1]["tokens"] == last["prompt"] + last["output"]
+    assert "".join(event["text"] for event in events if event["event"] == "said").startswith("It says: from the shell")
+
+
+def test_a_failure_is_an_event_too_and_code_1(tmp_path: Path, server: ScriptedServer) -> None:
+    ran = chat(tmp_path, server, "--json", "-m", "strike")
+    events = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert ran.returncode == 1
+    assert next(event for event in events if event["event"] == "failed")["error"] == "the model is on strike"
+    assert ran.stderr.decode() == "everlong: the model is on strike\n"
+
+
+def test_the_shell_is_refused_where_nobody_can_be_asked(tmp_path: Path, server: ScriptedServer) -> None:
+    ran = chat(tmp_path, server, "-m", "run it")
+    assert "shell was not allowed" in ran.stdout.decode()
+    assert "--yes allows it" in ran.stderr.decode()
+    assert "from the shell" in chat(tmp_path, server, "--yes", "-m", "run it").stdout.decode()
+
+
+def test_threads_go_on_and_settings_reach_the_model(tmp_path: Path, server: ScriptedServer) -> None:
+    chat(tmp_path, server, "-m", "the word is heron", "--system", "Be brief.", "--no-tools")
+    chat(tmp_path, server, "-m", "go on", "--continue", "--no-tools", "--model", "another")
+    asked = server.requests[-1]
+    assert [message.text for message in asked.messages][:2] == ["Be brief.", "the word is heron"]
+    assert (asked.model, asked.tools) == ("another", ())
+    with open_store(str(tmp_path / "threads.db")) as store:
+        (thread,) = store.threads()
+        assert thread.title == "the word is heron"
+        said = [row.entry.text for row in store.read(thread.id) if isinstance(row.entry, Message)]
+    assert said[-1] == "**You said** go on"
+    chat(tmp_path, server, "-m", "and on", "--thread", thread.id[:-1], "--no-tools")
+    assert server.requests[-1].messages[1].text == "the word is heron"

@@ -1,0 +1,274 @@
+"""The chat app's lines of the Chatbox document, at its API. Each test is named after the line it proves."""
+
+import json
+
+import pytest
+
+from everlong.core.messages import CallId, Message, Role, Text, ToolCall, ToolResult
+from everlong.llm.endpoints import Endpoint
+from everlong.llm.scripted.model import Window
+from everlong.llm.scripted.script import Answer, Asked, Refusal, Step
+from everlong.llm.scripted.server import ScriptedServer
+from everlong.web.sources import Source
+from tests.web.boats import SUMMARY, TALKS, WINDOW, WORDS, fill, points, summaries_asked, talks
+from tests.web.running import an_app
+
+
+def test_CB_1_1_the_limit_is_the_window_without_its_reserve_times_the_threshold() -> None:
+    with an_app() as (app, _):
+        page = app.page()
+        page.do("PUT", "/api/settings", {"preset": "chatbox", "windows": {"main/scripted": 200_000}})
+        thread = page.thread()
+        page.say(thread, "hello")
+        assert page.get(f"/api/threads/{thread}/context")["high"] == 100_800
+
+
+def test_CB_1_2_above_it_a_summary_is_written_and_its_progress_shows() -> None:
+    with an_app(TALKS, window=WINDOW) as (app, _):
+        page = app.page()
+        thread = page.thread()
+        with page.listen(thread) as stream:
+            fill(page, thread, 8)
+            told = [event for event in stream.until("compacting", state=["done"]) if event["type"] == "compacting"]
+        states = [event["state"] for event in told]
+        assert states[0] == "started"
+        assert "words" in states
+        assert "".join(event["text"] for event in told if event["state"] == "words") == SUMMARY
+
+
+def test_CB_1_3_stored_messages_never_change_and_all_are_shown() -> None:
+    with an_app(TALKS, window=WINDOW) as (app, _):
+        page = app.page()
+        thread = page.thread()
+        fill(page, thread, 3)
+        before = {row["order"]: (row["role"], row["text"]) for row in page.rows(thread)}
+        page.compact(thread)
+        fill(page, thread, 2)
+        after = {row["order"]: (row["role"], row["text"]) for row in page.rows(thread)}
+        assert {order: after[order] for order in before} == before
+
+
+def test_CB_1_4_a_summary_is_a_row_of_its_own_and_there_may_be_many() -> None:
+    with an_app(TALKS, window=WINDOW) as (app, _):
+        page = app.page()
+        thread = page.thread()
+        for _ in range(2):
+            fill(page, thread, 3)
+            page.compact(thread)
+        summaries = [row for row in page.rows(thread) if row["kind"] == "summary"]
+        assert len(summaries) >= 2
+        for row in summaries:
+            assert row["covers"][0] == 0
+            assert row["covers"][1] < row["order"]
+            assert row["tokens_after"] < row["tokens_before"]
+            assert WORDS in row["text"]
+        assert page.get(f"/api/threads/{thread}")["points"] >= 2
+
+
+def test_CB_1_5_what_is_sent_begins_with_the_newest_summary() -> None:
+    with an_app(TALKS, window=WINDOW) as (app, server):
+        page = app.page()
+        thread = page.thread()
+        fill(page, thread, 3)
+        page.compact(thread)
+        page.say(thread, "And now?")
+        sent = [message.text for message in server.requests[-1].messages]
+        assert sent[0] == "You are a helpful assistant."
+        assert WORDS in sent[1]
+        assert not any("Question 0" in text for text in sent[2:])
+        fates = {row["order"]: row["sent"] for row in page.rows(thread) if row["kind"] == "message"}
+        assert fates[1] == "covered"
+        assert fates[max(fates)] == "whole"
+
+
+def test_CB_1_6_threads_have_their_own_state_and_the_time_before_a_point_can_be_opened() -> None:
+    with an_app(TALKS, window=WINDOW) as (app, _):
+        page = app.page()
+        one, other = page.thread(), page.thread()
+        fill(page, one, 3)
+        before = page.rows(one)
+        page.compact(one)
+        page.say(one, "And now?")
+        assert points(page, other) == []
+        point = points(page, one)[-1]
+        earlier = page.rows(one, f"&point={point['order']}")
+        assert earlier == before[: point["order"]]
+        assert {row["sent"] for row in earlier} == {"whole"}
+
+
+def test_CB_2_old_tool_calls_are_left_out_of_what_is_sent_and_stay_in_view() -> None:
+    with an_app() as (app, server):
+        page = app.page()
+        page.do("PUT", "/api/settings", {"preset": "chatbox", "windows": {"main/scripted": 100_000}})
+        thread = page.thread()
+        for number in range(5):
+            call = CallId(f"c{number}")
+            app.desk.threads.append(
+                thread,
+                [
+                    Message(Role.USER, (Text(f"Question {number}"),)),
+                    Message(Role.ASSISTANT, (ToolCall(call, "look", "{}"),)),
+                    Message(Role.TOOL, (ToolResult(call, (Text(f"found {number}"),), name="look"),)),
+                    Message(Role.ASSISTANT, (Text(f"Answer {number}"),)),
+                ],
+            )
+        page.say(thread, "And?")
+        sent = json.dumps(json.loads(server.requests[-1].body))
+        assert "found 0" not in sent
+        assert "found 4" in sent
+        assert "Answer 0" in sent
+        assert sum(bool(row["results"]) for row in page.rows(thread)) == 5
+
+
+def test_CB_3_an_unknown_window_switches_compaction_off_until_it_is_set() -> None:
+    with an_app(TALKS, told=False) as (app, server):
+        page = app.page()
+        thread = page.thread()
+        fill(page, thread, 1)
+        context = page.get(f"/api/threads/{thread}/context")
+        assert (context["known"], context["window"], context["auto_on"], context["auto"]) == (
+            False,
+            None,
+            False,
+            "follow",
+        )
+        page.do("PUT", "/api/settings", {"windows": {"main/scripted": WINDOW}})
+        context = page.get(f"/api/threads/{thread}/context")
+        assert (context["known"], context["window"], context["auto_on"], context["window_source"]) == (
+            True,
+            WINDOW,
+            True,
+            "user",
+        )
+        assert not summaries_asked(server)
+
+
+#: global switch, that of the thread, whether compaction happens by itself.
+SWITCHES = [
+    (True, "follow", True),
+    (True, "on", True),
+    (True, "off", False),
+    (False, "follow", False),
+    (False, "on", True),
+    (False, "off", False),
+]
+
+
+@pytest.mark.parametrize(("everywhere", "here", "on"), SWITCHES, ids=lambda value: str(value))
+def test_CB_4_a_thread_follows_the_switch_or_has_its_own(everywhere: bool, here: str, on: bool) -> None:
+    with an_app(TALKS, window=WINDOW) as (app, server):
+        page = app.page()
+        page.do("PUT", "/api/settings", {"auto": everywhere, "threshold": 40})
+        thread = page.thread()
+        page.do("PATCH", f"/api/threads/{thread}", {"auto": here})
+        with page.listen(thread) as stream:
+            fill(page, thread, 5)
+            context = page.get(f"/api/threads/{thread}/context")
+            assert (context["auto"], context["auto_on"]) == (here, on)
+            if on:
+                stream.until("compacting", state=["done"])
+        assert bool(summaries_asked(server)) is on
+        assert bool(points(page, thread)) is on
+
+
+@pytest.mark.parametrize("threshold", [40, 60, 90])
+def test_CB_4_the_threshold_is_where_a_compaction_is_due(threshold: int) -> None:
+    with an_app(TALKS, window=WINDOW) as (app, _):
+        page = app.page()
+        page.do("PUT", "/api/settings", {"threshold": threshold})
+        thread = page.thread()
+        page.say(thread, "hello")
+        context = page.get(f"/api/threads/{thread}/context")
+        assert context["threshold"] == threshold
+        assert abs(context["high"] - context["limit"] * threshold / 100) <= context["limit"] / 100
+
+
+def test_CB_4_off_still_fits() -> None:
+    with an_app(TALKS, window=4_096) as (app, server):
+        page = app.page()
+        thread = page.thread()
+        page.do("PATCH", f"/api/threads/{thread}", {"auto": "off"})
+        events = fill(page, thread, 10)
+        assert not [event for event in events if event["type"] == "failed"]
+        assert not summaries_asked(server)
+        assert all(asked.tokens <= 4_096 for asked in server.requests)
+
+
+def test_CB_5_the_chosen_model_summarises_else_the_naming_model_else_the_threads_own() -> None:
+    with an_app(TALKS, window=WINDOW, models=("talker", "namer", "writer")) as (app, server):
+        page = app.page()
+        used = []
+        for chosen in (
+            {"summary_model": "main/writer", "naming_model": "main/namer"},
+            {"summary_model": "", "naming_model": "main/namer"},
+            {"summary_model": "", "naming_model": ""},
+        ):
+            page.do("PUT", "/api/settings", chosen)
+            thread = page.thread(model="main/talker")
+            fill(page, thread, 4)
+            page.compact(thread)
+            used.append(summaries_asked(server)[-1].model)
+        assert used == ["writer", "namer", "talker"]
+
+
+def test_CB_7_a_smaller_model_adapts_before_the_next_request() -> None:
+    small_one = ScriptedServer(TALKS, window=Window(4_096, told=True), models=("small",))
+    with small_one as small, an_app(TALKS, window=64_000) as (app, _):
+        page = app.page()
+        page.do("POST", "/api/sources", {"name": "pocket", "url": small.url})
+        thread = page.thread()
+        fill(page, thread, 10)
+        assert points(page, thread) == []
+        page.do("PATCH", f"/api/threads/{thread}", {"model": "pocket/small"})
+        context = page.get(f"/api/threads/{thread}/context")
+        assert (context["window"], context["tokens"] > context["limit"]) == (4_096, True)
+        events = page.say(thread, "And now?")
+        assert not [event for event in events if event["type"] == "failed"]
+        assert len(small.requests) == 1
+        assert small.requests[0].tokens < 4_096
+        assert len(points(page, thread)) == 1
+
+
+def test_CB_8_a_summary_that_fails_falls_back_to_rules_and_sending_goes_on() -> None:
+    broken = talks(Refusal(400, '{"error": {"message": "no summaries today"}}'))
+    with an_app(broken, window=WINDOW) as (app, _):
+        page = app.page()
+        thread = page.thread()
+        fill(page, thread, 3)
+        done = page.compact(thread, "the boats")[-1]
+        assert done["state"] == "done"
+        assert "by rules" in done["reason"]
+        assert "no summaries today" in done["reason"]
+        assert points(page, thread)[-1]["focus"] == "the boats"
+        assert page.say(thread, "And now?")[-1]["reason"] == "done"
+
+
+def test_CB_9_titles_are_made_by_the_naming_model_once() -> None:
+    def script(asked: Asked) -> Step:
+        return Answer(text="Boats at the pier") if asked.model == "namer" else Answer(text="Seven boats.")
+
+    with an_app(script, models=("talker", "namer")) as (app, server):
+        page = app.page()
+        page.do("PUT", "/api/settings", {"naming_model": "main/namer"})
+        thread = page.thread("", model="main/talker")
+        with page.listen(thread) as stream:
+            page.do("POST", f"/api/threads/{thread}/turn", {"text": "How many boats are at the pier?"})
+            assert stream.until("title")[-1]["title"] == "Boats at the pier"
+        page.say(thread, "And tomorrow?")
+        assert [asked.model for asked in server.requests].count("namer") == 1
+        assert page.get("/api/threads")["threads"][0]["title"] == "Boats at the pier"
+
+
+def test_CB_10_the_figures_of_success_can_be_read() -> None:
+    with ScriptedServer(TALKS, window=Window(4_096), models=("lies",)) as server:
+        liar = Source(name="main", endpoint=Endpoint(url=server.url))
+        with an_app(sources=(liar,)) as (app, _):
+            page = app.page()
+            thread = page.thread()
+            fill(page, thread, 10)
+            page.thread()
+            success = page.get("/api/usage")["success"]
+            assert success["overflow_errors"] >= 1
+            assert success["recovered"] == success["overflow_errors"]
+            assert success["compactions"] >= 1
+            assert (success["threads"], success["threads_by_hand"], success["longest"]) == (2, 2, 21)
