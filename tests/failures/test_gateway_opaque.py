@@ -1,5 +1,6 @@
 """Failure modes B2, B3, B4: what providers want back with their calls, through clients that drop it."""
 
+import json
 from typing import Any
 
 from everlong.gateway.opaque import opaque_parts, restored, restored_items
@@ -8,6 +9,9 @@ from everlong.llm.client import FORMATS
 from everlong.llm.scripted.script import Answer, Asked
 from everlong.llm.scripted.speaking import SPEAKERS
 from everlong.wire.usage import Usage
+from tests.gateway.raw_upstream import Talk, response
+from tests.gateway.running import RunningGateway
+from tests.gateway.talking import PATHS, RawClient, body_of, talk_through
 
 Fields = dict[str, Any]
 CALLS = (("read_file", '{"path": "a.py"}'), ("read_file", '{"path": "b.py"}'))
@@ -84,3 +88,31 @@ def test_B4_reasoning_items_come_back_before_the_calls_they_led_to() -> None:
     asked = {"role": "user", "content": "Read them."}
     whole = restored_items([asked, *items[1:]], opaque_parts("openai-responses", items).get)
     assert whole == [asked, *items]
+
+
+def test_B3_another_model_does_not_get_what_this_one_sent() -> None:
+    """A client that goes on with another model in the middle: it would not know the field, or refuse the signature."""
+    call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    answer = {"role": "assistant", "content": None, "tool_calls": [call], "reasoning_content": "First I look."}
+    bodies: list[Fields] = []
+
+    async def script(talk: Talk, _head: bytes, body: bytes) -> None:
+        bodies.append(json.loads(body))
+        whole = {"id": "1", "object": "chat.completion", "choices": [{"index": 0, "message": answer}]}
+        whole["choices"][0]["finish_reason"] = "tool_calls"
+        await talk.say(response(json.dumps(whole).encode(), more=("content-type: application/json",)))
+
+    said: list[Fields] = [{"role": "user", "content": "Look."}]
+
+    async def client(gateway: RunningGateway) -> None:
+        async with RawClient(gateway.port) as client:
+            for model in ("deepseek-chat", "deepseek-chat", "gpt-4o"):
+                client.ask(PATHS["openai-chat"], body_of("openai-chat", said).replace(b"gpt-4o", model.encode()))
+                assert (await client.answer())[0] == 200
+                said[1:] = [
+                    {"role": "assistant", "content": None, "tool_calls": [call]},
+                    {"role": "tool", "tool_call_id": "c1", "content": "Seen."},
+                ]
+
+    talk_through(script, client)
+    assert [body["messages"][1].get("reasoning_content") for body in bodies[1:]] == ["First I look.", None]

@@ -118,6 +118,7 @@ def wrong(fmt: str) -> Iterator[tuple[str, bytes, int]]:
     yield "no messages at all", json.dumps(whole(fmt, **{field: ...})).encode(), 400
     yield "tools that are an object", json.dumps(whole(fmt, tools={SECRET: 1})).encode(), 400
     yield "no model", json.dumps(whole(fmt, model=...)).encode(), 400
+    yield "a model's name without end", json.dumps(whole(fmt, model="gpt-" * 1_000)).encode(), 404
     yield "a model that is a number", json.dumps(whole(fmt, model=7)).encode(), 400
     yield "a model without a name", json.dumps(whole(fmt, model=" ")).encode(), 400
     yield "no UTF-8 in a name", body_of(fmt).replace(b'"model"', b'"\xff"'), 400

@@ -150,7 +150,7 @@ KEY = f'[[keys]]\nname = "a"\nhash = "{HASH}"\n'
 
 BAD = [
     ("unknown field", "prot = 1", "there is no field 'prot'; did you mean 'port'?"),
-    ("unknown, nothing near", "zzz = 1", "there is no field 'zzz'; known: access_log, body_timeout,"),
+    ("unknown, nothing near", "zzz = 1", "there is no field 'zzz'; known: access_log, app, body_timeout,"),
     ("unknown in a table", '[[upstreams]]\nulr = "x"', "there is no field 'upstreams[0].ulr'; did you mean 'url'?"),
     (
         "unknown in limits",

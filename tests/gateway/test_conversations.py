@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -195,6 +196,43 @@ def test_system_text_that_changes_is_sent_as_it_is_now() -> None:
     assert b"It is noon." in one
     assert b"It is noon." not in two
     assert b"It is one." in two
+
+
+def test_system_text_takes_room_too() -> None:
+    desk = Desk(MemoryThreads(), "anthropic", room=40_000)
+    for number in range(12):
+        desk.request([said(number, 0)], system=f"Number {number}. " + "Be kind. " * 450)
+    assert len(desk.conversations) <= 3
+
+
+def test_system_text_that_grows_takes_more_room() -> None:
+    desk = Desk(MemoryThreads(), "anthropic", room=40_000)
+    for number in range(12):
+        desk.request([said(number, 0)])
+        desk.request([said(number, 0)], system=f"Number {number}. " + "Be kind. " * 450)
+    assert len(desk.conversations) <= 3
+
+
+class Interrupting(MemoryThreads):
+    """A store in which something else happens once, while the newest mark is looked for."""
+
+    meanwhile: Callable[[], object] | None = None
+
+    def fact(self, kind: str, key: str) -> str | None:
+        happens, self.meanwhile = (self.meanwhile, None) if kind == "gateway/newest" else (None, self.meanwhile)
+        if happens is not None:
+            happens()
+        return super().fact(kind, key)
+
+
+def test_a_conversation_given_up_while_another_looks_at_it_costs_nobody_an_answer() -> None:
+    store = Interrupting()
+    desk = Desk(store, room=1)
+    desk.request(talk(3))
+    store.meanwhile = lambda: desk.request([said(7, 0)])
+    sent = desk.request([*talk(2), said(500, 2)])
+    assert store.meanwhile is None
+    assert b"planted500x" in sent
 
 
 # --- any edits -------------------------------------------------------------------------------------

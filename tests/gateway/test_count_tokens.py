@@ -1,15 +1,19 @@
 """J5: `/v1/messages/count_tokens` works for every model, and counts as everlong does."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import anthropic
 import pytest
 
 from everlong import count
+from everlong.gateway.routing import Routes
 from everlong.llm.scripted.server import ScriptedServer
+from tests.gateway.raw_upstream import Talk, response
 from tests.gateway.resending import post
 from tests.gateway.running import RunningGateway
+from tests.gateway.talking import RawClient, talk_through
 
 TOOLS = [{"name": "read_file", "description": "Reads.", "input_schema": {"type": "object", "properties": {}}}]
 SAID: list[Any] = [
@@ -46,3 +50,24 @@ def test_what_cannot_be_counted_is_told_in_anthropics_form(name: str) -> None:
     assert got == status
     assert json.loads(answer)["type"] == "error"
     assert "x-everlong-added-ms" in headers
+
+
+def test_the_provider_is_asked_about_the_model_as_it_knows_it() -> None:
+    asked: list[dict[str, Any]] = []
+
+    async def script(talk: Talk, _head: bytes, body: bytes) -> None:
+        asked.append(json.loads(body))
+        await talk.say(response(b'{"input_tokens": 7}'))
+
+    async def client(gateway: RunningGateway) -> bytes:
+        (upstream,) = gateway.services.routes.upstreams
+        endpoint = replace(upstream.endpoint, provider="anthropic")
+        known = replace(upstream, name="anthropic", endpoint=endpoint)
+        gateway.services.routes = Routes([known], stripping=frozenset({"anthropic"}))
+        async with RawClient(gateway.port) as client:
+            body = {"model": "anthropic/claude-opus-4-5", "messages": SAID}
+            client.ask("/v1/messages/count_tokens", json.dumps(body).encode())
+            return (await client.answer())[2]
+
+    assert talk_through(script, client) == b'{"input_tokens": 7}'
+    assert asked == [{"model": "claude-opus-4-5", "messages": SAID}]

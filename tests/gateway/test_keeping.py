@@ -123,6 +123,24 @@ def test_a_store_that_fails_is_told_in_the_log_and_costs_nobody_an_answer(caplog
         store.facts("gateway/kinds")
 
 
+def test_what_a_write_leads_to_is_written_before_the_end() -> None:
+    kept = keeping()
+
+    def write(left: int) -> None:
+        kept.later(lambda: write(left - 1)) if left else kept.keep_note("opaque", "scope", "call", '"x"')
+
+    kept.later(lambda: write(1_000))
+    kept.flush()
+    assert kept.note("opaque", "scope", "call") == '"x"'
+
+
+def test_who_comes_after_the_end_is_told_in_the_log_alone(caplog: pytest.LogCaptureFixture) -> None:
+    kept = keeping()
+    kept.close()
+    kept.keep_note("opaque", "scope", "call", '"x"')
+    assert "the gateway's store" in caplog.text
+
+
 # --- through the gateway -----------------------------------------------------------------------------
 
 

@@ -5,14 +5,20 @@ import json
 import logging
 import re
 from pathlib import Path
+from threading import Event
+from typing import Any
 
 import pytest
 
 from everlong.cli.serve import serve_command
+from everlong.engine.summaries import Summaries
 from everlong.gateway.clients import hashed
 from everlong.gateway.config import GatewayConfig, KeyTable, UpstreamTable
+from everlong.gateway.routing import routes_from
+from everlong.gateway.services import services_for
 from everlong.llm.scripted.model import Window
 from everlong.llm.scripted.server import ScriptedServer
+from everlong.store.memory import MemoryThreads
 from tests.gateway.raw_upstream import Talk, response
 from tests.gateway.resending import post
 from tests.gateway.running import RunningGateway
@@ -61,6 +67,20 @@ def test_limits_of_a_key_are_told_with_the_seconds_to_wait(fmt: str, tmp_path: P
     assert 1 <= int(answers[2][1]["retry-after"]) <= 60
     assert "2 requests in a minute" in json.loads(answers[2][2])["error"]["message"]
     assert 'everlong_refusals_total{kind="too_many_requests"} 1.0' in metrics
+
+
+def test_tokens_are_limited_at_every_endpoint(tmp_path: Path) -> None:
+    with ScriptedServer() as upstream:
+        file = tmp_path / "everlong.toml"
+        file.write_text(
+            f'[[upstreams]]\nurl = "{upstream.url}"\nkey = "sk-u"\n'
+            f'[[keys]]\nname = "team"\nhash = "{hashed(KEY)}"\nlimits = {{ tokens_per_minute = 500 }}\n'
+        )
+        body = json.dumps({"model": "m", "input": "boats and ropes " * 90}).encode()
+        with RunningGateway(file=file) as gateway:
+            sent = {"authorization": f"Bearer {KEY}"}
+            statuses = [post(gateway, "/v1/embeddings", body, sent)[0] for _ in range(2)]
+    assert statuses == [404, 429]
 
 
 def test_metrics_tell_of_requests_overflows_and_what_was_saved() -> None:
@@ -140,6 +160,72 @@ def test_I2_others_are_answered_while_five_megabytes_are_counted() -> None:
             return [*statuses, (await busy.answer())[0]]
 
     assert talk_through(answers, client) == [200] * 21
+
+
+class Waiting(MemoryThreads):
+    """A store that does not answer for facts of one kind until it may."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__()
+        self._what = f"gateway/{what}/"
+        self.asked, self.may = Event(), Event()
+
+    def fact(self, kind: str, key: str) -> str | None:
+        if kind.startswith(self._what):
+            self.asked.set()
+            self.may.wait()
+        return super().fact(kind, key)
+
+
+def test_I2_others_are_answered_while_a_store_far_away_is_asked_what_was_recalled() -> None:
+    call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    said: list[Any] = [
+        {"role": "user", "content": "Look."},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "Seen."},
+    ]
+    assert others_meanwhile("opaque", PATHS["openai-chat"], body_of("openai-chat", said)) == [200, 200]
+
+
+def test_I2_others_are_answered_while_a_store_far_away_is_asked_for_an_explanation() -> None:
+    assert others_meanwhile("requests", "/everlong/requests/1234", b"", method="GET") == [200, 404]
+
+
+def others_meanwhile(what: str, path: str, body: bytes, method: str = "POST") -> list[int]:
+    """The status of another request while the store is asked for something, and then of the one it is asked for."""
+    store = Waiting(what)
+
+    async def client(gateway: RunningGateway) -> list[int]:
+        gateway.services.kept.store, gateway.services.kept.near = store, False
+        try:
+            async with RawClient(gateway.port) as busy, RawClient(gateway.port) as other:
+                busy.ask(path, body, method=method)
+                await asyncio.to_thread(store.asked.wait)
+                other.ask("/health", method="GET")
+                status = (await asyncio.wait_for(other.answer(), 5))[0]
+                store.may.set()
+                return [status, (await busy.answer())[0]]
+        finally:
+            store.may.set()
+
+    return talk_through(answers, client, recall_tool=True)
+
+
+class NeverDone(Summaries):
+    """Summaries whose model does not answer."""
+
+    async def drain(self) -> None:
+        await asyncio.Event().wait()
+
+
+def test_the_end_waits_for_summaries_as_long_as_for_answers() -> None:
+    async def closed() -> None:
+        config = GatewayConfig(store="memory:", upstream="http://127.0.0.1:9/v1", grace=0.01)
+        services = services_for(config, routes_from(config, {}), {})
+        services.summaries = NeverDone(services.engine)
+        await asyncio.wait_for(services.close(), 5)
+
+    asyncio.run(closed())
 
 
 ENDPOINTS = {**PATHS, "models": "/v1/models", "embeddings": "/v1/embeddings", "count": "/v1/messages/count_tokens"}

@@ -32,7 +32,7 @@ def test_a_signal_lets_a_stream_end_and_what_is_left_is_written(tmp_path: Path) 
             await talk.say(chunk(b"".join(events[1:])) + chunk(b""))
 
     async def talk(url: str) -> bytes:
-        options = ("--upstream", url, "--store", str(tmp_path / "threads.db"), "--keep", "text")
+        options = ("--upstream", url, "--store", str(tmp_path / "threads.db"), "--keep", "text", "--no-app")
         gateway = await asyncio.to_thread(ServingProcess(*options, folder=tmp_path).__enter__)
         try:
             async with RawClient(gateway.port) as client:

@@ -78,7 +78,8 @@ def test_many_streams_at_once_stay_apart_and_leave_nothing_behind(tmp_path: Path
     async def both() -> None:
         upstream = Upstream()
         async with RawUpstream(upstream) as server:
-            options = ("--upstream", f"http://127.0.0.1:{server.port}/v1", "--store", "memory:", "--no-access-log")
+            address = f"http://127.0.0.1:{server.port}/v1"
+            options = ("--upstream", address, "--store", "memory:", "--no-access-log", "--no-app")
             gateway = await asyncio.to_thread(ServingProcess(*options, folder=tmp_path).__enter__)
             try:
                 await check(gateway, upstream)

@@ -88,6 +88,43 @@ def test_an_upstream_that_closes_its_side_ends_in_an_error_event(fmt: str) -> No
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("fmt", FORMATS)
+def test_an_error_after_half_an_event_is_an_event_of_its_own(fmt: str, mode: str) -> None:
+    first, second = events_of(fmt)[:2]
+
+    async def script(talk: Talk, _head: bytes, _body: bytes) -> None:
+        await talk.say(CHUNKED + chunk(first + second[:-9]))
+        talk.hang_up()
+
+    async def client(gateway: RunningGateway) -> bytes:
+        async with RawClient(gateway.port) as client:
+            client.ask(PATHS[fmt], body_of(fmt, stream=True), {"x-everlong-mode": mode})
+            return (await client.answer())[2]
+
+    told = [one for one in talk_through(script, client).split(b"\n\n") if b"broke off" in one]
+    assert told
+    for event in told:
+        lines = [line for line in event.split(b"\n") if line.startswith(b"data: ")]
+        assert b"broke off" in json.dumps(json.loads(lines[0].removeprefix(b"data: "))).encode()
+
+
+def test_an_upstream_that_breaks_off_is_not_told_as_a_client_that_left() -> None:
+    async def script(talk: Talk, _head: bytes, _body: bytes) -> None:
+        await talk.say(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf")
+        talk.hang_up()
+
+    async def client(gateway: RunningGateway) -> list[int]:
+        for path, mode in (("/v1/embeddings", "auto"), (PATHS["openai-chat"], "off")):
+            async with RawClient(gateway.port) as client:
+                client.ask(path, body_of("openai-chat"), {"x-everlong-mode": mode})
+                with pytest.raises(asyncio.IncompleteReadError):
+                    await client.answer()
+        return [json.loads(one)["status"] for one in gateway.services.recent.of("anonymous")]
+
+    assert talk_through(script, client) == [502, 502]
+
+
+@pytest.mark.parametrize("mode", MODES)
 def test_half_a_plain_answer_does_not_pass_for_a_whole_one(mode: str) -> None:
     body = whole_of("openai-chat")
 
@@ -322,3 +359,42 @@ def test_a_client_gone_while_its_request_is_prepared_leaves_nothing_busy() -> No
                 await asyncio.sleep(0)
 
     talk_through(script, client)
+
+
+def test_nobody_waits_for_a_conversation_that_another_request_works_on() -> None:
+    """The first byte goes out while the conversation is held elsewhere, and the event loop answers others."""
+    asked, answered = asyncio.Event(), asyncio.Event()
+
+    async def script(talk: Talk, _head: bytes, _body: bytes) -> None:
+        asked.set()
+        await answered.wait()
+        await talk.say(response(whole_of("openai-chat"), more=("content-type: application/json",)))
+
+    async def client(gateway: RunningGateway) -> int:
+        async with RawClient(gateway.port) as client:
+            client.ask(PATHS["openai-chat"], body_of("openai-chat"))
+            await asked.wait()
+            conversation = gateway.services.conversations.all()[0]
+            with conversation.lock:
+                answered.set()
+                return (await asyncio.wait_for(client.answer(), 5))[0]
+
+    assert talk_through(script, client) == 200
+
+
+@pytest.mark.parametrize("messages", [[{"role": "user", "content": "Hello."}, 7], []], ids=["unreadable", "none"])
+def test_what_is_passed_on_unread_is_offered_no_tool_that_nobody_would_answer(messages: list[Any]) -> None:
+    body = json.dumps({"model": "gpt-4o", "messages": messages}).encode()
+    got: list[bytes] = []
+
+    async def script(talk: Talk, _head: bytes, said: bytes) -> None:
+        got.append(said)
+        await talk.say(response(whole_of("openai-chat"), more=("content-type: application/json",)))
+
+    async def client(gateway: RunningGateway) -> int:
+        async with RawClient(gateway.port) as client:
+            client.ask(PATHS["openai-chat"], body)
+            return (await client.answer())[0]
+
+    assert talk_through(script, client, recall_tool=True) == 200
+    assert got == [body]

@@ -7,16 +7,18 @@ from everlong.gateway.dialects import Dialect
 from everlong.gateway.endpoint import CLIENT_GONE, Endpoint, Visit
 from everlong.gateway.exchange import Exchange
 from everlong.gateway.keepalive import GONE, until_gone
+from everlong.gateway.limits import BYTES_PER_TOKEN
 from everlong.gateway.outlet import Headers
 from everlong.gateway.parties import Upstream
+from everlong.gateway.routing import Routes
 from everlong.gateway.services import Services
 
-__all__ = ["Answering", "refuse_packed"]
+__all__ = ["Answering", "refuse_packed", "routed"]
 
 THREAD = b"x-everlong-thread"
 PACKED = b"content-encoding"
-LONGEST_NAME = 200  # characters of a conversation's name, and of a model's that are told of
-BYTES_PER_TOKEN = 4  # for limits alone
+LONGEST_MODEL = 1_000  # characters of a model's name; what is learned of a model is held under it
+LONGEST_NAME = 200  # characters of a conversation's name
 
 
 class Answering(Endpoint):
@@ -37,9 +39,9 @@ class Answering(Endpoint):
         refuse_packed(headers)
         body = await visit.body(services.config)
         with services.limiter.admit(visit.client, len(body) // BYTES_PER_TOKEN):
-            asked, upstream = self._routed(asked_in(self._dialect, body))
-            report.model, report.upstream, report.mode = asked.model[:LONGEST_NAME], upstream.name, mode
-            report.streamed = asked.stream
+            asked, upstream = routed(services.routes, asked_in(self._dialect, body))
+            visit.goes_to(upstream, asked.model)
+            report.mode, report.streamed = mode, asked.stream
             exchange = Exchange(
                 services=services,
                 client=visit.client,
@@ -57,10 +59,14 @@ class Answering(Endpoint):
                 report.status = CLIENT_GONE
                 services.metrics.gone()
 
-    def _routed(self, asked: Asked) -> tuple[Asked, Upstream]:
-        upstream = self.services.routes.choose(asked.model, asked.fmt)
-        name = self.services.routes.model_sent(upstream, asked.model)
-        return (asked if name == asked.model else asked.with_model(name)), upstream
+
+def routed(routes: Routes, asked: Asked) -> tuple[Asked, Upstream]:
+    """The upstream of a request, and the request with the model's name as it is known there."""
+    upstream = routes.choose(asked.model, asked.fmt)
+    if len(asked.model) > LONGEST_MODEL:
+        raise Refused(f"no model's name has more than {LONGEST_MODEL} characters", status=404, kind="unknown_model")
+    name = routes.model_sent(upstream, asked.model)
+    return (asked if name == asked.model else asked.with_model(name)), upstream
 
 
 def refuse_packed(headers: Headers) -> None:

@@ -1,8 +1,9 @@
 """The gateway as one ASGI application: its endpoints, and what is started and ended with it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from typing import TypeAlias
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -21,7 +22,9 @@ from everlong.gateway.refusals import refusal_body, status_of
 from everlong.gateway.services import Services
 from everlong.windows import window
 
-__all__ = ["gateway_app"]
+__all__ = ["Beside", "gateway_app"]
+
+Beside: TypeAlias = Callable[[Services], AbstractAsyncContextManager[Sequence[Route]]]
 
 SWEEPING = 3_600.0  # seconds between two looks for what is too old
 LONGEST_PATH = 200  # characters of a path that an error repeats
@@ -29,8 +32,16 @@ ALL = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 BASES = ("/v1", "")  # some clients want the version in their base address, some write it themselves
 
 
-def gateway_app(made: Callable[[], Services]) -> Starlette:
-    """The application. `made` gives its services when it starts, in the event loop it runs in."""
+@asynccontextmanager
+async def _nothing(_: Services) -> AsyncIterator[Sequence[Route]]:
+    yield ()
+
+
+def gateway_app(made: Callable[[], Services], beside: Beside = _nothing) -> Starlette:
+    """The application. `made` gives its services when it starts, in the event loop it runs in.
+
+    `beside` is what else is served on the port, for as long as the gateway is: its routes come after the gateway's.
+    """
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -39,7 +50,9 @@ def gateway_app(made: Callable[[], Services]) -> Starlette:
         await asyncio.to_thread(_warmed)
         sweeping = asyncio.create_task(_swept(services))
         try:
-            yield
+            async with beside(services) as routes:
+                app.router.routes.extend(routes)
+                yield
         finally:
             sweeping.cancel()
             with suppress(asyncio.CancelledError):
@@ -64,7 +77,8 @@ def _routes(services: Services) -> list[Route]:
     ]
     for start in BASES:
         for dialect in DIALECTS.values():
-            routes.append(Route(start + dialect.path, Answering(services, dialect), methods=["POST"]))
+            answering = Answering(services, dialect)
+            routes += [Route(start + dialect.path + end, answering, methods=["POST"]) for end in ("", "/")]
         routes.append(Route(start + "/messages/count_tokens", CountingTokens(services), methods=["POST"]))
         routes.append(Route(start + "/models", Models(services), methods=["GET"]))
     return [*routes, Route("/v1/{path:path}", Passing(services), methods=ALL)]
@@ -78,7 +92,7 @@ class _Explaining:
 
     async def __call__(self, scope: dict[str, object], receive: object, send: object) -> None:
         request = Request(scope)
-        response = self._told(request)
+        response = await asyncio.to_thread(self._told, request)  # the store may be far away
         await response(scope, receive, send)  # type: ignore[arg-type]
 
     def _told(self, request: Request) -> Response:

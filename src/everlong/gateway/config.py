@@ -153,6 +153,7 @@ class GatewayConfig(BaseSettings):
     grace: float = Field(
         default=20.0, ge=0, allow_inf_nan=False, description="Seconds that shutting down waits for answers."
     )
+    app: bool = Field(default=True, description="Serve the chat app at /, in one process.")
     access_log: bool = Field(default=True, description="Write one line a request, without contents.")
     memory: ByteSize = Field(default=ByteSize(32 * MIB), description="Bytes of conversations held in memory.")
 

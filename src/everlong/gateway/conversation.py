@@ -22,6 +22,8 @@ class Spoken:
     units: tuple[Unit, ...]
     digests: tuple[bytes, ...]
     root: str
+    #: Bytes of the system text.
+    head_size: int = 0
 
     @property
     def last(self) -> bytes:
@@ -42,6 +44,8 @@ class Conversation:
     said: list[History] = field(default_factory=list)
     opening: History = ()
     size: int = 0
+    #: Bytes of its system text, which are part of its size.
+    head_size: int = 0
     #: Requests of it that are under way, and the digest of what they say.
     busy: int = 0
     last: bytes = b""

@@ -65,18 +65,21 @@ class Conversations:
     def spoken(self, asked: Asked, scope: str, *, name: str = "", restore: Restore | None = None) -> Spoken:
         """What a request says. With `name` the client names the conversation itself."""
         fmt = asked.fmt
-        units = self._units.of(fmt, scope, grouped(fmt, asked.messages), restore)
+        # What is restored is one model's: another would not know it.
+        units = self._units.of(fmt, f"{scope}/{asked.model}", grouped(fmt, asked.messages), restore)
         leading = 0
         while leading < len(units) and all(message.role is Role.SYSTEM for message in units[leading].messages):
             leading += 1
-        in_field = decoded(asked.fields.get(asked.dialect.system, b"null"))
+        field = asked.fields.get(asked.dialect.system, b"null")
+        in_field = decoded(field)
         digest = head_digest(units[:leading], in_field)
         rest = units[leading:]
         digests = rolled(rest, fmt.encode())
         first = next((at for at, unit in enumerate(rest) if unit.messages[0].role is Role.USER), len(rest) - 1)
         root = f"name/{name}" if name else (digests[first].hex() if digests else "")
         head = (*_head_in_field(asked, in_field), *(message for unit in units[:leading] for message in unit.messages))
-        return Spoken(head, digest, tuple(units[:leading]), tuple(rest), tuple(digests), root)
+        size = memoryview(field).nbytes + sum(len(unit.plain) for unit in units[:leading])
+        return Spoken(head, digest, tuple(units[:leading]), tuple(rest), tuple(digests), root, size)
 
     def enter(self, scope: str, spoken: Spoken) -> Conversation:
         """The conversation that the request goes on with, with all that it says in its thread. Give it back."""
@@ -113,6 +116,16 @@ class Conversations:
         """Hand over what was added to the conversation since the last time, by the engine or by its client."""
         with suppress(NoThread):  # given up meanwhile, and all of it handed over then
             self._hand_over(conversation)
+
+    def keep_marks_soon(self, conversation: Conversation) -> None:
+        """The same for who must not wait: where another request works on the conversation it is done behind."""
+        if not conversation.lock.acquire(blocking=False):
+            self._kept.later(lambda: self.keep_marks(conversation))
+            return
+        try:
+            self.keep_marks(conversation)
+        finally:
+            conversation.lock.release()
 
     def _summarised(self, thread: str) -> None:
         """A summary came behind the answers: other processes see it at once, not only after the next request."""
@@ -165,6 +178,7 @@ class Conversations:
             self._engine.means.lives.drop(conversation.thread)
             conversation.head, conversation.opening = spoken.head_digest, spoken.head
             conversation.counted.clear()
+            self._size_head(conversation, spoken)
 
     def _begun(self, scope: str, spoken: Spoken) -> Conversation:
         """A new one, with what is known of conversations that began alike and is true of this one too."""
@@ -178,6 +192,7 @@ class Conversations:
         with conversation.lock:
             if spoken.head:
                 self._threads.append(conversation.thread, spoken.head)
+            self._size_head(conversation, spoken)
             self._put(conversation, spoken, marks)
         with self._mine:
             self._all[conversation.thread] = conversation
@@ -190,7 +205,7 @@ class Conversations:
         """What conversations in memory know that is true of this one."""
         best: list[Mark] = []
         for one in nlargest(LOOKED_AT, alike, key=lambda one: one.shared_with(spoken.digests)):
-            with one.lock:
+            with one.lock, suppress(NoThread):  # given up meanwhile
                 best = _better(best, self._standing(one, one.shared_with(spoken.digests)))
         return best
 
@@ -251,6 +266,14 @@ class Conversations:
             order += len(unit.messages)
         with self._mine:
             self._held += FACTOR * sum(len(unit.plain) for unit in new)
+
+    def _size_head(self, conversation: Conversation, spoken: Spoken) -> None:
+        """Reckon with the system text as it is now."""
+        more = FACTOR * (spoken.head_size - conversation.head_size)
+        conversation.head_size = spoken.head_size
+        conversation.size += more
+        with self._mine:
+            self._held += more
 
     def _make_room(self) -> None:
         """Let go of the conversations that were used longest ago. Their marks are kept."""

@@ -5,7 +5,7 @@ import asyncio
 from everlong.engine.calls import Call
 from everlong.engine.direct import counter_for
 from everlong.engine.learning import calibration_of
-from everlong.gateway.answering import refuse_packed
+from everlong.gateway.answering import refuse_packed, routed
 from everlong.gateway.asking import Asked, asked_in
 from everlong.gateway.decoding import decoded, encoded
 from everlong.gateway.dialects import DIALECTS
@@ -19,7 +19,6 @@ __all__ = ["CountingTokens"]
 
 PATH = "/messages/count_tokens"
 LARGEST_ANSWER = 1024 * 1024
-LONGEST_NAME = 200  # characters of a model's name that are told of
 
 
 class CountingTokens(Endpoint):
@@ -35,15 +34,14 @@ class CountingTokens(Endpoint):
         refuse_packed(visit.headers)
         body = await visit.body(services.config)
         with services.limiter.admit(visit.client):
-            asked = asked_in(DIALECTS["anthropic"], body)
-            upstream = services.routes.choose(asked.model, "anthropic")
-            report.model, report.upstream = asked.model[:LONGEST_NAME], upstream.name
+            asked, upstream = routed(services.routes, asked_in(DIALECTS["anthropic"], body))
+            visit.goes_to(upstream, asked.model)
             if upstream.endpoint.provider != "anthropic":
                 tokens = await asyncio.to_thread(self._count, asked, upstream)
                 await visit.tell(200, encoded({"input_tokens": tokens}))
                 return
             visit.asks_upstream()
-            sent = Sent("POST", PATH, visit.query, visit.headers, body)
+            sent = Sent("POST", PATH, visit.query, visit.headers, asked.body)
             answered = await services.forwarding.send(upstream, visit.client, sent)
             told = await answered.whole(LARGEST_ANSWER)
             await visit.outlet.whole(answered.status, [*answered.headers, *report.headers()], told)

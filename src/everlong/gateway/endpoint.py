@@ -16,7 +16,7 @@ from everlong.errors import EverlongError, Refused
 from everlong.gateway.access import log_request
 from everlong.gateway.config import GatewayConfig
 from everlong.gateway.outlet import Headers, Outlet, Send
-from everlong.gateway.parties import Client
+from everlong.gateway.parties import Client, Upstream
 from everlong.gateway.refusals import status_of
 from everlong.gateway.reports import Report
 from everlong.gateway.services import Services
@@ -30,7 +30,8 @@ log = logging.getLogger("everlong.gateway")
 
 CLIENT_GONE = 499  # as the status of a client that did not wait is usually written
 FAILED = 500
-LONGEST_PATH = 200  # characters of a path that are told of
+BROKE_OFF = 502
+LONGEST_PATH = LONGEST_MODEL = 200  # characters of a path and of a model's name that are told of
 
 
 @dataclass(slots=True, kw_only=True)
@@ -61,6 +62,10 @@ class Visit:
         body = await read_body(self.scope, self.receive, most=int(config.largest_body), seconds=config.body_timeout)
         self.report.bytes_in = len(body)
         return body
+
+    def goes_to(self, upstream: Upstream, model: str) -> None:
+        """Who answers, and with which model, as it is told of."""
+        self.report.upstream, self.report.model = upstream.name, model[:LONGEST_MODEL]
 
     def asks_upstream(self) -> None:
         """From here on the time is the upstream's."""
@@ -102,6 +107,8 @@ class Endpoint:
             )
         except EverlongError as error:
             await self._refuse(outlet, error, report, started)
+        except ConnectionAbortedError:  # the upstream broke off, and so does the answer
+            report.status = BROKE_OFF
         except (ConnectionError, asyncio.CancelledError) as error:
             report.status = report.status or CLIENT_GONE
             if isinstance(error, asyncio.CancelledError):

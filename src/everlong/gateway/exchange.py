@@ -63,8 +63,9 @@ class Exchange:
 
     async def run(self) -> None:
         """Answer the client. What it must hear of ours is raised."""
-        if self.mode != "off" and self._offers_recall:
-            self._offer()
+        said = self.asked
+        if self._offers_recall:
+            await self._offer()
         if self.mode == "off" or self.asked.partial or not self.asked.messages:
             await self._untouched()
             return
@@ -74,7 +75,9 @@ class Exchange:
         except Refused as error:
             if error.kind != UNREADABLE or self.outlet.begun:
                 raise
-            await self._untouched()  # what we cannot read the upstream may: it is its to refuse
+            # What we cannot read the upstream may: it is its to refuse, and nobody here would answer a call of ours.
+            self.asked, self._recalling = said, None
+            await self._untouched()
 
     async def _answered(self) -> bool:
         """One answer of the model; whether the request goes on, with what the model wanted to recall."""
@@ -90,8 +93,14 @@ class Exchange:
             turn.abandon()
         return self._goes_on
 
-    def _offer(self) -> None:
+    async def _offer(self) -> None:
         """Put the tool into the request, and what earlier answers recalled."""
+        if self._takes_no_time:
+            self._put_tool()
+        else:
+            await asyncio.to_thread(self._put_tool)
+
+    def _put_tool(self) -> None:
         with_tool = offered(self.asked)
         if with_tool is not self.asked:
             self._recalling = Recalling(self.asked.fmt)
@@ -127,7 +136,7 @@ class Exchange:
             recall_tool=NAME if self._recalling is not None else "",
         )
         self._spoken = None
-        if self.report.bytes_in <= SMALL and services.kept.near:
+        if self._takes_no_time:
             spoken = self._spoken = self._read()
             thread = services.conversations.little_new(self.client.scope, spoken)
             lock = services.engine.blocking.means.lives.lock(thread)
@@ -277,7 +286,14 @@ class Exchange:
         )
 
     @property
+    def _takes_no_time(self) -> bool:
+        """Whether reading the request and what is kept of it may be done in the event loop."""
+        return self.report.bytes_in <= SMALL and self.services.kept.near
+
+    @property
     def _offers_recall(self) -> bool:
+        if self.mode == "off" or not (self.asked.messages or self.asked.partial):
+            return False
         wanted = self.client.recall
         return self.services.config.recall_tool if wanted is None else wanted
 
@@ -286,7 +302,7 @@ class Exchange:
         if self._entered and self._conversation is not None:
             self._entered = False
             self.services.conversations.leave(self._conversation)
-            self.services.conversations.keep_marks(self._conversation)
+            self.services.conversations.keep_marks_soon(self._conversation)
 
     def _our_headers(self) -> list[tuple[bytes, bytes]]:
         return self.report.headers()

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from threading import Lock
 from typing import Literal, TypeAlias
 
 from everlong.core.messages import JsonText
@@ -55,6 +56,8 @@ class Keeping:
         self.near = near
         self._listed: dict[str, datetime] = {}
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="everlong-keeping")
+        self._left = 0  # writes asked for and not made
+        self._mine = Lock()
 
     def marks(self, scope: str, root: str) -> list[tuple[str, Mark]]:
         """Every mark of the conversations that begin alike, with the digest of the units it speaks of; oldest first."""
@@ -109,19 +112,26 @@ class Keeping:
 
     def later(self, write: Callable[[], object]) -> None:
         """Do it when what was asked before is done."""
-        self._writer.submit(self._tried, write)
+        self._count(1)
+        try:
+            self._writer.submit(self._tried, write)
+        except RuntimeError:  # an answer that was still on its way when everything was closed
+            self._count(-1)
+            log.warning("the gateway's store: closed before all was written")
 
     def sweep(self) -> None:
         """Forget what is older than it may get."""
         self.later(lambda: self._sweep(self._clock() - self._retention))
 
     def flush(self) -> None:
-        """Wait until everything asked so far is written."""
-        done: Future[None] = self._writer.submit(lambda: None)
-        done.result()
+        """Wait until everything is written, what the writing itself asks for too."""
+        while self._left:
+            done: Future[None] = self._writer.submit(lambda: None)
+            done.result()
 
     def close(self) -> None:
         """Write what is left, then let go of the store."""
+        self.flush()
         self._writer.shutdown(wait=True)
         self.store.close()
 
@@ -130,6 +140,12 @@ class Keeping:
             write()
         except EverlongError as error:
             self._failed(error)
+        finally:
+            self._count(-1)
+
+    def _count(self, more: int) -> None:
+        with self._mine:
+            self._left += more
 
     def _failed(self, error: EverlongError) -> None:
         log.warning("the gateway's store: %s", error)

@@ -14,9 +14,10 @@ from typing import Self
 from everlong.errors import Refused
 from everlong.gateway.parties import Client, Limits
 
-__all__ = ["Admission", "Limiter"]
+__all__ = ["BYTES_PER_TOKEN", "Admission", "Limiter"]
 
 MINUTE = 60.0
+BYTES_PER_TOKEN = 4  # for limits alone
 
 
 @dataclass(slots=True)

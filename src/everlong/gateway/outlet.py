@@ -11,6 +11,7 @@ Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 COMMENT = b": everlong is making room\n\n"
+EVENT_ENDS = (b"\n\n", b"\r\n\r\n")
 STREAM: Headers = (
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-cache"),
@@ -26,6 +27,7 @@ class Outlet:
         self._fmt = fmt
         self._own = own  # what is told of the request, where the head is a sign of life
         self._signs = 0  # bytes of signs of life
+        self._tail = b""  # the last bytes that were sent
         self.status = 0
         self.sent = 0
         self.over = False
@@ -45,6 +47,7 @@ class Outlet:
         """Bytes, at once."""
         if data:
             self.sent += len(data)
+            self._tail = data[-4:] if len(data) >= 4 else (self._tail + data)[-4:]
             await self._send({"type": "http.response.body", "body": data, "more_body": True})
 
     async def end(self) -> None:
@@ -76,7 +79,9 @@ class Outlet:
         if self.over:
             return
         if self.begun:
-            await self.chunk(refusal_event(self._fmt, kind, message, status=status))
+            # What broke off in the middle of an event must not swallow the error.
+            apart = b"" if not self._tail or self._tail.endswith(EVENT_ENDS) else b"\n\n"
+            await self.chunk(apart + refusal_event(self._fmt, kind, message, status=status))
             await self.end()
             return
         body = refusal_body(self._fmt, status, kind, message)

@@ -2,14 +2,16 @@
 
 import asyncio
 from contextlib import aclosing
+from typing import cast
 from urllib.parse import unquote
 
-from everlong.core.messages import Json
+from everlong.core.messages import Json, JsonObject
 from everlong.errors import EverlongError, ProviderError, Refused
-from everlong.gateway.decoding import decoded, encoded
+from everlong.gateway.decoding import decoded, encoded, pieces_of_object
 from everlong.gateway.endpoint import CLIENT_GONE, Endpoint, Scope, Visit
 from everlong.gateway.forwarding import Sent
 from everlong.gateway.keepalive import GONE, until_gone
+from everlong.gateway.limits import BYTES_PER_TOKEN
 from everlong.gateway.outlet import Headers
 from everlong.gateway.parties import Client, Upstream
 from everlong.gateway.routing import upstream_path
@@ -17,7 +19,7 @@ from everlong.gateway.routing import upstream_path
 __all__ = ["Models", "Passing"]
 
 LARGEST_LIST = 16 * 1024 * 1024
-LONGEST_NAME = 200  # characters of a model's name that are told of
+LONGEST_START = 1_024  # bytes in which a body begins
 ONE_MODEL = "/models/"
 UNBUFFERED = (b"x-accel-buffering", b"no")
 
@@ -29,7 +31,8 @@ class Passing(Endpoint):
         """Hand one request on, and its answer back."""
         path = upstream_path(_raw_path(visit.scope))
         body = await visit.body(self.services.config)
-        with self.services.limiter.admit(visit.client):
+        tokens = len(body) // BYTES_PER_TOKEN if _is_object(body) else 0  # a picture or a recording has none
+        with self.services.limiter.admit(visit.client, tokens):
             upstream, body = self._routed(path, body, visit)
             sent = Sent(visit.scope["method"], path, visit.query, visit.headers, body)
             if await until_gone(visit.receive, self._handed_on(upstream, sent, visit)) is GONE:
@@ -39,21 +42,18 @@ class Passing(Endpoint):
     def _routed(self, path: str, body: bytes, visit: Visit) -> tuple[Upstream, bytes]:
         """By the model that the body or the path names, if one does, as its upstream knows it."""
         routes, fmt = self.services.routes, visit.report.fmt
-        try:
-            said = decoded(body) if body.lstrip().startswith(b"{") else None
-        except Refused:
-            said = None
-        model = said.get("model") if isinstance(said, dict) else None
-        if isinstance(said, dict) and isinstance(model, str) and model:
+        model = _model_in(body)
+        if model:
             upstream = routes.choose(model, fmt)
             name = routes.model_sent(upstream, model)
-            body = body if name == model else encoded(said | {"model": name})
+            if name != model:
+                body = encoded(cast(JsonObject, decoded(body)) | {"model": name})
         elif path.startswith(ONE_MODEL):
             model = unquote(path.removeprefix(ONE_MODEL))
             upstream = routes.choose(model, fmt)
         else:
-            model, upstream = "", routes.default(fmt)
-        visit.report.model, visit.report.upstream = model[:LONGEST_NAME], upstream.name
+            upstream = routes.default(fmt)
+        visit.goes_to(upstream, model)
         return upstream, body
 
     async def _handed_on(self, upstream: Upstream, sent: Sent, visit: Visit) -> None:
@@ -98,6 +98,20 @@ class Models(Passing):
             return []
         data = body.get("data") if isinstance(body, dict) else None
         return data if isinstance(data, list) else []
+
+
+def _model_in(body: bytes) -> str:
+    """The model that a JSON body names; "" if there is none. The rest of it, which may be long, is not read."""
+    try:
+        said = decoded(pieces_of_object(body).get("model", b"null")) if _is_object(body) else None
+    except Refused:
+        return ""
+    return said if isinstance(said, str) else ""
+
+
+def _is_object(body: bytes) -> bool:
+    """Whether it looks like JSON with fields."""
+    return body[:LONGEST_START].lstrip().startswith(b"{")
 
 
 def _raw_path(scope: Scope) -> str:

@@ -2,7 +2,7 @@
 
 import json
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Lock
@@ -112,6 +112,8 @@ class Recent:
     """The last requests of each client: in memory, and where more than one process serves, in the store too."""
 
     kept: Keeping
+    #: Told of every request when it is over, in the event loop; they must not wait.
+    told: list[Callable[[Report], None]] = field(default_factory=list)
     _known: OrderedDict[str, OrderedDict[str, Report]] = field(default_factory=OrderedDict)
     _mine: Lock = field(default_factory=Lock)
 
@@ -125,8 +127,10 @@ class Recent:
                 requests.popitem(last=False)
             while len(self._known) > MOST_CLIENTS:
                 self._known.popitem(last=False)
+        for tell in self.told:
+            tell(report)
         if report.edits or report.recovered or report.error:
-            self.kept.keep_note(NOTE, scope, report.id, _written(report))
+            self.kept.later(lambda: self.kept.keep_note(NOTE, scope, report.id, _written(report)))
 
     def of(self, scope: str) -> list[JsonText]:
         """The requests of a client, the newest first."""

@@ -1,9 +1,11 @@
 """Everything that a request needs and that outlives it: made once for a process, closed with it."""
 
+import asyncio
 import json
 import re
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from time import monotonic
@@ -23,6 +25,7 @@ from everlong.gateway.forwarding import Forwarding
 from everlong.gateway.keeping import Keeping
 from everlong.gateway.limits import Limiter
 from everlong.gateway.metrics import Metrics
+from everlong.gateway.notes import Notes
 from everlong.gateway.opaque import opaque_parts, restored, restored_items
 from everlong.gateway.opaque_keys import Find
 from everlong.gateway.parties import Client
@@ -38,7 +41,6 @@ from everlong.windows import Registry
 __all__ = ["Services", "services_for"]
 
 OPAQUE = "opaque"
-MOST_OPAQUE = 50_000  # calls
 #: Models that refuse a call of theirs without the thoughts before it; others would only read them again.
 WANTS_THOUGHTS = re.compile(r"deepseek|kimi|moonshot", re.IGNORECASE)
 
@@ -59,26 +61,28 @@ class Services:
     models: UpstreamModels
     recent: Recent
     metrics: Metrics
-    #: What upstreams sent beside calls and clients may drop: (scope, call id) -> parts.
-    opaque: dict[tuple[str, str], JsonText | None] = field(default_factory=dict)
+    #: Told when the server is about to end, before it waits for what is under way.
+    ending: list[Callable[[], None]] = field(default_factory=list)
+    #: What upstreams sent beside calls and clients may drop, by the client's scope, the model and the call.
+    opaque: Notes = field(default_factory=Notes)
 
     def finding(self, scope: str, model: str) -> Find:
         """Finds what was remembered for a client of that scope of a model's calls; another model could not read it."""
 
         def find(call: str) -> JsonText | None:
-            name = f"{model}/{call}"
-            if (scope, name) not in self.opaque:
-                self._remember_opaque(scope, name, self.kept.note(OPAQUE, scope, name))
-            return self.opaque.get((scope, name))
+            place = (scope, f"{model}/{call}")
+            if place not in self.opaque:
+                self.opaque.keep(place, self.kept.note(OPAQUE, *place))
+            return self.opaque.get(place)
 
         return find
 
     def keep_notes(self, scope: str, model: str, notes: Mapping[str, JsonText]) -> None:
         """Remember what the client did not see of a model's answer, or may drop of it."""
         for call, text in notes.items():
-            name = f"{model}/{call}"
-            self._remember_opaque(scope, name, text)
-            self.kept.keep_note(OPAQUE, scope, name, text)
+            place = (scope, f"{model}/{call}")
+            self.opaque.keep(place, text)
+            self.kept.keep_note(OPAQUE, *place, text)
 
     def restoring(self, fmt: str, scope: str, model: str) -> Restore:
         """Puts back what a client of that scope dropped from its messages."""
@@ -102,11 +106,6 @@ class Services:
         said = members if fmt == "openai-responses" else members[0]
         self.keep_notes(scope, model, opaque_parts(fmt, said))
 
-    def _remember_opaque(self, scope: str, call: str, parts: JsonText | None) -> None:
-        while len(self.opaque) >= MOST_OPAQUE:
-            self.opaque.pop(next(iter(self.opaque)))
-        self.opaque[scope, call] = parts
-
     def set_mode(self, conversation: Conversation, mode: str) -> None:
         """The mode that the request asks for, on its thread."""
         settings = "{}" if mode == self.config.mode else json.dumps({"mode": mode})
@@ -127,7 +126,9 @@ class Services:
 
     async def close(self) -> None:
         """End what is under way in the background, write what is left, let go of everything."""
-        await self.summaries.drain()
+        with suppress(TimeoutError):  # what is not written by then is written anew when it is wanted
+            async with asyncio.timeout(self.config.grace):
+                await self.summaries.drain()
         for conversation in self.conversations.all():
             self.conversations.keep_marks(conversation)
         await self.models.close()

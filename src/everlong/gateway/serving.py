@@ -19,7 +19,7 @@ from everlong.engine.means import Observer
 from everlong.engine.observing import traces_events
 from everlong.errors import InputError
 from everlong.gateway.access import set_up_logging
-from everlong.gateway.app import gateway_app
+from everlong.gateway.app import Beside, gateway_app
 from everlong.gateway.config import GatewayConfig, load_config
 from everlong.gateway.metrics import SHARED
 from everlong.gateway.routing import routes_from
@@ -29,7 +29,7 @@ from everlong.llm.local.fetching import cache_folder, model_file
 from everlong.llm.local.model import LocalServer
 from everlong.llm.refreshing import RefreshSettings, refresh_if_due
 
-__all__ = ["app_from_environment", "serve"]
+__all__ = ["app_from_environment", "application", "config_told", "serve"]
 
 #: How the processes that serve are told what the first one was: the file and the options, as JSON.
 TOLD = "EVERLONG_SERVING"
@@ -39,8 +39,18 @@ IDLE = 75  # seconds that a connection may be idle
 Tell = Callable[[str], None]
 
 
-def serve(file: str | None, options: Mapping[str, Any], *, local: bool = False, tell: Tell = lambda _: None) -> None:
-    """Serve until a signal ends it. Raises InputError, before anyone could connect, where something is wrong."""
+def serve(
+    file: str | None,
+    options: Mapping[str, Any],
+    *,
+    local: bool = False,
+    tell: Tell = lambda _: None,
+    factory: str = "everlong.gateway.serving:app_from_environment",
+) -> None:
+    """Serve until a signal ends it. Raises InputError, before anyone could connect, where something is wrong.
+
+    `factory` names the function that makes the application of each process.
+    """
     given = {name: value for name, value in options.items() if value is not None}
     with ExitStack() as stack:
         if local:
@@ -57,12 +67,13 @@ def serve(file: str | None, options: Mapping[str, Any], *, local: bool = False, 
             os.environ[SHARED] = stack.enter_context(tempfile.TemporaryDirectory(prefix="everlong-metrics-"))
         os.environ[TOLD] = json.dumps({"file": file, "options": given})
         settings = uvicorn.Config(
-            "everlong.gateway.serving:app_from_environment",
+            factory,
             factory=True,
             workers=config.workers,
             log_level="warning",
             access_log=False,
             server_header=False,
+            proxy_headers=False,
             lifespan="on",
             timeout_keep_alive=IDLE,
             timeout_graceful_shutdown=round(config.grace),
@@ -73,15 +84,34 @@ def serve(file: str | None, options: Mapping[str, Any], *, local: bool = False, 
 
                 Multiprocess(settings, sockets=[listening]).run()
             else:
-                uvicorn.Server(settings).run(sockets=[listening])
+                _Server(settings).run(sockets=[listening])
+
+
+class _Server(uvicorn.Server):
+    """A server that tells when it begins to end: what would go on for ever can then end by itself."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End: first whoever asked to be told."""
+        for end in self.config.loaded_app.state.services.ending:
+            end()
+        await super().shutdown(sockets)
 
 
 def app_from_environment() -> Starlette:
     """The application of one process, as `serve` left word of it."""
+    return application(config_told())
+
+
+def config_told() -> GatewayConfig:
+    """The configuration that `serve` left word of."""
     told = json.loads(os.environ.get(TOLD, "{}"))
-    config = load_config(told.get("file"), told.get("options", {}), os.environ)
+    return load_config(told.get("file"), told.get("options", {}), os.environ)
+
+
+def application(config: GatewayConfig, **beside: Beside) -> Starlette:
+    """The gateway of a configuration, with what else is served on its port."""
     set_up_logging(lines=config.access_log)
-    return gateway_app(lambda: _services(config))
+    return gateway_app(lambda: _services(config), **beside)
 
 
 async def _tried(config: GatewayConfig) -> list[str]:

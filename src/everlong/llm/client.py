@@ -32,6 +32,7 @@ FORMATS: Mapping[str, Format] = {
 }
 LARGEST_ERROR = 64 * 1024  # bytes of an error page that are read
 WORTH_RETRYING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+MOST_MODELS = 1_000  # names whose windows are remembered
 SHORTEST_SECRET = 8  # characters; what is shorter may be any word
 HIDDEN = "[key]"
 
@@ -81,12 +82,15 @@ class HttpModel:
 
     async def _ask_window(self, model: str) -> int | None:
         try:
-            self._served[model] = await served_window(await self._connections.here(), self._at, model)
+            told = await served_window(await self._connections.here(), self._at, model)
+            while len(self._served) >= MOST_MODELS:
+                self._served.pop(next(iter(self._served)))
+            self._served[model] = told
         except aiohttp.ClientConnectorError:
             return None
         finally:
             self._asking.pop(model, None)
-        return self._served[model]
+        return told
 
     async def stream(self, request: Request) -> AsyncGenerator[Reply, None]:
         """The pieces of the answer; the last is Finished or Failed."""
