@@ -5,16 +5,22 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: run test check format bench clients soak clean help
+.PHONY: run demo test check format bench clients screenshots soak clean help
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
 
-run: .venv/installed ## draw the token map of the sample conversation, then hold it live in a small window
+run: .venv/serving ## the chat app and the gateway at http://127.0.0.1:8333, with a local model: no key, no account
+	@$(BIN)/everlong serve --local --sample --browse --no-access-log --store everlong-sample.db
+
+demo: .venv/installed ## the token map of the sample conversation, then the conversation held live in a small window
 	@$(BIN)/everlong inspect --sample --budget 16000 --top 3
 	@$(BIN)/everlong demo
 	@echo
 	@$(BIN)/everlong inspect --sample --budget 16000 --html everlong-sample.html
+
+screenshots: .venv/developing ## the pictures of the app in the docs
+	@$(BIN)/python scripts/screenshots.py
 
 test: .venv/developing ## install what the tests need and run them all
 	@$(PYTEST) -n auto
@@ -43,7 +49,8 @@ soak: .venv/developing ## kills, races and thousands of turns in full, then the 
 			tests/core tests/compress tests/properties tests/relevance tests/wire || exit 1; done
 
 clean: ## remove what these commands made
-	rm -rf .venv .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache everlong-sample.html
+	rm -rf .venv .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache everlong-sample.html everlong-sample.db* \
+		src/everlong/web/built src/everlong/web/page/node_modules
 
 .venv/installed: pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer with its venv module is needed (Debian: apt install python3 python3-venv)"; exit 1; }
@@ -51,6 +58,12 @@ clean: ## remove what these commands made
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	@touch $@
 
+.venv/serving: .venv/installed
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[agent,local,server,web]'
+	@$(BIN)/python -m everlong.web.building
+	@touch $@
+
 .venv/developing: .venv/installed
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(BIN)/python -m everlong.web.building
 	@touch $@

@@ -1,0 +1,101 @@
+"""The agent that speaks in a thread: by the model chosen there, with tools if they are on. Asks no model itself."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from everlong.agent.agent import Agent
+from everlong.agent.config import DEFAULT_CONFIG, AgentConfig
+from everlong.agent.standing import NOTHING, Standing, workspace_standing
+from everlong.agent.subagents import Spawning, spawn_tools
+from everlong.agent.todos import Todos
+from everlong.agent.tool import Approve, Tool
+from everlong.agent.tools.standard import standard_tools
+from everlong.core.messages import Message
+from everlong.core.threads import Row
+from everlong.engine.calls import Call
+from everlong.engine.engine import Engine
+from everlong.web.choices import Choices, choices_of, own_settings, with_choices
+from everlong.web.models import Chosen, Models
+from everlong.web.settings import AppSettings
+from everlong.windows import Window
+
+__all__ = ["Agents", "Ready"]
+
+LOCAL_REPLY = 220  # tokens; a model on this machine writes some twenty a second and does not stop by itself
+LOCAL_SYSTEM = "You are a helpful assistant. Answer in a few sentences."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ready:
+    """All that a thread needs to speak: who, with which call, and what is known of the window."""
+
+    agent: Agent
+    call: Call
+    chosen: Chosen
+    choices: Choices
+    window: Window
+
+
+class _Again(Agent):
+    """An agent that answers what was said last once more, without appending it again."""
+
+    async def _begin(self, thread: str, message: Message) -> Row:
+        rows = await asyncio.to_thread(self.engine.threads.last, thread, 1)
+        return rows[-1] if rows else await super()._begin(thread, message)
+
+
+class Agents:
+    """Agents by model, made when they are needed. `settings` are the app's, set anew when they change."""
+
+    def __init__(self, engine: Engine, models: Models, config: AgentConfig, approve: Approve) -> None:
+        self.settings = AppSettings()
+        self.more: Sequence[Tool] = ()
+        self._engine = engine
+        self._models = models
+        self._config = config
+        self._approve = approve
+        self._todos = Todos(engine.threads)
+
+    async def ready(self, thread: str, *, again: bool = False) -> Ready:
+        """Who speaks in the thread, its settings brought in line with what is known of the model. Raises Refused."""
+        kept = await asyncio.to_thread(self._engine.threads.thread, thread)
+        choices = choices_of(kept)
+        chosen = self._models.chosen(choices.model or await asyncio.to_thread(self._models.default))
+        served = await self._models.served(chosen)
+        window = await asyncio.to_thread(self._models.window, chosen.source, chosen.name, self.settings)
+        await asyncio.to_thread(self._keep, thread, known=window.known)
+        agent = self._agent(chosen, _Again if again else Agent)
+        client = chosen.client
+        call = replace(
+            await agent.call(thread),
+            fmt=client.fmt,
+            endpoint=client.endpoint,
+            provider=client.provider,
+            served=served,
+        )
+        return Ready(agent=agent, call=call, chosen=chosen, choices=choices, window=window)
+
+    def _keep(self, thread: str, *, known: bool) -> None:
+        """The thread's own settings; written only where they differ, for a change moves a thread to the top."""
+        threads = self._engine.threads
+        kept = threads.thread(thread)
+        settings, choices = own_settings(kept, self.settings, known=known)
+        metadata = with_choices(kept.metadata, choices)
+        if settings != kept.settings or (choices != choices_of(kept)):
+            threads.change(thread, settings=settings, metadata=metadata)
+
+    def _agent(self, chosen: Chosen, kind: type[Agent]) -> Agent:
+        config = replace(self._config, model=chosen.name)
+        if chosen.source.local:
+            system = LOCAL_SYSTEM if config.system == DEFAULT_CONFIG.system else config.system
+            config = replace(config, system=system, max_tokens=config.max_tokens or LOCAL_REPLY)
+        if not self.settings.tools or chosen.source.local:
+            return kind(self._engine, chosen.client, (), config, NOTHING, self._approve)
+        own = (*standard_tools(engine=self._engine), *self.more)
+        stands = workspace_standing(config.workspace, todo=self._todos.source)
+        below = Spawning(
+            engine=self._engine, model=chosen.client, tools=own, config=config, standing=Standing(stands.stable)
+        )
+        tools = (*own, self._todos.tool, *spawn_tools(below))
+        return kind(self._engine, chosen.client, tools, config, stands, self._approve)

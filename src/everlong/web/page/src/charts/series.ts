@@ -1,0 +1,24 @@
+/** One row of figures in a chart by day, and their stacking. */
+
+export interface Series {
+  label: string;
+  /** The colour token of the page, such as "--accent". */
+  token: string;
+  striped?: boolean;
+  values: number[];
+}
+
+/** Each series on top of those before it; nothing is drawn for nothing.  [[1, 2], [3, 0]] -> [[1, 2], [4, null]] */
+export function stacked(series: Pick<Series, "values">[]): (number | null)[][] {
+  const below: number[] = [];
+  return series.map(({ values }) =>
+    values.map((value, at) => {
+      below[at] = (below[at] ?? 0) + value;
+      return value === 0 ? null : below[at];
+    }),
+  );
+}
+
+export function total(values: number[]): number {
+  return values.reduce((sum, value) => sum + value, 0);
+}

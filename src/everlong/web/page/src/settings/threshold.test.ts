@@ -1,0 +1,18 @@
+import { expect, it } from "vitest";
+import { LEAST, MOST, startsAt, STEP, strategy } from "./threshold";
+
+it.each([
+  [40, "cost"],
+  [55, "cost"],
+  [60, "balanced"],
+  [75, "balanced"],
+  [80, "keep"],
+  [90, "keep"],
+] as const)("CB-4: %d%% is %s", (threshold, expected) => expect(strategy(threshold)).toBe(expected));
+
+it("CB-4: steps of 5 from 40 to 90", () => expect([LEAST, MOST, STEP]).toEqual([40, 90, 5]));
+
+it("leaves room for the answer", () => {
+  expect(startsAt(16_384, 50)).toBe(5_888);
+  expect(startsAt(200_000, 60)).toBe(116_928);
+});
