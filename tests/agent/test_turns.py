@@ -4,20 +4,23 @@ import asyncio
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncGenerator
+import threading
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from everlong.agent.agent import Agent
-from everlong.agent.calling import Repeats
-from everlong.agent.events import CallEnded, CallStarted, Entered, TurnEnded
-from everlong.agent.resuming import CRASHED, INTERRUPTED, open_calls
+from everlong.agent.calling import Bench, Repeats, make_calls
+from everlong.agent.events import AgentEvent, CallEnded, CallStarted, Entered, Tell, TurnEnded
+from everlong.agent.resuming import CRASHED, INTERRUPTED, close_calls, open_calls
 from everlong.agent.schemas import schemas_of
 from everlong.agent.tool import Outcome, Place
-from everlong.core.messages import History, Image, JsonObject, Message, Role
+from everlong.core.messages import CallId, History, Image, JsonObject, Message, Role, ToolCall
+from everlong.core.threads import Entry, Row
 from everlong.engine.engine import Engine
 from everlong.engine.replies import Failed, Finished, Reply, Request, Said
 from everlong.errors import InputError, NotRecovered, StoreError
@@ -27,6 +30,7 @@ from everlong.store.memory import MemoryThreads
 from everlong.store.opening import open_store
 from tests.agent.acting import (
     CONFIG,
+    LONGEST,
     Act,
     Ran,
     asks_once,
@@ -600,3 +604,117 @@ def test_the_call_of_the_next_step_can_be_asked_for() -> None:
     assert (call.model, call.max_tokens, len(call.tools), call.recall_tool) == ("gpt-4o", 500, 1, "")
     with_recall = Act(ScriptedModel(), [Ran().tool("recall")])
     assert run(with_recall.agent.call("t")).recall_tool == "recall"
+
+
+def test_a_call_that_is_stopped_before_it_begins_has_its_end_told() -> None:
+    async def turn() -> None:
+        told: list[AgentEvent] = []
+        ran = Ran()
+
+        class Stops(Tell):
+            def __call__(self, event: AgentEvent) -> None:
+                told.append(event)
+                for task in asyncio.all_tasks():
+                    if isinstance(event, CallStarted) and task.get_name() == "call first":
+                        task.cancel()
+
+        act = Act(ScriptedModel(asks_once()))
+        made = (ToolCall(CallId("a"), "first", "{}"), ToolCall(CallId("b"), "second", "{}"))
+        tools = {name: ran.tool(name) for name in ("first", "second")}
+        bench = Bench(tools=tools, place=lambda call: Place(thread="t", call=call, workspace=Path()), seconds=9)
+        await act.engine.append("t", [user("Go"), Message(Role.ASSISTANT, made)])
+        await make_calls(act.engine, "t", made, bench, Stops())
+        assert [(event.call, event.outcome.failed) for event in told if isinstance(event, CallEnded)] == [
+            ("a", True),
+            ("b", False),
+        ]
+        assert act.results == [INTERRUPTED["en"], "result of {}"]
+
+    run(turn())
+
+
+def test_the_time_in_which_somebody_is_asked_is_not_the_tools() -> None:
+    asked_for = 0.2
+
+    async def slow(name: str, what: str) -> bool:
+        await asyncio.sleep(asked_for)
+        return True
+
+    async def quick(arguments: JsonObject, place: Place) -> Outcome:
+        return Outcome("done")
+
+    async def turn() -> None:
+        engine = Engine(MemoryThreads())
+        agent = Agent(engine, ScriptedModel(asks_once("act")), [tool_of(quick, "act", asks=True)], CONFIG, approve=slow)
+        events = [event async for event in agent.turn("t", "Act")]
+        (call,) = (event for event in events if isinstance(event, CallEnded))
+        assert call.seconds < asked_for
+
+    run(turn())
+
+
+def test_a_tool_that_ends_the_program_costs_its_own_result() -> None:
+    async def leave(arguments: JsonObject, place: Place) -> Outcome:
+        sys.exit("usage: leave")
+
+    act = Act(ScriptedModel(asks_once("leave")), [tool_of(leave, "leave")])
+    assert ended(run(act.say("Leave"))).reason == "done"
+    assert act.results == ["leave failed: RuntimeError: it wanted to end the program (usage: leave)"]
+
+
+def test_what_was_taken_in_is_kept_though_the_turn_is_interrupted_then() -> None:
+    async def turn() -> None:
+        appending, go_on = threading.Event(), threading.Event()
+
+        class Slow(MemoryThreads):
+            def append(self, thread: str, entries: Sequence[Entry], **given: Any) -> tuple[Row, ...]:
+                if any(isinstance(entry, Message) and entry.text == "And this" for entry in entries):
+                    appending.set()
+                    go_on.wait(LONGEST)
+                return super().append(thread, entries, **given)
+
+        async def meanwhile(arguments: JsonObject, place: Place) -> Outcome:
+            agent.steer("t", "And this")
+            return Outcome("done")
+
+        engine = Engine(Slow())
+        agent = Agent(engine, ScriptedModel(asks_once("act")), [tool_of(meanwhile, "act")], CONFIG)
+        reading = asyncio.create_task(_all_of(agent))
+        await asyncio.to_thread(appending.wait, LONGEST)
+        agent.interrupt("t")
+        for _ in range(20):  # were it not waited for, the turn would go on to its end
+            await asyncio.sleep(0)
+        assert agent.running("t")
+        go_on.set()
+        assert ended(await reading).reason == "interrupted"
+        said = [row.entry.text for row in engine.threads.read("t") if isinstance(row.entry, Message)]
+        assert said.count("And this") == 1
+
+    run(turn())
+
+
+async def _all_of(agent: Agent) -> list[AgentEvent]:
+    return [event async for event in agent.turn("t", "Act")]
+
+
+def test_little_is_read_to_find_calls_without_a_result() -> None:
+    class Counted(MemoryThreads):
+        read_back = 0
+
+        def last(self, thread: str, messages: int) -> list[Row]:
+            found = super().last(thread, messages)
+            self.read_back += len(found)
+            return found
+
+    async def close() -> None:
+        threads = Counted()
+        engine = Engine(threads)
+        await engine.append("t", [user("Go"), calls("a"), result("a"), assistant("Done.")] * 100)
+        assert await close_calls(engine, "t", "lost") == ()
+        assert threads.read_back <= 8
+        await engine.append(
+            "t", [user("Go"), calls(*(f"c{n}" for n in range(70))), *(result(f"c{n}") for n in range(69))]
+        )
+        assert [call.id for call in await close_calls(engine, "t", "lost")] == ["c69"]
+
+    run(close())

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from everlong.agent.tools.standard import standard_tools
 from everlong.cli.chat_commands import COMMANDS
+from everlong.cli.chat_session import OWN_NAMES
 from everlong.cli.chat_wording import CHAT_TEXTS, REASONS, ChatWording
 from everlong.core.messages import Image
 from everlong.core.points import Point
@@ -62,6 +64,8 @@ def fill(talk: Talk, turns: int = 6) -> None:
         ("/threshold much", "The threshold is a whole number from 40 to 95."),
         ("/show", "No call was made yet."),
         ("/image", "Which file? /image FILE"),
+        ("/image ~nobody-has-this-name/x.png", "x.png: No such file or directory"),
+        ("/image /dev/zero", "no picture that models take"),
         ("/image nowhere.png", "nowhere.png: No such file or directory"),
         ("/title", "Title: (untitled)"),
         ("/title  Kettles and more ", "Title: Kettles and more"),
@@ -275,3 +279,9 @@ def test_the_todo_list_belongs_to_its_thread(tmp_path: Path) -> None:
         talk.do("/threads 2")
         talk.say("go on")
         assert any("buy kettles" in message.text for message in talk.model.requests[-1].messages)
+
+
+def test_no_tool_of_a_server_can_have_the_name_of_one_of_ours(tmp_path: Path) -> None:
+    with talking(tmp_path) as talk:
+        ours = {tool.name for tool in talk.chat.session.agent.tools}
+    assert ours == {tool.name for tool in standard_tools()} | set(OWN_NAMES)

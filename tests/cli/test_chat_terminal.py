@@ -1,6 +1,7 @@
 """The chat in a real terminal, driven as a person drives it: typing, stopping, resizing, being killed, coming back."""
 
 import re
+import shlex
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +17,7 @@ from everlong.llm.scripted.server import ScriptedServer
 from everlong.store.opening import open_store
 from everlong.wire.openai_chat import render_history
 from everlong.wire.validate import problems
-from tests.cli.chatting import PROMPT, terminal
+from tests.cli.chatting import COMMAND, PROMPT, SECONDS, environment, terminal
 
 PASTE, PASTED = "\x1b[200~", "\x1b[201~"
 MANY = "\n\n".join(f"Paragraph {n} about kettles." for n in range(12))
@@ -225,3 +226,25 @@ def test_without_a_key_a_person_is_asked_once(tmp_path: Path, server: ScriptedSe
         child.expect(pexpect.EOF)
         assert "sk-secret" not in (child.before or "")
     assert not any(b"sk-secret" in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+
+
+def test_a_question_is_seen_though_the_answer_goes_to_a_file(tmp_path: Path, server: ScriptedServer) -> None:
+    words = shlex.join([*COMMAND, "--upstream", server.url, "-m", "sleep a while"])
+    child = pexpect.spawn(
+        "/bin/sh",
+        ["-c", f"exec {words} > answer.md"],
+        cwd=str(tmp_path),
+        env=environment(tmp_path),
+        encoding="utf-8",
+        timeout=SECONDS,
+    )
+    try:
+        child.expect_exact("shell wants to act")
+        child.expect_exact("Allow it?")
+        child.send("n\r")
+        child.expect(pexpect.EOF)
+    finally:
+        child.close(force=True)
+    answer = (tmp_path / "answer.md").read_text()
+    assert "The tool ended: shell was not allowed" in answer
+    assert "wants to act" not in answer

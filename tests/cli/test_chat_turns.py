@@ -1,5 +1,6 @@
 """Turns as they are seen: words as they come, calls, questions, the meter; and nothing of a stranger acts."""
 
+import asyncio
 import json
 import re
 from io import StringIO
@@ -30,7 +31,7 @@ from everlong.errors import ContextOverflow, InputError, ProviderError
 from everlong.llm.scripted.script import Answer, Asked, Broken, Step, in_turn
 from everlong.tokens.counter import Counter
 from everlong.wire.usage import Usage
-from tests.cli.chatting import Person, talking
+from tests.cli.chatting import SECONDS, Person, talking
 
 HOSTILE = "red\x1b[31m \x1b]0;title\x07 \x9b2J back\x08 \u202egnp.exe\u202c \x00nul \ud800half &#x202e;x &#27;[2J"
 STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -367,3 +368,39 @@ def test_tab_completes_commands_and_paths(tmp_path: Path, line: str, found: list
     start = f"{line}{tmp_path}/" if line == "/image " else line
     prefix = f"{tmp_path}/" if line == "/image " else ""
     assert completions(start, ["/threads", "/threshold", "/image"], ["/image"]) == [prefix + each for each in found]
+
+
+def test_what_is_too_long_to_be_seen_is_said_before_it_is_allowed(tmp_path: Path) -> None:
+    command = json.dumps({"command": "true " + "x" * 5_000 + "; rm -rf everything"})
+    with talking(tmp_path, in_turn([Answer(calls=(("shell", command),)), Answer(text="ok")])) as talk:
+        assert "… and 1 033 more characters" in talk.say("do it")
+
+
+def test_a_question_whose_call_is_over_is_not_asked(tmp_path: Path) -> None:
+    with talking(tmp_path, in_turn([Answer(text="ok")])) as talk:
+        asking = talk.chat.worker.start(talk.chat.desk.approve("shell", "command: late"))
+        question = talk.chat.desk.inbox.get(timeout=SECONDS)
+        asking.cancel()
+        talk.chat.worker.do(asyncio.sleep(0))  # behind the cancelling
+        talk.chat.desk.inbox.put(question)
+        talk.say("go on")
+        assert talk.person.asked == []
+
+
+@pytest.mark.parametrize("width", [30, 44, 100])
+def test_the_figures_of_the_meter_are_seen_in_a_narrow_terminal(width: int) -> None:
+    seen = StringIO()
+    screen = Screen(Console(file=seen, width=width, color_system=None), ChatWording("zh"))
+    screen.meter(Meter(tokens=1_339, limit=16_000, exact=True, known=True), "a-model-with-quite-a-long-name")
+    assert "1 339 / 16 000 token · 8 %" in seen.getvalue()
+    assert seen.getvalue().count("\n") == 1
+
+
+def test_a_block_is_drawn_without_empty_lines_around_it() -> None:
+    seen = StringIO()
+    out = Console(file=seen, width=40, color_system=None)
+    for block in ("- one\n- two\n\n", "```py\nx = 1\n```\n", "| a |\n|---|\n| 1 |\n"):
+        out.print(markdown(block))
+    lines = [line.strip() for line in seen.getvalue().splitlines()]
+    assert all(lines)
+    assert lines[:3] == ["• one", "• two", "x = 1"]

@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import partial
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -92,7 +93,10 @@ class _Step:
     async def run(self) -> None:
         for call in self.calls:
             self.tell(CallStarted(call.id, call.name, call.arguments))
-            self.tasks.append(asyncio.create_task(self._timed(call), name=f"call {call.name}"))
+            watch = _Watch()
+            task = asyncio.create_task(_outcome_of(call, self.bench, watch), name=f"call {call.name}")
+            task.add_done_callback(partial(self._ended, call, watch))
+            self.tasks.append(task)
         for task in self.tasks:
             await asyncio.wait((task,))
             await whole(self._keep(self.kept + 1))
@@ -120,14 +124,27 @@ class _Step:
         content = (Text(outcome.text), *outcome.images, *notes)
         return Message(Role.TOOL, (ToolResult(call.id, content, name=call.name, failed=outcome.failed),))
 
-    async def _timed(self, call: ToolCall) -> Outcome:
-        begun = monotonic()
-        outcome = Outcome(INTERRUPTED[self.bench.language], failed=True)
-        try:
-            outcome = await _received(await _made(call, self.bench))
-            return outcome
-        finally:
-            self.tell(CallEnded(call.id, call.name, outcome, monotonic() - begun))
+    def _ended(self, call: ToolCall, watch: "_Watch", task: "asyncio.Task[Outcome]") -> None:
+        """Tell it once, also of a call that was stopped before its task had begun."""
+        self.tell(CallEnded(call.id, call.name, self._outcome(task), watch.seconds))
+
+
+@dataclass(slots=True)
+class _Watch:
+    """How long a call takes. It starts again when somebody was asked: their time is not the tool's."""
+
+    begun: float = field(default_factory=monotonic)
+
+    def start(self) -> None:
+        self.begun = monotonic()
+
+    @property
+    def seconds(self) -> float:
+        return monotonic() - self.begun
+
+
+async def _outcome_of(call: ToolCall, bench: Bench, watch: _Watch) -> Outcome:
+    return await _received(await _made(call, bench, watch))
 
 
 async def _received(outcome: Outcome) -> Outcome:
@@ -141,7 +158,7 @@ async def _received(outcome: Outcome) -> Outcome:
     return task.result()
 
 
-async def _made(call: ToolCall, bench: Bench) -> Outcome:
+async def _made(call: ToolCall, bench: Bench, watch: _Watch) -> Outcome:
     """One call, from its text to its outcome."""
     tool = bench.tools.get(call.name)
     if tool is None:
@@ -150,20 +167,30 @@ async def _made(call: ToolCall, bench: Bench) -> Outcome:
     if isinstance(arguments, str):
         return Outcome(arguments, failed=True)
     place = bench.place(call.id)
-    if tool.asks:
-        async with bench.asking:  # one question at a time, however many calls there are
-            asked = await _waited(_ask(tool, arguments, place), None, bench.grace)
-        if asked.cancelled() or asked.exception() is not None or not asked.result():
-            return Outcome(REFUSED[bench.language].format(name=tool.name), failed=True)
-    begun, seconds = monotonic(), bench.longer.get(tool.name, bench.seconds)
+    if tool.asks and not await _allowed(tool, arguments, place, bench, watch):
+        return Outcome(REFUSED[bench.language].format(name=tool.name), failed=True)
+    watch.start()
+    seconds = bench.longer.get(tool.name, bench.seconds)
     task = await _waited(_run(tool, arguments, place), seconds, bench.grace)
-    if not task.done() or (task.cancelled() and monotonic() - begun >= seconds):
+    if not task.done() or (task.cancelled() and watch.seconds >= seconds):
         return Outcome(f"{tool.name} did not end within {seconds:g} seconds and was stopped", failed=True)
     return _read(task, tool)
 
 
 async def _run(tool: Tool, arguments: JsonObject, place: Place) -> Outcome:
-    return await tool.run(arguments, place)
+    try:
+        return await tool.run(arguments, place)
+    except SystemExit as error:  # else it would end the event loop, and every turn with it
+        raise RuntimeError(f"it wanted to end the program ({error})") from error
+
+
+async def _allowed(tool: Tool, arguments: JsonObject, place: Place, bench: Bench, watch: _Watch) -> bool:
+    try:
+        async with bench.asking:  # one question at a time, however many calls there are
+            asked = await _waited(_ask(tool, arguments, place), None, bench.grace)
+    finally:
+        watch.start()
+    return not asked.cancelled() and asked.exception() is None and asked.result()
 
 
 async def _ask(tool: Tool, arguments: JsonObject, place: Place) -> bool:

@@ -18,7 +18,17 @@ from everlong.engine.settings import DEFAULT_SETTINGS, Settings
 from everlong.errors import InputError
 from everlong.windows import window
 
-__all__ = ["DEFAULT_CONFIG", "AgentConfig", "Approval", "McpServer", "SubAgents", "config_file", "load_config"]
+__all__ = [
+    "DEFAULT_CONFIG",
+    "AgentConfig",
+    "Approval",
+    "McpServer",
+    "SubAgents",
+    "at_home",
+    "config_file",
+    "folder_config",
+    "load_config",
+]
 
 #: Whether tools that act on the world are asked about, simply run, or never run.
 Approval: TypeAlias = Literal["ask", "always", "never"]
@@ -133,6 +143,8 @@ class AgentConfig:
 
 DEFAULT_CONFIG = AgentConfig()
 ENGINE_FIELDS = frozenset(each.name for each in fields(Settings))
+#: What only the user's own file, the environment and options may say: see `folder_config`.
+OF_THE_USER = ("allowed", "approval", "mcp", "upstream", "workspace")
 OWN_FIELDS = frozenset(each.name for each in fields(AgentConfig)) - {"engine"}
 
 
@@ -149,14 +161,43 @@ def load_config(
     return _with(config, {key: value for key, value in (options or {}).items() if value is not None}, "options")
 
 
+def folder_config(
+    environment: Mapping[str, str], folder: Path, options: Mapping[str, object] | None = None
+) -> tuple[AgentConfig, tuple[str, ...]]:
+    """The configuration for work in a folder, and the fields of the folder's own file that do not count.
+
+    Who wrote that file may not be who works there (a repository that was fetched): it starts no programs, sends no key
+    elsewhere, widens no boundary and stops no asking, unless EVERLONG_CONFIG names it.
+    """
+    file = config_file(environment, folder)
+    found = load_config(environment, file=file, options=options)
+    if file != folder / FILE or environment.get(f"{PREFIX}CONFIG", "").strip():
+        return found, ()
+    own = load_config(environment, file=_users_file(environment), options=options)
+    held = tuple(name for name in OF_THE_USER if getattr(found, name) not in (getattr(own, name), "never"))
+    return replace(found, **{name: getattr(own, name) for name in held}), held
+
+
+def at_home(path: str) -> Path:
+    """A path whose ~ is a home folder; one that is nobody's stays as it is."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        return Path(path)
+
+
 def config_file(environment: Mapping[str, str], folder: Path) -> Path | None:
     """The file that counts: EVERLONG_CONFIG, else the folder's, else the user's; None if there is none."""
     named = environment.get(f"{PREFIX}CONFIG", "").strip()
     if named:
-        return Path(named).expanduser()
+        return at_home(named)
+    return folder / FILE if (folder / FILE).is_file() else _users_file(environment)
+
+
+def _users_file(environment: Mapping[str, str]) -> Path | None:
     home = environment.get("XDG_CONFIG_HOME", "").strip() or str(Path(environment.get("HOME", "~")) / ".config")
-    places = (folder / FILE, Path(home).expanduser() / "everlong" / "config.toml")
-    return next((place for place in places if place.is_file()), None)
+    file = at_home(home) / "everlong" / "config.toml"
+    return file if file.is_file() else None
 
 
 def _from_file(path: Path) -> AgentConfig:
@@ -194,9 +235,9 @@ def _read(key: str, value: object) -> object:
     """What is said for a field, as the field takes it."""
     match key:
         case "workspace":
-            return Path(_text(key, value)).expanduser()
+            return at_home(_text(key, value))
         case "allowed":
-            return tuple(Path(each).expanduser() for each in _words(key, value))
+            return tuple(at_home(each) for each in _words(key, value))
         case "tools" | "tools_off":
             return _words(key, value)
         case "mcp":

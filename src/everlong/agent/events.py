@@ -31,7 +31,7 @@ class CallStarted:
 
 @dataclass(frozen=True, slots=True)
 class CallEnded:
-    """What it came to, and after how many seconds."""
+    """What it came to, and how many seconds it worked: the time that somebody was asked for leave is not among them."""
 
     call: str
     name: str

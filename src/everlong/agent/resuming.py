@@ -14,7 +14,7 @@ from everlong.errors import NoThread
 
 __all__ = ["CRASHED", "INTERRUPTED", "close_calls", "open_calls"]
 
-LOOKED_BACK = 1_000  # messages; an answer and the results of its calls
+LOOKED_BACK = (4, 64, 1_000)  # messages, until an answer is among them; results may be large, so few are read first
 CRASHED = {
     "en": "[interrupted: the program ended before a result was kept. The call may or may not have done its work; "
     "look before you make it again.]",
@@ -51,13 +51,23 @@ async def close_calls(engine: Engine, thread: str, reason: str) -> tuple[ToolCal
 
 async def _close(engine: Engine, thread: str, reason: str) -> tuple[ToolCall, ...]:
     try:
-        rows = await asyncio.to_thread(engine.threads.last, thread, LOOKED_BACK)
+        calls = open_calls(await asyncio.to_thread(_newest, engine, thread))
     except NoThread:
         return ()
-    calls = open_calls([row.entry for row in rows if isinstance(row.entry, Message)])
     if calls:
         await engine.append(thread, [_result(call, reason) for call in calls])
     return calls
+
+
+def _newest(engine: Engine, thread: str) -> list[Message]:
+    """The newest messages, back to an answer of the model."""
+    found: list[Message] = []
+    for many in LOOKED_BACK:
+        rows = engine.threads.last(thread, many)
+        found = [row.entry for row in rows if isinstance(row.entry, Message)]
+        if len(rows) < many or any(message.role is Role.ASSISTANT for message in found):
+            break
+    return found
 
 
 def _result(call: ToolCall, reason: str) -> Message:

@@ -18,6 +18,7 @@ from everlong.engine.calls import Call
 from everlong.engine.conversing import converse
 from everlong.engine.engine import Engine
 from everlong.engine.replies import Failed, Finished, Model
+from everlong.engine.whole import whole
 from everlong.errors import BudgetImpossible, NotRecovered
 
 __all__ = ["Turn"]
@@ -107,7 +108,7 @@ class Turn:
         said = self.waiting(last)
         if said:
             self.asked = said if last else (*self.asked, *said)
-            await self.engine.append(self.thread, said)
+            await whole(self.engine.append(self.thread, said))  # taken from those who wait: it must not be lost
             for message in said:
                 self.tell(Entered(message))
         return bool(said)

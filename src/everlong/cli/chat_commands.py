@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import count, islice
-from pathlib import Path
 
+from everlong.agent.config import at_home
 from everlong.cli.chat_drawing import words
 from everlong.cli.chat_pictures import picture
 from everlong.cli.chat_screen import shown_call
@@ -277,7 +277,7 @@ def _show(chat: Chat, number: str) -> None:
 def _image(chat: Chat, path: str) -> None:
     if not path:
         raise InputError(chat.say("image_which"))
-    file = Path(path.strip("\"'")).expanduser()
+    file = at_home(path.strip("\"'"))
     image, size = picture(file, chat.say)
     chat.pictures.append(image)
     figures = {"kind": image.media_type, "n": amount(max(1, size // KILOBYTE))}
@@ -289,6 +289,7 @@ def _help(chat: Chat, _: str) -> None:
 
     drawn = Table.grid(padding=(0, 2, 0, 1))
     drawn.add_column(no_wrap=True)
+    drawn.add_column(overflow="fold")  # Chinese has no spaces to break a line at
     for command in COMMANDS:
         drawn.add_row(words(f"{command.name} {command.takes}".strip(), "cyan"), words(chat.say(command.key)))
     chat.screen.out.print(drawn)

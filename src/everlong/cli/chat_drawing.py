@@ -22,7 +22,7 @@ LONGEST_LINE = 400  # characters of anything that stands on one line
 class Harmless:
     """A drawing of somebody else's text: entities of markdown may hide what was cleaned, links where they lead.
 
-    So every segment is cleaned again when it is drawn, and none carries a link.
+    So every segment is cleaned again when it is drawn, and none carries a link. Empty lines around it are left out.
     """
 
     def __init__(self, drawing: "RenderableType") -> None:
@@ -31,11 +31,14 @@ class Harmless:
     def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "Iterator[Segment]":
         from rich.segment import Segment  # noqa: PLC0415 - only where it is seen
 
-        for segment in console.render(self.drawing, options):
-            if segment.control:
-                continue
-            style = segment.style.update_link(None) if segment.style is not None else None
-            yield Segment(clean(segment.text), style)
+        lines = console.render_lines(self.drawing, options, pad=False)
+        full = [at for at, line in enumerate(lines) if any(segment.text.strip() for segment in line)]
+        for line in lines[full[0] : full[-1] + 1] if full else ():
+            for segment in line:
+                if not segment.control:
+                    style = segment.style.update_link(None) if segment.style is not None else None
+                    yield Segment(clean(segment.text), style)
+            yield Segment.line()
 
 
 class Tail:

@@ -13,6 +13,8 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from everlong.agent.config import at_home
+
 __all__ = ["Keyboard", "completions", "echoed", "is_person", "unechoed"]
 
 _editing: Any
@@ -65,8 +67,9 @@ class Keyboard:
 
     def line(self, prompt: str) -> str:
         """An answer to a question; "" where the terminal is at its end."""
-        sys.stdout.write(prompt)
-        sys.stdout.flush()
+        shown = sys.stdout if sys.stdout.isatty() else sys.stderr  # the answer of the model may go to a file
+        shown.write(prompt)
+        shown.flush()
         with _signals_seen() as signals:
             while sys.stdin not in select.select([sys.stdin, signals], [], [])[0]:
                 os.read(signals, PIPE)  # a signal that raises nothing, such as another size of the terminal
@@ -138,7 +141,7 @@ def _paths(start: str) -> list[str]:
     folder, _, name = start.rpartition("/")
     shown = f"{folder}/" if folder or start.startswith("/") else ""
     try:
-        found = sorted(Path(shown or ".").expanduser().iterdir())
+        found = sorted(at_home(shown or ".").iterdir())
     except OSError:
         return []
     return [f"{shown}{path.name}{'/' if path.is_dir() else ''}" for path in found if path.name.startswith(name)]

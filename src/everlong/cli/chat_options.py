@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from everlong.agent.config import DEFAULT_CONFIG, AgentConfig, config_file, load_config
+from everlong.agent.config import DEFAULT_CONFIG, AgentConfig, at_home, folder_config
 from everlong.errors import InputError
 
 __all__ = ["LOCAL_WINDOW", "ChatOptions", "config_for", "for_local_model"]
@@ -41,9 +41,9 @@ class ChatOptions:
             raise InputError("--continue, --thread and --sample: only one of them")
 
 
-def config_for(options: ChatOptions, environment: Mapping[str, str]) -> AgentConfig:
-    """The configuration: file, then variables, then options. Raises InputError."""
-    folder = Path(options.workspace).expanduser() if options.workspace else Path.cwd()
+def config_for(options: ChatOptions, environment: Mapping[str, str]) -> tuple[AgentConfig, tuple[str, ...]]:
+    """The configuration: file, then variables, then options; and what of the folder's file does not count."""
+    folder = at_home(options.workspace) if options.workspace else Path.cwd()
     if not folder.is_dir():
         raise InputError(f"the workspace {str(folder)!r} is no folder")
     said: dict[str, object] = {
@@ -53,8 +53,8 @@ def config_for(options: ChatOptions, environment: Mapping[str, str]) -> AgentCon
         "workspace": options.workspace,
         "approval": "always" if options.yes else None,
     }
-    config = load_config(environment, file=config_file(environment, folder), options=said)
-    return replace(config, workspace=config.workspace.resolve())
+    config, ignored = folder_config(environment, folder, said)
+    return replace(config, workspace=config.workspace.resolve()), ignored
 
 
 def for_local_model(config: AgentConfig) -> AgentConfig:

@@ -23,13 +23,15 @@ SIGNS: tuple[tuple[bytes, str], ...] = (
 def picture(path: Path, say: ChatWording) -> tuple[Image, int]:
     """The picture in a file and its bytes. Raises InputError for what no model takes."""
     try:
+        if not path.is_file() and path.exists():  # a device or a pipe has no end
+            raise InputError(say("image_wrong", name=path.name))
         size = path.stat().st_size
         if size > MOST_BYTES:
             figures = {"n": str(size // MEGABYTE), "most": str(MOST_BYTES // MEGABYTE)}
             raise InputError(say("image_large", name=path.name, **figures))
         data = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path.name}: {error.strerror or error}") from None
+    except (OSError, ValueError) as error:  # no file has a NUL in its name
+        raise InputError(f"{path.name}: {getattr(error, 'strerror', None) or error}") from None
     kind = _kind(data)
     if not kind:
         raise InputError(say("image_wrong", name=path.name))

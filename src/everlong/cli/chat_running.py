@@ -8,7 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import click
+from stamina.instrumentation import set_on_retry_hooks
 
+from everlong.agent.config import AgentConfig
 from everlong.agent.events import TurnEnded
 from everlong.cli.chat_commands import COMMANDS, talk_threads
 from everlong.cli.chat_input import Keyboard, is_person
@@ -43,6 +45,7 @@ FENCE = "<stdin>\n{text}\n</stdin>"
 def run(options: ChatOptions) -> None:
     """Chat until it is over. Raises the error of a turn that failed where nobody is there to see it."""
     say = ChatWording(options.language)
+    set_on_retry_hooks(())  # they write to the terminal; what fails in the end is told
     person = is_person()
     said = _piped(options, say, person=person)
     if said is None and options.json_wanted:
@@ -82,11 +85,13 @@ def _piped(options: ChatOptions, say: ChatWording, *, person: bool) -> str | Non
 
 @contextmanager
 def _opened(options: ChatOptions, say: ChatWording, asking: Asking | None) -> Iterator[Chat]:
-    config = config_for(options, os.environ)
+    config, ignored = config_for(options, os.environ)
     desk = Desk()
     screen = _screen(say)
+    if ignored:
+        screen.note(say("ignored_fields", fields=", ".join(ignored)), "yellow")
     with ExitStack() as stack:
-        source = stack.enter_context(_source(options, say, asking, screen))
+        source = stack.enter_context(_source(options, config, asking, screen))
         threads = stack.enter_context(_store(options))
         worker = stack.enter_context(Worker())
         if source.local:
@@ -136,8 +141,9 @@ def _screen(say: ChatWording) -> Screen:
 
 
 @contextmanager
-def _source(options: ChatOptions, say: ChatWording, asking: Asking | None, screen: Screen) -> Iterator[Source]:
-    endpoint = choose(options, config_for(options, os.environ), os.environ, asking, say)
+def _source(options: ChatOptions, config: AgentConfig, asking: Asking | None, screen: Screen) -> Iterator[Source]:
+    say = screen.say
+    endpoint = choose(options, config, os.environ, asking, say)
     if endpoint is not None:
         yield Source(endpoint)
         return

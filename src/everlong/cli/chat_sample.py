@@ -13,7 +13,7 @@ from everlong.tokens.counter import Counter
 __all__ = ["SMALL", "begin_sample", "sample_talk"]
 
 SMALL = 8_000  # tokens, where the model's own window is larger
-FILLED = 0.8  # of what may be sent before a cut
+FILLED = 0.9  # of what may be sent before a cut: it comes with the first turn or the second
 LATIN = 0.95  # of the characters: what a model that knows no Chinese reads fast
 TITLE = "Lantern Books"
 

@@ -168,9 +168,10 @@ class Screen:
         """The line between two turns."""
         if meter is None:
             return
-        line = words("")
-        line.append(meter.bar(), style=meter.style).append("  ").append(meter.text(self.say), style="dim")
-        line.append(f"  {one_line(model)}", style="dim")
+        figures, name = words(meter.text(self.say), "dim"), words(f"  {one_line(model)}", "dim")
+        with_bar = words(f"{meter.bar()}  ", meter.style).append_text(figures)
+        forms = (with_bar.copy().append_text(name), with_bar, figures)  # the figures are what must be seen
+        line = next((form for form in forms if form.cell_len <= self.aside.width), figures)
         self.aside.print(line, no_wrap=True, overflow="ellipsis")
 
     # --- what is open -----------------------------------------------------------------------------

@@ -18,9 +18,9 @@ from everlong.agent.events import AgentEvent
 from everlong.agent.mcp_servers import McpServers
 from everlong.agent.standing import NOTHING, Standing, workspace_standing
 from everlong.agent.subagents import Spawning, spawn_tools
+from everlong.agent.todos import Todos
 from everlong.agent.tool import Approve, Tool
 from everlong.agent.tools.standard import standard_tools
-from everlong.agent.tools.todo import TodoList, todo_tool
 from everlong.cli.chat_meter import Meter, estimated, reported
 from everlong.core.events import Event, EventKind
 from everlong.core.messages import Message
@@ -39,7 +39,7 @@ from everlong.wire.usage import Usage
 
 __all__ = ["Session", "Setup", "opened_session"]
 
-TODO = "todo"  # where a thread's list is kept, in its metadata
+OWN_NAMES = ("recall", "todo", "spawn", "read_subagent")  # of tools, beside the standard ones
 NOTICES = 200  # events that wait to be told
 PAUSE = 2.0  # seconds that background work has when a person leaves
 PATIENCE = 30.0  # and when a program waits for the end
@@ -77,7 +77,7 @@ class Session:
         self.thread = new_thread_id()
         self.last: Prepared | None = None
         self._usage: Usage | None = None
-        self._todos = TodoList(self._keep_todos)
+        self._todos = Todos(setup.threads)
         self.agent = self._made()
 
     def _observe(self, thread: str, event: Event) -> None:
@@ -93,7 +93,7 @@ class Session:
         if not setup.tools:
             return Agent(self.engine, setup.model, (), config, NOTHING, setup.approve)
         own = (*standard_tools(engine=self.engine), *self._more)
-        stands = workspace_standing(config.workspace, todo=lambda _: self._todos.to_text())
+        stands = workspace_standing(config.workspace, todo=self._todos.source)
         below = Spawning(
             engine=self.engine,
             model=setup.model,
@@ -101,7 +101,7 @@ class Session:
             config=config,
             standing=Standing(stands.stable),
         )
-        tools = (*own, todo_tool(self._todos), *spawn_tools(below))
+        tools = (*own, self._todos.tool, *spawn_tools(below))
         return Agent(self.engine, setup.model, tools, config, stands, setup.approve)
 
     # --- the turn ---------------------------------------------------------------------------------
@@ -212,26 +212,17 @@ class Session:
 
     async def switch(self, thread: str) -> None:
         """Go on with another thread; a summary that a crash interrupted is taken up again."""
-        kept = await asyncio.to_thread(self.engine.threads.thread, thread)
+        await asyncio.to_thread(self.engine.threads.thread, thread)  # raises where there is none
         self._begin(thread)
-        listed = json.loads(kept.metadata).get(TODO)
-        with suppress(InputError):
-            self._todos.load(listed if isinstance(listed, str) else "[]")
         await self.summaries.resume(thread, await self.call(), self.setup.model)
 
     async def fresh(self) -> None:
         """A new thread; it is kept from its first message on."""
         self._begin(new_thread_id())
-        self._todos.load("[]")
 
     def _begin(self, thread: str) -> None:
         self.thread, self.last, self._usage = thread, None, None
         self.notices.clear()
-
-    def _keep_todos(self, todos: TodoList) -> None:
-        threads = self.engine.threads
-        metadata = json.loads(threads.thread(self.thread).metadata) | {TODO: todos.dump()}
-        threads.change(self.thread, metadata=json.dumps(metadata))
 
     async def leave(self, *, patient: bool) -> None:
         """Let titles and summaries end, for a while; what is left of a summary is taken up the next time."""
@@ -254,5 +245,5 @@ async def opened_session(setup: Setup) -> AsyncIterator[tuple[Session, tuple[str
             yield Session(setup), ()
             return
         taken = [tool.name for tool in standard_tools()]
-        servers = await stack.enter_async_context(McpServers(setup.config.mcp, taken=[*taken, "recall", "todo"]))
+        servers = await stack.enter_async_context(McpServers(setup.config.mcp, taken=[*taken, *OWN_NAMES]))
         yield Session(setup, servers.tools), servers.problems

@@ -23,7 +23,7 @@ from everlong.llm.local.model import LocalServer
 
 __all__ = ["KEY_PREFIXES", "Asking", "Source", "choose", "default_model", "local_source", "provider_of_key"]
 
-SAMPLE_WINDOW = 4_096  # small enough to be full after a few turns
+SAMPLE_WINDOW = 2_048  # a model that reads slowly has read all of it in some ten seconds
 SECONDS = 5.0  # for a server to name its models
 Tell = Callable[[str], None]
 

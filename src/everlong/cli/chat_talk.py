@@ -158,8 +158,8 @@ class Chat:
         if isinstance(item, Failed):
             self.error = one_line(str(item.error))
         if isinstance(item, _Question):
-            allowed = self._asked(item)
-            self.worker.loop.call_soon_threadsafe(item.settle, allowed)
+            if not item.answer.done():  # else the call is over: its time was, or it was stopped
+                self.worker.loop.call_soon_threadsafe(item.settle, self._asked(item))
         elif self.watch is not None:
             self.watch(item)
         else:
@@ -175,9 +175,11 @@ class Chat:
             self.screen.note(self.say("not_allowed", name=question.name), "yellow")
             return False
         self.screen.pause()
-        out = self.screen.out
+        out, what = self.screen.aside, clean(question.what)
         out.print(words(self.say("may", name=question.name), "bold yellow"))
-        out.print(words(clean(question.what[:LONGEST_ASKED])))
+        out.print(words(what[:LONGEST_ASKED]))
+        if len(what) > LONGEST_ASKED:  # nobody allows unknowingly what is not seen
+            out.print(words(self.say.many("more_characters", len(what) - LONGEST_ASKED), "bold red"))
         try:
             with interrupts(_raise_interrupt), echoed():
                 answer = self.asking.line(self.say("may_answer")).strip().lower()

@@ -40,6 +40,10 @@ CHAT_TEXTS: dict[str, tuple[str, str]] = {
         "A sample thread: {messages}, in a window of {window} tokens. Ask anything; a cut comes within a few turns.",
         "示例会话：{messages}，窗口 {window} token。随便问；几轮之内就会看到压缩。",
     ),
+    "ignored_fields": (
+        "everlong.toml of this folder: {fields} not heeded. EVERLONG_CONFIG=everlong.toml trusts it.",
+        "本文件夹的 everlong.toml：{fields} 未采用。设置 EVERLONG_CONFIG=everlong.toml 表示信任它。",
+    ),
     "no_tools_local": ("No tools: the local model makes no calls.", "不带工具：本机模型不会调用。"),
     "again_to_leave": ("Ctrl-C again to leave, or go on typing", "再按一次 Ctrl-C 退出，或继续输入"),
     "bye": ("Kept. everlong chat --thread {thread} goes on.", "已保存。everlong chat --thread {thread} 可继续。"),

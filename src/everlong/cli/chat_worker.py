@@ -28,7 +28,7 @@ class Worker:
         return asyncio.run_coroutine_threadsafe(work, self.loop)
 
     def do(self, work: Coroutine[Any, Any, T]) -> T:
-        """Its result. Ctrl-C cancels it, and is raised when it is over."""
+        """Its result. Ctrl-C cancels it, and is raised at once."""
         running = self.start(work)
         try:
             return running.result()

@@ -13,7 +13,7 @@ from uuid import uuid4
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from everlong.agent.config import config_file, load_config
+from everlong.agent.config import folder_config
 from everlong.cli.chat_sample import sample_talk
 from everlong.core.budget import Budget
 from everlong.engine.direct import counter_for
@@ -74,7 +74,7 @@ async def _app(config: GatewayConfig, services: Services) -> AsyncIterator[Seque
             sources=(*_sources(services), *_keyed(services)),
             sources_file=sources_file(os.environ),
             guard=guard,
-            config=load_config(os.environ, file=config_file(os.environ, Path())),
+            config=folder_config(os.environ, Path())[0],
             registry=registry_now(cache_folder(os.environ)),
         )
     )
