@@ -155,7 +155,7 @@ class GatewayConfig(BaseSettings):
     )
     app: bool = Field(default=True, description="Serve the chat app at /, in one process.")
     access_log: bool = Field(default=True, description="Write one line a request, without contents.")
-    memory: ByteSize = Field(default=ByteSize(32 * MIB), description="Bytes of conversations held in memory.")
+    memory: ByteSize = Field(default=ByteSize(64 * MIB), description="Bytes of conversations held in memory.")
 
     _no_truth = field_validator("*", mode="before")(
         lambda cls, value, info: not_a_truth(cls.model_fields[info.field_name].annotation, value)

@@ -55,7 +55,7 @@ class Conversations:
         self._room = room
         self._new_id = new_id
         self._began = began
-        self._units = Units(room // 2)
+        self._units = Units(room // 4)
         self._all: OrderedDict[str, Conversation] = OrderedDict()
         self._roots: dict[tuple[str, str], list[Conversation]] = {}
         self._held = 0

@@ -35,6 +35,7 @@ __all__ = ["Exchange"]
 
 T = TypeVar("T")
 MILLION = 1_000_000
+FAR = 0.3  # of the room; no summary is begun below it, whatever the threshold
 SMALL = 256 * 1024  # bytes of a request that are read in no time
 
 
@@ -84,7 +85,10 @@ class Exchange:
         self._goes_on = False
         turn = Turn(self.services.engine, quick=True)
         try:
-            await self._patiently(whole(self._prepare_turn(turn)))
+            call = await self._call()
+            turn.prepared = self._prepared_at_once(call)
+            if turn.prepared is None:
+                await self._patiently(whole(self._prepare_turn(turn, call)))
             refusal = await self._attempt(turn)
             while refusal is not None:
                 refusal = await self._patiently(self._again(turn, refusal))
@@ -119,33 +123,36 @@ class Exchange:
 
     # --- with the engine ---------------------------------------------------------------------------
 
-    async def _prepare_turn(self, turn: Turn) -> None:
-        turn.prepared = await self._prepared()
-
-    async def _prepared(self) -> Prepared:
-        """The request for the conversation as it is now: here where that takes no time, else off the event loop."""
-        asked, upstream, services = self.asked, self.upstream, self.services
-        call = Call(
+    async def _call(self) -> Call:
+        asked, upstream = self.asked, self.upstream
+        return Call(
             model=asked.model,
             fmt=asked.fmt,
             endpoint=upstream.endpoint.name,
             provider=upstream.endpoint.provider,
-            served=await services.models.served(upstream, self.client, asked.fmt, asked.model),
+            served=await self.services.models.served(upstream, self.client, asked.fmt, asked.model),
             tools=asked.tools,
             max_tokens=asked.max_tokens,
             recall_tool=NAME if self._recalling is not None else "",
         )
+
+    def _prepared_at_once(self, call: Call) -> Prepared | None:
+        """The request for the conversation as it is now, where that takes no time; None where it may."""
         self._spoken = None
-        if self._takes_no_time:
-            spoken = self._spoken = self._read()
-            thread = services.conversations.little_new(self.client.scope, spoken)
-            lock = services.engine.blocking.means.lives.lock(thread)
-            if thread and lock.acquire(blocking=False):
-                try:
-                    return self._prepare(call)
-                finally:
-                    lock.release()
-        return await asyncio.to_thread(self._prepare, call)
+        if not self._takes_no_time:
+            return None
+        spoken = self._spoken = self._read()
+        thread = self.services.conversations.little_new(self.client.scope, spoken)
+        lock = self.services.engine.blocking.means.lives.lock(thread)
+        if not thread or not lock.acquire(blocking=False):
+            return None
+        try:
+            return self._prepare(call)
+        finally:
+            lock.release()
+
+    async def _prepare_turn(self, turn: Turn, call: Call) -> None:
+        turn.prepared = await asyncio.to_thread(self._prepare, call)
 
     def _read(self) -> Spoken:
         services, scope = self.services, self.client.scope
@@ -190,7 +197,9 @@ class Exchange:
         finally:
             answered.close()
         if refusal is None:
-            await whole(self._finished(turn, handing))
+            finishing = self._finished(turn, handing)
+            at_once = handing.finished is not None and self._recalling is None
+            await (finishing if at_once else whole(finishing))
         return refusal
 
     async def _plain(self, turn: Turn, handing: Handing, answered: Answered) -> Refusal | None:
@@ -233,9 +242,14 @@ class Exchange:
         if self._recalling is not None:
             await self._recall(self._recalling, turn, handing, finished)
         self.complete = True
-        model = self.services.models.of(self.upstream, self.client, self.asked.fmt)
-        for told in self.services.engine.after_turn:
-            told(turn.request, model)
+        if not self._far_from_full(turn.request):
+            model = self.services.models.of(self.upstream, self.client, self.asked.fmt)
+            for told in self.services.engine.after_turn:
+                told(turn.request, model)
+
+    def _far_from_full(self, prepared: Prepared) -> bool:
+        """Whether nothing can be due for long: presets of the documents count turns, ours counts tokens."""
+        return self.services.config.preset == "auto" and prepared.tokens < FAR * prepared.budget.room
 
     async def _recall(self, recalling: Recalling, turn: Turn, handing: Handing, finished: Finished) -> None:
         """Bring what the model wants to recall: now, if it waits for nothing else, or for the client's next request."""
