@@ -194,12 +194,15 @@ class Current {
   }
 
   #connection(open: boolean): void {
-    const back = open && !this.connected;
+    // What was said before the stream was there may be answered already, unheard.
+    const missed = open && (!this.connected || this.waiting.length > 0);
     this.connected = open;
-    if (back) {
-      void this.refresh();
-      void this.loadContext();
-    }
+    if (missed) void this.#catchUp();
+  }
+
+  async #catchUp(): Promise<void> {
+    await Promise.all([this.refresh(), this.loadContext()]);
+    if (!this.running) this.waiting = [];
   }
 
   /** Events are kept until the next frame: at 200 tokens a second the page is drawn once for several of them. */
@@ -314,9 +317,14 @@ class Current {
     const waiting = { id: ++this.#waits, saying };
     this.waiting = [...this.waiting, waiting];
     this.failure = null;
+    // Before it is sent: a fast answer may be over when the server's "taken" arrives.
+    const before = this.running;
+    this.running = true;
     const taken = await app.trying(() => api.turn(id, saying));
-    if (!taken) this.waiting = this.waiting.filter((other) => other !== waiting);
-    else if (this.#still(id)) this.running = true;
+    if (!taken && this.#still(id)) {
+      this.waiting = this.waiting.filter((other) => other !== waiting);
+      this.running = before;
+    }
     return taken;
   }
 

@@ -24,6 +24,8 @@ export const en = {
   "panel.mark_off": "threshold {high}",
   "panel.full_auto": "Nearly full. Older messages are summarised before the next answer.",
   "panel.full_by_hand": "Nearly full. Automatic compaction is off: only what must go is trimmed when you send.",
+  "panel.over_auto": "Over the limit. Older messages are summarised or trimmed before the next answer.",
+  "panel.over_by_hand": "Over the limit. Automatic compaction is off: what does not fit is trimmed when you send.",
   "panel.over": "The mark is passed: it happens with the next message.",
   "panel.made_of": "What it is made of",
   "panel.part": "Part",

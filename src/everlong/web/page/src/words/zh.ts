@@ -26,6 +26,8 @@ export const zh: Record<PartTwoKey, string> = {
   "panel.mark_off": "阈值 {high}",
   "panel.full_auto": "上下文快满了，下次回答前会先把较早的消息整理成摘要。",
   "panel.full_by_hand": "上下文快满了。自动压缩已关闭，发送时只会裁掉放不下的部分。",
+  "panel.over_auto": "已超出上限，下次回答前会先把较早的消息整理成摘要或裁剪。",
+  "panel.over_by_hand": "已超出上限。自动压缩已关闭：发送时会裁剪放不下的内容。",
   "panel.over": "已超过阈值，下次发送时压缩。",
   "panel.made_of": "构成",
   "panel.part": "部分",

