@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TypeAlias
 
 from starlette.applications import Starlette
@@ -17,6 +17,7 @@ from everlong.gateway.answering import Answering
 from everlong.gateway.counting import CountingTokens
 from everlong.gateway.dialects import DIALECTS
 from everlong.gateway.endpoint import format_of
+from everlong.gateway.memory import give_back
 from everlong.gateway.passing import Models, Passing
 from everlong.gateway.refusals import refusal_body, status_of
 from everlong.gateway.services import Services
@@ -26,6 +27,7 @@ __all__ = ["Beside", "gateway_app"]
 
 Beside: TypeAlias = Callable[[Services], AbstractAsyncContextManager[Sequence[Route]]]
 
+TIDYING = 20.0  # seconds between two times that free memory is given back
 SWEEPING = 3_600.0  # seconds between two looks for what is too old
 LONGEST_PATH = 200  # characters of a path that an error repeats
 ALL = ["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -48,15 +50,15 @@ def gateway_app(made: Callable[[], Services], beside: Beside = _nothing) -> Star
         services = app.state.services = made()
         app.router.routes.extend(_routes(services))
         await asyncio.to_thread(_warmed)
-        sweeping = asyncio.create_task(_swept(services))
+        tasks = [asyncio.create_task(_swept(services)), asyncio.create_task(_tidied())]
         try:
             async with beside(services) as routes:
                 app.router.routes.extend(routes)
                 yield
         finally:
-            sweeping.cancel()
-            with suppress(asyncio.CancelledError):
-                await sweeping
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
             await services.close()
 
     return Starlette(lifespan=lifespan, exception_handlers={404: _not_found, 405: _not_found, 500: _failed})
@@ -131,6 +133,12 @@ def _warmed() -> None:
     """Load what the first request would wait for."""
     counter_for("gpt-4o").text("ready")
     window("gpt-4o")
+
+
+async def _tidied() -> None:
+    while True:
+        await asyncio.sleep(TIDYING)
+        await asyncio.to_thread(give_back)
 
 
 async def _swept(services: Services) -> None:
