@@ -5,7 +5,7 @@ import json
 import os
 import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 from uuid import uuid4
@@ -22,7 +22,8 @@ from everlong.gateway.reports import Report
 from everlong.gateway.services import Services
 from everlong.gateway.serving import application, config_told
 from everlong.llm.kept_tables import registry_now
-from everlong.llm.local.fetching import cache_folder
+from everlong.llm.local.fetching import cache_folder, model_file
+from everlong.llm.local.model import LocalServer
 from everlong.web.app import Desk, Setup, web_routes
 from everlong.web.choices import Choices, with_choices
 from everlong.web.desk import OWNER
@@ -65,6 +66,7 @@ def app_from_environment() -> Starlette:
 @asynccontextmanager
 async def _app(config: GatewayConfig, services: Services) -> AsyncIterator[Sequence[Route]]:
     """The chat app, on the gateway's store and with its upstreams, for as long as the gateway runs."""
+    stack = ExitStack()
     guard = Guard.listening_at(config.host, os.environ.get(PASSWORD, ""))
     if guard.password and not os.environ.get(PASSWORD):
         print(f"The app's password is {guard.password}", file=sys.stderr, flush=True)  # noqa: T201 - told once, here
@@ -76,6 +78,7 @@ async def _app(config: GatewayConfig, services: Services) -> AsyncIterator[Seque
             guard=guard,
             config=folder_config(os.environ, Path())[0],
             registry=registry_now(cache_folder(os.environ)),
+            start_local=partial(_local_source, stack),
         )
     )
 
@@ -92,6 +95,7 @@ async def _app(config: GatewayConfig, services: Services) -> AsyncIterator[Seque
     finally:
         services.recent.told.remove(tell)
         await desk.close()
+        await asyncio.to_thread(stack.close)
 
 
 def _sources(services: Services) -> list[Source]:
@@ -105,6 +109,12 @@ def _sources(services: Services) -> list[Source]:
     if local:
         return [Source(name="local", endpoint=one.endpoint, models=("local",), local=True) for one in reached]
     return [Source(name=one.name, endpoint=one.endpoint) for one in reached]
+
+
+def _local_source(stack: ExitStack) -> Source:
+    """The model of this machine, fetched once and started; it ends with the app."""
+    server = stack.enter_context(LocalServer(model_file(cache_folder(os.environ))))
+    return Source(name="local", endpoint=server.endpoint(), models=("local",), local=True)
 
 
 def _keyed(services: Services) -> list[Source]:

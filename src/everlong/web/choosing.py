@@ -1,23 +1,27 @@
 """The endpoints of the app as a whole: its state, settings, sources and models, logging in, what it all cost."""
 
 import asyncio
+from collections.abc import Callable
 
 from starlette.responses import Response
 
 from everlong import __version__
 from everlong.core.messages import Json
+from everlong.errors import InputError, Refused
 from everlong.web.answering import Asked, as_json
 from everlong.web.desk import Desk
 from everlong.web.fields import needed_text, optional_text
 from everlong.web.guarding import COOKIE
 from everlong.web.listing import list_models
 from everlong.web.settings import changed
+from everlong.web.sources import Source
 from everlong.web.usage import Usage
 
 __all__ = ["Choosing"]
 
 A_MONTH = 30 * 24 * 3_600  # seconds that a login lasts
 MOST_DAYS = 366
+LOCAL = "local"  # the address, and the name, of the model on this machine
 
 
 class Choosing:
@@ -26,6 +30,7 @@ class Choosing:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._usage = Usage(desk.threads, desk.setup.registry)
+        self._starting = asyncio.Lock()
 
     async def state(self, _: Asked) -> Json:
         """All that a page needs first."""
@@ -65,8 +70,11 @@ class Choosing:
     async def add_source(self, asked: Asked) -> Json:
         """Another source, kept once it has named its models."""
         desk = self._desk
+        where = needed_text(asked.said, "url", most=2_000)
+        if where == LOCAL and desk.setup.start_local is not None:
+            return await self._local(desk.setup.start_local)
         planned = desk.sources.planned(
-            needed_text(asked.said, "url", most=2_000),
+            where,
             name=optional_text(asked.said, "name") or "",
             key=optional_text(asked.said, "key", most=4_000) or "",
             fmt=optional_text(asked.said, "format") or "",
@@ -76,6 +84,19 @@ class Choosing:
         desk.models.learn(planned.name, listed)
         desk.sources_changed()
         return planned.shown(len(listed), added=True)
+
+    async def _local(self, start: Callable[[], Source]) -> Json:
+        """The model of this machine, started now unless it runs; it is there until the server ends."""
+        async with self._starting:
+            source = self._desk.sources.named(LOCAL)
+            if source is None:
+                try:
+                    source = await asyncio.to_thread(start)
+                except InputError as error:
+                    raise Refused(str(error), status=502, kind="local") from None
+                self._desk.sources.give(source)
+                self._desk.sources_changed()
+        return source.shown(len(source.models), added=False)
 
     async def remove_source(self, asked: Asked) -> Json:
         """Forget a source and its key."""

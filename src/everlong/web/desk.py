@@ -1,7 +1,7 @@
 """The app's one object: the engine on its store, who speaks, what is chosen, and who is told what happens."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -48,6 +48,8 @@ class Setup:
     config: AgentConfig = DEFAULT_CONFIG
     registry: Registry | None = None
     built: Path = BUILT
+    #: Starts the model of this machine, which may take a while, and says where it is; None where there is none.
+    start_local: Callable[[], Source] | None = None
     #: Seconds that a question of a tool waits for its answer.
     answer_seconds: float = 600.0
 

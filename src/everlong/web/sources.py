@@ -106,6 +106,10 @@ class Sources:
             raise wrong(f"there are {MOST} sources already")
         return Source(name=called, endpoint=endpoint)
 
+    def give(self, source: Source) -> None:
+        """Another source of the server's own, for this run."""
+        self.given = (*(one for one in self.given if one.name != source.name), source)
+
     def add(self, source: Source) -> None:
         """Keep a source; one of the same name is replaced. Raises Refused where the file cannot be written."""
         self._keep((*(other for other in self.added if other.name != source.name), source))
