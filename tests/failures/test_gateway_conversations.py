@@ -89,6 +89,7 @@ def test_J2_a_client_that_does_not_wait_for_summaries(fmt: str) -> None:
             for turn in range(TURNS):
                 client.ask(gateway, f"Question {turn}: what does the file say?")
         valid_upstream(server)
+        assert own_requests(server) <= MOST_SUMMARIES
         assert 0 < resets(of_clients(server)) <= serving.cuts
 
 
