@@ -211,7 +211,8 @@ def test_threads_are_listed_and_chosen_by_number(tmp_path: Path) -> None:
 
 def test_threads_of_sub_agents_are_not_talked_in(tmp_path: Path) -> None:
     with talking(tmp_path, tools=False) as talk:
-        talk.say("mine")
+        talk.say("hello")
+        talk.do("/title mine")
         for number in range(45):
             metadata = json.dumps({"parent": {"thread": "x", "call": "y"}})
             talk.chat.session.engine.threads.create(f"sub-{number}", metadata=metadata)
