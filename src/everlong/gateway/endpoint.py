@@ -5,6 +5,7 @@ What is answered is the business of each endpoint; here nothing is decided about
 
 import asyncio
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -78,15 +79,15 @@ class Visit:
         await self.outlet.whole(status, headers, body)
 
 
-class Endpoint:
+class Endpoint(ABC):
     """An endpoint as ASGI. It never raises for what a client or an upstream did; `answer` may."""
 
     def __init__(self, services: Services) -> None:
         self.services = services
 
+    @abstractmethod
     async def answer(self, visit: Visit) -> None:
         """Answer one request. What the client must hear of ours is raised."""
-        raise NotImplementedError
 
     def fmt(self, headers: Headers) -> str:
         """The format in which the client wants to be answered."""
