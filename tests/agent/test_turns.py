@@ -15,11 +15,12 @@ import pytest
 
 from everlong.agent.agent import Agent
 from everlong.agent.calling import Bench, Repeats, make_calls
+from everlong.agent.config import AgentConfig
 from everlong.agent.events import AgentEvent, CallEnded, CallStarted, Entered, Tell, TurnEnded
 from everlong.agent.resuming import CRASHED, INTERRUPTED, close_calls, open_calls
 from everlong.agent.schemas import schemas_of
 from everlong.agent.tool import Outcome, Place
-from everlong.core.messages import CallId, History, Image, JsonObject, Message, Role, ToolCall
+from everlong.core.messages import CallId, History, Image, JsonObject, Message, Role, Text, ToolCall
 from everlong.core.threads import Entry, Row
 from everlong.engine.engine import Engine
 from everlong.engine.replies import Failed, Finished, Reply, Request, Said
@@ -718,3 +719,16 @@ def test_little_is_read_to_find_calls_without_a_result() -> None:
         assert [call.id for call in await close_calls(engine, "t", "lost")] == ["c69"]
 
     run(close())
+
+
+def test_what_stands_last_is_answered_again_and_not_said_twice() -> None:
+    model = ScriptedModel(in_turn([Answer(text="first"), Answer(text="second")]))
+
+    async def work() -> list[str]:
+        agent = Agent(Engine(MemoryThreads()), model, (), AgentConfig(system=""))
+        await agent.engine.append("t", [Message(Role.USER, (Text("When?"),))])
+        async for _ in agent.turn("t", "When?", "again"):
+            continue
+        return [row.entry.text for row in agent.engine.threads.read("t") if isinstance(row.entry, Message)]
+
+    assert asyncio.run(work()) == ["When?", "first"]

@@ -30,8 +30,9 @@ from everlong.relevance.language import language_of
 
 __all__ = ["Agent", "Kind"]
 
-#: Who speaks: a person, or something that happened (a timer, a background job).
-Kind: TypeAlias = Literal["user", "system"]
+#: Who speaks: a person, or something that happened (a timer, a background job). again: what is said stands last in the
+#: thread already, and is answered once more.
+Kind: TypeAlias = Literal["user", "system", "again"]
 
 RECALL = "recall"  # the tool that returns what left the window, where there is one
 EVENT = {
@@ -50,6 +51,7 @@ class _Said:
 
     message: Message
     waits: bool
+    again: bool = False
     taken: bool = False
 
 
@@ -63,7 +65,7 @@ class _Lane:
 
     def take(self, last: bool) -> History:
         """What was said since; at the end of a turn only what nobody else waits to answer."""
-        chosen = [said for said in self.said if not (last and said.waits)]
+        chosen = [said for said in self.said if not said.again and not (last and said.waits)]
         for said in chosen:
             said.taken = True
             self.said.remove(said)
@@ -116,7 +118,7 @@ class Agent:
         turn afterwards. Raises StoreError where the store fails.
         """
         lane = self._lanes.setdefault(thread, _Lane())
-        entry = _Said(_message(said, kind, self._language(said)), waits=True)
+        entry = _Said(_message(said, kind, self._language(said)), waits=True, again=kind == "again")
         lane.said.append(entry)
         try:
             async with lane.lock:
@@ -126,7 +128,7 @@ class Agent:
                 lane.said.remove(entry)
                 entry.taken = True
                 queue = _Queue()
-                lane.task = asyncio.create_task(self._work(thread, lane, entry.message, queue), name=f"turn {thread}")
+                lane.task = asyncio.create_task(self._work(thread, lane, entry, queue), name=f"turn {thread}")
                 try:
                     async for event in _told(lane.task, queue):
                         yield event
@@ -171,13 +173,14 @@ class Agent:
             tail=volatile,
         )
 
-    async def _work(self, thread: str, lane: _Lane, message: Message, tell: "_Queue") -> None:
+    async def _work(self, thread: str, lane: _Lane, entry: _Said, tell: "_Queue") -> None:
         """The turn from its first append to its last event. Interrupted, it ends as a turn too."""
+        message = entry.message
         language = self._language(message)
         turn = None
         try:
             await close_calls(self.engine, thread, CRASHED[language])
-            begun = await whole(self._begin(thread, message))
+            begun = await whole(self._begin(thread, entry))
             turn = Turn(
                 engine=self.engine,
                 model=self.model,
@@ -200,8 +203,13 @@ class Agent:
             await whole(self._append(thread, left))
         tell(ended)
 
-    async def _begin(self, thread: str, message: Message) -> Row:
-        """Append what was said, to a new thread the system text first; its row."""
+    async def _begin(self, thread: str, entry: _Said) -> Row:
+        """Append what was said, to a new thread the system text first; its row. What is there already is only found."""
+        if entry.again:
+            last = await asyncio.to_thread(self.engine.threads.last, thread, 1)
+            if last:
+                return last[-1]
+        message = entry.message
         first: History = ()
         try:
             known = await asyncio.to_thread(self.engine.threads.thread, thread)
@@ -245,7 +253,7 @@ def _message(said: Message | str, kind: Kind, language: str) -> Message:
         if said.role is not Role.USER:
             raise InputError(f"what is said to an agent is a user message, not one of {said.role}")
         return said
-    return Message(Role.USER, (Text(said if kind == "user" else EVENT[language].format(text=said)),))
+    return Message(Role.USER, (Text(EVENT[language].format(text=said) if kind == "system" else said),))
 
 
 def _check_names(tools: Sequence[Tool]) -> None:

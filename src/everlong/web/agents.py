@@ -11,8 +11,6 @@ from everlong.agent.subagents import Spawning, spawn_tools
 from everlong.agent.todos import Todos
 from everlong.agent.tool import Approve, Tool
 from everlong.agent.tools.standard import standard_tools
-from everlong.core.messages import Message
-from everlong.core.threads import Row
 from everlong.engine.calls import Call
 from everlong.engine.engine import Engine
 from everlong.web.choices import Choices, choices_of, own_settings, with_choices
@@ -37,14 +35,6 @@ class Ready:
     window: Window
 
 
-class _Again(Agent):
-    """An agent that answers what was said last once more, without appending it again."""
-
-    async def _begin(self, thread: str, message: Message) -> Row:
-        rows = await asyncio.to_thread(self.engine.threads.last, thread, 1)
-        return rows[-1] if rows else await super()._begin(thread, message)
-
-
 class Agents:
     """Agents by model, made when they are needed. `settings` are the app's, set anew when they change."""
 
@@ -57,7 +47,7 @@ class Agents:
         self._approve = approve
         self._todos = Todos(engine.threads)
 
-    async def ready(self, thread: str, *, again: bool = False) -> Ready:
+    async def ready(self, thread: str) -> Ready:
         """Who speaks in the thread, its settings brought in line with what is known of the model. Raises Refused."""
         kept = await asyncio.to_thread(self._engine.threads.thread, thread)
         choices = choices_of(kept)
@@ -65,7 +55,7 @@ class Agents:
         served = await self._models.served(chosen)
         window = await asyncio.to_thread(self._models.window, chosen.source, chosen.name, self.settings)
         await asyncio.to_thread(self._keep, thread, known=window.known)
-        agent = self._agent(chosen, _Again if again else Agent)
+        agent = self._agent(chosen)
         client = chosen.client
         call = replace(
             await agent.call(thread),
@@ -85,17 +75,17 @@ class Agents:
         if settings != kept.settings or (choices != choices_of(kept)):
             threads.change(thread, settings=settings, metadata=metadata)
 
-    def _agent(self, chosen: Chosen, kind: type[Agent]) -> Agent:
+    def _agent(self, chosen: Chosen) -> Agent:
         config = replace(self._config, model=chosen.name)
         if chosen.source.local:
             system = LOCAL_SYSTEM if config.system == DEFAULT_CONFIG.system else config.system
             config = replace(config, system=system, max_tokens=config.max_tokens or LOCAL_REPLY)
         if not self.settings.tools or chosen.source.local:
-            return kind(self._engine, chosen.client, (), config, NOTHING, self._approve)
+            return Agent(self._engine, chosen.client, (), config, NOTHING, self._approve)
         own = (*standard_tools(engine=self._engine), *self.more)
         stands = workspace_standing(config.workspace, todo=self._todos.source)
         below = Spawning(
             engine=self._engine, model=chosen.client, tools=own, config=config, standing=Standing(stands.stable)
         )
         tools = (*own, self._todos.tool, *spawn_tools(below))
-        return kind(self._engine, chosen.client, tools, config, stands, self._approve)
+        return Agent(self._engine, chosen.client, tools, config, stands, self._approve)

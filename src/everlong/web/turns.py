@@ -6,7 +6,7 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import assert_never
 
-from everlong.agent.agent import Agent
+from everlong.agent.agent import Agent, Kind
 from everlong.agent.events import CallEnded, CallStarted, Entered, TurnEnded
 from everlong.core.messages import JsonObject, Message, Role
 from everlong.engine.engine import Engine
@@ -31,6 +31,7 @@ class _Running:
     """A turn under way, and what its answer says so far."""
 
     agent: Agent
+    kind: Kind = "user"
     task: "asyncio.Task[None] | None" = None
     said: str = ""
     thought: str = ""
@@ -68,9 +69,9 @@ class Turns:
         said = await self.asked(thread)
         if said is None:
             raise Refused("nothing was said yet", status=409, kind="nothing_said")
-        ready = await self._agents.ready(thread, again=True)
+        ready = await self._agents.ready(thread)
         await self._showing.follow(thread)
-        await self._start(thread, ready.agent, said[1])
+        await self._start(thread, ready.agent, said[1], "again")
 
     async def asked(self, thread: str) -> tuple[int, Message] | None:
         """The last message of the user and its order."""
@@ -117,9 +118,9 @@ class Turns:
         if tasks:
             await asyncio.wait(tasks)
 
-    async def _start(self, thread: str, agent: Agent, said: Message) -> None:
+    async def _start(self, thread: str, agent: Agent, said: Message, kind: Kind = "user") -> None:
         earlier = self._running.get(thread)
-        running = self._running[thread] = _Running(agent)
+        running = self._running[thread] = _Running(agent, kind=kind)
         self._failed.pop(thread, None)
         if earlier is None:
             self._hub.publish(thread, {"type": "running", "running": True})
@@ -132,7 +133,7 @@ class Turns:
         SPEAKING.set(thread)
         ended = TurnEnded("failed", 0)
         try:
-            async with aclosing(running.agent.turn(thread, said)) as events:
+            async with aclosing(running.agent.turn(thread, said, running.kind)) as events:
                 async for event in events:
                     if isinstance(event, TurnEnded):
                         ended = event
