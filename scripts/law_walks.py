@@ -47,7 +47,7 @@ class Walk:
     def wish(self, fmt: str, limit: int, *, deep: bool = False) -> Wish:
         """A cut goes to the limit, or with `deep` as far as the preset says."""
         counter = counter_for(self.model)
-        target = int(limit * self.preset.low) if deep else limit
+        target = limit // 2 if deep else limit
         context = window(self.model).context
         return Wish(counter=counter, limit=limit, target=target, preset=self.preset, window=context, fmt=fmt)
 

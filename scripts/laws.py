@@ -17,6 +17,7 @@ from everlong.core.protection import Protection, protected
 from everlong.core.refs import ref_of
 from everlong.core.rounds import head_length, pairs_of, safe_cuts
 from everlong.engine.view import View, Wish
+from everlong.wire.anthropic_marks import without_marks
 from everlong.wire.repair import RENDERERS, repair
 from everlong.wire.validate import problems
 
@@ -73,8 +74,11 @@ def differs(one: View, other: View) -> Iterator[Broken]:
 
 
 def payload_items(messages: History, fmt: str) -> list[JsonText]:
-    """The request as bytes that a provider's cache would compare: everything in front, then item by item."""
-    payload = dict(RENDERERS[fmt](messages))
+    """The request as bytes that a provider's cache would compare: everything in front, then item by item.
+
+    Cache marks are not compared: they move to the end with each request, and providers look past them.
+    """
+    payload = dict(without_marks(RENDERERS[fmt](messages)))
     items = payload.pop(LIST_FIELD[fmt])
     assert isinstance(items, list)
     return [json.dumps(payload), *(json.dumps(item) for item in items)]

@@ -56,7 +56,7 @@ def fill(talk: Talk, turns: int = 6) -> None:
         ("/clear", "A new thread."),
         ("/model", "scripted, window 16 000 (told by the server)"),
         ("/model other", "From now on: other, window 16 000"),
-        ("/threshold", "A cut is made at 95 % of the room."),
+        ("/threshold", "A cut is made at 90 % of the room."),
         ("/threshold 60", "A cut is made at 60 % of the room."),
         ("/threshold 60 %", "A cut is made at 60 % of the room."),
         ("/threshold 39", "The threshold is a whole number from 40 to 95."),

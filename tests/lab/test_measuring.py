@@ -19,8 +19,9 @@ from tests.lab.folders import DATA
 
 
 def results_of(plan: Plan, cases: list[Cases], processes: int = 1) -> list[Result]:
-    outcomes = run([Job(plan, group) for group in cases], processes, lambda _: None)
-    return summed(plan, "ours", "all", len(cases), outcomes)
+    jobs = [Job(plan, group) for group in cases]
+    found = run(measured, jobs, processes, size=lambda job: len(job.asked.cases), tell=lambda _: None)
+    return summed(plan, "ours", "all", len(cases), [outcome for outcomes in found for outcome in outcomes])
 
 
 def test_everything_is_there_where_nothing_is_cut() -> None:

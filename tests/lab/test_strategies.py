@@ -15,7 +15,7 @@ from everlong.lab.baselines import CLEARED, KEPT_STEPS, cleared, newest, trimmed
 from everlong.lab.bm25 import bm25, bm25_neighbours, half_bm25, scores, terms, words
 from everlong.lab.cases import probe_cases, question_cases
 from everlong.lab.data import agents
-from everlong.lab.measuring import Job, Plan
+from everlong.lab.measuring import Job, Plan, measured
 from everlong.lab.running import run
 from everlong.lab.strategies import BASELINES, strategy_named
 from everlong.lab.strategy import counter, from_chat
@@ -190,7 +190,7 @@ def test_a_strategy_that_fails_is_one_clear_line_in_any_process(name: str, reaso
     jobs = [Job(plan, group) for group in probe_cases(DATA, ("office",))]
     assert len(jobs) > 1
     with pytest.raises(InputError, match=reason) as told:
-        run(jobs, processes, lambda done: None)
+        run(measured, jobs, processes, size=lambda job: len(job.asked.cases), tell=lambda _: None)
     assert str(told.value).startswith(f"{OWN}:{name}")
     assert "\n" not in str(told.value)
 

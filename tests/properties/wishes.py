@@ -64,7 +64,7 @@ def wishes(draw: st.DrawFn, preset: str, *, deep: bool = False, pins: bool = Fal
 
 def wish_of(preset: Preset, fmt: str, limit: int, *, window: int = 16_000, deep: bool = False) -> Wish:
     """The same with everything said."""
-    target = int(limit * preset.low) if deep else limit
+    target = limit // 2 if deep else limit
     return Wish(counter=COUNTER, limit=limit, target=target, preset=preset, window=window, fmt=fmt)
 
 

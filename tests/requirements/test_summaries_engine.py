@@ -364,7 +364,7 @@ def test_SB_5_without_a_summary_model_the_main_model_writes_and_a_failure_only_t
 
 @pytest.mark.parametrize(
     ("window", "threshold", "mark"),
-    [(200_000, 0.95, 100_800), (200_000, 0.8, 134_400), (128_000, 0.95, 57_600), (32_000, 0.95, 9_600)],
+    [(200_000, 0.9, 100_800), (200_000, 0.8, 134_400), (128_000, 0.9, 57_600), (32_000, 0.9, 9_600)],
     ids=["the document's example", "set by the user", "a smaller window", "one that the reserve would eat"],
 )
 def test_CB_1_1_the_threshold_is_of_the_window_without_the_reserve(window: int, threshold: float, mark: int) -> None:

@@ -9,6 +9,7 @@ __all__ = ["ACCEPTED", "REFUSED", "Payload", "Spoiled", "chat_call"]
 
 Payload = dict[str, Any]
 GONE = object()
+MARKED = {"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}
 
 
 @dataclass(frozen=True)
@@ -243,6 +244,10 @@ REFUSED: dict[str, list[Spoiled]] = {
             "messages[2].content[1]",
         ),
         Spoiled("messages.2.content.0.content", "", "toolu_2 says nothing"),
+        Spoiled("messages.1.content.0.cache_control", {"type": "ephemeral"}, "thinking bears a cache mark"),
+        Spoiled("messages.3.content", [MARKED] * 5, "5 cache marks", "cache_control"),
+        Spoiled("tools", [MARKED] * 5, "5 cache marks", "cache_control"),
+        Spoiled("messages.2.content.1.content", [MARKED] * 5, "5 cache marks", "cache_control"),
         Spoiled("messages.2.content.1.content.0.text", "", "block is empty"),
         Spoiled("messages.1.content.0.signature", "", "no signature"),
         Spoiled(

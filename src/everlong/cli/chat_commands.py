@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import count, islice
 
@@ -17,6 +17,7 @@ from everlong.cli.terminal import amount
 from everlong.core.events import EventKind
 from everlong.core.messages import Message
 from everlong.core.threads import Thread
+from everlong.engine.outlook import outlook_of
 from everlong.engine.settings import HIGHEST_THRESHOLD
 from everlong.engine.threads import Threads
 from everlong.errors import EverlongError, InputError, NoThread
@@ -113,6 +114,12 @@ def _threshold(chat: Chat, percent: str) -> None:
         chat.worker.do(chat.session.set_threshold(int(number) / 100))
     share = chat.worker.do(chat.session.threshold())
     chat.screen.note(chat.say("threshold_is", percent=str(round(100 * share))))
+    known = chat.worker.do(chat.session.window())
+    expected = outlook_of(replace(chat.session.config.engine, threshold=share), known)
+    if expected is not None:
+        cost, kept = map(str, expected.percents)
+        chat.screen.note(chat.say.general("outlook", cost=cost, kept=kept))
+        chat.screen.note(chat.say.general("outlook_measured"))
 
 
 def _model(chat: Chat, name: str) -> None:

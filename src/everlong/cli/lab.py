@@ -1,9 +1,9 @@
 """`everlong lab`: what survives of real conversations, under which strategy, at which budget."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
@@ -11,16 +11,19 @@ import click
 
 from everlong.cli.files import source_bytes
 from everlong.cli.lab_clients import clients_command
+from everlong.cli.lab_options import DATA, HALF, HTML, JOBS, JSON, LANGUAGE, WORK_FILES, names_listed, tokens_listed
+from everlong.cli.lab_replay import replay_command
 from everlong.cli.lab_speed import speed_command
 from everlong.cli.lab_tables import print_results
-from everlong.cli.maps.wording import LANGUAGES, language_from
+from everlong.cli.maps.wording import language_from
+from everlong.cli.pages import write_page
+from everlong.cli.progress import progress
 from everlong.cli.streams import print_json
-from everlong.cli.terminal import console
 from everlong.errors import InputError
 from everlong.lab.cases import Cases, edit_cases, every, probe_cases, question_cases
-from everlong.lab.data import HALVES, Conversation, agents, data_folder, dialogue_names, in_half
+from everlong.lab.data import Conversation, agents, data_folder, dialogue_names, in_half
 from everlong.lab.making import conversations_in, probes_in, save
-from everlong.lab.measuring import Job, Plan, summed
+from everlong.lab.measuring import Job, Plan, measured, summed
 from everlong.lab.results import Result
 from everlong.lab.running import run
 from everlong.lab.strategies import DIALOGUE_STRATEGIES, WORK_STRATEGIES, strategy_named
@@ -28,7 +31,6 @@ from everlong.lab.strategy import counter
 
 __all__ = ["lab_command"]
 
-WORK_FILES = "claude_code,misc"
 WORK_BUDGETS = (8_000, 16_000, 32_000, 64_000)
 DIALOGUE_BUDGETS = (500, 1_000, 2_000, 4_000, 8_000, 16_000)
 
@@ -56,28 +58,19 @@ def lab_command() -> None:
 
 
 lab_command.add_command(clients_command)
+lab_command.add_command(replay_command)
 lab_command.add_command(speed_command)
 
 
-def _numbers(_: click.Context, __: click.Parameter, value: str) -> tuple[int, ...]:
-    try:
-        numbers = tuple(sorted({int(piece) for piece in value.split(",") if piece.strip()}))
-    except ValueError:
-        raise click.BadParameter("numbers with commas between them, such as 8000,16000") from None
-    if any(number < 1 for number in numbers):
-        raise click.BadParameter("a budget is at least one token")
-    return numbers
-
-
 OPTIONS = (
-    click.option("--half", type=click.Choice(HALVES), default="all", help="Which conversations (default: all)."),
-    click.option("--budgets", default="", callback=_numbers, metavar="N,N", help="Tokens that may be sent."),
+    HALF,
+    click.option("--budgets", default="", callback=tokens_listed, metavar="N,N", help="Tokens that may be sent."),
     click.option("--strategy", "strategies", multiple=True, metavar="NAME", help="What to measure; may be repeated."),
     click.option("--every", "step", type=click.IntRange(min=1), default=1, metavar="N", help="Only every Nth case."),
-    click.option("--jobs", "processes", type=click.IntRange(min=1), default=1, metavar="N", help="Processes."),
-    click.option("--json", "as_json", is_flag=True, help="Print JSON."),
-    click.option("--html", metavar="FILE", help="Write a page with plots (- for standard output)."),
-    click.option("--lang", "language", type=click.Choice(LANGUAGES), help="Language of the words."),
+    JOBS,
+    JSON,
+    HTML,
+    LANGUAGE,
 )
 
 
@@ -90,7 +83,7 @@ def measure_options(command: Command) -> Command:
 
 @lab_command.command("probes", short_help="Strings that the agent used later: still there?")
 @click.argument("transcripts", nargs=-1, metavar="[FILE]...")
-@click.option("--data", metavar="DIR", help="The data folder (default: EVERLONG_DATA).")
+@DATA
 @click.option("--files", default=WORK_FILES, metavar="NAME,NAME", help=f"Files in agents/ (default: {WORK_FILES}).")
 @click.option("--save", "folder", metavar="DIR", help="With FILE: write the conversations and probes as a data folder.")
 @click.option("--raw-arguments", is_flag=True, help="Arguments of calls count only as they are sent, escapes and all.")
@@ -113,32 +106,32 @@ def probes_command(
     else:
         if folder is not None:
             raise click.UsageError("--save writes what was made from FILE; name one")
-        cases = probe_cases(data_folder(data), _names(files), asked.half)
-        name = "+".join(_names(files))
+        cases = probe_cases(data_folder(data), names_listed(files), asked.half)
+        name = "+".join(names_listed(files))
     _tell(_measured("probes", name, cases, asked), asked)
 
 
 @lab_command.command("edits", short_help="Texts that the agent replaces next: still there?")
-@click.option("--data", metavar="DIR", help="The data folder (default: EVERLONG_DATA).")
+@DATA
 @click.option("--files", default=WORK_FILES, metavar="NAME,NAME", help=f"Files in agents/ (default: {WORK_FILES}).")
 @measure_options
 def edits_command(data: str | None, files: str, **options: object) -> None:
     """Texts that the agent replaces next: are they still there, line after line?"""
     asked = _asked(options, WORK_STRATEGIES, WORK_BUDGETS)
     folder = data_folder(data)
-    conversations = (one for name in _names(files) for one in agents(folder, name, asked.half))
-    _tell(_measured("edits", "+".join(_names(files)), edit_cases(conversations), asked), asked)
+    conversations = (one for name in names_listed(files) for one in agents(folder, name, asked.half))
+    _tell(_measured("edits", "+".join(names_listed(files)), edit_cases(conversations), asked), asked)
 
 
 @lab_command.command("dialogs", short_help="Turns that answer a later question: still there?")
-@click.option("--data", metavar="DIR", help="The data folder (default: EVERLONG_DATA).")
+@DATA
 @click.option("--files", default="", metavar="NAME,NAME", help="Data sets (default: all that are there).")
 @measure_options
 def dialogs_command(data: str | None, files: str, **options: object) -> None:
     """Turns that answer a question asked much later: are they still there?"""
     asked = _asked(options, DIALOGUE_STRATEGIES, ())
     folder = data_folder(data)
-    names = _names(files) or dialogue_names(folder)
+    names = names_listed(files) or dialogue_names(folder)
     if not names:
         raise InputError(f"{folder}: no dialogues; docs/lab.md describes the data folder")
     cases = {name: question_cases(folder, name, asked.half) for name in names}
@@ -159,10 +152,6 @@ def _asked(options: dict[str, object], strategies: Sequence[str], budgets: tuple
     )
 
 
-def _names(listed: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in listed.split(",") if name.strip())
-
-
 def _measured(measure: str, data: str, cases: Iterable[Cases], asked: Asked) -> list[Result]:
     chosen = every(cases, asked.step)
     if not chosen:
@@ -170,9 +159,13 @@ def _measured(measure: str, data: str, cases: Iterable[Cases], asked: Asked) -> 
     budgets = asked.budgets or _useful(group.conversation for group in chosen)
     plan = Plan(measure, asked.strategies, budgets, decoded=not asked.raw_arguments)
     jobs = [Job(plan, group) for group in chosen]
-    with _progress(f"{measure} {data}", sum(len(group.cases) for group in chosen)) as tell:
-        outcomes = run(jobs, asked.processes, tell)
-    return summed(plan, data, asked.half, len(chosen), outcomes)
+    with progress(f"{measure} {data}", sum(len(group.cases) for group in chosen)) as tell:
+        outcomes = run(measured, jobs, asked.processes, size=_size, tell=lambda job: tell(len(job.asked.cases)))
+    return summed(plan, data, asked.half, len(chosen), chain.from_iterable(outcomes))
+
+
+def _size(job: Job) -> int:
+    return len(job.asked.cases) * len(job.asked.conversation.messages)
 
 
 def _useful(conversations: Iterable[Conversation]) -> tuple[int, ...]:
@@ -181,37 +174,12 @@ def _useful(conversations: Iterable[Conversation]) -> tuple[int, ...]:
     return tuple(budget for budget in DIALOGUE_BUDGETS if budget < longest) or DIALOGUE_BUDGETS[:1]
 
 
-@contextmanager
-def _progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar on standard error, where a person looks at it."""
-    out = console(stderr=True)
-    if not out.is_terminal:
-        yield lambda _: None
-        return
-    from rich.progress import Progress  # noqa: PLC0415 - only where it is seen
-
-    with Progress(console=out, transient=True) as bars:
-        task = bars.add_task(what, total=total)
-        yield lambda done: bars.advance(task, done)
-
-
 def _tell(results: Sequence[Result], asked: Asked) -> None:
     if asked.html is not None:
-        _write_page(results, asked)
+        from everlong.lab.report import page  # noqa: PLC0415 - only where a page is asked for
+
+        write_page(page(results, language=asked.language), asked.html)
     if asked.as_json:
         print_json([asdict(result) for result in results])
     elif asked.html != "-":
         print_results(results, asked.language)
-
-
-def _write_page(results: Sequence[Result], asked: Asked) -> None:
-    from everlong.lab.report import page  # noqa: PLC0415 - only where a page is asked for
-
-    text = page(results, language=asked.language)
-    if asked.html == "-":
-        click.echo(text.encode("utf-8", "replace"))  # as its head says, not as the terminal would
-        return
-    try:
-        Path(asked.html or "").write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{asked.html}: {error.strerror or error}") from error

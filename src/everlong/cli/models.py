@@ -1,4 +1,4 @@
-"""`everlong models`: windows, output limits and prices, each with its source."""
+"""`everlong models`: windows, output limits and prices, each with its source; what a window costs and keeps."""
 
 import os
 from collections.abc import Sequence
@@ -7,8 +7,11 @@ from datetime import UTC, date, datetime
 
 import click
 
+from everlong.cli.maps.wording import Wording
 from everlong.cli.streams import print_json
 from everlong.cli.terminal import amount, console, pairs, table
+from everlong.engine.outlook import outlook_of
+from everlong.engine.settings import DEFAULT_SETTINGS
 from everlong.errors import InputError
 from everlong.llm.kept_tables import last_try, registry_now
 from everlong.llm.local.fetching import cache_folder
@@ -17,6 +20,7 @@ from everlong.windows import Entry, Registry, Window, window
 __all__ = ["models_command"]
 
 LISTED = 40  # rows shown of a long list
+SAY = Wording("en")
 
 
 @click.command("models", short_help="Show the window and prices of models.")
@@ -101,8 +105,14 @@ def _tell(found: Window, *, as_json: bool) -> None:
         for kind, price in asdict(found.prices).items()
         if price is not None
     ]
+    expected = outlook_of(DEFAULT_SETTINGS, found)
+    if expected is not None:
+        cost, kept = map(str, expected.percents)
+        rows.append((f"threshold {100 * DEFAULT_SETTINGS.threshold:.0f} %", SAY("outlook", cost=cost, kept=kept)))
     out.print(f"[bold]{found.model}[/bold]")
     out.print(pairs(rows))
+    if expected is not None:
+        out.print(SAY("outlook_measured"), style="dim")
     if found.conflicts:
         claims = ", ".join(f"{who} {amount(tokens)}" for who, tokens in found.conflicts[:6])
         out.print(f"Others say: {claims}" + (" …" if len(found.conflicts) > 6 else ""), style="dim")

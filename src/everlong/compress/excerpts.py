@@ -25,6 +25,7 @@ SMALLEST_EXCERPT = 24  # tokens; below that the room is full
 SMALLEST_TURN = 8  # the same where people only talk
 MISSES = 60  # chunks in a row that did not fit before the room counts as full
 LOOKED_AT = 200_000  # characters of what is sent that excerpts are compared with
+QUOTED = "> "
 MOST_NAMED = 1_500  # chunks whose names are thought of
 SHORTEST_NAME = 4  # tokens; with less room left the ledger is full
 NAME_CHARACTERS = 3.0  # characters of a name for each token, on the low side
@@ -85,6 +86,11 @@ class Selection:
         before = len(self.chosen)
         self._take_in_order(self._left, room)
         return len(self.chosen) > before
+
+    def take(self, numbers: Iterable[int], room: int) -> None:
+        """These, in their order, until the room is full; what is sent anyway is not quoted."""
+        may = set(self._left)
+        self._take_in_order((number for number in numbers if number in may), room)
 
     def give_back(self, tokens: int) -> None:
         """Leave out what was chosen last, at least this much."""
@@ -252,7 +258,8 @@ def _lines_sent(sent: Mapping[int, Message]) -> set[str]:
             break
         for text in _texts(sent[at]):
             looked += len(text)
-            lines.update(map(str.strip, text.split("\n")))
+            # A summary quotes what users asked: what stands there needs no excerpt.
+            lines.update(line.strip().removeprefix(QUOTED) for line in text.split("\n"))
     return lines
 
 

@@ -27,8 +27,6 @@ class Preset:
     cut: tuple[Step, ...] = ()
     #: The document wants its cut steps before every call, full or not.
     every_call: bool = False
-    #: The share of the budget that a cut goes down to when it becomes due in a growing history.
-    low: float = 0.5
 
 
 def arrive(draft: Draft, task: Task, preset: Preset) -> Draft:

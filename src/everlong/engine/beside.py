@@ -8,7 +8,7 @@ from everlong.core.messages import History, Role
 from everlong.core.rounds import head_length
 from everlong.engine.calls import Call
 
-__all__ = ["with_beside", "with_standing", "without_tail"]
+__all__ = ["before_tail", "with_beside", "with_standing", "without_tail"]
 
 
 def with_beside(messages: History, call: Call) -> History:
@@ -19,8 +19,14 @@ def with_beside(messages: History, call: Call) -> History:
     placed = with_standing(messages, call)
     if not call.tail:
         return placed
-    at = len(placed) - 1 if placed and placed[-1].role is Role.USER else len(placed)
+    at = before_tail(placed, call)
     return (*placed[:at], *call.tail, *placed[at:])
+
+
+def before_tail(messages: History, call: Call) -> int:
+    """How many of the messages stand before the volatile tail: all of them, where there is none."""
+    asked = bool(call.tail and messages) and messages[-1].role is Role.USER
+    return len(messages) - asked
 
 
 def with_standing(messages: History, call: Call) -> History:

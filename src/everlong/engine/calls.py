@@ -37,6 +37,8 @@ class Call:
     recall_tool: str = ""
     standing: History = ()
     tail: History = ()
+    #: Whether a provider that must be told so is told what to keep in its cache.
+    breakpoints: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,14 +1,15 @@
 """A summary put into its thread, or not: the thread is looked at again, and what overtook it counts.
 
-New messages and plain cuts since the snapshot do no harm. An undo or another summary does: then nothing is stored. All
-that is ever stored is one point, in one append; its row is named after the event that began it, so that whoever comes
-after a crash sees that it was made.
+New messages since the snapshot do no harm. Where a plain cut came first, the summary is kept beside what that left, and
+not a byte of the requests changes until the next cut takes it along: two cuts in a row would begin the provider's cache
+anew twice. An undo or another summary overtakes it: then nothing is stored. What is stored is one point, in one append;
+its row is named after the event that began it, so that whoever comes after a crash sees that it was made.
 """
 
 from dataclasses import dataclass, replace
 
 from everlong.core.events import EventKind
-from everlong.core.points import Point, Withdrawal
+from everlong.core.points import Entry, Point, Recalled, Withdrawal
 from everlong.engine.accounts import account_message
 from everlong.engine.cutting import Cause
 from everlong.engine.preparing import cut_planned, remember, standing, tell_cut
@@ -40,20 +41,21 @@ def committed(work: Work, snapshot: Snapshot, summary: Summary) -> Outcome:
     for _ in range(ATTEMPTS):
         if _overtaken(work, snapshot.length):
             return Outcome(EventKind.SUMMARY_SKIPPED, "the thread was changed meanwhile")
-        before = standing(work).tokens
-        every_call = work.sizes.preset.every_call
-        point = _apart(work, snapshot, summary) if every_call else _cut(work, summary, before)
-        if not every_call and point.tokens_after > GAIN * before:
+        cut = _cut_since(work, snapshot)
+        entries = _beside(work, cut, summary) if cut is not None else _entries(work, snapshot, summary)
+        if not entries:
             return Outcome(EventKind.SUMMARY_SKIPPED, "it would not have saved anything")
         messages = len(work.live.front) + len(work.live.since)
         length = work.live.opened.thread.length
+        ids = [snapshot.started, *(f"{snapshot.started}-{number}" for number in range(1, len(entries)))]
         try:
-            work.means.threads.append(work.thread, [point], ids=[snapshot.started], expected=length)
+            work.means.threads.append(work.thread, entries, ids=ids, expected=length)
         except ThreadChanged:
             work.refresh()
             continue
         work.refresh()
-        return Outcome(EventKind.SUMMARY_APPLIED, summary=summary, tokens=_shown(work, point, messages))
+        tokens = None if cut is not None else _shown(work, entries[0], messages)
+        return Outcome(EventKind.SUMMARY_APPLIED, summary=summary, tokens=tokens)
     return Outcome(EventKind.SUMMARY_SKIPPED, f"the thread kept changing; it was tried {ATTEMPTS} times")
 
 
@@ -74,11 +76,32 @@ def _overtaken(work: Work, length: int) -> bool:
     return False
 
 
-def _cut(work: Work, summary: Summary, before: int) -> Point:
-    """A cut with the summary in front of it, at least down to half of what the view took."""
+def _cut_since(work: Work, snapshot: Snapshot) -> Point | None:
+    """The cut that came first, where nobody waits for the summary to be seen."""
+    row = work.live.opened.point
+    if row is None or row.order < snapshot.length or snapshot.by_hand or work.sizes.preset.every_call:
+        return None
+    return row.entry if isinstance(row.entry, Point) else None
+
+
+def _beside(work: Work, cut: Point, summary: Summary) -> list[Entry]:
+    """What the cut left, word for word, with the summary for the next one; what was recalled since stays too."""
+    point = replace(cut, reason=SUMMARY, focus=summary.focus, account=encode_summary(summary))
+    newest = work.live.opened.point
+    since = -1 if newest is None else newest.order
+    recalled = (row.entry for row in work.live.opened.rows if isinstance(row.entry, Recalled) and row.order > since)
+    return [point, *recalled]
+
+
+def _entries(work: Work, snapshot: Snapshot, summary: Summary) -> list[Entry]:
+    """A cut with the summary in front of it, at least down to half of what the view took; nothing if it is in vain."""
+    if work.sizes.preset.every_call:
+        return [_apart(work, snapshot, summary)]
+    before = standing(work).tokens
     cause = Cause(reason=SUMMARY, before=before, account=summary)
     limit = work.sizes.cut_limit
-    return cut_planned(work, cause, limit=limit, target=min(work.sizes.low, before // 2, limit))
+    point = cut_planned(work, cause, limit=limit, target=min(work.sizes.low, before // 2, limit))
+    return [point] if point.tokens_after <= GAIN * before else []
 
 
 def _apart(work: Work, snapshot: Snapshot, summary: Summary) -> Point:
@@ -93,9 +116,9 @@ def _apart(work: Work, snapshot: Snapshot, summary: Summary) -> Point:
     )
 
 
-def _shown(work: Work, point: Point, messages: int) -> int | None:
+def _shown(work: Work, point: Entry, messages: int) -> int | None:
     """What stands now is kept for the next call, and told; its tokens."""
-    if work.sizes.preset.every_call:
+    if work.sizes.preset.every_call or not isinstance(point, Point):
         return None
     view = standing(work)
     tell_cut(work, point, view, messages)

@@ -12,13 +12,15 @@ from everlong.engine.calls import Prepared
 from everlong.engine.live import refreshed
 from everlong.engine.means import Means
 from everlong.engine.past import reaching
-from everlong.engine.settings import HIGHEST_THRESHOLD, Settings
+from everlong.engine.settings import DEFAULT_THRESHOLD, Settings
 from everlong.engine.sizing import sizes_of
 from everlong.summarize.summary import Style
 
 __all__ = ["BY_COUNT", "ROUNDS", "chatbox_mark", "is_due", "is_due_when_idle", "style_of", "switched_on"]
 
-BEGUN_AT, BEGUN_IN_LOOP = 0.85, 0.95  # of the high mark: when a turn is over, and while tools are at work
+# How far before the high mark: a step of a tool loop, or a turn, and the largest share of the mark. A summary that
+# comes too late for a cut is taken along by the next one; a cut that comes too early is paid for.
+STEP, TURN = (1_500, 0.05), (2_500, 0.15)
 ROUNDS = 10  # between two rolling summaries
 #: Styles whose documents count messages and not tokens.
 BY_COUNT: frozenset[Style] = frozenset({"rolling", "buffer"})
@@ -64,8 +66,8 @@ def is_due(means: Means, prepared: Prepared, settings: Settings, style: Style) -
         case _:
             live = refreshed(means.threads, prepared.thread, means.lives.get(prepared.thread))
             mark = prepared.budget.high * sizes_of(means, settings, prepared.call, live).room
-            begun = BEGUN_IN_LOOP if in_loop else BEGUN_AT
-            return prepared.tokens - prepared.budget.tools >= begun * mark
+            tokens, share = STEP if in_loop else TURN
+            return prepared.tokens - prepared.budget.tools >= mark - min(tokens, share * mark)
 
 
 def is_due_when_idle(means: Means, prepared: Prepared, settings: Settings, style: Style) -> bool:
@@ -80,7 +82,7 @@ def is_due_when_idle(means: Means, prepared: Prepared, settings: Settings, style
 
 def chatbox_mark(window: int, settings: Settings) -> int:
     """Tokens from which Chatbox compacts. Example: window 200 000, nothing set -> (200 000 - 32 000) x 0.6 = 100 800"""
-    threshold = CHATBOX_THRESHOLD if settings.threshold == HIGHEST_THRESHOLD else settings.threshold
+    threshold = CHATBOX_THRESHOLD if settings.threshold == DEFAULT_THRESHOLD else settings.threshold
     return round(max(window - CHATBOX_RESERVE, window // CHATBOX_LEAST) * threshold)
 
 

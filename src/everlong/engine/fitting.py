@@ -17,6 +17,7 @@ from everlong.core.edits import Action, Edit
 from everlong.core.messages import Json, JsonObject
 from everlong.engine.direct import counter_for
 from everlong.engine.growing import copied, gained, parsed, shared
+from everlong.engine.marks import low_mark
 from everlong.engine.view import View, Wish, view_of
 from everlong.errors import BudgetImpossible, InputError
 from everlong.relevance.index import Index
@@ -158,7 +159,7 @@ def fit_document(  # noqa: PLR0913 - see fit
         limit=room,
         target=room,
         # Who goes on calling wants few cuts: each one starts the provider's prompt cache anew.
-        later=int(room * chosen.low),
+        later=int(room * low_mark(limit, room, window(counter.model).prices, 1.0)),
         preset=chosen,
         window=limit,
         fmt=SENT_AS.get(document.fmt, document.fmt),

@@ -15,6 +15,7 @@ from everlong.core.points import Point, Recalled, Withdrawal
 from everlong.core.threads import Row
 from everlong.engine.accounts import account_in
 from everlong.engine.beside import with_beside
+from everlong.engine.caching import caching_of
 from everlong.engine.calls import Call, Prepared
 from everlong.engine.cutting import Cause, cut_past, held_past
 from everlong.engine.live import Live, pinned_texts, refreshed
@@ -34,6 +35,7 @@ __all__ = ["cut_now", "cut_planned", "prepare", "prepared_from", "remember", "st
 
 ATTEMPTS = 4  # another process may append meanwhile; each attempt reads again
 WARNED_AT = 0.9  # of the high mark
+LARGEST_RECALL = 2_000  # tokens; more of it costs more than it brings, and it is paid for until the next cut
 STUCK = 0.9  # of the high mark; a cut that stays above it is repeated only when the limit itself is passed
 NEEDS_LENGTH = frozenset({"anthropic"})  # formats in which a request must say how long the answer may be
 WORTH_RESTORING = 0.8  # a point made for less than this share of what fits now may have been made in vain
@@ -229,7 +231,8 @@ def _recall(work: Work, view: View) -> bool:
     asked = _unsent_question(work.live)
     if asked is None or work.live.opened.point is None or not work.settings.recall_share:
         return False
-    room = min(int(work.settings.recall_share * work.sizes.limit), work.sizes.high - view.tokens)
+    share = int(work.settings.recall_share * work.sizes.limit)
+    room = min(share, LARGEST_RECALL, work.sizes.high - view.tokens)
     block = recalled_block(work.means.threads, work.live.opened, view.messages, asked, work.sizes.counter, room)
     if block is None:
         return False
@@ -329,6 +332,7 @@ def prepared_from(work: Work, view: View, *, attempt: int = 0) -> Prepared:
             max_tokens=reply,
             temperature=call.temperature,
             extra=call.extra,
+            caching=caching_of(work, view),
         ),
         window=sizes.window,
         budget=sizes.budget,

@@ -3,8 +3,10 @@
 What is brought back for a question is one message of its own, marked as background, appended once.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from everlong.compress.background import background
 from everlong.compress.draft import Task
@@ -23,8 +25,13 @@ from everlong.tokens.counter import Counter
 __all__ = ["Found", "recall", "recalled_block"]
 
 LOOKED_UP = 12  # messages that a search may bring
+LOOKED_UP_EACH = 4  # for each question, where there are several
+MOST_PIECES = 8
+QUESTION = re.compile(r"[^\n.。!！;；?？]+[?？]")
 SMALLEST_BLOCK = 120  # tokens; below that the frame costs more than it holds
 TERMS_SHARED = 2  # words of the question that a message must have in common with it, if the question has as many
+#: What is asked and not ordered: a question mark, or a Chinese question without one.
+ASKING = re.compile(r"[?？]|吗|呢|什么|哪|谁|多少|几[个次点天]|怎么|为何")
 SENT = 1 << 30  # where the numbers of what is sent anyway begin
 
 
@@ -55,8 +62,15 @@ def recalled_block(
     point = opened.point.entry if opened.point is not None else None
     if room < SMALLEST_BLOCK or not wanted or not isinstance(point, Point):
         return None
+    ordered = not ASKING.search(question) and any(message.calls for message in sent)
+    lacking = _lacking(question, sent) if ordered else None
+    if lacking is not None and not lacking:
+        return None
+    pieces = _pieces(question)
     hits = threads.search(question, thread=opened.thread.id, limit=LOOKED_UP)
-    rows = _left_rows(hits, point.boundary, set(wanted))
+    for piece in pieces:
+        hits += threads.search(piece, thread=opened.thread.id, limit=LOOKED_UP_EACH)
+    rows = _left_rows(hits, point.boundary, set(wanted), lacking)
     if not rows:
         return None
     said = tuple(row.entry for row in rows if isinstance(row.entry, Message))
@@ -64,33 +78,68 @@ def recalled_block(
     index.extend(said)
     beside = {SENT + at: message for at, message in enumerate(sent)}
     selection = Selection((*said, Message(Role.USER, (Text(question),))), index, beside, counter)
+    order = None if index.is_talk else _in_turn([_answers(index, piece) for piece in pieces or [question]])
     task = Task(target=room, counter=counter, language=language_of([question]))
-    return _framed(selection, [row.order for row in rows], task)
+    return _framed(selection, [row.order for row in rows], task, order)
 
 
-def _left_rows(hits: list[Hit], boundary: int, wanted: set[str]) -> list[Row]:
-    """What was found of the part that left, with its neighbours, in order; a chance match does not count."""
+def _answers(index: Index, question: str) -> list[int]:
+    """The chunks that answer a question, best first. What else the work was about then is no part of the question."""
+    scores = index.rank(query_of_text(question))
+    return [n for n in sorted(range(len(scores)), key=scores.__getitem__, reverse=True) if scores[n] > 0]
+
+
+def _in_turn(rankings: list[list[int]]) -> list[int]:
+    """The best of each, then the second of each, and so on. Example: [1, 2], [3, 1] -> [1, 3, 2]"""
+    return list(dict.fromkeys(n for row in zip_longest(*rankings) for n in row if n is not None))
+
+
+def _pieces(question: str) -> list[str]:
+    """The questions in a message that asks more than one. Example: "Which port? And who chose it?" -> both"""
+    pieces = [piece.strip() for piece in QUESTION.findall(question) if query_of_text(piece)]
+    return pieces[:MOST_PIECES] if len(pieces) > 1 else []
+
+
+def _lacking(question: str, sent: History) -> set[str]:
+    """The terms of a question whose words stand nowhere in what is sent.
+
+    Where tools are at work, most of what users say without asking ("go on", "now the tests") is about what is in sight.
+    Only a word that is not in sight tells that something from before is meant; else a block costs more than it brings.
+    """
+    seen = "\n".join(text for message in sent for text in _texts(message)).lower()
+    return {term for word in words_of(question) if word.lower() not in seen for term, _ in terms_of(word)}
+
+
+def _left_rows(hits: list[Hit], boundary: int, wanted: set[str], lacking: set[str] | None) -> list[Row]:
+    """What was found of the part that left, with its neighbours, in order; a chance match does not count.
+
+    Where it is known what the view lacks, a message must have some of that.
+    """
     needed = min(TERMS_SHARED, len(wanted))
     rows: dict[int, Row] = {}
     for hit in hits:
-        if hit.row.order < boundary and _shared(hit.row, wanted) >= needed:
+        if hit.row.order >= boundary or not isinstance(hit.row.entry, Message):
+            continue
+        found = _terms_in(hit.row.entry)
+        if len(found & wanted) >= needed and (lacking is None or found & lacking):
             rows.update((row.order, row) for row in (*hit.around, hit.row) if row.order < boundary)
     return [rows[order] for order in sorted(rows)]
 
 
-def _shared(row: Row, wanted: set[str]) -> int:
-    """How many terms of the question stand in a message."""
-    if not isinstance(row.entry, Message):
-        return 0
-    message = row.entry
-    texts = [message.text, *(result.text for result in message.results), *(call.arguments for call in message.calls)]
-    found = {term for word in set(words_of("\n".join(texts))) for term, _ in terms_of(word)}
-    return len(found & wanted)
+def _terms_in(message: Message) -> set[str]:
+    return {term for word in set(words_of("\n".join(_texts(message)))) for term, _ in terms_of(word)}
 
 
-def _framed(selection: Selection, numbers: Sequence[int], task: Task) -> Message | None:
+def _texts(message: Message) -> list[str]:
+    return [message.text, *(result.text for result in message.results), *(call.arguments for call in message.calls)]
+
+
+def _framed(selection: Selection, numbers: Sequence[int], task: Task, order: list[int] | None) -> Message | None:
     inside = task.target - task.counter.message(Message(Role.USER, (Text(background("", "-", task)),)))
-    selection.take_needed(inside)
+    if order is None:
+        selection.take_needed(inside)
+    else:
+        selection.take(order, inside)
     while selection.chosen:
         block = Message(Role.USER, (Text(background(selection.text(numbers), "", task)),))
         excess = task.counter.message(block) - task.target

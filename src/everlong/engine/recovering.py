@@ -197,7 +197,11 @@ def _with_messages(prepared: Prepared, messages: History) -> Prepared | None:
         return None
     counter, call = counter_for(prepared.call.model), prepared.call
     counted = max(0, counter.messages(messages) - counter.messages((*call.standing, *call.tail)))
-    return replace(prepared, request=replace(prepared.request, messages=messages), counted=counted)
+    caching = prepared.request.caching
+    if caching is not None:  # this form is sent once; the system text in front of it stays
+        caching = replace(caching, stable=0, lasting=0)
+    request = replace(prepared.request, messages=messages, caching=caching)
+    return replace(prepared, request=request, counted=counted)
 
 
 REMEDIES = (

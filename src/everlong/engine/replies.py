@@ -11,7 +11,20 @@ from everlong.core.messages import History, JsonText, Message
 from everlong.errors import ProviderError
 from everlong.wire.usage import Usage
 
-__all__ = ["CallGrew", "Failed", "Finished", "Model", "Reply", "Request", "Restarted", "Said", "Thought"]
+__all__ = ["Caching", "CallGrew", "Failed", "Finished", "Model", "Reply", "Request", "Restarted", "Said", "Thought"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caching:
+    """What of a request comes again, for providers that must be told what to keep: of its messages the first so many.
+
+    `stable` of them stand until the next cut, `lasting` until the next request; what follows is said only once.
+    `seconds` is how long they are to be kept.
+    """
+
+    stable: int = 0
+    lasting: int = 0
+    seconds: float = 300.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +37,8 @@ class Request:
     max_tokens: int | None = None
     temperature: float | None = None
     extra: JsonText = ""
+    #: None for a request of which nothing comes again.
+    caching: Caching | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,15 @@ from everlong.compress.presets import preset_named
 from everlong.core.messages import JsonText
 from everlong.errors import InputError
 
-__all__ = ["DEFAULT_SETTINGS", "HIGHEST_THRESHOLD", "Mode", "Settings", "Summarizing"]
+__all__ = [
+    "DEFAULT_SETTINGS",
+    "DEFAULT_THRESHOLD",
+    "HIGHEST_THRESHOLD",
+    "LOWEST_THRESHOLD",
+    "Mode",
+    "Settings",
+    "Summarizing",
+]
 
 #: off: nothing is changed, an overflow is an error. trim: cuts, but no model is asked to summarise. auto: both.
 Mode: TypeAlias = Literal["off", "trim", "auto"]
@@ -19,6 +27,7 @@ Mode: TypeAlias = Literal["off", "trim", "auto"]
 Summarizing: TypeAlias = Literal["auto", "on", "off"]
 
 LOWEST_THRESHOLD, HIGHEST_THRESHOLD = 0.40, 0.95
+DEFAULT_THRESHOLD = 0.90
 PREFIX = "EVERLONG_"
 
 
@@ -28,8 +37,12 @@ class Settings:
 
     mode: Mode = "auto"
     preset: str = "auto"
-    #: The share of the room at which a cut is due; a cut goes down to the preset's low mark.
-    threshold: float = HIGHEST_THRESHOLD
+    #: The share of the room at which a cut is due, and the share it goes down to; None: by what the model charges
+    #: and how large its window is.
+    threshold: float = DEFAULT_THRESHOLD
+    low_mark: float | None = None
+    #: Tokens above which nobody wants to pay, however large the window is: the marks are then shares of this.
+    soft_cap: int | None = None
     #: The window, where the user knows better than any table.
     window: int | None = None
     #: Tokens kept free for the answer where a request asks for none.
@@ -59,6 +72,8 @@ class Settings:
             raise InputError(
                 f"the threshold is a share from {LOWEST_THRESHOLD:.2f} to {HIGHEST_THRESHOLD:.2f}, not {self.threshold}"
             )
+        if self.low_mark is not None and not 0 < self.low_mark <= self.threshold:
+            raise InputError(f"low_mark is a share above 0 and up to the threshold, not {self.low_mark}")
         self._check_figures()
         if self.preset != "off":
             preset_named(self.preset)
@@ -69,7 +84,7 @@ class Settings:
                 raise InputError(f"{name} is a share from 0 to 1, not {getattr(self, name)}")
         if not self.cache_seconds >= 0:
             raise InputError(f"cache_seconds is a number of seconds, not {self.cache_seconds}")
-        for name, least in (("window", 1), ("reserve", 0)):
+        for name, least in (("window", 1), ("reserve", 0), ("soft_cap", 1)):
             said = getattr(self, name)
             if said is not None and said < least:
                 raise InputError(f"{name} is a number of tokens, not {said}")

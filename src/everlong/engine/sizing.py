@@ -1,6 +1,6 @@
 """How much a call may send: the window and its source, the budget, and both in counted tokens."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from everlong.compress.pipeline import Preset
 from everlong.compress.presets import nanobot, preset_named
@@ -9,6 +9,7 @@ from everlong.engine.calls import Call
 from everlong.engine.direct import counter_for
 from everlong.engine.learning import calibration_of, learned_window
 from everlong.engine.live import Live
+from everlong.engine.marks import low_mark
 from everlong.engine.means import Means
 from everlong.engine.measuring import Gauge
 from everlong.engine.settings import Settings
@@ -19,8 +20,6 @@ from everlong.windows import Window, window
 __all__ = ["Sizes", "sizes_of"]
 
 LARGEST_RESERVE = 2  # a request that asks for more than half the window gets what is left when the messages are in
-LARGE_ROOM = 64_000  # tokens; above it a cut goes deeper, COST.md: late and deep
-DEEP = 0.35
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +88,21 @@ def sizes_of(means: Means, settings: Settings, call: Call, live: Live) -> Sizes:
         reply=min(reply, resolved.context // LARGEST_RESERVE),
         tools=tools,
         margin=margin,
-        high=settings.threshold,
-        low=_low(preset, resolved.context, settings.threshold),
     )
     room = min(budget.room, resolved.prompt - tools - margin, _room_by_document(preset, budget))
     if room <= 0:
         raise BudgetImpossible(resolved.context, _other_parts(budget, beside))
     anchor = live.anchor if live.anchor is not None and live.anchor.model == call.model else None
     gauge = Gauge(calibration_of(means.threads, call, counter), anchor)
-    return Sizes(resolved, budget, counter, preset, gauge, room, beside)
+    return Sizes(resolved, _marked(budget, room, settings, resolved), counter, preset, gauge, room, beside)
+
+
+def _marked(budget: Budget, room: int, settings: Settings, resolved: Window) -> Budget:
+    """The budget with its marks: shares of the room, or of what one wants to pay for where that is less."""
+    wanted = room if settings.soft_cap is None else min(room, max(1, settings.soft_cap - budget.tools))
+    low = settings.low_mark or low_mark(resolved.context, wanted, resolved.prices, settings.threshold)
+    scale = wanted / room
+    return replace(budget, high=settings.threshold * scale, low=min(low, settings.threshold) * scale)
 
 
 def _other_parts(budget: Budget, beside: int) -> list[tuple[str, int]]:
@@ -131,8 +136,3 @@ def _room_by_document(preset: Preset, budget: Budget) -> int:
             return reply_budget(budget.window, budget.reply)
         case _:
             return budget.window
-
-
-def _low(preset: Preset, room: int, high: float) -> float:
-    low = min(preset.low, DEEP) if room > LARGE_ROOM else preset.low
-    return min(low, high * 0.7)  # a cut that saves little comes again soon

@@ -11,12 +11,14 @@ from everlong.core.rounds import last_user_index, steps_of
 from everlong.engine.accounts import account_of, summary_limit
 from everlong.engine.beside import with_standing, without_tail
 from everlong.engine.buffering import buffer_start
-from everlong.engine.calls import Call, Prepared
+from everlong.engine.caching import beginning, caching_of
+from everlong.engine.calls import Prepared
 from everlong.engine.due import BY_COUNT
 from everlong.engine.past import Past
 from everlong.engine.preparing import standing
 from everlong.engine.replies import Request
 from everlong.engine.summarizing import Task
+from everlong.engine.view import View
 from everlong.engine.work import Work
 from everlong.summarize.languages import COMMON_WORDS, UNTOLD, spoken
 from everlong.summarize.summary import Style, Summary
@@ -79,7 +81,7 @@ def snapshot_of(work: Work, wanted: Wanted) -> Snapshot | None:
         language=_language(messages, previous),
         limit=summary_limit(work.sizes.cut_limit),
         focus=wanted.focus,
-        cached=_cached(work, wanted, view.messages, by_rounds=by_rounds),
+        cached=_cached(work, wanted, view, by_rounds=by_rounds),
         cached_at=(work.call.endpoint, work.call.model),
         scale=_scale(work),
     )
@@ -135,25 +137,27 @@ def _scale(work: Work) -> float:
     return max(1.0, work.sizes.true(counted) / (counted + work.sizes.budget.tools))
 
 
-def _cached(work: Work, wanted: Wanted, view: History, *, by_rounds: bool) -> Request | None:
+def _cached(work: Work, wanted: Wanted, view: View, *, by_rounds: bool) -> Request | None:
     """The beginning of the last request that the provider has in its cache: as far as what is to be covered reaches."""
     if wanted.style == "buffer" or (wanted.sent is None and work.sizes.preset.every_call):
         return None  # what was evicted is not in it
     if wanted.sent is None:
-        sent = _request(work.call, with_standing(view, work.call))
+        sent = _request(work, view)
         until = _leaving(sent.messages) if by_rounds else _steps_leaving(sent.messages)
     else:
         sent = replace(wanted.sent.request, messages=without_tail(wanted.sent.request.messages, wanted.sent.call))
         until = _leaving(sent.messages) if by_rounds else len(sent.messages)
-    return replace(sent, messages=sent.messages[:until]) if until else None
+    return beginning(sent, until) if until else None
 
 
-def _request(call: Call, messages: History) -> Request:
+def _request(work: Work, view: View) -> Request:
+    call = work.call
     return Request(
         model=call.model,
-        messages=messages,
+        messages=with_standing(view.messages, call),
         tools=call.tools,
         max_tokens=call.max_tokens,
         temperature=call.temperature,
         extra=call.extra,
+        caching=caching_of(work, view),
     )

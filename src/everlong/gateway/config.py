@@ -21,7 +21,7 @@ from pydantic_settings import (
 )
 
 from everlong.compress.presets import PRESETS
-from everlong.engine.settings import Mode, Settings, Summarizing
+from everlong.engine.settings import DEFAULT_THRESHOLD, HIGHEST_THRESHOLD, LOWEST_THRESHOLD, Mode, Settings, Summarizing
 from everlong.errors import InputError
 from everlong.gateway.config_problems import all_differ, in_one_line, not_a_truth
 from everlong.gateway.dialects import DIALECTS
@@ -135,9 +135,17 @@ class GatewayConfig(BaseSettings):
     open: bool = Field(default=False, description="Listen beyond this machine although no keys are set.")
     mode: Mode = Field(default="auto", description="off changes nothing, trim cuts, auto also summarises.")
     preset: Annotated[str, AfterValidator(_known_preset)] = Field(default="auto", description="How a history is cut.")
-    threshold: float = Field(default=0.95, ge=0.4, le=0.95, description="The share of the room at which a cut is due.")
+    threshold: float = Field(
+        default=DEFAULT_THRESHOLD,
+        ge=LOWEST_THRESHOLD,
+        le=HIGHEST_THRESHOLD,
+        description="The share of the room at which a cut is due.",
+    )
     summaries: Summarizing = Field(default="auto", description="Whether summaries are written: auto, on, off.")
     summary_model: str = Field(default="", description="The model that writes them; the conversation's own if empty.")
+    breakpoints: Literal["auto", "off"] = Field(
+        default="auto", description="Whether cache marks are set for Anthropic clients that send none: auto, off."
+    )
     usage: Literal["sent", "original"] = Field(default="sent", description="The usage that clients are told.")
     keep: Literal["nothing", "edits", "text"] = Field(default="edits", description="What is stored of a conversation.")
     retention_days: float = Field(default=7, ge=0, allow_inf_nan=False, description="Days after which it is deleted.")

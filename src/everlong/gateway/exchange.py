@@ -16,6 +16,7 @@ from everlong.engine.turns import Turn
 from everlong.engine.whole import whole
 from everlong.errors import BudgetImpossible, EverlongError, ProviderError, Refused
 from everlong.gateway.asking import Asked
+from everlong.gateway.breakpoints import marks_itself
 from everlong.gateway.conversations import Conversation, Spoken
 from everlong.gateway.forwarding import Answered, Sent
 from everlong.gateway.handing import Handing, Refusal
@@ -134,6 +135,7 @@ class Exchange:
             tools=asked.tools,
             max_tokens=asked.max_tokens,
             recall_tool=NAME if self._recalling is not None else "",
+            breakpoints=self.services.config.breakpoints == "auto" or marks_itself(asked),
         )
 
     def _prepared_at_once(self, call: Call) -> Prepared | None:

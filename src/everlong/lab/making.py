@@ -21,7 +21,7 @@ from everlong.tokens.counter import Counter
 from everlong.wire import openai_chat
 from everlong.wire.read import read_all
 
-__all__ = ["Probe", "conversations_in", "found_probes", "probes_in", "save"]
+__all__ = ["Probe", "chat_form", "conversations_in", "found_probes", "probes_in", "save"]
 
 DISTANCE = 3_000  # tokens between the last source and the use
 MOST_SOURCES = 3
@@ -57,10 +57,17 @@ def conversations_in(data: bytes, path: str) -> list[Conversation]:
     found = []
     for number, document in enumerate(documents):
         key = name if len(documents) == 1 else f"{name}-{number}"
-        # Other formats keep several results in one message; what is saved must stand where it was measured.
-        chat = [openai_chat.parse(raw) for message in document.messages for raw in openai_chat.render(message)]
+        chat = [said for message in document.messages for said in chat_form(message)]
         found.append(Conversation(key, name, document.fmt, tuple(chat)))
     return found
+
+
+def chat_form(message: Message) -> tuple[Message, ...]:
+    """The message as OpenAI messages, each result one of its own.
+
+    Other formats keep several results in one message; what is saved must stand where it was measured.
+    """
+    return tuple(openai_chat.parse(raw) for raw in openai_chat.render(message))
 
 
 def probes_in(conversation: Conversation, counter: Counter) -> Cases:

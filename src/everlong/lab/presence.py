@@ -2,7 +2,7 @@
 
 A text is present if it is a substring of any text the model reads: words, results, reasoning, arguments as they
 are sent and the strings inside them. *Strict* looks away from our own ledger of names, which keeps a name and not
-what stood around it.
+what stood around it; *verbatim* from our summaries too.
 """
 
 import json
@@ -13,6 +13,7 @@ from typing import cast
 
 from everlong.compress.background import WORDS
 from everlong.core.messages import Json, JsonText, Message, Opaque, Reasoning, Text, ToolCall, ToolResult
+from everlong.summarize.writing import NOTICE
 
 __all__ = ["Sent", "strings_in", "texts_of", "without_ledger"]
 
@@ -22,6 +23,7 @@ FRAME = "<background-"
 #: How tools number the lines of a file they show. Example: "   12→", "12\t"
 LINE_NUMBER = re.compile(r"(?m)^[ \t]*\d{1,7}(?:\t|→)")
 REMEMBERED = 4_000  # messages
+LONGEST_NOTICE = 400  # characters at the beginning of a summary that say it is one
 
 
 class _Page:
@@ -33,6 +35,10 @@ class _Page:
     @cached_property
     def strict(self) -> str:
         return SEAM.join(map(without_ledger, self.text.split(SEAM)))
+
+    @cached_property
+    def verbatim(self) -> str:
+        return "" if any(notice in self.text[:LONGEST_NOTICE] for notice in NOTICE) else self.strict
 
     @cached_property
     def unnumbered(self) -> str:
@@ -52,6 +58,10 @@ class Sent:
     def has_strictly(self, text: str) -> bool:
         """Whether it is there otherwise than in the ledger of names."""
         return any(text in page.text and text in page.strict for page in self._pages)
+
+    def has_verbatim(self, text: str) -> bool:
+        """Whether it is there as it was said, neither in the ledger of names nor in a summary."""
+        return any(text in page.text and text in page.verbatim for page in self._pages)
 
     def has_lines(self, text: str) -> bool:
         """Whether the lines are there one after the other, line numbers of file reads aside."""

@@ -1,6 +1,7 @@
 """Pictures of figures as inline SVG: lines over a logarithmic axis, and bars. No script, no colours of its own.
 
-What is drawn carries classes (`s0` … `s9` for a series, `ours` for the one in front); the page's style paints them.
+What is drawn carries classes (`s0` … `s9` for a series, `ours` for the one in front, `plain` for what the others are
+compared with); the page's style paints them.
 Widths of words are estimated, so that labels keep clear of each other in any font. All text is escaped.
 """
 
@@ -10,7 +11,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-__all__ = ["HUES", "Bar", "Line", "bar_chart", "line_plot", "spread", "text_width", "tokens_short"]
+__all__ = [
+    "HUES",
+    "LONGEST_NAME",
+    "WIDTH",
+    "Bar",
+    "Line",
+    "bar_chart",
+    "drawing",
+    "line_plot",
+    "shortened",
+    "spread",
+    "text_width",
+    "tokens_short",
+]
 
 HUES = 10  # colours; the eleventh line has the first again, dashed
 WIDTH = 880
@@ -26,12 +40,16 @@ BAR_STEP, BAR_HEIGHT = 26, 16
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A name and its points: x above 0, y from 0 to 100. A `faint` one is there to be seen, not to be believed."""
+    """A name and its points; for `line_plot` x above 0, y from 0 to 100.
+
+    A `faint` one is there to be seen, not to be believed. A `plain` one is what the others are compared with.
+    """
 
     name: str
     points: tuple[tuple[float, float], ...]
     ours: bool = False
     faint: bool = False
+    plain: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +127,7 @@ def line_plot(lines: Sequence[Line], *, label: str, x_name: str, ceiling: tuple[
     drawn = [_line(plot, line, number, end) for number, (line, end) in enumerate(zip(shown, ends, strict=True))]
     drawn.sort(key=lambda svg: "ours" in svg[:40])  # the one in front comes last
     body = plot.axes(x_name) + (plot.level(*ceiling) if ceiling else "") + "".join(drawn)
-    return _svg("plot", height, label, body)
+    return drawing("plot", height, label, body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +186,7 @@ def _line(plot: _Plot, line: Line, number: int, end: float) -> str:
     last_x, last_y = places[-1]
     edge = plot.right + 14
     leader = f'<path class="leader" d="M{last_x + 5:.1f} {last_y:.1f}L{edge:.1f} {end:.1f}h4"/>'
-    name = f'<text x="{edge + 8:.1f}" y="{end + 4:.1f}">{_named(line.name)}</text>'
+    name = f'<text x="{edge + 8:.1f}" y="{end + 4:.1f}">{shortened(line.name)}</text>'
     dashed = " dashed" if number >= HUES else ""
     kind = ("ours" if line.ours else f"s{number % HUES}{dashed}") + " faint" * line.faint
     return f'<g class="{kind}"><path class="line" d="{path}"/>{leader}{dots}{name}</g>'
@@ -191,15 +209,15 @@ def bar_chart(bars: Sequence[Bar], *, label: str, most: float | None = None) -> 
         full = length if bar.part is None else bar.part / longest * room
         drawn.append(
             f'<g class="{"ours" if bar.ours else "other"}{" faint" * bar.faint}">'
-            f'<text class="end" x="{start - 8:.1f}" y="{y + 13}">{_named(bar.name)}</text>'
+            f'<text class="end" x="{start - 8:.1f}" y="{y + 13}">{shortened(bar.name)}</text>'
             f'<rect class="pale" x="{start:.1f}" y="{y}" width="{length:.1f}" height="{BAR_HEIGHT}" rx="2"/>'
             f'<rect x="{start:.1f}" y="{y}" width="{full:.1f}" height="{BAR_HEIGHT}" rx="2"/>'
             f'<text class="value" x="{start + length + 6:.1f}" y="{y + 13}">{escape(bar.label)}</text></g>'
         )
-    return _svg("bars", len(bars) * BAR_STEP + 4, label, "".join(drawn))
+    return drawing("bars", len(bars) * BAR_STEP + 4, label, "".join(drawn))
 
 
-def _named(name: str) -> str:
+def shortened(name: str) -> str:
     """The name, shortened to what has room; then the whole of it is said when it is pointed at."""
     if text_width(name) <= LONGEST_NAME:
         return escape(name)
@@ -209,7 +227,8 @@ def _named(name: str) -> str:
     return f"<title>{escape(name)}</title>{escape(kept)}…"
 
 
-def _svg(kind: str, height: float, label: str, body: str) -> str:
+def drawing(kind: str, height: float, label: str, body: str) -> str:
+    """A picture around what is drawn; `label` is said to who cannot see it."""
     return (
         f'<svg class="{kind}" viewBox="0 0 {WIDTH} {height:.0f}" role="img" aria-label="{escape(label)}">{body}</svg>'
     )

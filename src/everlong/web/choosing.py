@@ -1,19 +1,20 @@
 """The endpoints of the app as a whole: its state, settings, sources and models, logging in, what it all cost."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from starlette.responses import Response
 
 from everlong import __version__
-from everlong.core.messages import Json
+from everlong.core.messages import Json, JsonObject
+from everlong.engine.outlook import outlook
 from everlong.errors import InputError, Refused
 from everlong.web.answering import Asked, as_json
 from everlong.web.desk import Desk
 from everlong.web.fields import needed_text, optional_text
 from everlong.web.guarding import COOKIE
 from everlong.web.listing import list_models
-from everlong.web.settings import changed
+from everlong.web.settings import THRESHOLDS, changed
 from everlong.web.sources import Source
 from everlong.web.usage import Usage
 
@@ -37,12 +38,14 @@ class Choosing:
         desk = self._desk
         await desk.models.refresh()
         rows = await asyncio.to_thread(desk.models.shown, desk.settings)
+        default = await asyncio.to_thread(desk.models.default)
         return {
             "version": __version__,
             "language": desk.settings.language,
             "first_run": not desk.sources.all,
             "models": [*rows],
-            "default_model": await asyncio.to_thread(desk.models.default),
+            "default_model": default,
+            "outlook": _outlook(rows, default),
             "tools": desk.settings.tools,
             "settings": desk.settings.shown(),
             "login": bool(desk.guard.password),
@@ -127,3 +130,14 @@ class Choosing:
         response = as_json({})
         response.delete_cookie(COOKIE)
         return response
+
+
+def _outlook(models: Sequence[JsonObject], default: str) -> list[Json]:
+    """What each threshold costs and keeps with the default model, else the first; nothing if its window is unknown."""
+    in_use = next((model for model in models if model["id"] == default), next(iter(models), {"window": None}))
+    match in_use["window"]:
+        case int(window):
+            found = [(threshold, outlook(window, threshold / 100).percents) for threshold in THRESHOLDS]
+            return [{"threshold": threshold, "cost": cost, "kept": kept} for threshold, (cost, kept) in found]
+        case _:
+            return []

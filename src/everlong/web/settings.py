@@ -10,11 +10,11 @@ from everlong.engine.threads import Threads
 from everlong.errors import InputError, Refused
 from everlong.web.fields import flag, number, optional_text, wrong
 
-__all__ = ["FACTS", "OFF", "AppSettings", "changed", "keep_settings", "kept_settings"]
+__all__ = ["FACTS", "OFF", "THRESHOLDS", "AppSettings", "changed", "keep_settings", "kept_settings"]
 
 FACTS = "app"  # the kind of what is kept
 KEY = "settings"
-LOWEST, HIGHEST, STEP = 40, 90, 5
+THRESHOLDS = range(40, 91, 5)  # percent
 DEFAULT_THRESHOLD = 60
 LARGEST_WINDOW = 100_000_000
 MOST_WINDOWS = 1_000
@@ -91,8 +91,8 @@ def _windows(said: Json) -> tuple[tuple[str, int], ...]:
 
 
 def _checked(settings: AppSettings) -> AppSettings:
-    if settings.threshold not in range(LOWEST, HIGHEST + 1, STEP):
-        raise wrong(f"threshold is {LOWEST} to {HIGHEST} percent in steps of {STEP}")
+    if settings.threshold not in THRESHOLDS:
+        raise wrong(f"threshold is {THRESHOLDS[0]} to {THRESHOLDS[-1]} percent in steps of {THRESHOLDS.step}")
     if settings.language not in ("", "en", "zh"):
         raise wrong("language is en, zh or empty")
     if settings.retention_days is not None and settings.retention_days < 1:

@@ -11,16 +11,18 @@ them there. Its ids must be unique in a request and of few letters, so foreign i
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import cast
 
 from everlong.core.messages import CallId, Json, JsonObject, Message, Part, Role, Text, ToolCall, ToolResult
 from everlong.errors import WireError
 from everlong.wire.anthropic_blocks import FORMAT, block_in, blocks_out, valid_id
+from everlong.wire.anthropic_marks import keep_allowed
 from everlong.wire.document import Document
 from everlong.wire.fields import dump, load, pack, unpack
 from everlong.wire.translation import runs_of
 
-__all__ = ["FORMAT", "parse", "parse_body", "render", "render_body", "render_history"]
+__all__ = ["FORMAT", "parse", "parse_body", "render", "render_body", "render_history", "render_placed"]
 
 ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}
 #: Who is joined with a neighbour. The provider joins user messages itself; left single, what was sent
@@ -88,7 +90,7 @@ def render_body(document: Document) -> JsonObject:
         return render_history(document.messages)
     fields, _ = unpack(document.extra)
     body: JsonObject = {"model": document.model} if document.model else {}
-    body |= fields | _conversation(document.messages, apart=FORMAT)
+    body |= fields | _conversation(document.messages, apart=FORMAT)[0]
     if document.tools:
         body["tools"] = [load(tool) for tool in document.tools]
     return body
@@ -96,10 +98,18 @@ def render_body(document: Document) -> JsonObject:
 
 def render_history(messages: Sequence[Message]) -> JsonObject:
     """What is sent for any history, whoever made its messages."""
-    body = _conversation(messages, apart="")
+    return render_placed(messages)[0]
+
+
+def render_placed(messages: Sequence[Message]) -> tuple[JsonObject, list[int]]:
+    """The same, and for each message that is sent how many of the history it and those before it hold.
+
+    Example: system, user, call, call, result, user -> user, assistant, results, user and [2, 4, 5, 6]
+    """
+    body, ends = _conversation(messages, apart="")
     sent = cast("list[JsonObject]", body["messages"])
     asked = [{key: value for key, value in message.items() if key not in REPLY_ONLY} for message in sent]
-    return body | {"messages": cast(Json, asked)}
+    return keep_allowed(body | {"messages": cast(Json, asked)}), ends
 
 
 # --- content -----------------------------------------------------------------------------------
@@ -162,13 +172,18 @@ def _system_out(front: Sequence[Message]) -> JsonObject:
 # --- the whole conversation --------------------------------------------------------------------
 
 
-def _conversation(messages: Sequence[Message], *, apart: str) -> JsonObject:
+def _conversation(messages: Sequence[Message], *, apart: str) -> tuple[JsonObject, list[int]]:
     head = 0
     while head < len(messages) and messages[head].role is Role.SYSTEM and not _in_place(messages[head]):
         head += 1
-    rendered = [(message, out) for message in _with_valid_ids(messages[head:]) for out in render(message)]
-    sent = [_joined(run) for run in runs_of(rendered, VOICES, apart=apart)]
-    return {**_system_out(messages[:head]), "messages": cast(Json, sent)}
+    rendered, counts = [], []
+    for count, message in enumerate(_with_valid_ids(messages[head:]), head + 1):
+        for out in render(message):
+            rendered.append((message, out))
+            counts.append(count)
+    runs = runs_of(rendered, VOICES, apart=apart)
+    ends = [counts[until - 1] for until in accumulate(map(len, runs))]
+    return {**_system_out(messages[:head]), "messages": cast(Json, [_joined(run) for run in runs])}, ends
 
 
 def _joined(run: Sequence[tuple[Message, JsonObject]]) -> JsonObject:

@@ -53,6 +53,14 @@ TEXTS: dict[str, tuple[str, str]] = {
         "{n} conversations in this file; this is number {at}. Choose with --pick.",
         "文件中有 {n} 个对话，这是第 {at} 个。用 --pick 选择。",
     ),
+    "outlook": (
+        "About {cost} % of what sending everything would cost; {kept} % of what is needed again stays in sight.",
+        "费用约为全部发送的 {cost} %；之后还要用到的内容，有 {kept} % 仍在模型视野内。",
+    ),
+    "outlook_measured": (
+        "Measured on long agent sessions with a warm cache; everlong lab replay measures your own.",
+        "在缓存有效的长时间智能体会话上测得；用 everlong lab replay 可测量你自己的会话。",
+    ),
     "comma": (", ", "，"),
     "semicolon": ("; ", "；"),
     # --- categories, roles, kinds -----------------------------------------------------------------

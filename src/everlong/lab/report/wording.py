@@ -2,11 +2,15 @@
 
 import re
 from dataclasses import dataclass
+from math import isfinite
 
-__all__ = ["LANGUAGES", "TEXTS", "Wording", "spaced"]
+from everlong.lab.report.replay_words import REPLAY_TEXTS
+
+__all__ = ["LANGUAGES", "TEXTS", "Wording", "money", "spaced"]
 
 LANGUAGES = ("en", "zh")
 
+SMALLEST_SUM = 0.0001  # dollars that are said
 GROUPED = re.compile(r"\d{1,3}(,\d{3})+")
 
 #: key -> English ("one|several" where a number decides), Chinese
@@ -86,6 +90,7 @@ TEXTS: dict[str, tuple[str, str]] = {
         "One file, nothing loaded from elsewhere, nothing sent anywhere.",
         "单个文件：不加载外部内容，也不向外发送任何数据。",
     ),
+    **REPLAY_TEXTS,
 }
 
 
@@ -102,6 +107,10 @@ class Wording:
         text = one if one and values.get("n") == "1" else several
         return text.format(**{name: spaced(value) for name, value in values.items()})
 
+    def joined(self, *sentences: str) -> str:
+        """Sentences one after another; what is empty is left out."""
+        return ("" if self.language == "zh" else " ").join(filter(None, sentences))
+
     def known(self, key: str, otherwise: str) -> str:
         """The text of a key if there is one: a measure or a split may be named that this table does not know."""
         return self(key) if key in TEXTS else otherwise
@@ -110,3 +119,18 @@ class Wording:
 def spaced(value: str) -> str:
     """A figure as everywhere; what is no figure stays. Example: "16,000" -> "16 000" """
     return value.replace(",", " ") if GROUPED.fullmatch(value) else value
+
+
+def money(dollars: float | None) -> str:
+    """A sum as everywhere; what is not known is a dash. Example: 0.0123 -> $0.0123, 12.3 -> $12.30, 1234.5 -> $1 234"""
+    if dollars is None or not isfinite(dollars):
+        return "–"
+    size, sign = abs(dollars), "-" * (dollars < 0)
+    if size == 0:
+        return "$0"
+    if size < SMALLEST_SUM / 2:
+        return f"< ${SMALLEST_SUM}"
+    for below, digits in ((0.99995, 4), (999.995, 2)):
+        if size < below:
+            return f"{sign}${size:.{digits}f}"
+    return f"{sign}${spaced(f'{size:,.0f}')}"

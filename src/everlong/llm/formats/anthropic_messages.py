@@ -1,9 +1,13 @@
 """Anthropic Messages."""
 
+from bisect import bisect_right
+
 from everlong.core.messages import Json, JsonObject, Message
+from everlong.engine.caching import breakpoints
 from everlong.engine.replies import CallGrew, Reply, Request, Said, Thought
 from everlong.llm.formats.shape import Answering, Asking, body_fields, text_of, tools_of
 from everlong.wire import anthropic_messages
+from everlong.wire.anthropic_marks import FIELD, marker, with_marks
 from everlong.wire.fields import dump, load
 from everlong.wire.refusals import as_error, classify
 
@@ -18,13 +22,17 @@ BEGUN = {"text_delta": "text", "thinking_delta": "thinking"}
 
 
 def asking(request: Request, key: str) -> Asking:
-    """The request as it goes out."""
-    body = body_fields(request) | anthropic_messages.render_history(request.messages)
+    """The request as it goes out; what comes again is marked for the cache, unless the caller's own fields do so."""
+    rendered, ends = anthropic_messages.render_placed(request.messages)
+    body = body_fields(request) | rendered
     body |= {"model": request.model, "max_tokens": request.max_tokens or DEFAULT_LENGTH, "stream": True}
     if request.tools:
         body["tools"] = tools_of(request)
     if request.temperature is not None:
         body["temperature"] = request.temperature
+    if request.caching is not None and not body.get(FIELD):
+        places = [bisect_right(ends, count) - 1 for count in breakpoints(request)]
+        body = with_marks(body, places, marker(request.caching.seconds))
     headers = {"anthropic-version": VERSION}
     return Asking("/messages", body, headers | ({"x-api-key": key} if key else {}))
 

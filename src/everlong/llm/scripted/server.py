@@ -23,6 +23,7 @@ from everlong.errors import EverlongError
 from everlong.llm.scripted.model import ScriptedModel, Window
 from everlong.llm.scripted.script import Answer, Asked, Broken, Raw, Refusal, Script, echo
 from everlong.llm.scripted.speaking import SPEAKERS
+from everlong.wire.anthropic_marks import without_marks
 from everlong.wire.read import BODY_FORMATS
 
 __all__ = ["ScriptedServer"]
@@ -150,7 +151,8 @@ class ScriptedServer:
         raw = json.loads(body)
         if not isinstance(raw, dict):
             raise ValueError("not an object")
-        document = BODY_FORMATS[fmt].parse_body(raw)
+        # Marks are no part of what is said: a prefix is known whether or not they have moved.
+        document = BODY_FORMATS[fmt].parse_body(without_marks(raw) if fmt == "anthropic" else raw)
         settings = raw.get("generationConfig")
         lengths = [raw.get(name) for name in LENGTHS]
         if isinstance(settings, dict):

@@ -3,7 +3,8 @@
 Neighbours of the same role are no problem: the server joins them. A result must stand in the very
 next message, before any text. Where thinking blocks have to stand depends on the request: only
 `"thinking": {"type": "enabled"}` wants the open turn to begin with one. Newer models take the role
-`system` in the list, right after the user.
+`system` in the list, right after the user. A request bears at most four cache marks, tools and
+system text included, and none of them on a thought.
 """
 
 import re
@@ -23,6 +24,7 @@ ROLES = ("user", "assistant", "system")
 THINKING = ("thinking", "redacted_thinking")
 USER_ONLY = ("tool_result", "image", "document")
 ASSISTANT_ONLY = ("tool_use", *THINKING)
+MARK, MOST_MARKS = "cache_control", 4
 FINAL_WHITESPACE = "final assistant text ends in whitespace"
 
 
@@ -47,6 +49,7 @@ def anthropic_problems(payload: JsonObject) -> Iterator[Problem]:
     yield from _system_problems(payload.get("system"))
     yield from _pair_problems(readable)
     yield from _thinking_problems(readable, payload.get("thinking"))
+    yield from _mark_problems(payload, readable)
 
 
 def _system_problems(system: Json) -> Iterator[Problem]:
@@ -160,6 +163,21 @@ def _thinking_problems(messages: Sequence[tuple[str, JsonObject]], mode: Json) -
         yield Problem(turn[0][0], "thinking is enabled and the open turn does not begin with it")
 
 
+def _mark_problems(payload: JsonObject, messages: Sequence[tuple[str, JsonObject]]) -> Iterator[Problem]:
+    bearers = [payload, *_objects(payload.get("tools")), *_objects(payload.get("system"))]
+    for where, message in messages:
+        for index, block in enumerate(_blocks(message)):
+            bearers += [block, *_blocks(block)]
+            if block.get(MARK) and block.get("type") in THINKING:
+                yield Problem(f"{where}.content[{index}]", "thinking bears a cache mark")
+    marks = sum(1 for bearer in bearers if bearer.get(MARK))
+    if marks > MOST_MARKS:
+        yield Problem(MARK, f"{marks} cache marks, and no more than {MOST_MARKS} are accepted")
+
+
+def _objects(members: Json) -> list[JsonObject]:
+    return [member for member in members if isinstance(member, dict)] if isinstance(members, list) else []
+
+
 def _blocks(message: JsonObject) -> list[JsonObject]:
-    content = message.get("content")
-    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    return _objects(message.get("content"))

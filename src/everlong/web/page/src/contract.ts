@@ -38,6 +38,13 @@ export interface Settings {
   retention_days: number | null;
 }
 
+/** What a threshold costs of sending everything, and keeps of what is needed again, as measured; all in percent. */
+export interface Outlook {
+  threshold: number;
+  cost: number;
+  kept: number;
+}
+
 export interface State {
   version: string;
   language: Language;
@@ -46,6 +53,8 @@ export interface State {
   login?: boolean;
   models: Model[];
   default_model: string;
+  /** For each step of the threshold, with the default model, else the first; empty where its window is not known. */
+  outlook: Outlook[];
   tools: boolean;
   settings: Settings;
 }

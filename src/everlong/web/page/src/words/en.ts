@@ -132,6 +132,8 @@ export const en = {
   "settings.threshold_now": "{percent}, {strategy}",
   "settings.threshold_means": "With {model}: compacts at about {tokens} of {window} tokens.",
   "settings.threshold_unknown": "The window of {model} is not known, so nothing is compacted by itself there.",
+  "settings.outlook": "About {cost} of what sending everything would cost; {kept} of what is needed again stays in sight.",
+  "settings.outlook_note": "Measured on long agent sessions with a warm cache; “everlong lab replay” measures your own.",
   "settings.threshold_inactive": "Only used where automatic compaction is on.",
   "settings.summary_model": "Summary model",
   "settings.summary_model_help": "Writes the summaries. A small, fast model is enough.",

@@ -134,6 +134,8 @@ export const zh: Record<PartTwoKey, string> = {
   "settings.threshold_now": "{percent}，{strategy}",
   "settings.threshold_means": "以 {model} 为例：用到约 {tokens} tokens 时压缩（窗口共 {window}）。",
   "settings.threshold_unknown": "{model} 的上下文窗口未知，不会自动压缩。",
+  "settings.outlook": "费用约为全部发送的 {cost}；之后还要用到的内容，有 {kept} 仍在模型视野内。",
+  "settings.outlook_note": "在缓存有效的长时间智能体会话上测得；用“everlong lab replay”可测量你自己的会话。",
   "settings.threshold_inactive": "仅在自动压缩开启时生效。",
   "settings.summary_model": "摘要模型",
   "settings.summary_model_help": "负责写摘要，选小而快的模型就够了。",

@@ -1,0 +1,226 @@
+"""What `everlong lab replay` does: checks what was asked, finds sessions, a model and prices, plays, and shows it."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import click
+import msgspec
+
+from everlong.cli.files import source_bytes
+from everlong.cli.lab_options import WORK_FILES, names_listed
+from everlong.cli.lab_replay_table import print_replay
+from everlong.cli.lab_replay_wording import ReplayWording
+from everlong.cli.pages import check_place, write_page
+from everlong.cli.progress import progress
+from everlong.cli.streams import print_json
+from everlong.cli.terminal import amount
+from everlong.errors import InputError
+from everlong.lab.data import data_folder, in_half
+from everlong.lab.replay.courses import Terms
+from everlong.lab.replay.policies import COMPARED, UNCUT, policy_named
+from everlong.lab.replay.published import published
+from everlong.lab.replay.replaying import Plan, replayed
+from everlong.lab.replay.results import Result
+from everlong.lab.replay.sessions import Pauses, Session
+from everlong.lab.replay.sources import sessions_at, sessions_in
+from everlong.lab.replay.tariffs import TARIFFS, Tariff, tariff_from, tariff_of
+from everlong.lab.report.replay_figures import billed
+
+__all__ = ["Asked", "replay"]
+
+STANDARD_INPUT = "-"
+LEAST_ROOM = 1_000  # tokens of conversation; below, not even a question and its answer stand
+USUAL_MODEL = "gpt-4o"
+USUAL_PRICES = "anthropic"
+SHARES = ("ratio", "kept_percent", "literal_percent", "likely_percent")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What was asked for. `thresholds` are those at which ours is played as well."""
+
+    data: str | None
+    files: str | None
+    half: str
+    windows: tuple[int, ...]
+    model: str | None
+    prices: str | None
+    policies: tuple[str, ...]
+    pauses: Pauses
+    front: int
+    reply: int
+    longest: int
+    thresholds: tuple[float, ...]
+    reading: bool
+    processes: int
+    as_json: bool
+    html: str | None
+    language: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """The policies to play: those that were asked for, and ours at other thresholds."""
+
+    policies: tuple[str, ...]
+    thresholds: tuple[str, ...]
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """Each once."""
+        return tuple(dict.fromkeys((*self.policies, *self.thresholds)))
+
+
+def replay(paths: Sequence[str], asked: Asked) -> None:
+    """Play it and show it."""
+    say = ReplayWording(asked.language)
+    names = _checked(asked)
+    tariff = None if asked.prices is None else tariff_from(asked.prices)
+    with progress(say("finding"), None):
+        sessions = _sessions(paths, asked)
+    named = asked.model or (_most_used(sessions) if paths else USUAL_MODEL)
+    plan = Plan(
+        policies=names.all,
+        windows=asked.windows,
+        tariff=tariff or _prices_of(named, say),
+        model=named or USUAL_MODEL,
+        reply=asked.reply,
+        front=asked.front,
+        pauses=asked.pauses,
+        reading=asked.reading,
+    )
+    rounds = 1 + len(plan.windows) * len(plan.policies) - (UNCUT in plan.policies)
+    with progress(say("playing"), len(sessions) * rounds) as tell:
+        found = replayed(sessions, plan, asked.processes, tell)
+    results = [result for result in found if result.policy in names.policies]
+    thresholds = [result for result in found if result.policy in names.thresholds]
+    _show(plan, results, thresholds, asked)
+
+
+# --- what was asked ----------------------------------------------------------------------------
+
+
+def _checked(asked: Asked) -> _Names:
+    """The names of policies. Raises InputError for what could only go wrong later, when much has been read."""
+    if not asked.windows:
+        raise InputError("name a window, such as --window 64000")
+    for size in asked.windows:
+        if size - asked.reply - asked.front < LEAST_ROOM:
+            raise InputError(
+                f"a window of {size} leaves no room: {asked.reply} are kept for the answer (--reply) "
+                f"and {asked.front} stand in front (--front)"
+            )
+    if asked.html is not None:
+        check_place(asked.html)
+    policies = tuple(dict.fromkeys(asked.policies or COMPARED))
+    names = _Names(policies, tuple(f"auto@{share:g}" for share in asked.thresholds))
+    terms = Terms(
+        window=asked.windows[0], tariff=TARIFFS[USUAL_PRICES], model=USUAL_MODEL, reply=asked.reply, front=asked.front
+    )
+    for name in names.all:
+        policy_named(name).begin(terms).close()  # shares that cannot be are told when it begins
+    return names
+
+
+# --- sessions, model, prices -------------------------------------------------------------------
+
+
+def _sessions(paths: Sequence[str], asked: Asked) -> list[Session]:
+    if not paths:
+        names = names_listed(asked.files or WORK_FILES)
+        return published(data_folder(asked.data), names, asked.half, asked.longest)
+    files = [path for path in paths if path != STANDARD_INPUT]
+    found: list[Session] = []
+    if STANDARD_INPUT in paths:
+        said = sessions_in(source_bytes(STANDARD_INPUT), "standard input", _tell)
+        found += [session for session in said if session.requests]
+    if files:
+        found += sessions_at(files, _tell)
+    chosen = [session for session in found if in_half(session.told.id, asked.half)]
+    if not chosen:
+        raise InputError(f"{', '.join(paths)}: nothing to replay ({asked.half})")
+    return sorted(chosen, key=lambda session: -session.told.tokens)[: asked.longest] if asked.longest else chosen
+
+
+def _most_used(sessions: Sequence[Session]) -> str:
+    """The model of most requests, by the record of each session, else as it names one; "" if none does."""
+    used: Counter[str] = Counter()
+    for session in sessions:
+        for one in session.told.recorded:
+            used[one.model] += one.requests
+        if not session.told.recorded and session.models:
+            used[session.models[0]] += len(session.requests)
+    return next((model for model, _ in used.most_common() if model), "")
+
+
+def _prices_of(model: str, say: ReplayWording) -> Tariff:
+    """Those of the model; the usual ones, and a line about it, where none are known."""
+    if model:
+        try:
+            return tariff_of(model)
+        except InputError:
+            pass
+    _tell(say("no_prices", model=model, usual=USUAL_PRICES) if model else say("no_model", usual=USUAL_PRICES))
+    return TARIFFS[USUAL_PRICES]
+
+
+def _tell(line: str) -> None:
+    click.echo(line, err=True)
+
+
+# --- what was found ----------------------------------------------------------------------------
+
+
+def _show(plan: Plan, results: Sequence[Result], thresholds: Sequence[Result], asked: Asked) -> None:
+    if asked.html is not None:
+        from everlong.lab.report.replay_page import replay_page  # noqa: PLC0415 - only where a page is asked for
+
+        say = ReplayWording(asked.language)
+        page = replay_page(
+            results,
+            language=asked.language,
+            facts=(say("counted", model=plan.model), say("around", front=amount(plan.front), reply=amount(plan.reply))),
+            thresholds=thresholds,
+            tariffs=(plan.tariff,),
+            pauses=plan.pauses,
+        )
+        write_page(page, asked.html)
+    if asked.as_json:
+        print_json(_as_json(plan, results, thresholds))
+    elif asked.html != "-":
+        print_replay(plan, results, thresholds, asked.language)
+
+
+def _as_json(plan: Plan, results: Sequence[Result], thresholds: Sequence[Result]) -> dict[str, object]:
+    sessions = [played.session for played in results[0].played]
+    record = billed(sessions)
+    return {
+        "model": plan.model,
+        "tariff": msgspec.to_builtins(plan.tariff),
+        "windows": list(plan.windows),
+        "front": plan.front,
+        "reply": plan.reply,
+        "pauses": plan.pauses,
+        "reading": plan.reading,
+        "recorded": [] if record is None else msgspec.to_builtins(record.models),
+        "sessions": msgspec.to_builtins(sessions),
+        "results": [_described(result) for result in results],
+        "thresholds": [_described(result) for result in thresholds],
+    }
+
+
+def _described(result: Result) -> dict[str, object]:
+    """Every figure, the shares too; a conversation is named by its id."""
+    figures = {field.name: getattr(result, field.name) for field in fields(result) if field.name != "played"}
+    shares = {name: round(getattr(result, name), 4) for name in SHARES}
+    played = [
+        {
+            "session": one.session.id,
+            "dollars": one.dollars,
+            "paid": msgspec.to_builtins(one.paid),
+            "probes": msgspec.to_builtins(one.probes),
+        }
+        for one in result.played
+    ]
+    return {**figures, **shares, "played": played}

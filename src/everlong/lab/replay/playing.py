@@ -1,0 +1,170 @@
+"""One conversation under one policy: every request made, billed by the tariff, looked at, and asked what is in it.
+
+What was lost and is needed now is read again, as an agent would: one request more, whose result is paid for as long as
+it would stand. The policy does not hear of it, so that what it kept is not mixed with what was brought back.
+"""
+
+from dataclasses import dataclass, field, replace
+
+from everlong.core.messages import History
+from everlong.lab.cases import Case
+from everlong.lab.presence import Sent, texts_of
+from everlong.lab.replay.caches import Cache, Outgoing, shared
+from everlong.lab.replay.courses import Course, Policy, Sending, Terms
+from everlong.lab.replay.results import Paid, Played, Probed
+from everlong.lab.replay.sessions import Pauses, Session, moments_of
+from everlong.lab.replay.wholeness import Wholeness
+from everlong.wire.usage import Usage
+
+__all__ = ["SUMMARIES_KEEP", "played"]
+
+#: What Claude Code's own summaries kept of what was needed later, at 72 real compactions, by kind of string.
+SUMMARIES_KEEP = {"path": 0.66, "identifier": 0.42, "code": 0.42, "edit_line": 0.10}
+READING_OUTPUT = 80  # tokens: the call that reads again
+LONGEST_READING = 8_000  # tokens of what is read again
+NOTHING_SENT = Outgoing(messages=(), ends=(0,))
+
+
+@dataclass(slots=True)
+class _ReadAgain:
+    """What was read again and still stands: its texts, their tokens that were sent before, and those that are new."""
+
+    texts: list[str] = field(default_factory=list)
+    sent: int = 0
+    new: int = 0
+
+    def has(self, wanted: tuple[str, ...]) -> bool:
+        """Whether all of it stands in what was read again."""
+        return all(any(one in text for text in self.texts) for one in wanted)
+
+    def billed(self, usage: Usage) -> Usage:
+        """A request's usage with them: read from the cache where the request itself is, written where it is."""
+        read = self.sent if usage.cached else 0
+        written = self.sent - read + self.new if usage.cached or usage.cache_written else 0
+        more = Usage(
+            prompt=usage.prompt + self.sent + self.new,
+            cached=usage.cached + read,
+            cache_written=usage.cache_written + written,
+            output=usage.output,
+        )
+        self.sent, self.new = self.sent + self.new, 0
+        return more
+
+
+@dataclass(slots=True)
+class _Run:
+    """A conversation under way."""
+
+    terms: Terms
+    course: Course
+    cache: Cache
+    wholeness: Wholeness
+    paid: list[Paid] = field(default_factory=list)
+    again: _ReadAgain = field(default_factory=_ReadAgain)
+    _before: History | None = None
+    _outgoing: Outgoing = NOTHING_SENT
+
+    def ask(self, at: int, moment: float) -> Sending:
+        """What is sent now; what was called beside is paid for. A cut takes along what was read again."""
+        sending = self.course.ask(moment)
+        if sending.cut:
+            self.again = _ReadAgain()
+        for beside in sending.beside:
+            front = 0 if beside.alone else self.terms.front
+            sent = self._sized(beside.messages, beside.marks, front)
+            self._bill(Paid(at=at, kind="summary", output=beside.output), sent, moment)
+        return sending
+
+    def answer(self, at: int, sending: Sending, moment: float, output: int) -> None:
+        """Send it for the next answer."""
+        if sending.refused:  # nothing goes out and nothing comes back; what was sent last still counts
+            self.paid.append(Paid(at=at, kind="answer", output=0, over=True, problems=(sending.refused,)))
+            return
+        before, self._before = self._before, sending.messages
+        reset = before is not None and shared(before, sending.messages) < len(before)
+        paid = Paid(at=at, kind="answer", output=output, cut=sending.cut, reset=reset)
+        self.course.heard(self._bill(paid, self._sized_for(sending), moment))
+
+    def read_again(self, at: int, sending: Sending, moment: float, text: str) -> None:
+        """Send it for a call that reads a text again; it stands until the next cut."""
+        self._bill(Paid(at=at, kind="reading", output=READING_OUTPUT), self._sized_for(sending), moment)
+        self.again.texts.append(text)
+        self.again.new += min(self.terms.counter.text(text), LONGEST_READING)
+
+    def _sized_for(self, sending: Sending) -> Outgoing:
+        return self._sized(sending.messages, sending.marks, self.terms.front)
+
+    def _sized(self, messages: History, marks: tuple[int, ...] | None, front: int) -> Outgoing:
+        """With the sizes of its messages; those of the request before are known."""
+        before = self._outgoing
+        same = shared(before.messages, messages)
+        more = front - before.ends[0]
+        ends = [end + more for end in before.ends[: same + 1]]
+        for message in messages[same:]:
+            ends.append(ends[-1] + self.terms.counter.message(message))
+        self._outgoing = Outgoing(messages=messages, ends=ends, marks=marks)
+        return self._outgoing
+
+    def _bill(self, paid: Paid, sent: Outgoing, moment: float) -> Usage:
+        """Write down what the provider makes of it, and give its own figures back."""
+        usage = self.cache.take(sent, moment, paid.output)
+        total = usage if paid.kind == "summary" else self.again.billed(usage)
+        self.paid.append(
+            replace(
+                paid,
+                prompt=total.prompt,
+                read=total.cached,
+                written=total.cache_written,
+                dollars=self.terms.tariff.dollars(total),
+                over=usage.prompt > self.terms.window,
+                problems=self.wholeness.refusals(sent.messages),
+            )
+        )
+        return usage
+
+
+def played(session: Session, policy: Policy, terms: Terms, pauses: Pauses, *, reading: bool = True) -> Played:
+    """Every request of the conversation under the policy."""
+    user_first = terms.tariff.rules.kind == "marked"  # Anthropic's rule, and only Anthropic has marks
+    known = frozenset(Wholeness(user_first).all_of(session.messages))
+    run = _Run(terms, policy.begin(terms), Cache(terms.tariff.rules), Wholeness(user_first, known))
+    asked: dict[int, list[Case]] = {}
+    for case in session.cases:
+        asked.setdefault(case.at, []).append(case)
+    probes: list[Probed] = []
+    start = 0
+    for at, moment in zip(session.requests, moments_of(session, pauses, terms.tariff.rules.seconds), strict=True):
+        run.course.say(session.messages[start:at])
+        start = at
+        sending = run.ask(at, moment)
+        for case in asked.get(at, ()):
+            found = _probed(case, sending)
+            probes.append(found)
+            if reading and not (found.kept or sending.refused or run.again.has(case.wanted)):
+                run.read_again(at, sending, moment, _last_text(session, case))
+        run.answer(at, sending, moment, terms.counter.message(session.messages[at]))
+    run.course.close()
+    return Played(
+        session=session.told,
+        policy=policy.name,
+        window=terms.window,
+        tariff=terms.tariff.name,
+        paid=tuple(run.paid),
+        probes=tuple(probes),
+    )
+
+
+def _probed(case: Case, sending: Sending) -> Probed:
+    sent = Sent(sending.messages)
+    kept = all(map(sent.has, case.wanted))
+    literal = kept and all(map(sent.has_verbatim, case.wanted))
+    kind = dict(case.groups).get("kind", "")
+    credit = SUMMARIES_KEEP.get(kind, 0.0) if sending.summarised else 0.0
+    return Probed(at=case.at, kind=kind, kept=kept, literal=literal, likely=1.0 if kept else credit)
+
+
+def _last_text(session: Session, case: Case) -> str:
+    """The text in which what is wanted stood last."""
+    wanted = case.wanted[0]
+    texts = (text for at in range(case.at - 1, -1, -1) for text in texts_of(session.messages[at]) if wanted in text)
+    return next(texts, "")

@@ -1,0 +1,138 @@
+"""Every policy that a replay knows by its name: ours, those to compare with, and any strategy of the lab.
+
+whole               nothing is cut
+auto, auto-trim     ours through the engine, with and without summaries; auto@0.8 at another threshold; any other preset
+drop@.95/.3         whole steps dropped in batches, from one share of the budget down to another
+trim@.85/.5         old tool results cut to their ends in batches, then steps dropped; trim-each@.85/.5 as soon as old
+summary@.95         a summary of everything and the newest 10k; summary@60000 at so many tokens;
+                    summary-capped@.95 with results capped at 2k
+cold@.95/.3/.5      as drop, and down to the low mark from the last share on when the cache is cold
+newest, …           any strategy of the lab, peers and module:function too: selected anew for every request
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from everlong.compress.presets import PRESETS
+from everlong.engine.settings import HIGHEST_THRESHOLD, LOWEST_THRESHOLD
+from everlong.errors import InputError
+from everlong.lab.replay.batches import EachTurn, Marks, Rounds, Summary, Trimming, Whole
+from everlong.lab.replay.courses import Course, Policy, Terms
+from everlong.lab.replay.ours import Ours
+from everlong.lab.strategies import strategy_named
+
+__all__ = ["COMPARED", "UNCUT", "policy_named"]
+
+UNCUT = "whole"
+
+#: What is compared where nobody names anything.
+COMPARED = (
+    "whole",
+    "auto",
+    "auto-trim",
+    "drop@.95/.3",
+    "drop@.95/.5",
+    "trim@.85/.5",
+    "summary@.95",
+    "newest",
+    "cleared",
+)
+TRIM_ONLY = "-trim"
+CAP = 2_000  # tokens of a result, where it is capped on arrival
+LEAST = 1_000  # tokens of a high mark; below, not even a question and its answer stand
+
+
+def policy_named(name: str) -> Policy:
+    """The policy of that name. Raises InputError, also for figures behind @ with which it could not begin."""
+    kind, at, said = name.partition("@")
+    figures = _figures(said) if at else None
+    preset = kind.removesuffix(TRIM_ONLY)
+    if preset in PRESETS:
+        _check(name, figures, _THRESHOLD)
+        threshold = figures[0] if figures else None
+        return Policy(name, partial(Ours, preset=preset, threshold=threshold, summaries=kind == preset))
+    if kind in _KINDS:
+        known = _KINDS[kind]
+        _check(name, figures, known)
+        return Policy(name, partial(known.begin, figures or known.usual))
+    strategy = strategy_named(name)
+    return Policy(name, lambda terms: EachTurn(terms, strategy=strategy))
+
+
+# --- the kinds of policies, and what may stand behind @ ------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """`wanted` says what stands behind @, `fits` whether figures are so; without any, `usual` are taken."""
+
+    wanted: str
+    fits: Callable[[Sequence[float]], bool]
+    usual: tuple[float, ...] = ()
+    begin: Callable[[Sequence[float], Terms], Course] = lambda _, terms: Whole(terms)
+
+
+def _drop(shares: Sequence[float], terms: Terms) -> Course:
+    return Rounds(terms, marks=Marks(*shares))
+
+
+def _trim(shares: Sequence[float], terms: Terms) -> Course:
+    return Trimming(terms, marks=Marks(*shares))
+
+
+def _trim_each(shares: Sequence[float], terms: Terms) -> Course:
+    return Trimming(terms, marks=Marks(*shares), each_turn=True)
+
+
+def _summary(figures: Sequence[float], terms: Terms, cap: int = 0) -> Course:
+    (high,) = figures
+    return Summary(terms, high=high, cap=cap) if high <= 1 else Summary(terms, limit=int(high), cap=cap)
+
+
+def _high_and_low(shares: Sequence[float]) -> bool:
+    return len(shares) == 2 and 0 < shares[1] < shares[0] <= 1
+
+
+def _high_low_and_cold(shares: Sequence[float]) -> bool:
+    return len(shares) == 3 and 0 < shares[1] < shares[2] <= shares[0] <= 1
+
+
+def _share_or_tokens(figures: Sequence[float]) -> bool:
+    return len(figures) == 1 and (0 < figures[0] <= 1 or (figures[0] >= LEAST and figures[0].is_integer()))
+
+
+_PAIR = "behind @ stand two shares of the budget, the higher first, such as .95/.3"
+_ONE = f"behind @ stands a share of the budget such as .95, or a number of tokens from {LEAST} on"
+_THRESHOLD = _Kind(
+    f"behind @ stands one threshold, from {LOWEST_THRESHOLD:.2f} to {HIGHEST_THRESHOLD:.2f}",
+    lambda shares: len(shares) == 1 and LOWEST_THRESHOLD <= shares[0] <= HIGHEST_THRESHOLD,
+)
+_KINDS = {
+    UNCUT: _Kind("nothing stands behind it", lambda _: False),
+    "drop": _Kind(_PAIR, _high_and_low, (0.95, 0.5), _drop),
+    "cold": _Kind(
+        "behind @ stand three shares of the budget: high, low, and the one from which a cold cache is reason enough, "
+        "between them, such as .95/.3/.5",
+        _high_low_and_cold,
+        (0.95, 0.3, 0.5),
+        _drop,
+    ),
+    "trim": _Kind(_PAIR, _high_and_low, (0.85, 0.5), _trim),
+    "trim-each": _Kind(_PAIR, _high_and_low, (0.85, 0.5), _trim_each),
+    "summary": _Kind(_ONE, _share_or_tokens, (0.95,), _summary),
+    "summary-capped": _Kind(_ONE, _share_or_tokens, (0.95,), partial(_summary, cap=CAP)),
+}
+
+
+def _check(name: str, figures: Sequence[float] | None, kind: _Kind) -> None:
+    if figures is not None and not kind.fits(figures):
+        raise InputError(f"{name}: {kind.wanted}")
+
+
+def _figures(said: str) -> tuple[float, ...]:
+    """Example: ".95/.3" -> (0.95, 0.3); () for what are no figures: these fit nowhere"""
+    try:
+        return tuple(float(piece) for piece in said.split("/"))
+    except ValueError:
+        return ()

@@ -1,0 +1,198 @@
+"""What a session's own file says of the requests that were really made: how many, their tokens, what they cost.
+
+Reads the records of Claude Code, Codex and pi; other formats keep no usage. Every request in the file counts, also
+one of a turn that was taken back. A record that says nothing of usage, or not what is expected, counts nothing.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TypeAlias
+
+from everlong.core.messages import Json, JsonObject
+from everlong.engine.recording import cost_of
+from everlong.lab.replay.results import Recorded
+from everlong.windows import Prices, window
+from everlong.wire.sessions import claude_code, codex, pi
+from everlong.wire.usage import Usage, merged, read_usage
+
+__all__ = ["RECORDING", "SYNTHETIC", "recorded_of"]
+
+SYNTHETIC = "<synthetic>"  # the model of replies that no model gave
+HOUR_WRITE = 2.0  # times the input price: what Anthropic takes for a beginning that is kept for an hour
+MILLION = 1_000_000
+MOST = 1e12  # tokens or dollars; anything above is no figure
+NOTHING = Usage()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Request:
+    """One report. `own` are the dollars that the file names; `hour` the tokens written for an hour."""
+
+    model: str
+    usage: Usage
+    provider: str = ""
+    own: float = 0.0
+    hour: int = 0
+
+
+#: A request with what tells it apart: reports of the same key are of one request.
+_Keyed: TypeAlias = tuple[Hashable, _Request]
+
+
+def recorded_of(fmt: str, records: Iterable[JsonObject]) -> tuple[Recorded, ...]:
+    """One for each model that the records name, the most used first; () where the format keeps no usage.
+
+    Example: three lines of one Claude Code reply, with 1, 1 and 250 tokens of output -> one request, 250
+    """
+    made: dict[Hashable, _Request] = {}
+    for key, request in _READERS[fmt](records) if fmt in _READERS else ():
+        made[key] = _one_of(made[key], request) if key in made else request
+    by_model: dict[str, list[_Request]] = {}
+    for request in made.values():
+        if request.usage != NOTHING:
+            by_model.setdefault(request.model, []).append(request)
+    found = [_summed(model, requests) for model, requests in by_model.items()]
+    return tuple(sorted(found, key=lambda one: (-one.requests, one.model)))
+
+
+def _one_of(earlier: _Request, later: _Request) -> _Request:
+    """Two reports of the same request, in any order: each figure only grows."""
+    return replace(
+        later,
+        usage=merged(earlier.usage, later.usage),
+        own=max(earlier.own, later.own),
+        hour=max(earlier.hour, later.hour),
+    )
+
+
+def _summed(model: str, requests: list[_Request]) -> Recorded:
+    paid = [dollars for request in requests if (dollars := _dollars(request)) is not None]
+    return Recorded(
+        model=model,
+        requests=len(requests),
+        prompt=sum(request.usage.prompt for request in requests),
+        read=sum(request.usage.cached for request in requests),
+        written=sum(request.usage.cache_written for request in requests),
+        output=sum(request.usage.output for request in requests),
+        dollars=sum(paid) if paid else None,
+    )
+
+
+def _dollars(request: _Request) -> float | None:
+    """What the file names, otherwise what the price table makes of it."""
+    if request.own > 0:
+        return request.own
+    prices = _prices(request.model, request.provider)
+    dollars = cost_of(request.usage, prices)
+    if dollars is None or not request.hour or prices.input is None or prices.cache_write is None:
+        return dollars
+    return dollars + request.hour * (HOUR_WRITE * prices.input - prices.cache_write) / MILLION
+
+
+@lru_cache(maxsize=256)
+def _prices(model: str, provider: str) -> Prices:
+    return window(model, provider=provider).prices if model else Prices()
+
+
+# --- the records of each program ---------------------------------------------------------------
+
+
+def _claude_code(records: Iterable[JsonObject]) -> Iterator[_Keyed]:
+    """A reply is written a block a line, each with the usage as it stood; the ids join them."""
+    for at, record in enumerate(records):
+        message = record.get("message")
+        usage = read_usage(message, "anthropic") if isinstance(message, dict) else None
+        if not isinstance(message, dict) or usage is None or message.get("model") == SYNTHETIC:
+            continue
+        names = (_text(message.get("id")), _text(record.get("requestId")))
+        yield (
+            names if any(names) else at,
+            _Request(
+                model=_text(message.get("model")),
+                usage=usage,
+                own=_amount(record.get("costUSD")),  # only versions before 1.0 kept it
+                hour=min(_hour_tokens(message.get("usage")), usage.cache_written),
+            ),
+        )
+
+
+def _hour_tokens(usage: Json) -> int:
+    split = usage.get("cache_creation") if isinstance(usage, dict) else None
+    return int(_amount(split.get("ephemeral_1h_input_tokens"))) if isinstance(split, dict) else 0
+
+
+def _pi(records: Iterable[JsonObject]) -> Iterator[_Keyed]:
+    """Every answer has the usage of its own request, with its cost; a summary that has one is the last model's."""
+    model = provider = ""
+    for at, record in enumerate(records):
+        message = record.get("message")
+        body = message if isinstance(message, dict) else record
+        model = _text(body.get("model")) or model
+        provider = _text(body.get("provider")) or provider
+        figures = body.get("usage")
+        usage = read_usage(figures, "pi")
+        if isinstance(figures, dict) and usage is not None:
+            cost = figures.get("cost")
+            own = _amount(cost.get("total")) if isinstance(cost, dict) else 0.0
+            yield at, _Request(model=model, provider=provider, usage=usage, own=own)
+
+
+def _codex(records: Iterable[JsonObject]) -> Iterator[_Keyed]:
+    """Events tell the usage of the last request and the sum so far; where the sum stands still, nothing was asked."""
+    model = provider = ""
+    before: Usage | None = None
+    for at, record in enumerate(records):
+        payload = record.get("payload")
+        if not isinstance(payload, dict):
+            continue
+        match record.get("type"), payload.get("type"):
+            case "session_meta", _:
+                provider = _text(payload.get("model_provider")) or provider
+            case "turn_context", _:
+                model = _text(payload.get("model")) or model
+            case "event_msg", "token_count":
+                info = payload.get("info")
+                figures = info if isinstance(info, dict) else {}
+                total = read_usage(figures.get("total_token_usage"), "codex")
+                last = read_usage(figures.get("last_token_usage"), "codex")
+                sign = last if total is None else total
+                if sign is not None and sign != before:
+                    usage = _grown(before, sign) if last is None else last
+                    yield at, _Request(model=model, provider=provider, usage=usage)
+                    before = sign
+            case _:
+                pass
+
+
+def _grown(before: Usage | None, total: Usage) -> Usage:
+    """What was added to a sum; all of it where the sum began anew."""
+    if before is None or total.prompt < before.prompt or total.output < before.output:
+        return total
+    return Usage(
+        prompt=total.prompt - before.prompt,
+        cached=max(0, total.cached - before.cached),
+        cache_written=max(0, total.cache_written - before.cache_written),
+        output=total.output - before.output,
+        reasoning=max(0, total.reasoning - before.reasoning),
+    )
+
+
+_READERS: dict[str, Callable[[Iterable[JsonObject]], Iterator[_Keyed]]] = {
+    claude_code.FORMAT: _claude_code,
+    codex.FORMAT: _codex,
+    pi.FORMAT: _pi,
+}
+#: The formats whose files say what was used.
+RECORDING = frozenset(_READERS)
+
+
+def _text(value: Json) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _amount(value: Json) -> float:
+    """A figure of the file; 0 for anything that is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return 0.0
+    return float(value) if 0 < value < MOST else 0.0

@@ -1,0 +1,147 @@
+"""What a replay found: plain values that the terminal, the page, JSON and tests read alike.
+
+Values and their sums only. How a conversation is replayed, priced or drawn is not known here.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+__all__ = ["Kind", "Paid", "Played", "Probed", "Recorded", "Result", "Told"]
+
+#: answer: the next answer of the conversation. summary: asked beside it. reading: what was lost is read again.
+Kind: TypeAlias = Literal["answer", "summary", "reading"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paid:
+    """One request. `at` is the message of the conversation that it led to; the rest are tokens and US dollars.
+
+    `read` and `written` are parts of `prompt`: what came from the provider's cache and what went into it.
+    `cut`: the policy shortened what it had sent before. `reset`: the request does not begin with all of the one
+    before it. `over`: no provider with this window takes it. `problems`: what else one would refuse.
+    """
+
+    at: int
+    kind: Kind
+    output: int
+    prompt: int = 0
+    read: int = 0
+    written: int = 0
+    dollars: float = 0.0
+    cut: bool = False
+    reset: bool = False
+    over: bool = False
+    problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probed:
+    """Whether a string that the agent used at message `at` was still there.
+
+    `kept`: somewhere in the request. `literal`: otherwise than in a list of names or a summary. `likely`: how likely it
+    was there if a model wrote the summary: 1 where it was kept, else the share that real summaries keep of its kind.
+    """
+
+    at: int
+    kind: str
+    kept: bool
+    literal: bool
+    likely: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """What a session's own file says of the requests that were really made. `dollars` is None without a price."""
+
+    model: str
+    requests: int
+    prompt: int
+    read: int
+    written: int
+    output: int
+    dollars: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """One conversation as it is told of: where it comes from, how long it is, and what its file says it cost."""
+
+    id: str
+    source: str
+    messages: int
+    tokens: int
+    #: Seconds from its first message to its last; None where no times are kept.
+    seconds: float | None = None
+    recorded: tuple[Recorded, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """One conversation under one policy, one window and one tariff: every request in order, and every probe."""
+
+    session: Told
+    policy: str
+    window: int
+    tariff: str
+    paid: tuple[Paid, ...]
+    probes: tuple[Probed, ...]
+
+    @property
+    def dollars(self) -> float:
+        """What all of it cost."""
+        return sum(paid.dollars for paid in self.paid)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """All conversations under one policy, one window and one tariff. `uncut` is what they cost where nothing is cut.
+
+    `broken` counts requests that changed what was sent before although nothing was cut; `dearer` the conversations
+    that cost more than uncut. Probes are counts; `likely` is a sum of shares.
+    """
+
+    policy: str
+    window: int
+    tariff: str
+    played: tuple[Played, ...]
+    requests: int
+    prompt: int
+    read: int
+    written: int
+    output: int
+    dollars: float
+    uncut: float
+    summaries: int
+    summary_dollars: float
+    readings: int
+    reading_dollars: float
+    cuts: int
+    resets: int
+    broken: int
+    over: int
+    invalid: int
+    dearer: int
+    probes: int
+    kept: int
+    literal: int
+    likely: float
+
+    @property
+    def ratio(self) -> float:
+        """Of the uncut cost; 1 where nothing was to be paid."""
+        return self.dollars / self.uncut if self.uncut else 1.0
+
+    @property
+    def kept_percent(self) -> float:
+        """Probes that were somewhere in the request; 100 where there are none."""
+        return 100 * self.kept / self.probes if self.probes else 100.0
+
+    @property
+    def literal_percent(self) -> float:
+        """Probes that were there word for word; 100 where there are none."""
+        return 100 * self.literal / self.probes if self.probes else 100.0
+
+    @property
+    def likely_percent(self) -> float:
+        """Probes that were there, with credit for what a model's summary keeps; 100 where there are none."""
+        return 100 * self.likely / self.probes if self.probes else 100.0

@@ -1,0 +1,137 @@
+"""What tokens cost and how they are cached: at well-known providers, for any model of the registry, by a file."""
+
+import json
+from dataclasses import dataclass, replace
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from everlong.engine.recording import cost_of
+from everlong.errors import InputError
+from everlong.lab.replay.caches import Rules
+from everlong.windows import Prices, window
+from everlong.wire.usage import Usage
+
+__all__ = ["TARIFFS", "Tariff", "tariff_from", "tariff_of"]
+
+HOUR = 3_600.0
+AUTOMATIC = Rules(kind="automatic", least=1_024, step=128, seconds=300.0)
+MARKED = Rules(kind="marked", least=1_024)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tariff:
+    """US dollars for a million tokens, and the rules of the cache."""
+
+    name: str
+    prices: Prices
+    rules: Rules
+
+    def dollars(self, usage: Usage) -> float:
+        """What a call costs."""
+        return cost_of(usage, self.prices) or 0.0
+
+
+#: Names that can be asked for. Prices are those of one model of each provider; a ratio needs no more.
+TARIFFS = {
+    tariff.name: tariff
+    for tariff in (
+        Tariff(name="anthropic", prices=Prices(3.0, 15.0, 0.3, 3.75), rules=MARKED),
+        Tariff(name="anthropic-1h", prices=Prices(3.0, 15.0, 0.3, 6.0), rules=replace(MARKED, seconds=HOUR)),
+        Tariff(name="openai", prices=Prices(1.25, 10.0, 0.125), rules=AUTOMATIC),
+        Tariff(name="openai-half", prices=Prices(2.5, 10.0, 1.25), rules=AUTOMATIC),
+        Tariff(
+            name="deepseek",
+            prices=Prices(0.28, 0.42, 0.028),
+            rules=Rules(kind="automatic", least=64, step=64, seconds=2 * HOUR),
+        ),
+        Tariff(
+            name="gemini",
+            prices=Prices(1.25, 10.0, 0.125),
+            rules=Rules(kind="automatic", least=2_048, step=1, seconds=300.0),
+        ),
+        Tariff(name="uncached", prices=Prices(3.0, 15.0), rules=Rules(kind="none")),
+    )
+}
+#: Beginnings of model names -> whose rules hold; the prices are the model's own.
+FAMILIES = (
+    ("claude", MARKED),
+    ("gemini", TARIFFS["gemini"].rules),
+    ("deepseek", TARIFFS["deepseek"].rules),
+    ("gpt", AUTOMATIC),
+    ("chatgpt", AUTOMATIC),
+    ("codex", AUTOMATIC),
+    ("o1", AUTOMATIC),
+    ("o3", AUTOMATIC),
+    ("o4", AUTOMATIC),
+)
+#: Claude models whose shortest cached beginning is longer; by a part of the name.
+LONGER_LEAST = (("haiku-4", 4_096), ("opus-4-5", 4_096), ("opus-4-6", 4_096), ("haiku", 2_048))
+FIELDS = ("input", "output", "cache_read", "cache_write")
+RULES, WHOLE = ("kind", "least", "step", "seconds"), ("least", "step")
+
+
+def tariff_of(model: str, *, provider: str = "") -> Tariff:
+    """The tariff of a model of the registry. Raises InputError where no price is known."""
+    prices = window(model, provider=provider).prices
+    if prices.input is None:
+        raise InputError(f"no prices are known for {model!r}; name a table with --prices: {', '.join(TARIFFS)}")
+    bare = model.rsplit("/", 1)[-1].lower()
+    rules = next((rules for start, rules in FAMILIES if bare.startswith(start)), None)
+    if rules is None:
+        rules = AUTOMATIC if prices.cache_read is not None else Rules(kind="none")
+    if bare.startswith("claude"):
+        least = next((least for part, least in LONGER_LEAST if part in bare), rules.least)
+        rules = replace(rules, least=least)
+    return Tariff(name=model, prices=prices, rules=rules)
+
+
+def tariff_from(named: str) -> Tariff:
+    """A table by its name, or from a JSON file of one's own. Raises InputError.
+
+    Example: {"input": 3, "output": 15, "cache_read": 0.3, "cache_write": 3.75, "kind": "marked", "seconds": 300}
+    """
+    if named in TARIFFS:
+        return TARIFFS[named]
+    path = Path(named)
+    if not path.is_file():
+        raise InputError(f"no prices {named!r}: there are {', '.join(TARIFFS)}, and files of your own")
+    try:
+        said = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise InputError(f"{named}: {error}") from error
+    if not isinstance(said, dict):
+        raise InputError(f"{named}: prices are a JSON object with {', '.join(FIELDS)}")
+    return Tariff(name=path.stem, prices=_prices(named, said), rules=_rules(named, said))
+
+
+def _prices(path: str, said: dict[str, Any]) -> Prices:
+    unknown = sorted(said.keys() - {*FIELDS, *RULES})
+    if unknown:
+        raise InputError(f"{path}: {unknown[0]!r} is no price; there are {', '.join((*FIELDS, *RULES))}")
+    if "input" not in said or "output" not in said:
+        raise InputError(f"{path}: input and output must be there, in US dollars for a million tokens")
+    for name in FIELDS:
+        value = said.get(name, 0)
+        if not _is_figure(value) or value < 0:
+            raise InputError(f"{path}: {name} is a price in US dollars for a million tokens, not {value!r}")
+    return Prices(*(said.get(name) for name in FIELDS))
+
+
+def _rules(path: str, said: dict[str, Any]) -> Rules:
+    usual = "marked" if said.get("cache_write") else "automatic" if "cache_read" in said else "none"
+    kind = said.get("kind", usual)
+    if kind not in ("automatic", "marked", "none"):
+        raise InputError(f"{path}: kind is automatic, marked or none, not {kind!r}")
+    rules = replace(AUTOMATIC, kind=kind) if kind != "marked" else MARKED
+    figures = {name: said[name] for name in RULES[1:] if name in said}
+    for name, value in figures.items():
+        if not _is_figure(value) or value <= 0:
+            raise InputError(f"{path}: {name} is a number above 0, not {value!r}")
+        if name in WHOLE and not isinstance(value, int):
+            raise InputError(f"{path}: {name} is a whole number of tokens, not {value!r}")
+    return replace(rules, **figures)
+
+
+def _is_figure(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)

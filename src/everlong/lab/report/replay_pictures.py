@@ -1,0 +1,217 @@
+"""The pictures of a replay, each with its words and its table: cost over turns, the front, the thresholds."""
+
+import math
+from collections.abc import Iterator, Sequence
+from html import escape
+
+from everlong.lab.replay.results import Played, Result
+from everlong.lab.report.linear import Axis, Dot, Mark, dot_plot, value_plot
+from everlong.lab.report.replay_figures import (
+    Scene,
+    Threshold,
+    asked,
+    front,
+    growth,
+    running_total,
+    scenes,
+    thresholds_of,
+    turn_costs,
+)
+from everlong.lab.report.replay_verdict import percent
+from everlong.lab.report.sheet import card, figure, table
+from everlong.lab.report.wording import Wording, money, spaced
+from everlong.lab.svg import Line
+
+__all__ = ["front_card", "thresholds_card", "turns_card"]
+
+MOST_MARKS = 150  # more would be a band
+ROOM = 1.5  # times the dearest of uncut and ours: the height of a picture of dollars
+DEAREST = 200.0  # % of uncut: where the picture of the front ends
+
+
+def name_of(policy: str, say: Wording) -> str:
+    """How a policy is called on the page."""
+    return say.known(f"replay_policy_{policy}", policy)
+
+
+def _dollars(value: float) -> str:
+    """A round sum at an axis. Example: 0.2 -> $0.20, 0.005 -> $0.005, 1000.0 -> $1 000"""
+    whole, _, cents = f"{value:,.6f}".rstrip("0").partition(".")
+    return f"${spaced(whole)}.{cents:0<2}" if cents else f"${spaced(whole)}"
+
+
+def _number(value: float) -> str:
+    return spaced(f"{value:,.0f}")
+
+
+# --- cost over turns -----------------------------------------------------------------------------
+
+
+def turns_card(scene: Scene, say: Wording) -> str:
+    """What request n costs, and what one conversation costs so far."""
+    costs = [(one, turn_costs(one)) for one in scene.results]
+    lines = [_line(one, points, scene, say) for one, points in costs]
+    lone = len(scene.sessions) == 1
+    played = {one.policy: _dearest(one, scene) for one in scene.results}
+    mine = played.get(scene.ours.policy) if scene.ours else None
+    marks = list(_marks(mine, say)) if mine else []
+    x = Axis(say("replay_turn_x"), _number)
+    y = Axis(say("replay_turn_one_y" if lone else "replay_turn_y"), _dollars, _most(lines))
+    first = value_plot(lines, x, y, label=say("replay_turn"), marks=marks if lone else ())
+    strokes = say("replay_marks") if marks else ""
+    caption = say.joined(say("replay_turn_one_caption" if lone else "replay_turn_caption"), strokes if lone else "")
+    body = f"<h3>{escape(say('replay_turn'))}</h3>{_grown(scene, say)}{figure(first, caption)}"
+    totals = [_line(one, running_total(it), scene, say) for one in scene.results if (it := played[one.policy])]
+    total_y = Axis(say("replay_total_y"), _dollars, _most(totals))
+    second = value_plot(totals, x, total_y, label=say("replay_total"), marks=marks)
+    dearest = "" if lone or not scene.sessions else say("replay_total_dearest", name=scene.sessions[0].id)
+    body += f"<h3>{escape(say('replay_total'))}</h3>{figure(second, say.joined(dearest, strokes))}"
+    return card(say("replay_turns"), body, _facts(scene, say)) if first else ""
+
+
+def _facts(scene: Scene, say: Wording) -> tuple[str, str]:
+    return say("replay_window", n=f"{scene.window:,}"), say("replay_prices", name=scene.tariff)
+
+
+def _line(one: Result, points: tuple[tuple[float, float], ...], scene: Scene, say: Wording) -> Line:
+    return Line(name_of(one.policy, say), points, one is scene.ours, plain=one is scene.whole)
+
+
+def _most(lines: Sequence[Line]) -> float:
+    """How high a picture goes: what is far dearer than uncut and ours would press them flat."""
+    shown = [value for line in lines if line.ours or line.plain for _, value in line.points]
+    return ROOM * max(shown, default=math.inf) or math.inf
+
+
+def _grown(scene: Scene, say: Wording) -> str:
+    """What the first picture shows, in words."""
+    if scene.whole is None or scene.ours is None:
+        return ""
+    plain, ours = growth(turn_costs(scene.whole)), growth(turn_costs(scene.ours))
+    if plain is None or ours is None:
+        return ""
+    said = say(
+        "replay_growth",
+        start=_number(ours[0]),
+        end=_number(ours[1]),
+        uncut=say("replay_times", times=f"{plain[2]:.1f}"),
+        ours=say("replay_times", times=f"{ours[2]:.1f}"),
+    )
+    return f'<p class="told">{escape(said)}</p>'
+
+
+def _dearest(result: Result, scene: Scene) -> Played | None:
+    """The conversation that costs most uncut, under this policy."""
+    return next((one for one in result.played if scene.sessions and one.session == scene.sessions[0]), None)
+
+
+def _marks(played: Played, say: Wording) -> Iterator[Mark]:
+    answers = asked(played)
+    if sum(one.cut or one.summaries > 0 for one in answers) > MOST_MARKS:
+        return
+    for at, one in enumerate(answers, start=1):
+        if one.cut:
+            yield Mark(at, say("replay_mark_cut", at=f"{at:,}"))
+        if one.summaries:
+            yield Mark(at, say("replay_mark_summary", at=f"{at:,}"), round=True)
+
+
+# --- the front -----------------------------------------------------------------------------------
+
+
+def front_card(scene: Scene, say: Wording) -> str:
+    """Cost against what stays, a dot for each policy, and every figure as a table."""
+    ahead = front(scene.results)
+    dots = [
+        Dot(
+            name_of(one.policy, say),
+            100 * one.ratio,
+            one.literal_percent,
+            ours=one is scene.ours,
+            faint=bool(one.over or one.invalid),
+            plain=one is scene.whole,
+            front=one.policy in ahead,
+        )
+        for one in scene.results
+    ]
+    x = Axis(say("replay_front_x"), lambda value: percent(value / 100, 0), DEAREST)
+    y = Axis(say("replay_front_y"), lambda value: f"{value:.3g}")
+    picture = dot_plot(dots, x, y, label=say("replay_front"), at=(say("replay_uncut_line"), 100.0))
+    body = figure(picture, say("replay_front_caption")) + _policies(scene, say)
+    return card(say("replay_front"), body, _facts(scene, say))
+
+
+POLICIES = (
+    "policy",
+    "dollars",
+    "ratio",
+    "kept",
+    "literal",
+    "resets",
+    "cuts",
+    "summaries",
+    "readings",
+    "over",
+    "invalid",
+)
+
+
+def _policies(scene: Scene, say: Wording) -> str:
+    rows = []
+    for one in sorted(scene.results, key=lambda one: one.ratio):
+        about = say.known(f"replay_about_{one.policy.partition('@')[0]}", "")
+        name = f'{escape(name_of(one.policy, say))}<span class="about">{escape(about)}</span>'
+        counts = (one.resets, one.cuts, one.summaries, one.readings)
+        cells = [name, *_figures(one), *(_number(count) for count in counts), *map(_wrong, (one.over, one.invalid))]
+        rows.append((cells, one is scene.ours))
+    return table([say(f"replay_column_{name}") for name in POLICIES], rows)
+
+
+def _figures(one: Result) -> tuple[str, str, str, str]:
+    """Dollars, of uncut, kept and literal, as cells."""
+    asked_for = (f"{one.kept_percent:.1f}", f"{one.literal_percent:.1f}") if one.probes else ("–", "–")
+    return (escape(money(one.dollars)), percent(one.ratio), *asked_for)
+
+
+def _wrong(count: int) -> str:
+    return f'<span class="bad">{_number(count)}</span>' if count else "0"
+
+
+# --- thresholds ----------------------------------------------------------------------------------
+
+THRESHOLDS = ("threshold", "dollars", "ratio", "kept", "literal", "cuts")
+
+
+def thresholds_card(found: Sequence[Result], results: Sequence[Result], say: Wording) -> str:
+    """What a cheaper or safer threshold would have done, window by window."""
+    ours = {(scene.window, scene.tariff): scene.ours for scene in scenes(results)}
+    parts = [f'<p class="rule">{escape(say("replay_thresholds_rule"))}</p>']
+    for scene in scenes(found):
+        rows = thresholds_of(scene, ours.get((scene.window, scene.tariff)))
+        parts += [f"<h3>{escape(' · '.join(_facts(scene, say)))}</h3>", _plot(rows, say), _thresholds(rows, say)]
+    return card(say("replay_thresholds"), "".join(parts)) if found else ""
+
+
+def _plot(rows: Sequence[Threshold], say: Wording) -> str:
+    placed = [(100 * row.share, row.result) for row in rows if row.share is not None]
+    if len(placed) < 2:
+        return ""
+    lines = [Line(say("replay_threshold_cost"), tuple((x, 100 * one.ratio) for x, one in placed), ours=True)]
+    if any(one.probes for _, one in placed):
+        kept = Line(say("replay_threshold_kept"), tuple((x, one.kept_percent) for x, one in placed))
+        literal = Line(say("replay_threshold_literal"), tuple((x, one.literal_percent) for x, one in placed))
+        lines += [kept, literal]
+    used = next((100 * row.share for row in rows if row.used and row.share is not None), None)
+    x = Axis(say("replay_threshold_x"), lambda value: f"{value:.3g} %")
+    y = Axis(say("replay_threshold_y"), lambda value: f"{value:.3g}", DEAREST)
+    at = None if used is None else (say("replay_used"), used)
+    return figure(value_plot(lines, x, y, label=say("replay_thresholds"), at=at))
+
+
+def _thresholds(rows: Sequence[Threshold], say: Wording) -> str:
+    listed = []
+    for row in rows:
+        name = escape(row.result.policy) if row.share is None else f"{100 * row.share:.3g} %"
+        used = f"<small>{escape(say('replay_used'))}</small>" if row.used else ""
+        listed.append(([name + used, *_figures(row.result), _number(row.result.cuts)], row.used))
+    return table([say(f"replay_column_{name}") for name in THRESHOLDS], listed)

@@ -1,0 +1,326 @@
+"""`everlong lab replay`: what it prints, writes and says when something is wrong."""
+
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from everlong.cli.lab_replay_wording import REPLAY_TEXTS
+from everlong.core.messages import JsonObject
+from everlong.lab.replay.tariffs import TARIFFS
+from tests.cli.running import Ran, everlong
+from tests.lab.folders import DATA
+from tests.wire.sessions.samples import claude_line
+
+SMALL = ("--window", "4000", "--front", "500", "--reply", "500")
+QUICK = (*SMALL, "--policy", "whole", "--policy", "auto")
+TICKET = "HB72QX"
+QUIET = "a quiet line of output that says nothing\n"
+STEPS = 16
+COLUMNS = 11  # of the table
+BEGINNING = datetime(2026, 3, 1, 9, tzinfo=UTC)
+
+
+def written(path: Path, model: str = "claude-sonnet-4-5", *, steps: int = STEPS, usage: bool = True) -> Path:
+    """A session of Claude Code: a ticket is named at the beginning, and closed long after."""
+    task = claude_line("u0", None, "user", {"role": "user", "content": f"Look after ticket {TICKET}."})
+    records = [task, *(record for number in range(steps) for record in step(number, steps, model, usage=usage))]
+    for at, record in enumerate(records):
+        record["timestamp"] = (BEGINNING + timedelta(seconds=10 * at)).isoformat()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(f"{json.dumps(record)}\n" for record in records))
+    return path
+
+
+def step(number: int, steps: int, model: str, *, usage: bool) -> tuple[JsonObject, JsonObject]:
+    """A call and its result; the last call closes the ticket."""
+    command = f"close {TICKET}" if number == steps - 1 else f"look {number}"
+    call: JsonObject = {"type": "tool_use", "id": f"t{number}", "name": "Bash", "input": {"command": command}}
+    reply: JsonObject = {"id": f"m{number}", "type": "message", "role": "assistant", "model": model, "content": [call]}
+    if usage:
+        reply["usage"] = {"input_tokens": 1_000, "cache_read_input_tokens": 9_000, "output_tokens": 20}
+    result: JsonObject = {"type": "tool_result", "tool_use_id": f"t{number}", "content": f"{number}\n{QUIET * 40}"}
+    return (
+        claude_line(f"a{number}", f"r{number - 1}" if number else "u0", "assistant", reply, requestId=f"q{number}"),
+        claude_line(f"r{number}", f"a{number}", "user", {"role": "user", "content": [result]}),
+    )
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return written(tmp_path_factory.mktemp("sessions") / "harbour.jsonl")
+
+
+def replay(*arguments: str | Path, stdin: bytes = b"") -> Ran:
+    return everlong("lab", "replay", *map(str, arguments), stdin=stdin)
+
+
+def found(*arguments: str | Path, stdin: bytes = b"") -> Any:
+    ran = replay(*arguments, "--json", stdin=stdin)
+    assert ran.code == 0, ran.err
+    return json.loads(ran.out)
+
+
+# --- the table -----------------------------------------------------------------------------------
+
+
+def test_the_table_says_what_was_paid_what_it_would_cost_and_what_is_kept(session: Path) -> None:
+    ran = replay(session, *SMALL)
+    assert ran.code == 0, ran.err
+    assert not ran.err
+    out = ran.out
+    assert "1 session" in out
+    assert "prices: claude-sonnet-4-5" in out
+    paid, _, played = out.partition("In a window of 4 000 tokens")
+    assert ["claude-sonnet-4-5", str(STEPS), "160k", "90.0", "%", "320", "$0.0960"] in map(str.split, paid.splitlines())
+    rows = {cells[0]: cells for line in played.splitlines() if len(cells := line.split()) == COLUMNS}
+    for policy in ("whole", "auto", "auto-trim", "drop@.95/.3", "trim@.85/.5", "summary@.95", "newest", "cleared"):
+        assert rows[policy][1].startswith("$")
+    assert rows["whole"][2:5] == ["1.00", "100.0", "100.0"]
+    assert "Every request is valid and within the window." in played
+    assert "Of 1 string needed again it keeps" in played
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("columns", [80, 100])
+def test_the_table_fits_a_terminal(session: Path, language: str, columns: int) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "everlong", "lab", "replay", str(session), *QUICK, "--lang", language],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env={"COLUMNS": str(columns), "PYTHONUTF8": "1"},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    rows = [line for line in done.stdout.splitlines() if line.startswith(("whole", "auto "))]
+    assert [len(line.split()) for line in rows][:2] == [COLUMNS, COLUMNS], "a row was folded"
+    assert all(width(line) <= columns for line in done.stdout.splitlines())
+
+
+def width(line: str) -> int:
+    return sum(2 if ord(sign) >= 0x2E80 else 1 for sign in line)
+
+
+def test_the_table_is_in_chinese_where_that_is_asked_for(session: Path) -> None:
+    out = replay(session, *QUICK, "--lang", "zh").out
+    for text in ("1 个会话", "文件记录的实际花费", "窗口 4 000 token", "策略", "所有请求都有效且不超窗。"):
+        assert text in out
+    assert "window" not in out
+
+
+def test_every_text_has_both_languages_with_the_same_values() -> None:
+    for key, (english, chinese) in REPLAY_TEXTS.items():
+        assert english, key
+        assert chinese, key
+        assert fields(english) == fields(chinese), key
+
+
+def fields(text: str) -> set[str]:
+    return {piece.partition("}")[0] for piece in text.split("{")[1:]}
+
+
+def test_a_session_that_fits_costs_what_it_costs_uncut(tmp_path: Path) -> None:
+    short = written(tmp_path / "short.jsonl", steps=2)
+    ran = replay(short, *QUICK[:-4], "--policy", "auto")
+    assert "as much as uncut" in ran.out
+    (auto,) = found(short, *SMALL, "--policy", "auto")["results"]
+    assert (auto["ratio"], auto["cuts"], auto["resets"], auto["over"]) == (1, 0, 0, 0)
+
+
+# --- JSON ----------------------------------------------------------------------------------------
+
+
+def test_json_has_every_figure_and_every_request(session: Path) -> None:
+    said = found(session, *QUICK, "--window", "4000,4000,9000", "--policy", "auto")
+    assert said["windows"] == [4_000, 9_000]
+    assert said["tariff"]["name"] == said["model"] == "claude-sonnet-4-5"
+    assert [(one["policy"], one["window"]) for one in said["results"]] == [
+        ("whole", 4_000),
+        ("auto", 4_000),
+        ("whole", 9_000),
+        ("auto", 9_000),
+    ]
+    assert said["recorded"] == said["sessions"][0]["recorded"]
+    assert said["recorded"][0]["requests"] == STEPS
+    assert not said["thresholds"]
+    for one in said["results"]:
+        (played,) = one["played"]
+        assert played["session"] == said["sessions"][0]["id"] == "harbour"
+        assert len(played["paid"]) == one["requests"]
+        assert sum(paid["dollars"] for paid in played["paid"]) == pytest.approx(one["dollars"])
+        assert one["ratio"] == pytest.approx(one["dollars"] / one["uncut"], abs=1e-3)
+        assert one["probes"] == len(played["probes"]) == 1
+        assert one["kept_percent"] == 100 * one["kept"]
+    whole, auto = said["results"][:2]
+    assert whole["over"] > 0
+    assert auto["cuts"] > 0
+    assert (auto["over"], auto["invalid"], auto["broken"]) == (0, 0, 0)
+
+
+def test_reading_again_can_be_left_out(session: Path) -> None:
+    options = (session, *SMALL, "--policy", "drop@.95/.3")
+    (with_it,), (without,) = (found(*options, *more)["results"] for more in ((), ("--no-reading",)))
+    assert (with_it["kept"], with_it["readings"]) == (0, 1)
+    assert (without["kept"], without["readings"]) == (0, 0)
+
+
+def test_a_pause_that_the_cache_does_not_outlive_costs_more(tmp_path: Path) -> None:
+    talk = [{"role": "user", "content": QUIET * 200}, {"role": "assistant", "content": "Quiet."}] * 4
+    path = tmp_path / "talk.json"
+    path.write_text(json.dumps(talk))
+    warm, cold = (
+        found(path, *SMALL, "--window", "50000", "--policy", "whole", "--pauses", pauses)["results"][0]
+        for pauses in ("none", "turns")
+    )
+    assert cold["read"] == 0 < warm["read"]
+    assert cold["dollars"] > warm["dollars"]
+
+
+# --- what is replayed ----------------------------------------------------------------------------
+
+
+def test_a_folder_may_hold_what_is_no_session(tmp_path: Path) -> None:
+    written(tmp_path / "deep" / "one.jsonl")
+    (tmp_path / "package.json").write_text('{"name": "harbour"}')
+    (tmp_path / "notes.md").write_text("nothing")
+    ran = replay(tmp_path, *QUICK)
+    assert ran.code == 0
+    assert ran.err == "1 file is no conversation: package.json\n"
+
+
+def test_standard_input_is_a_session_too(session: Path) -> None:
+    said = found("-", *QUICK, stdin=session.read_bytes())
+    assert [one["messages"] for one in said["sessions"]] == [1 + 2 * STEPS]
+
+
+def test_only_the_longest_are_replayed_if_so_asked(tmp_path: Path) -> None:
+    for name, steps in (("a", 2), ("b", 5), ("c", 3)):
+        written(tmp_path / f"{name}.jsonl", steps=steps)
+    said = found(tmp_path, *QUICK, "--longest", "2")
+    assert [one["id"] for one in said["sessions"]] == ["b", "c"]
+
+
+def test_without_a_path_the_data_folder_is_replayed() -> None:
+    said = found("--data", DATA, "--files", "office", *SMALL, "--window", "2000", "--policy", "auto-trim")
+    assert sorted(one["id"] for one in said["sessions"]) == ["ferry-office", "tea-shop"]
+    assert said["model"] == said["tariff"]["name"] == "gpt-4o"
+    assert said["results"][0]["probes"] == 5
+    none = replay("--data", DATA, "--files", "office", "--half", "tuning", *SMALL)
+    assert none.err.endswith("no conversations in office (tuning)\n")
+
+
+# --- model and prices ----------------------------------------------------------------------------
+
+
+def test_the_model_of_most_requests_counts_and_prices(tmp_path: Path) -> None:
+    for number in range(2):
+        written(tmp_path / f"haiku{number}.jsonl", "claude-haiku-4-5", steps=2)
+    written(tmp_path / "sonnet.jsonl", "claude-sonnet-4-5", steps=6)
+    said = found(tmp_path, *SMALL, "--policy", "whole")
+    assert said["model"] == said["tariff"]["name"] == "claude-sonnet-4-5"
+    assert [one["requests"] for one in said["recorded"]] == [6, 4]
+    other = found(tmp_path, *SMALL, "--policy", "whole", "--model", "claude-haiku-4-5")
+    assert other["tariff"]["name"] == "claude-haiku-4-5"
+
+
+PRICES = {
+    "a model nobody prices": (("harbour.jsonl",), "no prices are known for our-own-9: those of anthropic are taken"),
+    "no model at all": (("talk.json",), "the sessions name no model: the prices of anthropic are taken"),
+    "a model that was named": (("talk.json", "--model", "our-own-9"), "no prices are known for our-own-9"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "told"), PRICES.values(), ids=PRICES)
+def test_where_no_prices_are_known_anthropics_are_taken_and_that_is_told(
+    arguments: tuple[str, ...], told: str, tmp_path: Path
+) -> None:
+    written(tmp_path / "harbour.jsonl", "our-own-9", steps=2)
+    talk = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]
+    (tmp_path / "talk.json").write_text(json.dumps(talk))
+    ran = replay(tmp_path / arguments[0], *arguments[1:], *SMALL, "--policy", "whole", "--json")
+    assert json.loads(ran.out)["tariff"]["name"] == "anthropic"
+    assert ran.err.startswith(told)
+    assert ran.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("table", TARIFFS)
+def test_every_table_of_prices_can_be_named(session: Path, table: str) -> None:
+    said = found(session, *SMALL, "--policy", "whole", "--prices", table)
+    assert said["tariff"]["name"] == said["results"][0]["tariff"] == table
+
+
+def test_prices_may_be_a_file(session: Path, tmp_path: Path) -> None:
+    (tmp_path / "ours.json").write_text('{"input": 1, "output": 0}')
+    said = found(session, *SMALL, "--policy", "whole", "--prices", tmp_path / "ours.json")
+    (whole,) = said["results"]
+    assert said["tariff"]["name"] == "ours"
+    assert whole["dollars"] == pytest.approx(whole["prompt"] / 1e6)
+
+
+# --- the page ------------------------------------------------------------------------------------
+
+
+def test_a_page_is_written_with_thresholds(session: Path, tmp_path: Path) -> None:
+    ran = replay(session, *QUICK, "--html", tmp_path / "page.html")
+    assert ran.code == 0, ran.err
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>")
+    assert "tokens counted for claude-sonnet-4-5" in page
+    for share in ("40 %", "55 %", "70 %", "85 %", "95 %"):
+        assert share in page
+    assert "auto@0.4" in ran.out
+
+
+def test_a_page_on_standard_output_stands_there_alone(session: Path) -> None:
+    ran = replay(session, *QUICK, "--html", "-", "--thresholds", "", "--lang", "zh")
+    assert ran.out.startswith("<!doctype html>")
+    assert "auto@" not in ran.out
+    assert "按 claude-sonnet-4-5 计数" in ran.out
+
+
+def test_thresholds_are_results_of_their_own(session: Path) -> None:
+    said = found(session, *QUICK, "--thresholds", ".9,.5,0.5")
+    assert [one["policy"] for one in said["results"]] == ["whole", "auto"]
+    assert [one["policy"] for one in said["thresholds"]] == ["auto@0.5", "auto@0.9"]
+
+
+# --- what is wrong -------------------------------------------------------------------------------
+
+WRONG = {
+    "no such path": (("nowhere",), 1, "nowhere: no such file or folder"),
+    "nothing there": (("empty",), 1, "nothing to replay in empty"),
+    "no conversation": (("notes.json",), 1, "notes.json: "),
+    "no policy": (("nowhere", "--policy", "best"), 1, "no strategy 'best'"),
+    "no shares": (("nowhere", "--policy", "auto@high"), 1, "auto@high: behind @ stand shares"),
+    "no threshold": (("nowhere", "--thresholds", ".2"), 1, "the threshold is a share from 0.40 to 0.95, not 0.2"),
+    "no number": (("nowhere", "--thresholds", "low"), 2, "shares with commas between them"),
+    "no prices": (("nowhere", "--prices", "gold"), 1, "no prices 'gold': there are anthropic"),
+    "bad prices": (("nowhere", "--prices", "notes.json"), 1, "notes.json: 'name' is no price"),
+    "no room": (("nowhere", "--window", "20500"), 1, "a window of 20500 leaves no room: 8000 are kept for the answer"),
+    "no window": (("nowhere", "--window", ","), 1, "name a window"),
+    "a window of words": (("nowhere", "--window", "64k"), 2, "8000,16000"),
+    "no place for a page": (("nowhere", "--html", "gone/page.html"), 1, "gone/page.html: no such folder"),
+    "a folder for a page": (("nowhere", "--html", "empty"), 1, "empty: a folder, not a file"),
+    "no data": (("--data", "nowhere"), 1, "nowhere: no such folder"),
+    "path and data": (("nowhere", "--data", "empty"), 2, "PATH is replayed instead"),
+    "no answer on standard input": (("-",), 1, "nothing to replay"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "code", "told"), WRONG.values(), ids=WRONG)
+def test_what_is_wrong_is_told_in_one_line(arguments: tuple[str, ...], code: int, told: str, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "notes.json").write_text('{"name": "harbour"}')
+    ran = everlong("lab", "replay", *arguments, folder=tmp_path, stdin=b'[{"role": "user", "content": "hi"}]')
+    assert ran.code == code
+    assert not ran.out
+    assert told in ran.err
+    assert "Traceback" not in ran.err
+    if code == 1:
+        assert ran.err.startswith("everlong: ")
+        assert ran.err.count("\n") == 1

@@ -1,0 +1,55 @@
+"""Small sessions for replays, whose sizes can be told without a counter: `words(100)` is a message of 100 tokens."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from everlong.core.messages import History, Message, Role
+from everlong.lab.cases import Case
+from everlong.lab.replay.courses import Policy, Sending, Terms
+from everlong.lab.replay.results import Told
+from everlong.lab.replay.sessions import Session
+from everlong.wire.usage import Usage
+from tests.lab.folders import said
+
+FRAME = 4  # tokens around each message
+
+
+def words(tokens: int, role: Role = Role.USER, begin: str = "") -> Message:
+    """A message of so many tokens; a beginning is counted as well, a token for each word that starts with a blank."""
+    return said(role, begin + " on" * (tokens - FRAME - begin.count(" ")))
+
+
+def talk(*sizes: int) -> History:
+    """User and assistant in turn, each message of so many tokens."""
+    return tuple(words(size, (Role.USER, Role.ASSISTANT)[at % 2]) for at, size in enumerate(sizes))
+
+
+def session(messages: Sequence[Message], *cases: Case, times: tuple[float | None, ...] = ()) -> Session:
+    told = Told(id="s", source="ours", messages=len(messages), tokens=sum(len(m.text) for m in messages))
+    return Session(told=told, messages=tuple(messages), cases=cases, times=times)
+
+
+@dataclass
+class Scripted:
+    """A policy that sends what it was told to, a function of what was said for each request."""
+
+    terms: Terms
+    sendings: list[Callable[[History], Sending]]
+    said: list[Message] = field(default_factory=list)
+    heard_of: list[Usage] = field(default_factory=list)
+
+    def say(self, messages: History) -> None:
+        self.said.extend(messages)
+
+    def ask(self, moment: float) -> Sending:
+        return self.sendings.pop(0)(tuple(self.said))
+
+    def heard(self, usage: Usage) -> None:
+        self.heard_of.append(usage)
+
+    def close(self) -> None:
+        assert not self.sendings, "every request was made"
+
+
+def told_policy(*sendings: Callable[[History], Sending]) -> Policy:
+    return Policy("told", lambda terms: Scripted(terms, list(sendings)))

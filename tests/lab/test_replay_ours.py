@@ -1,0 +1,85 @@
+"""Our own engine in a replay: its marks, its front, its cuts and its summaries are those of real requests."""
+
+import json
+from itertools import pairwise
+
+import pytest
+
+from everlong.core.messages import History, Role
+from everlong.engine.direct import counter_for
+from everlong.lab.replay.courses import Sending, Terms
+from everlong.lab.replay.ours import Ours
+from everlong.lab.replay.tariffs import TARIFFS
+from everlong.wire.usage import Usage
+from tests.lab.folders import said, step
+
+TERMS = Terms(window=16_000, reply=1_000, front=2_000, tariff=TARIFFS["anthropic"])
+OPENING = (said(Role.SYSTEM, "Work carefully."), said(Role.USER, "Look at every page and tell me what is in it."))
+
+
+def sent(course: Ours, steps: int, terms: Terms = TERMS) -> list[Sending]:
+    """What goes out for each step of a long piece of work, with what a provider would report."""
+    found = []
+    course.say(OPENING)
+    for number in range(steps):
+        sending = course.ask(float(number))
+        found.append(sending)
+        size = terms.front + terms.counter.messages(sending.messages)
+        course.heard(Usage(prompt=size, output=20))
+        lines = "\n".join(f"page {number}, line {line}: value {line * 7919 + number}" for line in range(40))
+        course.say(step(number, lines, json.dumps({"page": number})))
+    course.close()
+    return found
+
+
+@pytest.mark.parametrize("front", [0, 40, 2_000, 2_001, 12_000])
+@pytest.mark.parametrize("model", ["gpt-4o", "claude-sonnet-4-5", "deepseek-chat", "gemini-2.5-pro"])
+def test_the_front_is_a_tool_of_as_many_tokens(model: str, front: int) -> None:
+    course = Ours(Terms(window=64_000, front=front, tariff=TARIFFS["anthropic"], model=model))
+    tools = course.tools
+    course.close()
+    assert counter_for(model).tools(tools) == front
+    assert len(tools) == (front > 0)
+    assert all(isinstance(json.loads(tool), dict) for tool in tools)
+
+
+def test_requests_bear_the_marks_that_go_out_to_anthropic() -> None:
+    found = sent(Ours(TERMS, summaries=False), 12)
+    first, second, *_ = found
+    assert first.marks == (1, 2)  # behind the system text, and at the end
+    assert second.marks == (1, 4)
+    for sending in found:
+        assert sending.marks is not None
+        assert len(sending.marks) <= 4
+        assert sending.marks[-1] == len(sending.messages)
+
+
+def test_a_summary_is_asked_with_marks_behind_the_front_or_alone_without_any() -> None:
+    found = sent(Ours(TERMS), 60)
+    beside = [call for sending in found for call in sending.beside]
+    assert beside
+    for call in beside:
+        assert call.marks is not None
+        assert bool(call.marks) is not call.alone
+        assert all(mark < len(call.messages) for mark in call.marks)  # the question itself comes only once
+
+
+def test_a_summary_is_told_of_once_it_stands() -> None:
+    found = sent(Ours(TERMS), 60)
+    first = next(at for at, sending in enumerate(found) if sending.beside)
+    assert not any(sending.summarised for sending in found[:first])
+    assert found[-1].summarised
+    assert not any(sending.summarised for sending in sent(Ours(TERMS, summaries=False), 60))
+
+
+def extends(one: History, other: History) -> bool:
+    return other[: len(one)] == one
+
+
+@pytest.mark.parametrize("preset", ["auto", "simple", "nanobot", "nanobot-v3", "chatbox", "static-buffer"])
+def test_a_cut_is_where_what_was_sent_is_no_longer_the_beginning(preset: str) -> None:
+    found = sent(Ours(TERMS, preset=preset), 50)
+    assert not found[0].cut
+    assert any(sending.cut for sending in found)
+    for before, sending in pairwise(found):
+        assert sending.cut is not extends(before.messages, sending.messages)

@@ -1,0 +1,66 @@
+"""Law 3 and law 6 with cache marks: what is sent to Anthropic stays valid, and marks are all that they add."""
+
+import json
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from everlong.core.messages import History, Json, JsonObject
+from everlong.engine.replies import Caching, Request
+from everlong.llm.formats.anthropic_messages import asking
+from everlong.wire.anthropic_marks import MOST, without_marks
+from everlong.wire.repair import repair
+from everlong.wire.validate import problems
+from tests.llm.marked_cache import marks_of
+from tests.properties.histories import conversations, histories
+
+often = settings(max_examples=150, deadline=None)
+TOOL = '{"name":"read","input_schema":{"type":"object"}}'
+counts = st.integers(0, 14)
+
+
+def body_of(messages: History, caching: Caching | None, tools: tuple[str, ...] = ()) -> JsonObject:
+    return asking(Request(model="m", messages=messages, caching=caching, tools=tools), "").body
+
+
+def in_blocks(body: JsonObject) -> JsonObject:
+    """With text as blocks, as a request that may bear marks has it."""
+
+    def blocks(content: Json) -> Json:
+        return [{"type": "text", "text": content}] if content and isinstance(content, str) else content
+
+    messages = body["messages"]
+    assert isinstance(messages, list)
+    system: JsonObject = {"system": blocks(body["system"])} if str(body.get("system", "")).strip() else {}
+    return body | system | {"messages": [message | {"content": blocks(message["content"])} for message in messages]}  # type: ignore[operator, index, call-overload]
+
+
+@often
+@given(histories(), counts, counts, st.sampled_from([0, 300, 3600]), st.booleans())
+def test_law3_any_history_with_marks_is_valid(
+    history: History, stable: int, lasting: int, seconds: float, with_tools: bool
+) -> None:
+    messages = repair(history, "anthropic").messages
+    tools = (TOOL,) if with_tools else ()
+    marked = body_of(messages, Caching(stable=stable, lasting=lasting, seconds=seconds), tools)
+    assert problems("anthropic", marked) == []
+    assert len(marks_of(marked)) <= MOST
+    assert without_marks(marked) == in_blocks(without_marks(body_of(messages, None, tools)))
+
+
+@often
+@given(conversations(max_rounds=5), st.data())
+def test_law6_a_request_starts_with_the_one_before_when_marks_are_not_looked_at(
+    history: History, data: st.DataObject
+) -> None:
+    """Marks move to the end with each request; the provider compares what stands around them."""
+    end = data.draw(st.integers(1, len(history)))
+    caching = st.builds(Caching, stable=st.integers(0, end), lasting=st.integers(0, end))
+    earlier, later = (
+        without_marks(body_of(repair(said, "anthropic").messages, data.draw(caching)))
+        for said in (history[:end], history)
+    )
+    assert earlier.get("system") == later.get("system") or not history[:end]
+    before, after = (json.dumps(body["messages"]).rstrip("]}") for body in (earlier, later))
+    if repair(history[:end], "anthropic").messages == history[:end]:
+        assert after.startswith(before)
