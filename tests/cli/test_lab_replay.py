@@ -296,8 +296,16 @@ WRONG = {
     "nothing there": (("empty",), 1, "nothing to replay in empty"),
     "no conversation": (("notes.json",), 1, "notes.json: "),
     "no policy": (("nowhere", "--policy", "best"), 1, "no strategy 'best'"),
-    "no shares": (("nowhere", "--policy", "auto@high"), 1, "auto@high: behind @ stand shares"),
-    "no threshold": (("nowhere", "--thresholds", ".2"), 1, "the threshold is a share from 0.40 to 0.95, not 0.2"),
+    "no shares": (
+        ("nowhere", "--policy", "auto@high"),
+        1,
+        "auto@high: behind @ stands the threshold, a share from 0.40 to 0.95",
+    ),
+    "no threshold": (
+        ("nowhere", "--thresholds", ".2"),
+        1,
+        "auto@0.2: behind @ stands the threshold, a share from 0.40 to 0.95",
+    ),
     "no number": (("nowhere", "--thresholds", "low"), 2, "shares with commas between them"),
     "no prices": (("nowhere", "--prices", "gold"), 1, "no prices 'gold': there are anthropic"),
     "bad prices": (("nowhere", "--prices", "notes.json"), 1, "notes.json: 'name' is no price"),

@@ -132,8 +132,9 @@ def test_an_edit_before_the_boundary_takes_nothing_of_the_cut(desk: Desk) -> Non
 
 
 def test_an_edit_after_the_boundary_reuses_the_cut(desk: Desk) -> None:
-    conversation, messages = grown(desk, 41)
+    conversation, messages = grown(desk, 23)
     point = point_of(desk, conversation)
+    assert point.boundary < len(messages)
     edited = [*messages[: point.boundary], said(500, point.boundary)]
     other, sent = desk.placed(edited)
     assert other is not conversation

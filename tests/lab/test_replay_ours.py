@@ -7,8 +7,9 @@ import pytest
 
 from everlong.core.messages import History, Role
 from everlong.engine.direct import counter_for
+from everlong.engine.replies import Caching, Request
 from everlong.lab.replay.courses import Sending, Terms
-from everlong.lab.replay.ours import Ours
+from everlong.lab.replay.ours import Ours, marks_of
 from everlong.lab.replay.tariffs import TARIFFS
 from everlong.wire.usage import Usage
 from tests.lab.folders import said, step
@@ -41,6 +42,19 @@ def test_the_front_is_a_tool_of_as_many_tokens(model: str, front: int) -> None:
     assert counter_for(model).tools(tools) == front
     assert len(tools) == (front > 0)
     assert all(isinstance(json.loads(tool), dict) for tool in tools)
+
+
+MARKS: dict[str, tuple[Caching | None, tuple[int, ...]]] = {
+    "nothing comes again": (None, ()),
+    "behind the system text, and at the end": (Caching(lasting=4), (1, 4)),
+    "where what stands until the next cut ends": (Caching(stable=2, lasting=4), (1, 2, 4)),
+    "what is said only once is not marked": (Caching(stable=1, lasting=3), (1, 3)),
+}
+
+
+@pytest.mark.parametrize(("caching", "marks"), MARKS.values(), ids=MARKS)
+def test_where_the_marks_of_a_request_are(caching: Caching | None, marks: tuple[int, ...]) -> None:
+    assert marks_of(Request(model="m", messages=(*OPENING, *step(0, "x")), caching=caching)) == marks
 
 
 def test_requests_bear_the_marks_that_go_out_to_anthropic() -> None:

@@ -237,6 +237,14 @@ def test_sums() -> None:
     assert (result.ratio, result.kept_percent, result.literal_percent) == (0.5, 100.0, 0.0)
 
 
+def test_a_request_is_refused_once_whatever_is_wrong_with_it() -> None:
+    found = one_played("a", 1.0, 1.0, 1.0)
+    over, both, invalid = found.paid
+    over, both = replace(over, over=True), replace(both, over=True, problems=("x",))
+    result = summed([replace(found, paid=(over, both, replace(invalid, problems=("x", "y"))))], [found])
+    assert (result.over, result.invalid) == (2, 1)
+
+
 @pytest.mark.parametrize(("dollars", "dearer"), [(0.9, 0), (1.0, 0), (1.009, 0), (1.02, 1), (2.0, 1)])
 def test_dearer_is_over_one_percent_more_than_uncut(dollars: float, dearer: int) -> None:
     assert summed([one_played("a", dollars)], [one_played("a", 1.0)]).dearer == dearer
@@ -259,6 +267,10 @@ def test_several_processes_find_what_one_finds_and_each_conversation_is_told() -
         ("drop", 64_000),
     ]
     assert sum(told) == 2 * 4
+    uncut = 2 * whole(FIVE, "openai").dollars
+    assert [one.uncut for one in found] == pytest.approx([uncut] * 4)
+    assert found[1].cuts > 0
+    assert found[1].ratio == pytest.approx(found[1].dollars / uncut)
     assert replayed(sessions, plan, processes=2) == found
 
 

@@ -29,7 +29,7 @@ def test_a_policy_is_found_by_its_name_and_begins(name: str) -> None:
 
 
 PAIR, THREE = "behind @ stand two shares of the budget", "behind @ stand three shares of the budget"
-ONE, THRESHOLD = "behind @ stands a share of the budget", "behind @ stands one threshold, from 0.40 to 0.95"
+ONE, THRESHOLD = "behind @ stands a share of the budget", "behind @ stands the threshold, a share from 0.40 to 0.95"
 WRONG = {
     PAIR: ("drop@.5", "drop@", "drop@a/b", "drop@nan/.3", "drop@.9/nan", "drop@inf/.3", "drop@.3/.9", "drop@.5/.5"),
     f"{PAIR}, ": ("trim@5/0", "trim@.9/0", "trim@.9/-.1", "trim-each@1.5/.5", "trim@.9/.5/.3", "drop@.95//.3"),

@@ -50,7 +50,7 @@ from tests.lab.test_replay_running import NEVER, worked
 
 if __name__ == "__main__":
     print("begun", flush=True)
-    run(worked, [1, 2, NEVER, NEVER, NEVER], 2, size=lambda job: -job, tell=lambda job: print("told", flush=True))
+    run(worked, [1, NEVER, NEVER, NEVER], 2, size=lambda job: -job, tell=lambda job: print("told", flush=True))
 """
 
 
@@ -67,9 +67,8 @@ def test_an_interruption_ends_all_of_it_and_only_it_is_told(tmp_path: Path) -> N
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     assert ran.stdout is not None
-    for expected in ("begun\n", "told\n", "told\n"):  # then both processes are at work on what does not end
+    for expected in ("begun\n", "told\n"):  # then one process is at work on what does not end, the other may just begin
         assert ran.stdout.readline() == expected
     os.killpg(ran.pid, signal.SIGINT)
     _, told = ran.communicate()
-    assert told.count("Traceback") <= 1  # of the one that was asked
-    assert "Spawn" not in told
+    assert told.count("Traceback") == told.count("KeyboardInterrupt") == 1  # of the one that was asked

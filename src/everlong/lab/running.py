@@ -1,6 +1,8 @@
 """Doing jobs: in this process or in several, telling how far it is. What is measured is not known here."""
 
-from collections.abc import Callable, Sequence
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
 __all__ = ["run"]
@@ -43,10 +45,11 @@ def _shared_out(
     found: dict[int, Found] = {}
     others = set(active_children())
     # Started anew, not forked: a progress bar runs a thread of its own here.
-    pool = ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=_end_silently)
+    pool = ProcessPoolExecutor(processes, mp_context=get_context("spawn"))
     try:
         largest_first = sorted(range(len(jobs)), key=lambda at: -size(jobs[at]))
-        waiting = {pool.submit(work, jobs[at]): at for at in largest_first}
+        with _unheard():
+            waiting = {pool.submit(work, jobs[at]): at for at in largest_first}
         for done in as_completed(waiting):
             at = waiting[done]
             found[at] = done.result()
@@ -59,8 +62,14 @@ def _shared_out(
     return [found[at] for at in range(len(jobs))]
 
 
-def _end_silently() -> None:
-    """An interruption at the terminal reaches every process: one that only works dies of it and says nothing."""
-    import signal  # noqa: PLC0415
-
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+@contextmanager
+def _unheard() -> Iterator[None]:
+    """Processes that begin meanwhile never hear of an interruption at the terminal: who began them ends them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

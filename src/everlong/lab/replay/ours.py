@@ -30,7 +30,7 @@ from everlong.lab.replay.summary_words import summary_of
 from everlong.store.memory import MemoryThreads
 from everlong.wire.usage import Usage
 
-__all__ = ["Ours"]
+__all__ = ["Ours", "marks_of"]
 
 THREAD = "replay"
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
@@ -53,7 +53,7 @@ class _Author:
         message = summary_of(request.messages, self._terms.counter)
         output = self._terms.counter.message(message)
         alone = request.caching is None  # handed over as text, not behind what was sent before
-        self.called.append(Beside(messages=request.messages, output=output, marks=_marks(request), alone=alone))
+        self.called.append(Beside(messages=request.messages, output=output, marks=marks_of(request), alone=alone))
         prompt = self._terms.counter.messages(request.messages)
         yield Finished(message, Usage(prompt=prompt, output=output), "stop")
 
@@ -120,7 +120,7 @@ class Ours:
         return Sending(
             messages=prepared.request.messages,
             cut=before is not None and self._shortened(before, prepared),
-            marks=_marks(prepared.request),
+            marks=marks_of(prepared.request),
             beside=beside,
             summarised=self._summarised,
         )
@@ -148,7 +148,7 @@ class Ours:
         await self._summaries.drain()
 
 
-def _marks(request: Request) -> tuple[int, ...]:
+def marks_of(request: Request) -> tuple[int, ...]:
     """The marks that the request goes out with to Anthropic: behind the system text, and where the engine wants them.
 
     What hands nothing on to a later request has none.

@@ -105,7 +105,7 @@ def _share_or_tokens(figures: Sequence[float]) -> bool:
 _PAIR = "behind @ stand two shares of the budget, the higher first, such as .95/.3"
 _ONE = f"behind @ stands a share of the budget such as .95, or a number of tokens from {LEAST} on"
 _THRESHOLD = _Kind(
-    f"behind @ stands one threshold, from {LOWEST_THRESHOLD:.2f} to {HIGHEST_THRESHOLD:.2f}",
+    f"behind @ stands the threshold, a share from {LOWEST_THRESHOLD:.2f} to {HIGHEST_THRESHOLD:.2f}",
     lambda shares: len(shares) == 1 and LOWEST_THRESHOLD <= shares[0] <= HIGHEST_THRESHOLD,
 )
 _KINDS = {

@@ -18,7 +18,8 @@ class Paid:
 
     `read` and `written` are parts of `prompt`: what came from the provider's cache and what went into it.
     `cut`: the policy shortened what it had sent before. `reset`: the request does not begin with all of the one
-    before it. `over`: no provider with this window takes it. `problems`: what else one would refuse.
+    before it. `over`: no provider with this window takes it. `problems`: what else one would refuse; or why there was
+    nothing to send, and then nothing was paid.
     """
 
     at: int
@@ -97,7 +98,8 @@ class Result:
     """All conversations under one policy, one window and one tariff. `uncut` is what they cost where nothing is cut.
 
     `broken` counts requests that changed what was sent before although nothing was cut; `dearer` the conversations
-    that cost more than uncut. Probes are counts; `likely` is a sum of shares.
+    that cost over one percent more than uncut; `invalid` what would be refused for another reason than its length.
+    Probes are counts; `likely` is a sum of shares.
     """
 
     policy: str

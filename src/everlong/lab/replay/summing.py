@@ -46,7 +46,7 @@ def summed(played: Sequence[Played], uncut: Sequence[Played]) -> Result:
         resets=many(lambda one: one.reset),
         broken=many(lambda one: one.reset and not one.cut),
         over=many(lambda one: one.over),
-        invalid=many(lambda one: bool(one.problems)),
+        invalid=many(lambda one: bool(one.problems) and not one.over),
         dearer=sum(one.dollars > whole[one.session.id] * DEARER for one in played),
         probes=len(probes),
         kept=sum(probe.kept for probe in probes),
