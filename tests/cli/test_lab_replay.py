@@ -78,7 +78,7 @@ def test_the_table_says_what_was_paid_what_it_would_cost_and_what_is_kept(sessio
     paid, _, played = out.partition("In a window of 4 000 tokens")
     assert ["claude-sonnet-4-5", str(STEPS), "160k", "90.0", "%", "320", "$0.0960"] in map(str.split, paid.splitlines())
     rows = {cells[0]: cells for line in played.splitlines() if len(cells := line.split()) == COLUMNS}
-    for policy in ("whole", "auto", "auto-trim", "drop@.95/.3", "trim@.85/.5", "summary@.95", "newest", "cleared"):
+    for policy in ("whole", "auto", "auto-trim", "drop@.95/.3", "trim@.85/.5", "summary@.95", "slide", "clear@.5"):
         assert rows[policy][1].startswith("$")
     assert rows["whole"][2:5] == ["1.00", "100.0", "100.0"]
     assert "Every request is valid and within the window." in played

@@ -9,7 +9,7 @@ from statistics import fmean
 import pytest
 
 from everlong.core.messages import History, Message, Role
-from everlong.lab.replay.courses import Course, Policy, Sending, Terms
+from everlong.lab.replay.courses import Beside, Course, Policy, Sending, Terms
 from everlong.lab.replay.playing import played
 from everlong.lab.replay.policies import policy_named
 from everlong.lab.replay.results import Paid, Played
@@ -64,11 +64,11 @@ class Watched:
         self.sent.append(self.course.ask(moment))
         return self.sent[-1]
 
-    def heard(self, usage: Usage) -> None:
-        self.course.heard(usage)
+    def heard(self, usage: Usage, answer: Message) -> None:
+        self.course.heard(usage, answer)
 
-    def close(self) -> None:
-        self.course.close()
+    def close(self) -> tuple[Beside, ...]:
+        return self.course.close()
 
 
 @cache

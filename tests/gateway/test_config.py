@@ -48,6 +48,8 @@ def test_the_engine_is_told_the_same_by_default() -> None:
     assert GatewayConfig().settings() == DEFAULT_SETTINGS
     config = GatewayConfig(mode="trim", preset="nanobot", threshold=0.5, summaries="off")
     assert config.settings() == Settings(mode="trim", preset="nanobot", threshold=0.5, summaries="off")
+    config = GatewayConfig(low_mark=0.3, soft_cap=60_000)
+    assert config.settings() == Settings(low_mark=0.3, soft_cap=60_000)
 
 
 def test_options_outweigh_the_environment_and_that_the_file(tmp_path: Path) -> None:
@@ -170,6 +172,9 @@ BAD = [
     ("for ever", "grace = inf", "grace is a finite number, not inf"),
     ("not a number", "threshold = nan", "threshold is at most 0.95, not nan"),
     ("threshold too low", "threshold = 0.1", "threshold is at least 0.4, not 0.1"),
+    ("low mark too high", "low_mark = 0.96", "low_mark is at most 0.95, not 0.96"),
+    ("no low mark", "low_mark = 0", "low_mark is more than 0, not 0"),
+    ("no soft cap", "soft_cap = 0", "soft_cap is more than 0, not 0"),
     ("a number for a word", "host = 5", "host is text, not 5"),
     ("perhaps", 'open = "perhaps"', "open is true or false, not 'perhaps'"),
     ("unknown mode", 'mode = "on"', "mode is one of 'off', 'trim' or 'auto', not 'on'"),

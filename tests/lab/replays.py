@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from everlong.core.messages import History, Message, Role
 from everlong.lab.cases import Case
-from everlong.lab.replay.courses import Policy, Sending, Terms
+from everlong.lab.replay.courses import Beside, Policy, Sending, Terms
 from everlong.lab.replay.results import Told
 from everlong.lab.replay.sessions import Session
 from everlong.wire.usage import Usage
@@ -31,12 +31,12 @@ def session(messages: Sequence[Message], *cases: Case, times: tuple[float | None
 
 @dataclass
 class Scripted:
-    """A policy that sends what it was told to, a function of what was said for each request."""
+    """A policy that sends what it was told to, a function of what was said for each request; `last` at its end."""
 
     terms: Terms
     sendings: list[Callable[[History], Sending]]
     said: list[Message] = field(default_factory=list)
-    heard_of: list[Usage] = field(default_factory=list)
+    last: tuple[Beside, ...] = ()
 
     def say(self, messages: History) -> None:
         self.said.extend(messages)
@@ -44,12 +44,13 @@ class Scripted:
     def ask(self, moment: float) -> Sending:
         return self.sendings.pop(0)(tuple(self.said))
 
-    def heard(self, usage: Usage) -> None:
-        self.heard_of.append(usage)
+    def heard(self, usage: Usage, answer: Message) -> None:
+        self.said.append(answer)
 
-    def close(self) -> None:
+    def close(self) -> tuple[Beside, ...]:
         assert not self.sendings, "every request was made"
+        return self.last
 
 
-def told_policy(*sendings: Callable[[History], Sending]) -> Policy:
-    return Policy("told", lambda terms: Scripted(terms, list(sendings)))
+def told_policy(*sendings: Callable[[History], Sending], last: tuple[Beside, ...] = ()) -> Policy:
+    return Policy("told", lambda terms: Scripted(terms, list(sendings), last=last))

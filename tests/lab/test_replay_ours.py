@@ -8,7 +8,7 @@ import pytest
 from everlong.core.messages import History, Role
 from everlong.engine.direct import counter_for
 from everlong.engine.replies import Caching, Request
-from everlong.lab.replay.courses import Sending, Terms
+from everlong.lab.replay.courses import Beside, Sending, Terms
 from everlong.lab.replay.ours import Ours, marks_of
 from everlong.lab.replay.tariffs import TARIFFS
 from everlong.wire.usage import Usage
@@ -18,19 +18,24 @@ TERMS = Terms(window=16_000, reply=1_000, front=2_000, tariff=TARIFFS["anthropic
 OPENING = (said(Role.SYSTEM, "Work carefully."), said(Role.USER, "Look at every page and tell me what is in it."))
 
 
-def sent(course: Ours, steps: int, terms: Terms = TERMS) -> list[Sending]:
+def sent(course: Ours, steps: int) -> list[Sending]:
     """What goes out for each step of a long piece of work, with what a provider would report."""
+    return worked(course, steps)[0]
+
+
+def worked(course: Ours, steps: int) -> tuple[list[Sending], tuple[Beside, ...]]:
+    """The same, and what was called beside after the last of it."""
     found = []
     course.say(OPENING)
     for number in range(steps):
         sending = course.ask(float(number))
         found.append(sending)
-        size = terms.front + terms.counter.messages(sending.messages)
-        course.heard(Usage(prompt=size, output=20))
+        size = TERMS.front + TERMS.counter.messages(sending.messages)
         lines = "\n".join(f"page {number}, line {line}: value {line * 7919 + number}" for line in range(40))
-        course.say(step(number, lines, json.dumps({"page": number})))
-    course.close()
-    return found
+        answer, *results = step(number, lines, json.dumps({"page": number}))
+        course.heard(Usage(prompt=size, output=20), answer)
+        course.say(tuple(results))
+    return found, course.close()
 
 
 @pytest.mark.parametrize("front", [0, 40, 2_000, 2_001, 12_000])
@@ -84,6 +89,14 @@ def test_a_summary_is_told_of_once_it_stands() -> None:
     assert not any(sending.summarised for sending in found[:first])
     assert found[-1].summarised
     assert not any(sending.summarised for sending in sent(Ours(TERMS, summaries=False), 60))
+
+
+def test_what_was_called_beside_since_the_last_request_is_told_at_the_end() -> None:
+    found, over = worked(Ours(TERMS), 60)
+    first = next(at for at, sending in enumerate(found) if sending.beside)
+    assert worked(Ours(TERMS), first)[1] == found[first].beside  # the conversation ends where the next would tell it
+    assert worked(Ours(TERMS), first + 1)[1] == ()  # it is told once
+    assert over == ()
 
 
 def extends(one: History, other: History) -> bool:

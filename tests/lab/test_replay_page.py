@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from everlong.lab.replay.caches import Rules
+from everlong.lab.replay.policies import COMPARED
 from everlong.lab.replay.results import Paid, Played, Probed, Recorded, Result, Told
 from everlong.lab.replay.tariffs import TARIFFS, Tariff
 from everlong.lab.report.replay_figures import front, growth, is_ours, running_total, scenes, turn_costs
@@ -293,6 +294,13 @@ def test_every_policy_has_its_row() -> None:
     for one in RESULTS[1:]:
         assert one.policy in text
         assert f"{money(one.dollars)}{100 * one.ratio:.1f} %{one.kept_percent:.1f}{one.literal_percent:.1f}" in text
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("policy", [*COMPARED, "newest", "cleared"])
+def test_every_policy_that_is_compared_is_described(policy: str, language: str) -> None:
+    about = Wording(language)(f"replay_about_{policy.partition('@')[0]}")
+    assert about in read(replay_page([replace(RESULTS[1], policy=policy)], language=language)).text
 
 
 def test_who_would_be_refused_is_hollow_and_not_in_front() -> None:

@@ -148,6 +148,53 @@ def test_a_summary_has_credit_by_kind_for_what_is_not_there() -> None:
     assert [probe.kept for probe in found.probes] == [False, True, False]
 
 
+#: A string, with its place among a hundred -> how many of a hundred summaries keep it, by its kind, and if it is read.
+LIKELY = {
+    "5: even of lines ten are kept": ("KEY-63", "edit_line", False),
+    "22: of lines no more": ("KEY-66", "edit_line", True),
+    "22: of codes 42": ("KEY-66", "code", False),
+    "61: of codes no more": ("KEY-77", "code", True),
+    "61: of paths 66": ("KEY-77", "path", False),
+    "82: not even of paths": ("KEY-70", "path", True),
+    "5: of no kind": ("KEY-63", "", True),
+}
+
+
+def readings(found: Played) -> int:
+    return sum(paid.kind == "reading" for paid in found.paid)
+
+
+@pytest.mark.parametrize(("key", "kind", "read"), LIKELY.values(), ids=LIKELY)
+def test_what_a_summary_is_likely_to_tell_is_not_read_again(key: str, kind: str, read: bool) -> None:
+    messages = (said(Role.USER, key + " on" * 500), *SECRET[1:4])
+    one = session(messages, Case(3, (key,), (("kind", kind),)))
+    summary, cut = from_the(2, cut=True, summarised=True), from_the(2, cut=True)
+    found = played(one, told_policy(everything, summary), terms(), "none")
+    assert readings(found) == read
+    assert [probe.kept for probe in found.probes] == [False]
+    assert readings(played(one, told_policy(everything, cut), terms(), "none")) == 1  # without a summary, any of them
+
+
+def hundred_keys(kind: str) -> Session:
+    """A hundred messages with a string in each, and then all of them asked for at once."""
+    keys = [f"KEY-{number}" for number in range(100)]
+    told = tuple(words(200, (Role.USER, Role.ASSISTANT)[at % 2], f"{key}:") for at, key in enumerate(keys))
+    cases = (Case(101, (f"{key}:",), (("kind", kind),)) for key in keys)
+    return session((*told, *talk(12_000, 100)), *cases)
+
+
+def test_a_summary_reads_less_again_the_more_it_keeps_of_a_kind() -> None:
+    """A window of 32 000: the summary is due at the last request, and the newest message leaves no room for others."""
+    read = {
+        kind: readings(played(hundred_keys(kind), policy_named("summary@.95"), terms(window=32_000), "none"))
+        for kind in ("", *SUMMARIES_KEEP)
+    }
+    assert read[""] == 100
+    for kind, share in SUMMARIES_KEEP.items():
+        assert read[kind] == pytest.approx(100 * (1 - share), abs=10), kind
+    assert readings(played(hundred_keys("path"), policy_named("drop@.95/.3"), terms(window=32_000), "none")) == 100
+
+
 def test_a_call_beside_is_paid_for_and_begins_with_the_front_unless_it_stands_alone() -> None:
     asking = words(100)
 
@@ -167,6 +214,34 @@ def test_a_call_beside_is_paid_for_and_begins_with_the_front_unless_it_stands_al
         ("summary", 100, 0, 0, 60),
         ("answer", 3_500, 3_000, 500, 100),
     ]
+
+
+def test_the_last_call_beside_is_paid_for_too_at_the_last_moment() -> None:
+    asking = words(100)
+    over = (
+        Beside(messages=(*FIVE.messages[:3], asking), output=50),
+        Beside(messages=(asking,), output=60, marks=(), alone=True),
+    )
+    policy = told_policy(everything, everything, last=over)
+    found = played(session(FIVE.messages[:4]), policy, terms(), "turns")
+    assert [(one.kind, one.at, one.prompt, one.read, one.written, one.output) for one in found.paid] == [
+        ("answer", 1, 3_000, 0, 3_000, 100),
+        ("answer", 3, 3_500, 0, 3_500, 100),
+        ("summary", 3, 3_600, 3_500, 100, 50),  # the cache is warm: it is the moment of the last request
+        ("summary", 3, 100, 0, 0, 60),
+    ]
+    assert summed([found], [found]).summaries == 2
+
+
+def test_the_answer_is_said_once_before_what_follows_it_also_after_a_refusal() -> None:
+    heard: list[History] = []
+
+    def listening(messages: History) -> Sending:
+        heard.append(messages)
+        return Sending(messages=messages) if len(heard) != 2 else Sending(refused="too much")
+
+    played(FIVE, told_policy(*[listening] * 5), terms(), "none")
+    assert heard == [FIVE.messages[:at] for at in FIVE.requests]
 
 
 # --- what cannot be sent --------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import pytest
 
 from everlong.core.messages import History, Role
 from everlong.errors import InputError
+from everlong.lab.replay.batches import CLEARED
 from everlong.lab.replay.courses import Course, Sending, Terms
 from everlong.lab.replay.policies import COMPARED, policy_named
 from everlong.lab.replay.tariffs import TARIFFS
@@ -19,6 +20,7 @@ SYSTEM = words(20, Role.SYSTEM)
 
 NAMED = (*COMPARED, "auto@.4", "auto@0.95", "auto-trim@.7", "nanobot", "simple-trim", "drop", "cold", "cold@.9/.3/.9")
 NAMED += ("trim", "trim-each", "summary", "summary@60000", "summary@1", "summary-capped", "bm25", "trimmed")
+NAMED += ("newest", "cleared", "clear", "clear@1")
 
 
 @pytest.mark.parametrize("name", NAMED)
@@ -35,8 +37,9 @@ WRONG = {
     f"{PAIR}, ": ("trim@5/0", "trim@.9/0", "trim@.9/-.1", "trim-each@1.5/.5", "trim@.9/.5/.3", "drop@.95//.3"),
     THREE: ("cold@.9", "cold@.9/.3", "cold@.9/.5/.3", "cold@.9/.3/.95", "cold@.9/.3/.5/.7"),
     ONE: ("summary@0", "summary@-1", "summary@1.5", "summary@999", "summary@inf", "summary@.9/.5", "summary-capped@x"),
+    f"{ONE} such as .5": ("clear@0", "clear@1.5", "clear@60000", "clear@.5/.3", "clear@", "clear@nan"),
     THRESHOLD: ("auto@2", "auto@.3", "auto@nan", "auto@.9/.5", "auto@", "nanobot@70", "auto-trim@.96"),
-    "nothing stands behind it": ("whole@.5", "whole@"),
+    "nothing stands behind it": ("whole@.5", "whole@", "slide@.9", "slide@"),
     "no strategy ": ("newest@.5", "best", "", "auto-trim-trim", "-trim"),
 }
 
@@ -109,6 +112,51 @@ def test_steps_are_dropped_in_batches_down_to_the_low_mark() -> None:
         ["c5"],
     ]
     assert [one.cut for one in found] == [False, False, True, False, False, True]
+    assert all(one.messages[0] == SYSTEM for one in found)
+
+
+def test_the_newest_steps_that_fit_slide_on_with_every_request() -> None:
+    """Front 100, system 20, user 80, then steps of 250: three of them fit 1000, whatever went before."""
+    found = sent(begun("slide"), steps(*[250] * 6))
+    assert [numbers(one) for one in found] == [
+        ["c0"],
+        ["c0", "c1"],
+        ["c0", "c1", "c2"],
+        ["c1", "c2", "c3"],
+        ["c2", "c3", "c4"],
+        ["c3", "c4", "c5"],
+    ]
+    assert [one.cut for one in found] == [False] * 3 + [True] * 3
+    assert all(one.messages[0] == SYSTEM for one in found)
+
+
+def cleared(sending: Sending) -> list[bool]:
+    return [result.text == CLEARED for message in sending.messages for result in message.results]
+
+
+def test_all_results_but_the_newest_three_are_cleared_from_the_share_on() -> None:
+    """200 and steps of 110: the third passes .5, and from the fourth on one more is cleared with every request."""
+    found = sent(begun("clear@.5"), steps(*[110] * 6))
+    assert [cleared(one) for one in found] == [
+        [False],
+        [False] * 2,
+        [False] * 3,
+        [True] + [False] * 3,
+        [True] * 2 + [False] * 3,
+        [True] * 3 + [False] * 3,
+    ]
+    assert [one.cut for one in found] == [False] * 3 + [True] * 3
+    assert [len(one.messages) for one in found] == [4, 6, 8, 10, 12, 14]  # no message goes
+    whole = sent(begun("clear@1"), steps(*[110] * 6))
+    assert not any(flag for one in whole for flag in cleared(one))
+    assert not any(one.cut for one in whole)
+
+
+def test_where_clearing_is_not_enough_the_newest_steps_that_fit_stay() -> None:
+    found = sent(begun("clear@.5"), steps(300, 300, 300, 300))
+    assert [numbers(one) for one in found] == [["c0"], ["c0", "c1"], ["c1", "c2"], ["c2", "c3"]]
+    assert not any(flag for one in found for flag in cleared(one))
+    assert [one.cut for one in found] == [False, False, True, True]
     assert all(one.messages[0] == SYSTEM for one in found)
 
 

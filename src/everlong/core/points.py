@@ -66,11 +66,14 @@ def newest_point(log: Sequence[Entry]) -> tuple[int, Point] | None:
 
 
 def said_from(entries: Sequence[tuple[int, Entry]], start: int, point: int = -1) -> History:
-    """The messages from log position `start` on, what was recalled after the point at position `point` at its place."""
-    recalled: dict[int, list[Message]] = {}
+    """The messages from log position `start` on, what was recalled after the point at position `point` at its place.
+
+    A point that leaves the view as it is has what was recalled again behind it; without that point it stands once.
+    """
+    recalled: dict[int, dict[Message, None]] = {}
     for at, entry in entries:
         if isinstance(entry, Recalled) and at > point:
-            recalled.setdefault(entry.before, []).append(entry.message)
+            recalled.setdefault(entry.before, {})[entry.message] = None
     said: list[Message] = []
     for at, entry in entries:
         if at < start:

@@ -10,6 +10,7 @@ from everlong.core.messages import Message
 from everlong.core.points import Point, Withdrawal
 from everlong.core.threads import Pin, Row
 from everlong.engine.calls import Call, Prepared
+from everlong.engine.committing import newest_cut
 from everlong.engine.cutting import Cause
 from everlong.engine.live import refreshed
 from everlong.engine.means import Means
@@ -89,13 +90,16 @@ class BlockingEngine:
             return point.entry if point is not None and isinstance(point.entry, Point) else None
 
     def undo(self, thread: str) -> Row | None:
-        """Withdraw the newest compaction: the next request is what it would have been without. None if none stands."""
+        """Withdraw the newest compaction: the next request is what it would have been without. None if none stands.
+
+        A summary that was only kept beside what a cut left goes together with that cut.
+        """
         means = self.means
         with means.lives.lock(thread), means.journal(thread) as journal:
             point = means.threads.open(thread).point
             if point is None or not isinstance(point.entry, Point):
                 return None
-            means.threads.append(thread, [Withdrawal(point.order)])
+            means.threads.append(thread, [Withdrawal(row.order) for row in newest_cut(means.threads, thread)])
             journal.note(
                 EventKind.CONTEXT_RESTORED,
                 reason="undone",

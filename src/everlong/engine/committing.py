@@ -7,18 +7,22 @@ its row is named after the event that began it, so that whoever comes after a cr
 """
 
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from everlong.core.events import EventKind
 from everlong.core.points import Entry, Point, Recalled, Withdrawal
+from everlong.core.threads import Row
 from everlong.engine.accounts import account_message
 from everlong.engine.cutting import Cause
+from everlong.engine.live import left_by
 from everlong.engine.preparing import cut_planned, remember, standing, tell_cut
 from everlong.engine.snapshots import Snapshot
+from everlong.engine.threads import Threads
 from everlong.engine.work import Work
 from everlong.errors import ThreadChanged
 from everlong.summarize.summary import Summary, decode_summary, encode_summary
 
-__all__ = ["SUMMARY", "Outcome", "committed"]
+__all__ = ["SUMMARY", "Outcome", "committed", "newest_cut"]
 
 SUMMARY = "summary"  # the reason of a point that was made for one
 GAIN = 0.95  # of what the view took; a summary that leaves more is not worth its point
@@ -57,6 +61,12 @@ def committed(work: Work, snapshot: Snapshot, summary: Summary) -> Outcome:
         tokens = None if cut is not None else _shown(work, entries[0], messages)
         return Outcome(EventKind.SUMMARY_APPLIED, summary=summary, tokens=tokens)
     return Outcome(EventKind.SUMMARY_SKIPPED, f"the thread kept changing; it was tried {ATTEMPTS} times")
+
+
+def newest_cut(threads: Threads, thread: str) -> list[Row]:
+    """The rows of the newest cut that stands, the newest first: its point, and one that keeps a summary beside it."""
+    standing = [row for row, stands in threads.points(thread) if stands]
+    return list(takewhile(lambda row: left_by(row) == left_by(standing[-1]), reversed(standing)))
 
 
 def _storable(summary: Summary) -> Summary:

@@ -77,7 +77,8 @@ def is_due_when_idle(means: Means, prepared: Prepared, settings: Settings, style
         return False  # or somebody does speak
     last = next(iter(means.threads.last(prepared.thread, 1)), None)
     in_loop = last is not None and isinstance(last.entry, Message) and bool(last.entry.calls)
-    return not in_loop and prepared.tokens - prepared.budget.tools >= settings.cold_mark * prepared.budget.room
+    wanted = prepared.budget.room * prepared.budget.high / settings.threshold
+    return not in_loop and prepared.tokens - prepared.budget.tools >= settings.cold_mark * wanted
 
 
 def chatbox_mark(window: int, settings: Settings) -> int:

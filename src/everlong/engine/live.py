@@ -16,7 +16,7 @@ from everlong.engine.past import LEFT_BEFORE, Past
 from everlong.engine.threads import Threads
 from everlong.engine.view import View
 
-__all__ = ["Live", "Lives", "pinned_texts", "refreshed"]
+__all__ = ["Live", "Lives", "left_by", "pinned_texts", "refreshed"]
 
 KEPT = 64  # threads; the one used longest ago is let go
 LOCKS = 256
@@ -70,6 +70,11 @@ class Live:
 def pinned_texts(pins: tuple[Pin, ...]) -> History:
     """Pins that are no message of the thread, each as one."""
     return tuple(Message(Role.USER, (Text(pin.text),)) for pin in pins if pin.order is None)
+
+
+def left_by(row: Row) -> tuple[int, History] | None:
+    """What a point left, and from where on: a point that keeps a summary beside a cut has the same as that cut."""
+    return (row.entry.boundary, row.entry.summary) if isinstance(row.entry, Point) else None
 
 
 def refreshed(threads: Threads, thread: str, live: Live | None) -> Live:

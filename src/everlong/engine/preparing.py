@@ -18,7 +18,7 @@ from everlong.engine.beside import with_beside
 from everlong.engine.caching import caching_of
 from everlong.engine.calls import Call, Prepared
 from everlong.engine.cutting import Cause, cut_past, held_past
-from everlong.engine.live import Live, pinned_texts, refreshed
+from everlong.engine.live import Live, left_by, pinned_texts, refreshed
 from everlong.engine.means import Means
 from everlong.engine.past import LEFT_BEFORE
 from everlong.engine.placing import with_account
@@ -36,7 +36,8 @@ __all__ = ["cut_now", "cut_planned", "prepare", "prepared_from", "remember", "st
 ATTEMPTS = 4  # another process may append meanwhile; each attempt reads again
 WARNED_AT = 0.9  # of the high mark
 LARGEST_RECALL = 2_000  # tokens; more of it costs more than it brings, and it is paid for until the next cut
-STUCK = 0.9  # of the high mark; a cut that stays above it is repeated only when the limit itself is passed
+STUCK = 0.9  # of the high mark; a cut that stays above it is repeated only when the limit itself is passed,
+GROWN = 2  # or when the view is so many times what that cut left: with a soft cap the limit may be far away
 NEEDS_LENGTH = frozenset({"anthropic"})  # formats in which a request must say how long the answer may be
 WORTH_RESTORING = 0.8  # a point made for less than this share of what fits now may have been made in vain
 
@@ -108,7 +109,7 @@ def _why_cut(work: Work, view: View) -> str:
     stuck = (
         point is not None
         and isinstance(point.entry, Point)
-        and point.entry.tokens_after > STUCK * sizes.high
+        and max(STUCK * sizes.high, view.tokens / GROWN) < point.entry.tokens_after
         and point.entry.limit > STUCK * sizes.cut_limit
     )
     if live.undone or stuck:
@@ -116,7 +117,8 @@ def _why_cut(work: Work, view: View) -> str:
     if view.tokens > sizes.high:
         return "high mark"
     idle = None if live.called is None else (work.means.clock() - live.called).total_seconds()
-    if idle is not None and idle > work.settings.cache_seconds and view.tokens > work.settings.cold_mark * sizes.limit:
+    cold = work.settings.cold_mark * sizes.limit * sizes.budget.high / work.settings.threshold  # of a soft cap too
+    if idle is not None and idle > work.settings.cache_seconds and view.tokens > cold:
         return "cold cache"
     return ""
 
@@ -256,7 +258,12 @@ def _unsent_question(live: Live) -> Row | None:
     if any(isinstance(row.entry, Recalled) and row.entry.before == last.order for row in rows):
         return None
     point = live.opened.point
-    return last if point is None or point.order < last.order else None
+    return last if point is None or _made_at(live, point) < last.order else None
+
+
+def _made_at(live: Live, point: Row) -> int:
+    """When the cut was made that a point tells of: one that only keeps a summary beside it came later."""
+    return next((row.order for row in live.opened.rows if left_by(row) == left_by(point)), point.order)
 
 
 def _warn(work: Work, view: View) -> None:

@@ -6,7 +6,7 @@ What is brought back for a question is one message of its own, marked as backgro
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import islice, zip_longest
 
 from everlong.compress.background import background
 from everlong.compress.draft import Task
@@ -27,7 +27,9 @@ __all__ = ["Found", "recall", "recalled_block"]
 LOOKED_UP = 12  # messages that a search may bring
 LOOKED_UP_EACH = 4  # for each question, where there are several
 MOST_PIECES = 8
-QUESTION = re.compile(r"[^\n.。!！;；?？]+[?？]")
+#: Whatever stands between two ends; one that ends otherwise than in a question mark is read on past, never twice.
+SENTENCE = re.compile(r"[^\n.。!！;；?？]+[?？]?")
+WORDS_LOOKED_FOR = 400  # of a message, in what is sent: as many as a query takes
 SMALLEST_BLOCK = 120  # tokens; below that the frame costs more than it holds
 TERMS_SHARED = 2  # words of the question that a message must have in common with it, if the question has as many
 #: What is asked and not ordered: a question mark, or a Chinese question without one.
@@ -96,8 +98,9 @@ def _in_turn(rankings: list[list[int]]) -> list[int]:
 
 def _pieces(question: str) -> list[str]:
     """The questions in a message that asks more than one. Example: "Which port? And who chose it?" -> both"""
-    pieces = [piece.strip() for piece in QUESTION.findall(question) if query_of_text(piece)]
-    return pieces[:MOST_PIECES] if len(pieces) > 1 else []
+    asked = (piece for piece in SENTENCE.findall(question) if piece.endswith(("?", "？")) and query_of_text(piece))
+    pieces = [piece.strip() for piece in islice(asked, MOST_PIECES)]
+    return pieces if len(pieces) > 1 else []
 
 
 def _lacking(question: str, sent: History) -> set[str]:
@@ -107,7 +110,8 @@ def _lacking(question: str, sent: History) -> set[str]:
     Only a word that is not in sight tells that something from before is meant; else a block costs more than it brings.
     """
     seen = "\n".join(text for message in sent for text in _texts(message)).lower()
-    return {term for word in words_of(question) if word.lower() not in seen for term, _ in terms_of(word)}
+    words = dict.fromkeys(islice((word for word in words_of(question) if terms_of(word)), WORDS_LOOKED_FOR))
+    return {term for word in words if word.lower() not in seen for term, _ in terms_of(word)}
 
 
 def _left_rows(hits: list[Hit], boundary: int, wanted: set[str], lacking: set[str] | None) -> list[Row]:

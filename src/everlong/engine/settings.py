@@ -72,8 +72,8 @@ class Settings:
             raise InputError(
                 f"the threshold is a share from {LOWEST_THRESHOLD:.2f} to {HIGHEST_THRESHOLD:.2f}, not {self.threshold}"
             )
-        if self.low_mark is not None and not 0 < self.low_mark <= self.threshold:
-            raise InputError(f"low_mark is a share above 0 and up to the threshold, not {self.low_mark}")
+        if self.low_mark is not None and not 0 < self.low_mark <= HIGHEST_THRESHOLD:
+            raise InputError(f"low_mark is a share above 0 and up to {HIGHEST_THRESHOLD:.2f}, not {self.low_mark}")
         self._check_figures()
         if self.preset != "off":
             preset_named(self.preset)

@@ -141,6 +141,15 @@ class GatewayConfig(BaseSettings):
         le=HIGHEST_THRESHOLD,
         description="The share of the room at which a cut is due.",
     )
+    low_mark: float | None = Field(
+        default=None,
+        gt=0,
+        le=HIGHEST_THRESHOLD,
+        description="The share that a cut goes down to; else by price and window.",
+    )
+    soft_cap: int | None = Field(
+        default=None, gt=0, description="Tokens above which nobody wants to pay; the marks are then shares of it."
+    )
     summaries: Summarizing = Field(default="auto", description="Whether summaries are written: auto, on, off.")
     summary_model: str = Field(default="", description="The model that writes them; the conversation's own if empty.")
     breakpoints: Literal["auto", "off"] = Field(
@@ -195,7 +204,14 @@ class GatewayConfig(BaseSettings):
 
     def settings(self) -> Settings:
         """What the engine is told."""
-        return Settings(mode=self.mode, preset=self.preset, threshold=self.threshold, summaries=self.summaries)
+        return Settings(
+            mode=self.mode,
+            preset=self.preset,
+            threshold=self.threshold,
+            low_mark=self.low_mark,
+            soft_cap=self.soft_cap,
+            summaries=self.summaries,
+        )
 
 
 def load_config(file: str | None, options: Mapping[str, Any], environment: Mapping[str, str]) -> GatewayConfig:

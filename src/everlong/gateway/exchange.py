@@ -36,7 +36,7 @@ __all__ = ["Exchange"]
 
 T = TypeVar("T")
 MILLION = 1_000_000
-FAR = 0.3  # of the room; no summary is begun below it, whatever the threshold
+FAR = 0.75  # of the high mark; no summary is begun below it
 SMALL = 256 * 1024  # bytes of a request that are read in no time
 
 
@@ -251,7 +251,7 @@ class Exchange:
 
     def _far_from_full(self, prepared: Prepared) -> bool:
         """Whether nothing can be due for long: presets of the documents count turns, ours counts tokens."""
-        return self.services.config.preset == "auto" and prepared.tokens < FAR * prepared.budget.room
+        return self.services.config.preset == "auto" and prepared.tokens < FAR * prepared.budget.high_mark
 
     async def _recall(self, recalling: Recalling, turn: Turn, handing: Handing, finished: Finished) -> None:
         """Bring what the model wants to recall: now, if it waits for nothing else, or for the client's next request."""

@@ -15,7 +15,7 @@ from everlong.lab.replay.courses import Beside, Sending, Terms
 from everlong.lab.strategy import Strategy, counter
 from everlong.wire.usage import Usage
 
-__all__ = ["EachTurn", "Marks", "Rounds", "Summary", "Trimming", "Whole"]
+__all__ = ["Clearing", "EachTurn", "Marks", "Rounds", "Summary", "Trimming", "Whole"]
 
 SUMMARY_TOKENS = 2_800  # what Claude Code's own summaries take
 INSTRUCTION = Message(
@@ -24,6 +24,7 @@ INSTRUCTION = Message(
 SUMMARY_TEXT = "summary "  # one token in most vocabularies
 ATTEMPTS, LESS = 5, 0.97  # to make a strategy fit that counts otherwise, and how much less it is given than reckoned
 SHORT_RESULT = 1_500  # characters at each end of a trimmed result
+CLEARED, KEPT_RESULTS = "[Old tool result content cleared]", 3
 KEPT_STEPS = 4  # steps at the end whose results stay as they are
 
 
@@ -47,11 +48,13 @@ class _Heard:
         """Remember it."""
         self.said.extend(messages)
 
-    def heard(self, usage: Usage) -> None:
-        """What was reported is not looked at."""
+    def heard(self, usage: Usage, answer: Message) -> None:  # noqa: ARG002 - what was reported is not looked at
+        """Remember the answer."""
+        self.say((answer,))
 
-    def close(self) -> None:
+    def close(self) -> tuple[Beside, ...]:
         """Nothing is held."""
+        return ()
 
     def size(self, messages: History) -> int:
         """Tokens with the front."""
@@ -133,6 +136,30 @@ class Rounds(_Heard):
         cut = start > max(self._start, head)
         self._start = start
         return Sending(messages=(*said[:head], *said[start:]), cut=cut)
+
+
+@dataclass(slots=True)
+class Clearing(_Heard):
+    """From `high` of the budget on all tool results but the newest are replaced by a line, with every request anew.
+
+    What is still too much is cut to the newest steps that fit.
+    """
+
+    high: float = 0.5
+    _sent: History = ()
+
+    def ask(self, moment: float) -> Sending:  # noqa: ARG002
+        """What stands, cleared if it is too much."""
+        said = tuple(self.said)
+        if self.size(said) > self.high * self.terms.budget:
+            results = [at for at, message in enumerate(said) if message.results]
+            old = set(results[:-KEPT_RESULTS])
+            said = tuple(_with_results(m, lambda _: CLEARED) if at in old else m for at, m in enumerate(said))
+        if self.size(said) > self.terms.budget:
+            start = newest_from(said, self.terms.budget - self.terms.front, self.terms)
+            said = (*said[: head_length(said)], *said[start:])
+        cut, self._sent = said[: len(self._sent)] != self._sent, said
+        return Sending(messages=said, cut=cut)
 
 
 @dataclass(slots=True)

@@ -34,7 +34,7 @@ class Outgoing:
     """A request as a cache sees it: what stands in front of every one, in tokens, then messages.
 
     `ends` are the tokens up to the end of the front and of each message. `marks` are how many messages stand before
-    each mark; 0 is the mark behind the front. None: marked wherever it would help, the best that anyone could do.
+    each mark; 0 is the mark behind the front. None: a mark behind every message.
     """
 
     messages: History

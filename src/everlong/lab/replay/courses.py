@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
-from everlong.core.messages import History
+from everlong.core.messages import History, Message
 from everlong.engine.direct import counter_for
 from everlong.lab.replay.tariffs import Tariff
 from everlong.tokens.counter import Counter
@@ -79,11 +79,14 @@ class Course(Protocol):
     def ask(self, moment: float) -> Sending:
         """What is to be sent for an answer now, in seconds since the beginning."""
 
-    def heard(self, usage: Usage) -> None:
-        """What the provider reports for the request that was sent last; not called where none could be sent."""
+    def heard(self, usage: Usage, answer: Message) -> None:
+        """What the provider answers and reports for the request that was sent last: the answer is said with it.
 
-    def close(self) -> None:
-        """The conversation is over."""
+        Not called where none could be sent.
+        """
+
+    def close(self) -> tuple[Beside, ...]:
+        """The conversation is over; what was called beside it since the last request."""
 
 
 @dataclass(frozen=True, slots=True)

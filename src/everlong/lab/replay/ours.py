@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
 from everlong.compress.presets import preset_named
-from everlong.core.messages import History, JsonText
+from everlong.core.messages import History, JsonText, Message
 from everlong.core.rounds import head_length
 from everlong.engine.accounts import account_of
 from everlong.engine.caching import breakpoints
@@ -132,16 +132,18 @@ class Ours:
         sent = before.request.messages
         return shared(sent, prepared.request.messages) < len(sent)
 
-    def heard(self, usage: Usage) -> None:
-        """Learned from; a summary that is due is written before anything else is said."""
+    def heard(self, usage: Usage, answer: Message) -> None:
+        """Learned from and kept; a summary that is due is written before anything else is said."""
         prepared = self._prepared
         assert prepared is not None, "a request is made first"
         self._engine.blocking.record_usage(prepared, usage)
+        self.say((answer,))
         self._loop.run_until_complete(self._write_if_due(prepared))
 
-    def close(self) -> None:
+    def close(self) -> tuple[Beside, ...]:
         """The loop ends."""
         self._loop.close()
+        return tuple(self._author.called)
 
     async def _write_if_due(self, prepared: Prepared) -> None:
         self._summaries.after_turn(prepared, self._author)

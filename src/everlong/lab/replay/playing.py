@@ -4,13 +4,15 @@ What was lost and is needed now is read again, as an agent would: one request mo
 it would stand. The policy does not hear of it, so that what it kept is not mixed with what was brought back.
 """
 
+import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from everlong.core.messages import History
+from everlong.core.messages import History, Message
 from everlong.lab.cases import Case
 from everlong.lab.presence import Sent, texts_of
 from everlong.lab.replay.caches import Cache, Outgoing, shared
-from everlong.lab.replay.courses import Course, Policy, Sending, Terms
+from everlong.lab.replay.courses import Beside, Course, Policy, Sending, Terms
 from everlong.lab.replay.results import Paid, Played, Probed
 from everlong.lab.replay.sessions import Pauses, Session, moments_of
 from everlong.lab.replay.wholeness import Wholeness
@@ -69,21 +71,27 @@ class _Run:
         sending = self.course.ask(moment)
         if sending.cut:
             self.again = _ReadAgain()
-        for beside in sending.beside:
-            front = 0 if beside.alone else self.terms.front
-            sent = self._sized(beside.messages, beside.marks, front)
-            self._bill(Paid(at=at, kind="summary", output=beside.output), sent, moment)
+        self.summarise(at, sending.beside, moment)
         return sending
 
-    def answer(self, at: int, sending: Sending, moment: float, output: int) -> None:
+    def summarise(self, at: int, beside: Iterable[Beside], moment: float) -> None:
+        """Pay for what was called beside the conversation."""
+        for call in beside:
+            front = 0 if call.alone else self.terms.front
+            paid = Paid(at=at, kind="summary", output=call.output)
+            self._bill(paid, self._sized(call.messages, call.marks, front), moment)
+
+    def answer(self, at: int, sending: Sending, moment: float, answer: Message) -> None:
         """Send it for the next answer."""
-        if sending.refused:  # nothing goes out and nothing comes back; what was sent last still counts
+        if sending.refused:  # nothing goes out; the conversation goes on, and what was sent last still counts
             self.paid.append(Paid(at=at, kind="answer", output=0, over=True, problems=(sending.refused,)))
+            self.course.say((answer,))
             return
         before, self._before = self._before, sending.messages
         reset = before is not None and shared(before, sending.messages) < len(before)
+        output = self.terms.counter.message(answer)
         paid = Paid(at=at, kind="answer", output=output, cut=sending.cut, reset=reset)
-        self.course.heard(self._bill(paid, self._sized_for(sending), moment))
+        self.course.heard(self._bill(paid, self._sized_for(sending), moment), answer)
 
     def read_again(self, at: int, sending: Sending, moment: float, text: str) -> None:
         """Send it for a call that reads a text again; it stands until the next cut."""
@@ -132,18 +140,19 @@ def played(session: Session, policy: Policy, terms: Terms, pauses: Pauses, *, re
     for case in session.cases:
         asked.setdefault(case.at, []).append(case)
     probes: list[Probed] = []
-    start = 0
+    start, last = 0, (0, 0.0)
     for at, moment in zip(session.requests, moments_of(session, pauses, terms.tariff.rules.seconds), strict=True):
         run.course.say(session.messages[start:at])
-        start = at
+        start = at + 1
         sending = run.ask(at, moment)
         for case in asked.get(at, ()):
             found = _probed(case, sending)
             probes.append(found)
-            if reading and not (found.kept or sending.refused or run.again.has(case.wanted)):
+            if reading and not (_known(case, found) or sending.refused or run.again.has(case.wanted)):
                 run.read_again(at, sending, moment, _last_text(session, case))
-        run.answer(at, sending, moment, terms.counter.message(session.messages[at]))
-    run.course.close()
+        run.answer(at, sending, moment, session.messages[at])
+        last = (at, moment)
+    run.summarise(last[0], run.course.close(), last[1])
     return Played(
         session=session.told,
         policy=policy.name,
@@ -161,6 +170,14 @@ def _probed(case: Case, sending: Sending) -> Probed:
     kind = dict(case.groups).get("kind", "")
     credit = SUMMARIES_KEEP.get(kind, 0.0) if sending.summarised else 0.0
     return Probed(at=case.at, kind=kind, kept=kept, literal=literal, likely=1.0 if kept else credit)
+
+
+def _known(case: Case, found: Probed) -> bool:
+    """Whether the agent needs not read it again: it is there, or a summary is likely to tell it.
+
+    Of the strings that a summary keeps in so many of a hundred cases, so many are taken to be kept, always the same.
+    """
+    return found.kept or zlib.crc32(case.wanted[0].encode("utf-8", "replace")) % 100 < 100 * found.likely
 
 
 def _last_text(session: Session, case: Case) -> str:

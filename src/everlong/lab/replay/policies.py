@@ -2,6 +2,8 @@
 
 whole               nothing is cut
 auto, auto-trim     ours through the engine, with and without summaries; auto@0.8 at another threshold; any other preset
+slide               the newest steps that fit, chosen anew for every request
+clear@.5            all tool results but the newest three cleared, anew for every request, from that share on
 drop@.95/.3         whole steps dropped in batches, from one share of the budget down to another
 trim@.85/.5         old tool results cut to their ends in batches, then steps dropped; trim-each@.85/.5 as soon as old
 summary@.95         a summary of everything and the newest 10k; summary@60000 at so many tokens;
@@ -17,7 +19,7 @@ from functools import partial
 from everlong.compress.presets import PRESETS
 from everlong.engine.settings import HIGHEST_THRESHOLD, LOWEST_THRESHOLD
 from everlong.errors import InputError
-from everlong.lab.replay.batches import EachTurn, Marks, Rounds, Summary, Trimming, Whole
+from everlong.lab.replay.batches import Clearing, EachTurn, Marks, Rounds, Summary, Trimming, Whole
 from everlong.lab.replay.courses import Course, Policy, Terms
 from everlong.lab.replay.ours import Ours
 from everlong.lab.strategies import strategy_named
@@ -35,8 +37,8 @@ COMPARED = (
     "drop@.95/.5",
     "trim@.85/.5",
     "summary@.95",
-    "newest",
-    "cleared",
+    "slide",
+    "clear@.5",
 )
 TRIM_ONLY = "-trim"
 CAP = 2_000  # tokens of a result, where it is capped on arrival
@@ -71,6 +73,14 @@ class _Kind:
     fits: Callable[[Sequence[float]], bool]
     usual: tuple[float, ...] = ()
     begin: Callable[[Sequence[float], Terms], Course] = lambda _, terms: Whole(terms)
+
+
+def _slide(_: Sequence[float], terms: Terms) -> Course:
+    return Rounds(terms, marks=Marks(1.0, 1.0))
+
+
+def _clear(shares: Sequence[float], terms: Terms) -> Course:
+    return Clearing(terms, high=shares[0])
 
 
 def _drop(shares: Sequence[float], terms: Terms) -> Course:
@@ -110,6 +120,10 @@ _THRESHOLD = _Kind(
 )
 _KINDS = {
     UNCUT: _Kind("nothing stands behind it", lambda _: False),
+    "slide": _Kind("nothing stands behind it", lambda _: False, (), _slide),
+    "clear": _Kind(
+        "behind @ stands a share of the budget such as .5", lambda s: len(s) == 1 and 0 < s[0] <= 1, (0.5,), _clear
+    ),
     "drop": _Kind(_PAIR, _high_and_low, (0.95, 0.5), _drop),
     "cold": _Kind(
         "behind @ stand three shares of the budget: high, low, and the one from which a cold cache is reason enough, "

@@ -197,6 +197,11 @@ REPLAY_TEXTS: dict[str, tuple[str, str]] = {
     "replay_about_whole": ("everything, every time; for a model with room", "每次发送全部；以容得下的模型为准"),
     "replay_about_auto": ("everlong, as it comes", "everlong 默认"),
     "replay_about_auto-trim": ("everlong without summaries", "everlong，不用摘要"),
+    "replay_about_slide": ("the newest steps that fit, each time anew", "每次重新取放得下的最新步骤"),
+    "replay_about_clear": (
+        "all results but the newest three cleared, each time anew",
+        "每次重新清空除最新三个以外的工具结果",
+    ),
     "replay_about_newest": ("the newest rounds that fit, each time anew", "每次重新取放得下的最新轮次"),
     "replay_about_drop": ("old rounds dropped in batches", "成批丢弃旧轮次"),
     "replay_about_cold": ("old rounds dropped, sooner when the cache is cold", "丢弃旧轮次，缓存失效时提前进行"),
@@ -262,8 +267,9 @@ REPLAY_TEXTS: dict[str, tuple[str, str]] = {
     ),
     "replay_rule_reading": (
         "Read again: where such a string is gone, the agent is taken to read it again. That is one request more, and "
-        "what it read stays in the conversation.",
-        "重新读取：若该字符串已不在，则视为智能体重新读取一次。这会多一个请求，读到的内容留在对话中。",
+        "what it read stays in the conversation. What a summary is likely to tell is not read again.",
+        "重新读取：若该字符串已不在，则视为智能体重新读取一次。这会多一个请求，读到的内容留在对话中。"
+        "摘要很可能提到的，不再读取。",
     ),
     "replay_rule_uncut": (
         "Uncut: the same conversation sent whole every time, to a model with room for it, at the same prices.",
