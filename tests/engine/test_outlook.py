@@ -83,7 +83,8 @@ def test_where_nothing_was_measured_nothing_is_said(name: str) -> None:
 
 def test_settings_are_looked_at_with_their_window() -> None:
     assert outlook_of(Settings(threshold=0.6), KNOWN) == outlook(64_000, 0.6)
-    assert outlook_of(Settings(threshold=0.6, soft_cap=40_000), KNOWN) == outlook(40_000, 0.6)
+    assert outlook_of(Settings(threshold=0.6, soft_cap=50_000), KNOWN) == outlook(50_000, 0.6)
+    assert outlook_of(Settings(threshold=0.6, soft_cap=40_000), KNOWN) is None, "so small a window was not measured"
     assert outlook_of(Settings(threshold=0.6, soft_cap=90_000), KNOWN) == outlook(64_000, 0.6)
 
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from everlong.engine.settings import Settings
 from everlong.windows import Window
 
-__all__ = ["MEASURED", "Outlook", "outlook", "outlook_of"]
+__all__ = ["MEASURED", "SMALLEST", "Outlook", "outlook", "outlook_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,37 +25,39 @@ class Outlook:
         return round(100 * self.cost), round(100 * self.kept)
 
 
+#: Windows below were not measured: 12 000 tokens in front of every request are no figure for them.
+SMALLEST = 48_000
 #: Window -> threshold -> what came of it: preset and mode `auto`, by `everlong lab replay` over 42 long agent sessions
 #: with Anthropic's prices, a cache that is always warm and 12 000 tokens in front of every request.
 MEASURED: Mapping[int, Mapping[float, Outlook]] = MappingProxyType(
     {
-        32_000: {
-            0.40: Outlook(0.33, 0.72),
-            0.60: Outlook(0.36, 0.78),
-            0.80: Outlook(0.40, 0.82),
-            0.90: Outlook(0.42, 0.84),
-            0.95: Outlook(0.43, 0.85),
-        },
         64_000: {
-            0.40: Outlook(0.40, 0.80),
-            0.60: Outlook(0.43, 0.84),
-            0.80: Outlook(0.45, 0.86),
-            0.90: Outlook(0.46, 0.88),
-            0.95: Outlook(0.47, 0.88),
+            0.40: Outlook(0.45, 0.78),
+            0.60: Outlook(0.46, 0.80),
+            0.80: Outlook(0.47, 0.84),
+            0.90: Outlook(0.48, 0.87),
+            0.95: Outlook(0.48, 0.87),
         },
         128_000: {
-            0.40: Outlook(0.50, 0.90),
-            0.60: Outlook(0.58, 0.95),
-            0.80: Outlook(0.64, 0.97),
-            0.90: Outlook(0.68, 0.99),
+            0.40: Outlook(0.57, 0.92),
+            0.60: Outlook(0.61, 0.96),
+            0.80: Outlook(0.66, 0.96),
+            0.90: Outlook(0.69, 0.99),
             0.95: Outlook(0.70, 0.99),
         },
         200_000: {
-            0.40: Outlook(0.62, 0.95),
-            0.60: Outlook(0.72, 0.98),
-            0.80: Outlook(0.80, 0.99),
-            0.90: Outlook(0.85, 1.00),
-            0.95: Outlook(0.88, 1.00),
+            0.40: Outlook(0.69, 0.98),
+            0.60: Outlook(0.77, 1.00),
+            0.80: Outlook(0.83, 1.00),
+            0.90: Outlook(0.88, 1.00),
+            0.95: Outlook(0.89, 1.00),
+        },
+        1_000_000: {  # room for all of them: nothing is cut
+            0.40: Outlook(1.00, 1.00),
+            0.60: Outlook(1.00, 1.00),
+            0.80: Outlook(1.00, 1.00),
+            0.90: Outlook(1.00, 1.00),
+            0.95: Outlook(1.00, 1.00),
         },
     }
 )
@@ -72,9 +74,10 @@ def outlook(window: int, threshold: float) -> Outlook:
 def outlook_of(settings: Settings, window: Window) -> Outlook | None:
     """What these settings come to; None where nothing was measured: other marks, preset or mode, an unknown window."""
     usual = (settings.mode, settings.preset, settings.low_mark) == ("auto", "auto", None)
-    if not window.known or not usual or settings.summaries == "off":
+    size = min(window.context, settings.soft_cap or window.context)
+    if not window.known or not usual or settings.summaries == "off" or size < SMALLEST:
         return None
-    return outlook(min(window.context, settings.soft_cap or window.context), settings.threshold)
+    return outlook(size, settings.threshold)
 
 
 def _between(points: Sequence[tuple[float, Outlook]], at: float) -> Outlook:

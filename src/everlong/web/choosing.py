@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from everlong import __version__
 from everlong.core.messages import Json, JsonObject
-from everlong.engine.outlook import outlook
+from everlong.engine.outlook import SMALLEST, outlook
 from everlong.errors import InputError, Refused
 from everlong.web.answering import Asked, as_json
 from everlong.web.desk import Desk
@@ -133,10 +133,10 @@ class Choosing:
 
 
 def _outlook(models: Sequence[JsonObject], default: str) -> list[Json]:
-    """What each threshold costs and keeps with the default model, else the first; nothing if its window is unknown."""
+    """What each threshold costs and keeps with the default model, else the first; nothing where none was measured."""
     in_use = next((model for model in models if model["id"] == default), next(iter(models), {"window": None}))
     match in_use["window"]:
-        case int(window):
+        case int(window) if window >= SMALLEST:
             found = [(threshold, outlook(window, threshold / 100).percents) for threshold in THRESHOLDS]
             return [{"threshold": threshold, "cost": cost, "kept": kept} for threshold, (cost, kept) in found]
         case _:
