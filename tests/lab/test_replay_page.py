@@ -4,7 +4,6 @@ import random
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from html.parser import HTMLParser
 from xml.etree import ElementTree
 
 import pytest
@@ -19,6 +18,7 @@ from everlong.lab.report.replay_figures import front, growth, is_ours, running_t
 from everlong.lab.report.replay_page import replay_page
 from everlong.lab.report.wording import LANGUAGES, Wording, money
 from everlong.windows import Prices
+from tests.lab.pages import Checker
 
 HOSTILE = '<img src=x onerror="alert(1)">&amp;'
 FRONT = 12_000
@@ -174,30 +174,6 @@ THRESHOLDS = thresholds()
 
 
 # --- reading a page ------------------------------------------------------------------------------
-
-
-class Checker(HTMLParser):
-    """Whether every element that is opened is closed."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.tags: set[str] = set()
-        self.text = ""
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.add(tag)
-        if tag != "meta":
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.add(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.text += data if self.open[-1:] != ["style"] else ""
 
 
 def read(page: str) -> Checker:

@@ -1,7 +1,6 @@
 """The lab's pages: self-contained, in both languages, names only text, every figure there."""
 
 import re
-from html.parser import HTMLParser
 
 import pytest
 
@@ -10,6 +9,7 @@ from everlong.lab.report.speed_page import speed_page
 from everlong.lab.report.wording import LANGUAGES, TEXTS, Wording
 from everlong.lab.results import Group, Result, Row
 from everlong.lab.speed.tables import Shown, Table
+from tests.lab.pages import Checker
 
 HOSTILE = '<img src=x onerror="alert(1)">'
 
@@ -30,30 +30,6 @@ RESULTS = [
     result("probes", "newest", row(8_000, 58, over=3, failed=2), row(16_000, 105)),
     result("dialogs", "auto", row(500, 91, recall=0.875)),
 ]
-
-
-class Checker(HTMLParser):
-    """Whether every element that is opened is closed."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.tags: set[str] = set()
-        self.text = ""
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.add(tag)
-        if tag != "meta":
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.add(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
 
 
 def read(text: str) -> Checker:
