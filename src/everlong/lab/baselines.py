@@ -12,7 +12,18 @@ from everlong.core.messages import History, Message, Reasoning, Role, Text, Tool
 from everlong.core.rounds import head_length, steps_of
 from everlong.lab.strategy import counter
 
-__all__ = ["cleared", "newest", "newest_steps", "trimmed", "whole", "without_reasoning"]
+__all__ = [
+    "CLEARED",
+    "cleared",
+    "ends_of",
+    "newest",
+    "newest_steps",
+    "old_before",
+    "trimmed",
+    "whole",
+    "with_results",
+    "without_reasoning",
+]
 
 KEPT_STEPS = 4  # assistant messages at the end whose results stay as they are
 KEPT_CHARACTERS = 1_500  # at each end of an old result
@@ -31,7 +42,7 @@ def newest(messages: History, budget: int) -> History:
 
 def trimmed(messages: History, budget: int) -> History:
     """Old tool results cut to their first and last 1 500 characters, then newest first."""
-    return newest_steps(_old_results(without_reasoning(messages), _ends), budget)
+    return newest_steps(_old_results(without_reasoning(messages), ends_of), budget)
 
 
 def cleared(messages: History, budget: int) -> History:
@@ -66,12 +77,18 @@ def _bare(message: Message) -> Message:
 
 
 def _old_results(messages: History, shorten: Callable[[str], str]) -> History:
+    old = old_before(messages)
+    return (*(with_results(message, shorten) for message in messages[:old]), *messages[old:])
+
+
+def old_before(messages: History) -> int:
+    """Where the newest assistant messages begin; results before them are old."""
     spoken = [at for at, message in enumerate(messages) if message.role is Role.ASSISTANT]
-    old = spoken[-KEPT_STEPS] if len(spoken) >= KEPT_STEPS else 0
-    return (*(_shortened(message, shorten) for message in messages[:old]), *messages[old:])
+    return spoken[-KEPT_STEPS] if len(spoken) >= KEPT_STEPS else 0
 
 
-def _shortened(message: Message, shorten: Callable[[str], str]) -> Message:
+def with_results(message: Message, shorten: Callable[[str], str]) -> Message:
+    """The message with the text of each tool result put through `shorten`."""
     if not message.results:
         return message
     return message.with_parts(
@@ -82,7 +99,8 @@ def _shortened(message: Message, shorten: Callable[[str], str]) -> Message:
     )
 
 
-def _ends(text: str) -> str:
+def ends_of(text: str) -> str:
+    """The first and last 1 500 characters of a long text."""
     if len(text) <= 2 * KEPT_CHARACTERS:
         return text
     return f"{text[:KEPT_CHARACTERS]}\n[…]\n{text[-KEPT_CHARACTERS:]}"

@@ -19,7 +19,7 @@ from everlong.errors import BudgetImpossible, InputError, WireError
 from everlong.tokens.counter import Counter
 from everlong.wire import openai_chat
 
-__all__ = ["MODEL", "Chat", "Select", "Strategy", "counter", "from_chat", "plain"]
+__all__ = ["MODEL", "Chat", "Select", "Strategy", "counter", "from_chat", "plain", "rendered"]
 
 MODEL = "gpt-4o"  # whose vocabulary (o200k) counts every budget of the lab
 
@@ -55,7 +55,7 @@ def from_chat(name: str, function: Chat) -> Strategy:
     """A strategy that works on OpenAI messages. What it does wrong is one InputError, in any process."""
 
     def select(messages: History, budget: int) -> History:
-        given = [_own(raw) for message in messages for raw in _rendered(message)]
+        given = [_own(raw) for message in messages for raw in rendered(message)]
         try:
             answer = list(function(given, budget))
         except BudgetImpossible:
@@ -83,5 +83,6 @@ def _own(raw: JsonObject) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=20_000)
-def _rendered(message: Message) -> tuple[JsonObject, ...]:
+def rendered(message: Message) -> tuple[JsonObject, ...]:
+    """A message as OpenAI messages; made once, not to be changed."""
     return tuple(openai_chat.render(message))

@@ -5,11 +5,12 @@ a request may take with the front.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from everlong.core.messages import History, Message, Role, Text, ToolResult
+from everlong.core.messages import History, Message, Role, Text
 from everlong.core.rounds import head_length, steps_of
 from everlong.errors import BudgetImpossible
+from everlong.lab.baselines import CLEARED, ends_of, old_before, with_results
 from everlong.lab.replay.caches import shared
 from everlong.lab.replay.courses import Beside, Sending, Terms
 from everlong.lab.strategy import Strategy, counter
@@ -23,9 +24,7 @@ INSTRUCTION = Message(
 )
 SUMMARY_TEXT = "summary "  # one token in most vocabularies
 ATTEMPTS, LESS = 5, 0.97  # to make a strategy fit that counts otherwise, and how much less it is given than reckoned
-SHORT_RESULT = 1_500  # characters at each end of a trimmed result
-CLEARED, KEPT_RESULTS = "[Old tool result content cleared]", 3
-KEPT_STEPS = 4  # steps at the end whose results stay as they are
+KEPT_RESULTS = 3  # at the end, where old ones are cleared
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +153,7 @@ class Clearing(_Heard):
         if self.size(said) > self.high * self.terms.budget:
             results = [at for at, message in enumerate(said) if message.results]
             old = set(results[:-KEPT_RESULTS])
-            said = tuple(_with_results(m, lambda _: CLEARED) if at in old else m for at, m in enumerate(said))
+            said = tuple(with_results(m, lambda _: CLEARED) if at in old else m for at, m in enumerate(said))
         if self.size(said) > self.terms.budget:
             start = newest_from(said, self.terms.budget - self.terms.front, self.terms)
             said = (*said[: head_length(said)], *said[start:])
@@ -178,7 +177,7 @@ class Trimming(_Heard):
         """What stands, brought down if it is too much."""
         said = tuple(self.said)
         head = head_length(said)
-        old = _old_before(said)
+        old = old_before(said)
         start = max(self._start, head)
         short = len(self._short)
         if self.each_turn:
@@ -205,7 +204,7 @@ class Trimming(_Heard):
             if wanted and saved >= wanted:
                 break
             whole = self.said[at]
-            short = _ends(whole) if whole.results and at not in self._short else whole
+            short = with_results(whole, ends_of) if whole.results and at not in self._short else whole
             if short != whole:
                 saved += self.terms.counter.message(whole) - self.terms.counter.message(short)
                 self._short[at] = short
@@ -268,29 +267,6 @@ def _summary(number: int) -> History:
     return (Message(Role.USER, (Text(f"[{number}] {SUMMARY_TEXT * SUMMARY_TOKENS}"),)),)
 
 
-def _old_before(said: History) -> int:
-    spoken = [at for at, message in enumerate(said) if message.role is Role.ASSISTANT]
-    return spoken[-KEPT_STEPS] if len(spoken) >= KEPT_STEPS else 0
-
-
-def _ends(message: Message) -> Message:
-    return _with_results(
-        message,
-        lambda text: text if len(text) <= 2 * SHORT_RESULT else f"{text[:SHORT_RESULT]}\n[…]\n{text[-SHORT_RESULT:]}",
-    )
-
-
 def _capped(message: Message, tokens: int) -> Message:
     most = 4 * tokens  # characters, about
-    return _with_results(message, lambda text: text if len(text) <= most else f"{text[:most]}\n[…]")
-
-
-def _with_results(message: Message, shorten: Callable[[str], str]) -> Message:
-    if not message.results:
-        return message
-    return message.with_parts(
-        tuple(
-            replace(part, content=(Text(shorten(part.text)),)) if isinstance(part, ToolResult) else part
-            for part in message.parts
-        )
-    )
+    return with_results(message, lambda text: text if len(text) <= most else f"{text[:most]}\n[…]")

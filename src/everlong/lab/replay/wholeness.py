@@ -8,8 +8,9 @@ Anthropic wants, is looked at by itself.
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from everlong.core.messages import History, Json, JsonObject, Message
+from everlong.core.messages import History, Json, JsonObject
 from everlong.lab.replay.caches import shared
+from everlong.lab.strategy import rendered
 from everlong.wire import openai_chat
 from everlong.wire.validate import problems
 
@@ -53,20 +54,20 @@ class Wholeness:
 def _end_of_piece(messages: History, start: int) -> int:
     """Where the next message stands that does not begin with a result."""
     for at in range(start + 1, len(messages)):
-        rendered = _rendered(messages[at])
-        if rendered and rendered[0].get("role") not in RESULTS:
+        raws = rendered(messages[at])
+        if raws and raws[0].get("role") not in RESULTS:
             return at
     return len(messages)
 
 
 @lru_cache(maxsize=20_000)
 def _faults(piece: History) -> tuple[str, ...]:
-    body: list[Json] = [FIRST, *(raw for message in piece for raw in _rendered(message))]
+    body: list[Json] = [FIRST, *(raw for message in piece for raw in rendered(message))]
     return tuple(dict.fromkeys(problem.text for problem in problems(openai_chat.FORMAT, {"messages": body})))
 
 
 def _about_the_first(messages: History, *, user_first: bool) -> tuple[str, ...]:
-    roles = (raw.get("role") for message in messages for raw in _rendered(message))
+    roles = (raw.get("role") for message in messages for raw in rendered(message))
     first = next(roles, None)
     if first is None:
         return ("there are no messages",)
@@ -75,8 +76,3 @@ def _about_the_first(messages: History, *, user_first: bool) -> tuple[str, ...]:
     if first is None:
         return ("nobody but the system speaks",)
     return (f"first message is from {first}, not from the user",) if user_first and first != "user" else ()
-
-
-@lru_cache(maxsize=20_000)
-def _rendered(message: Message) -> tuple[JsonObject, ...]:
-    return tuple(openai_chat.render(message))
