@@ -22,13 +22,10 @@ from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 
-from everlong.core.messages import CallId, Message, Role, Text, ToolCall, ToolResult
-from everlong.core.points import Entry, Point
-from everlong.core.threads import Hit
-from everlong.engine.threads import Threads
-from everlong.store.opening import open_store
-from everlong.wire.document import Document
-from everlong.wire.write import write
+from everlong.core import CallId, Entry, Hit, Message, Point, Role, Text, ToolCall, ToolResult
+from everlong.engine import Threads
+from everlong.store import open_store
+from everlong.wire import Document, write
 
 Figures = dict[str, float]
 

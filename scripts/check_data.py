@@ -23,17 +23,23 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from everlong.compress.presets import PRESETS
-from everlong.core.messages import Json
-from everlong.engine.fitting import SENT_AS
+from everlong.compress import PRESETS
+from everlong.core import Json
+from everlong.engine import SENT_AS
 from everlong.errors import InputError
-from everlong.wire.decoding import decode_bytes
-from everlong.wire.document import Document
-from everlong.wire.read import BODY_FORMATS, SESSION_FORMATS, document_of, read_all
-from everlong.wire.repair import RENDERERS, repair
+from everlong.wire import (
+    BODY_FORMATS,
+    RENDERERS,
+    SESSION_FORMATS,
+    Document,
+    decode_bytes,
+    document_of,
+    problems,
+    read_all,
+    repair_history,
+    value_of,
+)
 from everlong.wire.sessions import chatbox
-from everlong.wire.validate import problems
-from everlong.wire.write import value_of
 from law_walks import Walk, walk
 
 ENDINGS = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
@@ -160,7 +166,7 @@ def checked(conversation: Conversation, options: argparse.Namespace) -> Outcome:
     own = SENT_AS.get(document.fmt, document.fmt)
     outcome.before = len(problems(own, RENDERERS[own](document.messages)))
     for fmt in FORMATS:
-        objections = problems(fmt, RENDERERS[fmt](repair(document.messages, fmt).messages))
+        objections = problems(fmt, RENDERERS[fmt](repair_history(document.messages, fmt).messages))
         outcome.failures += [f"{fmt}, once repaired: {objection}" for objection in objections[:3]]
     if options.laws:
         formats = options.formats or (own,)

@@ -19,9 +19,8 @@ import venv
 from pathlib import Path
 from typing import Any
 
-from everlong.core.messages import CallId, Message, Role, Text, ToolCall, ToolResult
-from everlong.core.points import Point, Withdrawal
-from everlong.store.jsonl import JsonlThreads
+from everlong.core import CallId, Message, Point, Role, Text, ToolCall, ToolResult, Withdrawal
+from everlong.store import JsonlThreads
 
 KEY = "telegram:42/家"
 SYSTEM = Message(Role.SYSTEM, (Text("You are ours alone."),))

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from everlong.errors import InputError
-from everlong.llm.local.fetching import cache_folder
-from everlong.web.building import node_folder
+from everlong.llm import cache_folder
+from everlong.web import node_folder
 
 __all__ = ["FLAGS", "Chromium", "find_chromium"]
 

@@ -1,4 +1,4 @@
-"""Fits the chances of `everlong.tokens.estimate` to texts, and shows how far off they are on other texts.
+"""Fits the chances of `everlong.tokens.estimates` to texts, and shows how far off they are on other texts.
 
     python scripts/fit_estimate.py CORPUS_DIR [--write] [--earlier FILE]
 
@@ -43,17 +43,17 @@ from typing import Any
 
 import numpy as np  # type: ignore[import-not-found,unused-ignore]
 
-from everlong.tokens.estimate import (
+from everlong.tokens import (
     CLASSES,
     ESTIMATED,
     REPEATABLE,
     STEPS,
     class_codes,
+    count_exact,
     estimate,
     run_tokens,
     shorten_runs,
 )
-from everlong.tokens.exact import count_exact
 
 WEIGHTS = Path(__file__).parents[1] / "src/everlong/tokens/weights.json"
 SHORTEST, LONGEST = 100, 8_000  # characters of a message

@@ -7,10 +7,9 @@ would, and hands each view on to the next.
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from everlong.compress.pipeline import Preset
-from everlong.core.messages import History
-from everlong.engine.direct import counter_for
-from everlong.engine.view import View, Wish, view_of
+from everlong.compress import Preset
+from everlong.core import History
+from everlong.engine import View, Wish, counter_for, view_of
 from everlong.errors import BudgetImpossible
 from everlong.windows import window
 from laws import Broken, broken_laws, differs, moved_prefix, requests

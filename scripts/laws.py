@@ -9,17 +9,28 @@ from collections import Counter as Tally
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from everlong.compress.draft import part_content
-from everlong.core.edits import Action, Edit
-from everlong.core.encoding import encode
-from everlong.core.messages import History, JsonText, Message, Opaque, Part, Role, Text, ToolResult
-from everlong.core.protection import Protection, protected
-from everlong.core.refs import ref_of
-from everlong.core.rounds import head_length, pairs_of, safe_cuts
-from everlong.engine.view import View, Wish
-from everlong.wire.anthropic_marks import without_marks
-from everlong.wire.repair import RENDERERS, repair
-from everlong.wire.validate import problems
+from everlong.compress import part_content
+from everlong.core import (
+    Action,
+    Edit,
+    History,
+    JsonText,
+    Message,
+    Opaque,
+    Part,
+    Protection,
+    Role,
+    Text,
+    ToolResult,
+    encode,
+    head_length,
+    pairs_of,
+    protected,
+    ref_of,
+    safe_cuts,
+)
+from everlong.engine import View, Wish
+from everlong.wire import RENDERERS, problems, repair_history, without_marks
 
 __all__ = ["Broken", "broken_laws", "differs", "moved_prefix", "payload_items", "requests"]
 
@@ -110,7 +121,7 @@ def _refused(view: View, wish: Wish) -> Iterator[str]:
 
 def _touched(view: View, wish: Wish) -> Iterator[str]:
     """What the provider would refuse is repaired whatever it is; everything else that is protected stands."""
-    refused = {edit.at for edit in repair(view.history, wish.fmt).edits}
+    refused = {edit.at for edit in repair_history(view.history, wish.fmt).edits}
     edited = {edit.at: edit for edit in view.edits if edit.action is not Action.INSERT}
     sent = set(view.messages)
     head = head_length(view.history)
@@ -140,7 +151,7 @@ def _payload(message: Message, fmt: str) -> JsonText:
 def _refused_alone(message: Message, fmt: str) -> bool:
     """Whether the provider would not take it in any company, or nothing of it can be said to it."""
     company = (message, Message(Role.USER, (Text("hello"),)))
-    return message not in repair(company, fmt).messages or RENDERERS[fmt]((message,)) == RENDERERS[fmt](())
+    return message not in repair_history(company, fmt).messages or RENDERERS[fmt]((message,)) == RENDERERS[fmt](())
 
 
 def _stands_in_other_words(message: Message, sent: History, fmt: str) -> bool:

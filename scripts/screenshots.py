@@ -17,7 +17,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from chromium import FLAGS, find_chromium
-from everlong.web.building import build
+from everlong.web import build
 
 FOLDER = Path(__file__).parents[1] / "docs" / "images"
 DESKTOP, PHONE = (1280, 800), (390, 844)

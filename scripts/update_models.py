@@ -13,12 +13,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from everlong.core.messages import Json, JsonObject
-from everlong.windows import litellm, snapshot
-from everlong.windows.assembling import assembled
-from everlong.windows.entries import LITELLM, MODELS_DEV
-from everlong.windows.models_dev import parse_models_dev
-from everlong.windows.registry import Registry
+from everlong.core import Json, JsonObject
+from everlong.windows import LITELLM, MODELS_DEV, Registry, assembled, litellm, parse_models_dev, snapshot
 
 OUT = Path(snapshot.__file__).with_name(snapshot.FILE)
 LIMITS = ("context", "input", "output")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from everlong.core.messages import Json
+from everlong.core import Json
 from tests.wire.payloads import ANTHROPIC_BODY, CHAT, CHATBOX_EXPORT, SESSIONS, lines, one
 
 SCRIPT = Path(__file__).parents[1] / "scripts" / "check_data.py"

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from splintr import Tokenizer
 
-from everlong.core.messages import Image, Message, Reasoning, Role, ToolCall, ToolResult
-from everlong.core.rounds import pairs_of, steps_of
-from everlong.wire.openai_chat import parse, render
+from everlong.core import Image, Message, Reasoning, Role, ToolCall, ToolResult, pairs_of, steps_of
+from everlong.wire import parse
+from everlong.wire.openai_chat import render
 
 ROOT = Path(__file__).parent.parent
 SAMPLE = ROOT / "src" / "everlong" / "engine" / "sample.json"

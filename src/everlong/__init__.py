@@ -4,9 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from everlong.engine.direct import count
-    from everlong.engine.engine import Engine
-    from everlong.engine.fitting import Fitted, fit
+    from everlong.engine import Engine, Fitted, count, fit
     from everlong.windows import window
 
 __version__ = "0.1.0"

@@ -11,15 +11,12 @@ from everlong.agent.config import AgentConfig
 from everlong.agent.events import AgentEvent, CallEnded, TurnEnded
 from everlong.agent.standing import NOTHING, Standing
 from everlong.agent.tool import Outcome, Place, Tool
-from everlong.core.messages import History, JsonObject, Message, Role
-from everlong.engine.engine import Engine
-from everlong.engine.replies import Model
-from everlong.engine.settings import Settings
-from everlong.engine.threads import Threads
+from everlong.core import History, JsonObject, Message, Role
+from everlong.engine import Engine, Model, Settings, Threads
 from everlong.errors import NoThread
-from everlong.llm.scripted.script import Answer, Asked
-from everlong.store.memory import MemoryThreads
-from everlong.wire.repair import valid
+from everlong.llm import Answer, Asked
+from everlong.store import MemoryThreads
+from everlong.wire import valid
 
 __all__ = ["CONFIG", "Act", "Ran", "asks_once", "calls_then", "ended", "reads", "run", "tool_of", "unanswered"]
 

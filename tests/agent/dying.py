@@ -9,11 +9,10 @@ from pathlib import Path
 from everlong.agent.agent import Agent
 from everlong.agent.config import AgentConfig
 from everlong.agent.tool import Outcome, Place, Tool
-from everlong.core.messages import JsonObject
-from everlong.engine.engine import Engine
-from everlong.llm.scripted.model import ScriptedModel
-from everlong.llm.scripted.script import Answer
-from everlong.store.opening import open_store
+from everlong.core import JsonObject
+from everlong.engine import Engine
+from everlong.llm import Answer, ScriptedModel
+from everlong.store import open_store
 
 
 async def live(store: str, log: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from everlong.agent.config import AgentConfig, McpServer, SubAgents, config_file, load_config
-from everlong.engine.settings import Settings
+from everlong.engine import Settings
 from everlong.errors import InputError
 
 TOML = """

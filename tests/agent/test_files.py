@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from everlong.agent.tool import Outcome, Place, Tool
 from everlong.agent.tools.changing import edit_file, write_file

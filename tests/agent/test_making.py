@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypedDict
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from everlong.agent.making import tool
 from everlong.agent.tool import Outcome, Place, Tool

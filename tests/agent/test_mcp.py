@@ -12,7 +12,7 @@ from pathlib import Path
 from everlong.agent.config import McpServer
 from everlong.agent.mcp_servers import McpServers
 from everlong.agent.tool import Outcome, Place, Tool
-from everlong.llm.scripted.model import ScriptedModel
+from everlong.llm import ScriptedModel
 from tests.agent.acting import CONFIG, Act, Ran, calls_then, ended, run
 
 PROGRAM = str(Path(__file__).with_name("mcp_server.py"))

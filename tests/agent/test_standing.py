@@ -8,19 +8,13 @@ import pytest
 
 from everlong.agent.standing import NOTHING, Standing, file_source, skills_source, workspace_standing
 from everlong.agent.todos import Todos
-from everlong.core.messages import History, Role
-from everlong.engine.beside import with_beside, without_tail
-from everlong.engine.calls import Call
-from everlong.engine.engine import Engine
+from everlong.core import History, Role
+from everlong.engine import Call, Engine, with_beside, without_tail
 from everlong.errors import BudgetImpossible
-from everlong.llm.client import HttpModel
-from everlong.llm.scripted.model import ScriptedModel, Window
-from everlong.llm.scripted.script import Answer, Asked
-from everlong.llm.scripted.server import ScriptedServer
-from everlong.store.memory import MemoryThreads
-from everlong.store.opening import open_store
-from everlong.tokens.counter import Counter
-from everlong.wire.repair import valid
+from everlong.llm import Answer, Asked, HttpModel, ScriptedModel, ScriptedServer, Window
+from everlong.store import MemoryThreads, open_store
+from everlong.tokens import Counter
+from everlong.wire import valid
 from tests.agent.acting import CONFIG, Act, Ran, calls_then, ended, run
 from tests.core.build import assistant, calls, result, system, user
 from tests.engine.talking import FORMATS, over_http

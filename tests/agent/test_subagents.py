@@ -13,13 +13,11 @@ from everlong.agent.events import AgentEvent
 from everlong.agent.resuming import INTERRUPTED
 from everlong.agent.subagents import Spawning, spawn_tools
 from everlong.agent.tool import Outcome, Place, Tool
-from everlong.core.messages import JsonObject, Message
-from everlong.engine.engine import Engine
-from everlong.engine.replies import Model
+from everlong.core import JsonObject, Message
+from everlong.engine import Engine, Model
 from everlong.errors import StoreError
-from everlong.llm.scripted.model import ScriptedModel, Window
-from everlong.llm.scripted.script import Answer, Asked, Refusal
-from everlong.store.memory import MemoryThreads
+from everlong.llm import Answer, Asked, Refusal, ScriptedModel, Window
+from everlong.store import MemoryThreads
 from tests.agent.acting import CONFIG, Ran, calls_then, ended, run, tool_of, unanswered
 
 TOO_LONG = Refusal(400, '{"error":{"message":"prompt is too long: 9000 tokens > 8000 maximum"}}')

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from everlong.agent.tool import Outcome, Place
 from everlong.agent.tools.todo import MOST_ITEMS, TodoItem, TodoList, todo_tool

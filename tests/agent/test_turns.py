@@ -20,15 +20,11 @@ from everlong.agent.events import AgentEvent, CallEnded, CallStarted, Entered, T
 from everlong.agent.resuming import CRASHED, INTERRUPTED, close_calls, open_calls
 from everlong.agent.schemas import schemas_of
 from everlong.agent.tool import Outcome, Place
-from everlong.core.messages import CallId, History, Image, JsonObject, Message, Role, Text, ToolCall
-from everlong.core.threads import Entry, Row
-from everlong.engine.engine import Engine
-from everlong.engine.replies import Failed, Finished, Reply, Request, Said
+from everlong.core import CallId, Entry, History, Image, JsonObject, Message, Role, Row, Text, ToolCall
+from everlong.engine import Engine, Failed, Finished, Reply, Request, Said
 from everlong.errors import InputError, NotRecovered, StoreError
-from everlong.llm.scripted.model import ScriptedModel, Window
-from everlong.llm.scripted.script import Answer, Asked, Refusal, in_turn
-from everlong.store.memory import MemoryThreads
-from everlong.store.opening import open_store
+from everlong.llm import Answer, Asked, Refusal, ScriptedModel, Window, in_turn
+from everlong.store import MemoryThreads, open_store
 from tests.agent.acting import (
     CONFIG,
     LONGEST,

@@ -9,8 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from everlong.agent.tool import Place
 from everlong.agent.workspace import inside, open_folder, open_reading, replace_file, shown

@@ -11,17 +11,16 @@ from pathlib import Path
 import pexpect
 from rich.console import Console
 
-from everlong.agent.config import AgentConfig
+from everlong.agent import AgentConfig
 from everlong.cli.chat_commands import run_command
 from everlong.cli.chat_screen import Screen
 from everlong.cli.chat_session import Setup, opened_session
 from everlong.cli.chat_talk import Chat, Desk
 from everlong.cli.chat_wording import ChatWording
 from everlong.cli.chat_worker import Worker
-from everlong.engine.settings import Settings
-from everlong.llm.scripted.model import ScriptedModel, Window
-from everlong.llm.scripted.script import Script, echo
-from everlong.store.opening import open_store
+from everlong.engine import Settings
+from everlong.llm import Script, ScriptedModel, Window, echo
+from everlong.store import open_store
 
 WIDTH = 100
 SECONDS = 30  # that a test waits for what must come

@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from everlong.agent.tools.standard import standard_tools
+from everlong.agent import standard_tools
 from everlong.cli.chat_commands import COMMANDS
 from everlong.cli.chat_session import OWN_NAMES
 from everlong.cli.chat_wording import CHAT_TEXTS, REASONS, ChatWording
-from everlong.core.messages import Image
-from everlong.core.points import Point
-from everlong.llm.scripted.script import Answer, Asked, Refusal, Step
+from everlong.core import Image, Point
+from everlong.llm import Answer, Asked, Refusal, Step
 from tests.cli.chatting import Talk, talking
 from tests.cli.test_wording import names
 

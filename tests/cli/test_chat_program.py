@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from everlong.core.messages import Message
-from everlong.llm.scripted.model import Window
-from everlong.llm.scripted.script import Answer, Asked, Refusal, Step
-from everlong.llm.scripted.server import ScriptedServer
-from everlong.store.opening import open_store
+from everlong.core import Message
+from everlong.llm import Answer, Asked, Refusal, ScriptedServer, Step, Window
+from everlong.store import open_store
 from tests.cli.chatting import COMMAND, SECONDS, environment
 
 

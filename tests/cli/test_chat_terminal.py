@@ -9,14 +9,11 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from everlong.agent.resuming import open_calls
-from everlong.core.messages import Message
-from everlong.llm.scripted.model import Window
-from everlong.llm.scripted.script import Answer, Asked, Step
-from everlong.llm.scripted.server import ScriptedServer
-from everlong.store.opening import open_store
-from everlong.wire.openai_chat import render_history
-from everlong.wire.validate import problems
+from everlong.agent import open_calls
+from everlong.core import Message
+from everlong.llm import Answer, Asked, ScriptedServer, Step, Window
+from everlong.store import open_store
+from everlong.wire import problems, render_history
 from tests.cli.chatting import COMMAND, PROMPT, SECONDS, environment, terminal
 
 PASTE, PASTED = "\x1b[200~", "\x1b[201~"

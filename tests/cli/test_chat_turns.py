@@ -7,13 +7,10 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from rich.console import Console
 
-from everlong.agent.config import DEFAULT_CONFIG
-from everlong.agent.events import CallEnded, CallStarted, Entered, TurnEnded
-from everlong.agent.tool import Outcome
+from everlong.agent import DEFAULT_CONFIG, CallEnded, CallStarted, Entered, Outcome, TurnEnded
 from everlong.cli.chat_blocks import LONGEST_OPEN, Blocks
 from everlong.cli.chat_drawing import markdown
 from everlong.cli.chat_input import completions
@@ -24,13 +21,12 @@ from everlong.cli.chat_sample import begin_sample, sample_talk
 from everlong.cli.chat_screen import MOST_SHOWN, Screen
 from everlong.cli.chat_source import choose, provider_of_key
 from everlong.cli.chat_wording import ChatWording
-from everlong.core.events import EventKind
-from everlong.core.messages import Message, Role, Text
-from everlong.engine.replies import CallGrew, Failed, Finished, Restarted, Said, Thought
+from everlong.core import EventKind, Message, Role, Text
+from everlong.engine import CallGrew, Failed, Finished, Restarted, Said, Thought
 from everlong.errors import ContextOverflow, InputError, ProviderError
-from everlong.llm.scripted.script import Answer, Asked, Broken, Step, in_turn
-from everlong.tokens.counter import Counter
-from everlong.wire.usage import Usage
+from everlong.llm import Answer, Asked, Broken, Step, in_turn
+from everlong.tokens import Counter
+from everlong.wire import Usage
 from tests.cli.chatting import SECONDS, Person, talking
 
 HOSTILE = "red\x1b[31m \x1b]0;title\x07 \x9b2J back\x08 \u202egnp.exe\u202c \x00nul \ud800half &#x202e;x &#27;[2J"

@@ -12,8 +12,8 @@ from rich.cells import cell_len
 from everlong.cli.demo_playing import FACTS, THREAD, Outcome, Play, Turn
 from everlong.cli.demo_wording import DEMO_TEXTS
 from everlong.cli.files import read_document
-from everlong.core.messages import Message
-from everlong.store.opening import open_store
+from everlong.core import Message
+from everlong.store import open_store
 from tests.cli.running import everlong
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from everlong.cli.lab_replay_wording import REPLAY_TEXTS
-from everlong.core.messages import JsonObject
-from everlong.lab.replay.tariffs import TARIFFS
+from everlong.core import JsonObject
+from everlong.lab import TARIFFS
 from tests.cli.running import Ran, everlong
 from tests.lab.folders import DATA
 from tests.wire.sessions.samples import claude_line

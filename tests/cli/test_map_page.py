@@ -10,9 +10,8 @@ import pytest
 from everlong.cli.maps.inspection import inspect_document
 from everlong.cli.maps.page import page_of
 from everlong.cli.maps.wording import LANGUAGES, Wording
-from everlong.core.messages import Json
-from everlong.wire.document import Document
-from everlong.wire.read import document_of, read
+from everlong.core import Json
+from everlong.wire import Document, document_of, read
 from tests.cli.conversations import TALK, body, compacted_session, hostile
 from tests.cli.running import everlong
 

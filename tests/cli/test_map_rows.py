@@ -1,14 +1,13 @@
 """Rows and cells: what is drawn adds up, and small pictures show what there is most of."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from everlong.cli.maps.rows import Row, State, cells_of, fates_of, rows_of, segments_of, totals_of
 from everlong.cli.maps.svg import axis_steps, history_picture, thousands
-from everlong.core.messages import Image, Message, Role, Text
-from everlong.engine.token_map import map_tokens
-from everlong.tokens.counter import Counter
+from everlong.core import Image, Message, Role, Text
+from everlong.engine import map_tokens
+from everlong.tokens import Counter
 from tests.core.build import assistant, calls, result, system, user
 
 

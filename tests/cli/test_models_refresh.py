@@ -6,8 +6,8 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from everlong.llm.kept_tables import Tried, keep_registry, keep_try
-from everlong.windows.registry import Registry
+from everlong.llm import Tried, keep_registry, keep_try
+from everlong.windows import Registry
 from tests.windows.tables import row
 
 

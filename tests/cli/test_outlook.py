@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from everlong.cli.maps.wording import Wording
-from everlong.engine.outlook import Outlook, outlook
-from everlong.engine.settings import DEFAULT_SETTINGS, Settings
+from everlong.engine import DEFAULT_SETTINGS, Outlook, Settings, outlook
 from tests.cli.chatting import talking
 from tests.cli.running import everlong
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from everlong.gateway.clients import hashed
+from everlong.gateway import hashed
 from tests.cli.running import everlong
 
 NEAR = ("--upstream", "http://127.0.0.1:9/v1", "--port", "0")

@@ -8,8 +8,8 @@ import click
 import pytest
 
 from everlong.cli.sessions import sessions_command
-from everlong.core.points import Point, Withdrawal
-from everlong.store.opening import open_store
+from everlong.core import Point, Withdrawal
+from everlong.store import open_store
 from tests.cli.running import Ran, everlong
 from tests.store.contract.entries import talk
 from tests.wire.sessions.samples import CLAUDE_COMPACTED, CODEX, NANOBOT_NEWER, PI_3

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from everlong.core.events import Event, EventKind
-from everlong.store.opening import open_store
+from everlong.core import Event, EventKind
+from everlong.store import open_store
 from tests.cli.running import Ran, everlong
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from everlong.store.opening import open_store
-from everlong.store.sqlite import SqliteThreads
+from everlong.store import SqliteThreads, open_store
 from tests.cli.running import Ran, everlong
 from tests.store.contract.entries import talk
 

@@ -14,7 +14,7 @@ from everlong.cli.maps.wording import LANGUAGES
 from everlong.cli.sessions_drawing import Shown, draw_session
 from everlong.cli.sessions_lists import short_ids, when
 from everlong.cli.sessions_wording import SESSION_TEXTS, SessionWording
-from everlong.store.opening import default_store, open_store
+from everlong.store import default_store, open_store
 from tests.cli.running import everlong
 from tests.store.contract.entries import point, talk
 

@@ -9,8 +9,8 @@ from everlong.cli.maps.page_text import figure, preview, said
 from everlong.cli.maps.shown_text import clean, one_line
 from everlong.cli.maps.wording import TEXTS, Wording, language_from
 from everlong.cli.maps.wording_chinese import OBJECTIONS, REASONS, in_chinese
-from everlong.core.protection import Protection
-from everlong.wire.validate import problems
+from everlong.core import Protection
+from everlong.wire import problems
 
 
 def names(text: str) -> set[str]:

@@ -5,10 +5,8 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from everlong.compress.draft import Draft, Step, Task, draft_of, part_content
-from everlong.core.edits import Action
-from everlong.core.messages import CallId, History, Image, Message, Part, Role, Text, ToolCall, ToolResult
-from everlong.core.refs import ref_of
-from everlong.tokens.counter import Counter
+from everlong.core import Action, CallId, History, Image, Message, Part, Role, Text, ToolCall, ToolResult, ref_of
+from everlong.tokens import Counter
 
 COUNTER = Counter("gpt-4o")
 PICTURE = Image(data="aGVsbG8=", media_type="image/png")

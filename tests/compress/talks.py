@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from hypothesis import strategies as st
 
 from everlong.compress.draft import OURS, Draft, Task, draft_of, part_ref
-from everlong.core.edits import Action
-from everlong.core.messages import (
+from everlong.core import (
+    Action,
     CallId,
     History,
     Image,
@@ -18,10 +18,10 @@ from everlong.core.messages import (
     Text,
     ToolCall,
     ToolResult,
+    message_ref,
+    pairs_of,
 )
-from everlong.core.refs import message_ref
-from everlong.core.rounds import pairs_of
-from everlong.tokens.counter import Counter
+from everlong.tokens import Counter
 from tests.properties.histories import Dice
 
 COUNTER = Counter("gpt-4o")

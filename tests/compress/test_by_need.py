@@ -4,14 +4,12 @@ import re
 
 import pytest
 
-from everlong.compress.background import background
-from everlong.compress.by_need import by_need
 from everlong.compress.draft import OURS, Draft, Task, draft_of
-from everlong.core.edits import Action, Edit
-from everlong.core.messages import History
-from everlong.core.rounds import pairs_of
-from everlong.relevance.index import Index
-from everlong.tokens.counter import Counter
+from everlong.compress.steps.by_need import by_need
+from everlong.compress.text.background import background
+from everlong.core import Action, Edit, History, pairs_of
+from everlong.relevance import Index
+from everlong.tokens import Counter
 from tests.core.build import assistant, calls, result, system, user
 
 COUNTER = Counter("gpt-4o")

@@ -5,9 +5,8 @@ import json
 import pytest
 
 from everlong.compress.argument_texts import without_long_texts
-from everlong.compress.call_arguments import call_arguments
-from everlong.core.messages import CallId, Message, Role, ToolCall
-from everlong.core.refs import ref_of
+from everlong.compress.steps.call_arguments import call_arguments
+from everlong.core import CallId, Message, Role, ToolCall, ref_of
 from tests.compress.talks import assert_lawful, draft, task
 from tests.core.build import assistant, calls, result, user
 

@@ -2,12 +2,10 @@
 
 import pytest
 
-from everlong.compress.custom import Strategy, step_from
 from everlong.compress.draft import OURS, Draft, Task, draft_of
-from everlong.core.edits import Action
-from everlong.core.messages import History
-from everlong.core.rounds import pairs_of
-from everlong.tokens.counter import Counter
+from everlong.compress.steps.custom import Strategy, step_from
+from everlong.core import Action, History, pairs_of
+from everlong.tokens import Counter
 from tests.core.build import assistant, calls, result, system, user
 
 COUNTER = Counter("gpt-4o")

@@ -1,13 +1,11 @@
 from dataclasses import dataclass, replace
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from everlong.compress.draft import part_ref
-from everlong.compress.duplicates import duplicates
-from everlong.core.messages import CallId, History, Message, Role, Text, ToolCall, ToolResult
-from everlong.core.refs import ref_of
+from everlong.compress.steps.duplicates import duplicates
+from everlong.core import CallId, History, Message, Role, Text, ToolCall, ToolResult, ref_of
 from tests.compress.lossless import (
     ENDING,
     PICTURE,

@@ -5,10 +5,20 @@ import json
 import pytest
 
 from everlong.compress.draft import Draft, draft_of
-from everlong.compress.emergency import emergency, floor
-from everlong.core.edits import Action
-from everlong.core.messages import CallId, Image, Message, Reasoning, Role, Text, ToolCall, ToolResult
-from everlong.core.refs import message_ref, ref_of
+from everlong.compress.steps.emergency import emergency, floor
+from everlong.core import (
+    Action,
+    CallId,
+    Image,
+    Message,
+    Reasoning,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+    message_ref,
+    ref_of,
+)
 from everlong.errors import BudgetImpossible
 from tests.compress.talks import COUNTER, assert_accounted, assert_pairs, draft, task
 from tests.core.build import assistant, calls, result, system, user

@@ -3,7 +3,7 @@ from dataclasses import dataclass
 import pytest
 
 from everlong.compress.file_access import Access, Span, Use, accesses, looks_failed, looks_partial
-from everlong.core.messages import CallId, Text, ToolCall, ToolResult
+from everlong.core import CallId, Text, ToolCall, ToolResult
 
 
 @dataclass(frozen=True)

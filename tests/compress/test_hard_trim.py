@@ -2,9 +2,8 @@
 
 import pytest
 
-from everlong.compress.hard_trim import hard_trim
-from everlong.core.messages import CallId, Image, Message, Role, Text, ToolResult
-from everlong.core.refs import message_ref, ref_of
+from everlong.compress.steps.hard_trim import hard_trim
+from everlong.core import CallId, Image, Message, Role, Text, ToolResult, message_ref, ref_of
 from tests.compress.talks import COUNTER, assert_lawful, draft, task
 from tests.core.build import assistant, calls, result, user
 

@@ -6,9 +6,8 @@ import struct
 import pytest
 
 from everlong.compress.draft import draft_of
-from everlong.compress.images import images
-from everlong.core.messages import CallId, Image, Message, Role, Text, ToolResult
-from everlong.core.refs import ref_of
+from everlong.compress.steps.images import images
+from everlong.core import CallId, Image, Message, Role, Text, ToolResult, ref_of
 from tests.compress.talks import assert_lawful, draft, task
 from tests.core.build import assistant, calls, user
 

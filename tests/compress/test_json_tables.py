@@ -2,11 +2,10 @@ import json
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
-from everlong.compress.json_tables import from_table, json_tables, to_table
-from everlong.core.messages import History, Image, Json, Message, Role, Text
+from everlong.compress.steps.json_tables import from_table, json_tables, to_table
+from everlong.core import History, Image, Json, Message, Role, Text
 from everlong.errors import InputError
 from tests.compress.lossless import (
     COUNTER,

@@ -3,21 +3,20 @@
 from functools import partial
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from everlong.compress.call_arguments import call_arguments
 from everlong.compress.draft import Draft, Step, Task, draft_of
-from everlong.compress.emergency import emergency, floor
-from everlong.compress.hard_trim import hard_trim
-from everlong.compress.images import images
-from everlong.compress.long_messages import long_messages
-from everlong.compress.newest import newest
-from everlong.compress.priority import priority
-from everlong.compress.reasoning import reasoning
-from everlong.compress.soft_trim import soft_trim
-from everlong.compress.tool_rounds import tool_rounds
-from everlong.core.messages import History, ToolResult
+from everlong.compress.steps.call_arguments import call_arguments
+from everlong.compress.steps.emergency import emergency, floor
+from everlong.compress.steps.hard_trim import hard_trim
+from everlong.compress.steps.images import images
+from everlong.compress.steps.long_messages import long_messages
+from everlong.compress.steps.newest import newest
+from everlong.compress.steps.priority import priority
+from everlong.compress.steps.reasoning import reasoning
+from everlong.compress.steps.soft_trim import soft_trim
+from everlong.compress.steps.tool_rounds import tool_rounds
+from everlong.core import History, ToolResult
 from everlong.errors import BudgetImpossible
 from tests.compress.talks import assert_accounted, assert_lawful, assert_pairs, assert_readable, talks, task
 from tests.properties.histories import FORMATS, histories

@@ -2,9 +2,8 @@
 
 import pytest
 
-from everlong.compress.long_messages import long_messages
-from everlong.core.messages import Message, Role, Text
-from everlong.core.refs import ref_of
+from everlong.compress.steps.long_messages import long_messages
+from everlong.core import Message, Role, Text, ref_of
 from tests.compress.talks import assert_lawful, draft, task
 from tests.core.build import assistant, calls, result, system, user
 

@@ -11,7 +11,7 @@ from everlong.compress.markers import (
     result_placeholder,
 )
 from everlong.compress.trimming import Cut
-from everlong.core.refs import ref_of
+from everlong.core import ref_of
 from tests.compress.talks import task
 
 REF = ref_of("original")

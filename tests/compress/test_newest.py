@@ -3,8 +3,8 @@
 import pytest
 
 from everlong.compress.draft import draft_of
-from everlong.compress.newest import newest
-from everlong.core.messages import Message
+from everlong.compress.steps.newest import newest
+from everlong.core import Message
 from tests.compress.talks import COUNTER, assert_lawful, draft, task
 from tests.core.build import assistant, calls, result, system, user
 

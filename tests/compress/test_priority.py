@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from everlong.compress.priority import Priority, priority, priority_of
-from everlong.core.messages import Message, Role, Text
+from everlong.compress.steps.priority import Priority, priority, priority_of
+from everlong.core import Message, Role, Text
 from tests.compress.talks import assert_lawful, draft, task
 from tests.core.build import assistant, calls, result, system, user
 

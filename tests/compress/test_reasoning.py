@@ -4,9 +4,8 @@ import pytest
 
 from everlong.compress.bound_reasoning import bound_reasoning
 from everlong.compress.draft import draft_of
-from everlong.compress.reasoning import reasoning
-from everlong.core.messages import CallId, Message, Reasoning, Role, Text, ToolCall
-from everlong.core.refs import message_ref, ref_of
+from everlong.compress.steps.reasoning import reasoning
+from everlong.core import CallId, Message, Reasoning, Role, Text, ToolCall, message_ref, ref_of
 from tests.compress.talks import assert_lawful, draft, task
 from tests.core.build import assistant, result, user
 

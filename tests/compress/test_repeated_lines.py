@@ -2,12 +2,10 @@ from dataclasses import dataclass
 from functools import partial
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from everlong.compress.repeated_lines import Repeats, collapse, expand, repeated_lines
-from everlong.core.messages import History, Message, Role, Text
-from everlong.core.refs import Ref, ref_of
+from everlong.compress.steps.repeated_lines import Repeats, collapse, expand, repeated_lines
+from everlong.core import History, Message, Ref, Role, Text, ref_of
 from tests.compress.lossless import (
     ENDING,
     LOG,

@@ -2,9 +2,7 @@
 
 from everlong.compress.draft import part_ref
 from everlong.compress.rewriting import Cause, Change, Origins, rewrite
-from everlong.core.edits import Action
-from everlong.core.messages import CallId, Image, Message, Reasoning, Role, Text, ToolCall, ToolResult
-from everlong.core.refs import message_ref
+from everlong.core import Action, CallId, Image, Message, Reasoning, Role, Text, ToolCall, ToolResult, message_ref
 from tests.compress.talks import assert_accounted, draft, task
 from tests.core.build import user
 

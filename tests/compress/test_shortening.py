@@ -1,8 +1,7 @@
 """Where a part stood in the history, after other steps took parts out or changed them."""
 
 from everlong.compress.shortening import Shorter, is_stub, original, shorten, with_stub
-from everlong.core.messages import CallId, Message, Reasoning, Role, Text, ToolResult
-from everlong.core.refs import ref_of
+from everlong.core import CallId, Message, Reasoning, Role, Text, ToolResult, ref_of
 from tests.compress.lossless import ENDING, PICTURE, SOURCE, draft, task
 
 THOUGHT = Message(Role.ASSISTANT, (Reasoning("hm"), Text("first words"), Text(SOURCE)))

@@ -5,9 +5,8 @@ import re
 import pytest
 
 from everlong.compress.draft import draft_of
-from everlong.compress.soft_trim import soft_trim
-from everlong.core.messages import CallId, Image, Message, Role, Text, ToolResult
-from everlong.core.refs import ref_of
+from everlong.compress.steps.soft_trim import soft_trim
+from everlong.core import CallId, Image, Message, Role, Text, ToolResult, ref_of
 from tests.compress.talks import COUNTER, assert_lawful, draft, task
 from tests.core.build import assistant, calls, result, system, user
 

@@ -1,12 +1,10 @@
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from everlong.compress.superseded import superseded
-from everlong.core.messages import CallId, History, Message, Role, Text, ToolCall, ToolResult
-from everlong.core.refs import ref_of
+from everlong.compress.steps.superseded import superseded
+from everlong.core import CallId, History, Message, Role, Text, ToolCall, ToolResult, ref_of
 from tests.compress.lossless import (
     ENDING,
     PICTURE,

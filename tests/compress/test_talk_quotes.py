@@ -2,12 +2,12 @@
 
 from datetime import datetime
 
-from everlong.compress.by_need import by_need
 from everlong.compress.draft import Task, draft_of
+from everlong.compress.steps.by_need import by_need
 from everlong.compress.talk_quotes import TalkQuotes
-from everlong.core.messages import Message, Role, Text
-from everlong.relevance.index import Index
-from everlong.tokens.counter import Counter
+from everlong.core import Message, Role, Text
+from everlong.relevance import Index
+from everlong.tokens import Counter
 from tests.core.build import assistant, user
 
 COUNTER = Counter("gpt-4o")

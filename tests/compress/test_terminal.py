@@ -1,11 +1,10 @@
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
-from everlong.compress.terminal import as_shown, terminal
-from everlong.core.messages import History, Message, Role, Text
+from everlong.compress.steps.terminal import as_shown, terminal
+from everlong.core import History, Message, Role, Text
 from tests.compress.lossless import (
     COLOURED,
     ENDING,

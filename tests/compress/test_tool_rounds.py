@@ -1,9 +1,8 @@
 """Calls and results of older rounds are left out; what was said stays."""
 
 from everlong.compress.draft import draft_of
-from everlong.compress.tool_rounds import tool_rounds
-from everlong.core.messages import CallId, Message, Reasoning, Role, Text, ToolCall, ToolResult
-from everlong.core.refs import message_ref
+from everlong.compress.steps.tool_rounds import tool_rounds
+from everlong.core import CallId, Message, Reasoning, Role, Text, ToolCall, ToolResult, message_ref
 from tests.compress.talks import assert_lawful, draft, task
 from tests.core.build import assistant, calls, result, system, user
 

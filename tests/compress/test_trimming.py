@@ -1,8 +1,7 @@
 """Where texts are cut: on line ends, and never inside what a reader sees as one character."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from everlong.compress.trimming import (
     Cut,

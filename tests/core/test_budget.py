@@ -1,8 +1,7 @@
 """Budgets: positive, mostly the messages', and honest about what was asked for."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from everlong.core.budget import Budget, clamp_reply, reply_reserve
 

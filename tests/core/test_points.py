@@ -1,7 +1,6 @@
 """An append-only log and the view that is sent."""
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from everlong.core.messages import Message
 from everlong.core.points import Entry, Point, Recalled, Withdrawal, newest_point, view

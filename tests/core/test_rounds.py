@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from everlong.core.messages import CallId, History, Message, Role, Text, ToolResult
 from everlong.core.rounds import head_length, last_user_index, pairs_of, rounds_of, safe_cuts, steps_of

@@ -5,8 +5,7 @@ from dataclasses import FrozenInstanceError, fields, is_dataclass, replace
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from everlong.core import budget, edits, messages, points, rounds
 from everlong.core.encoding import decode, encode, encode_all

@@ -7,15 +7,10 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from everlong.core.events import Event, EventKind
-from everlong.core.points import Point
+from everlong.core import Event, EventKind, Point
 from everlong.engine.authors import Author
 from everlong.engine.replies import Reply, Request
-from everlong.llm.client import HttpModel
-from everlong.llm.endpoints import Endpoint
-from everlong.llm.scripted.model import ScriptedModel, Window
-from everlong.llm.scripted.script import Answer, Asked, Script, Step
-from everlong.llm.scripted.server import ScriptedServer
+from everlong.llm import Answer, Asked, Endpoint, HttpModel, Script, ScriptedModel, ScriptedServer, Step, Window
 from tests.engine.talking import IMPATIENT, Talk
 
 __all__ = [

@@ -19,9 +19,8 @@ from everlong.engine.calls import Call
 from everlong.engine.engine import Engine
 from everlong.engine.replies import Reply, Request
 from everlong.engine.summaries import Summaries
-from everlong.llm.scripted.model import ScriptedModel
-from everlong.llm.scripted.script import Answer
-from everlong.store.opening import open_store
+from everlong.llm import Answer, ScriptedModel
+from everlong.store import open_store
 from tests.engine.authors import HONEST
 
 __all__ = ["CALL", "Dying", "Moments"]

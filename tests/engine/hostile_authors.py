@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from everlong.llm.scripted.script import Answer, Asked, Broken, Raw, Refusal, Script, Step
+from everlong.llm import Answer, Asked, Broken, Raw, Refusal, Script, Step
 from tests.engine.authors import structured
 
 __all__ = ["HOSTILE_AUTHORS", "Hostile"]

@@ -6,19 +6,16 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from everlong.core.events import OUTCOMES, Event
-from everlong.core.messages import History, Message, Text, ToolResult
+from everlong.core import OUTCOMES, Event, History, Message, Text, ToolResult
 from everlong.engine.calls import Call
 from everlong.engine.conversing import converse
 from everlong.engine.engine import Engine
 from everlong.engine.replies import Failed, Finished, Model, Reply
 from everlong.engine.settings import Settings
 from everlong.engine.threads import Threads
-from everlong.llm.client import HttpModel, Patience
-from everlong.llm.endpoints import Endpoint
-from everlong.llm.scripted.server import ScriptedServer
-from everlong.store.memory import MemoryThreads
-from everlong.wire.repair import valid
+from everlong.llm import Endpoint, HttpModel, Patience, ScriptedServer
+from everlong.store import MemoryThreads
+from everlong.wire import valid
 from tests.core.build import result, system, user
 
 __all__ = ["FORMATS", "IMPATIENT", "Talk", "lawful", "over_http", "pages"]

@@ -2,9 +2,9 @@
 
 import asyncio
 
-from everlong.core.messages import Message
+from everlong.core import Message
 from everlong.engine.engine import Engine
-from everlong.store.memory import MemoryThreads
+from everlong.store import MemoryThreads
 from tests.core.build import assistant, user
 
 

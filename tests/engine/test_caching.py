@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from everlong.core.messages import History, Message, Role, Text
+from everlong.core import History, Message, Role, Text
 from everlong.engine.caching import beginning, breakpoints
 from everlong.engine.calls import Call, Prepared
 from everlong.engine.engine import Engine
 from everlong.engine.replies import Caching, Request
 from everlong.engine.settings import Settings
 from everlong.errors import MalformedHistory
-from everlong.store.memory import MemoryThreads
+from everlong.store import MemoryThreads
 from tests.core.build import assistant, calls, result, system, user
 from tests.engine.talking import pages
 

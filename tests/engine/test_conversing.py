@@ -6,18 +6,15 @@ from itertools import pairwise
 
 import pytest
 
-from everlong.core.events import OUTCOMES, EventKind
-from everlong.core.messages import Message, Role
-from everlong.core.points import Point, Withdrawal
+from everlong.core import OUTCOMES, EventKind, Message, Point, Role, Withdrawal
 from everlong.engine.calls import Call
 from everlong.engine.conversing import converse
 from everlong.engine.engine import Engine
 from everlong.engine.replies import Failed, Finished, Restarted, Said
 from everlong.engine.settings import Settings
 from everlong.errors import BudgetImpossible, ContextOverflow, MalformedHistory, NotRecovered, ProviderError
-from everlong.llm.scripted.model import ScriptedModel, Window
-from everlong.llm.scripted.script import Answer, Broken, Refusal, in_turn, reads_files
-from everlong.wire.usage import Usage
+from everlong.llm import Answer, Broken, Refusal, ScriptedModel, Window, in_turn, reads_files
+from everlong.wire import Usage
 from tests.core.build import system, user
 from tests.engine.talking import Talk, lawful
 

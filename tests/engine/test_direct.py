@@ -3,10 +3,10 @@
 import pytest
 
 from everlong import count
-from everlong.core.messages import Message
+from everlong.core import Message
 from everlong.engine.direct import REMEMBERED_LISTS, counter_for
 from everlong.errors import InputError, WireError
-from everlong.wire.read import document_of
+from everlong.wire import document_of
 from tests.core.build import assistant, user
 
 TALK = [{"role": "user", "content": "hello world"}, {"role": "assistant", "content": "hi there"}]

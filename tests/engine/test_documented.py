@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from everlong.core.events import EventKind
+from everlong.core import EventKind
 from everlong.engine.settings import PREFIX, Settings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "engine.md").read_text(encoding="utf-8")

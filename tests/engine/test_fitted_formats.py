@@ -5,9 +5,7 @@ import json
 import pytest
 
 from everlong import fit
-from everlong.core.edits import Action
-from everlong.core.messages import Json, JsonObject
-from everlong.core.refs import ref_of
+from everlong.core import Action, Json, JsonObject, ref_of
 from everlong.errors import InputError
 from tests.wire import payloads
 from tests.wire.sessions.samples import CHATBOX, CLAUDE

@@ -7,13 +7,10 @@ from itertools import pairwise
 import pytest
 
 from everlong import Fitted, count, fit
-from everlong.compress.custom import step_from
-from everlong.compress.pipeline import Preset
-from everlong.core.edits import Action
-from everlong.core.refs import ref_of
+from everlong.compress import Preset, step_from
+from everlong.core import Action, ref_of
 from everlong.errors import BudgetImpossible, InputError
-from everlong.wire.read import document_of
-from everlong.wire.validate import problems
+from everlong.wire import document_of, problems
 
 TALE = "The miller said nothing, but his eldest daughter had already counted the sacks twice that morning. " * 15
 SYSTEM = {"role": "system", "content": "You are a careful engineer."}

@@ -5,17 +5,15 @@ from dataclasses import replace
 
 import pytest
 
-from everlong.core.events import EventKind
-from everlong.core.points import Recalled
+from everlong.core import EventKind, Recalled
 from everlong.engine.accounts import account_of
 from everlong.engine.committing import committed
 from everlong.engine.live import refreshed
 from everlong.engine.settings import Settings
 from everlong.engine.snapshots import Snapshot, Wanted, snapshot_of
 from everlong.engine.work import Work, work_on
-from everlong.llm.scripted.model import ScriptedModel, Window
-from everlong.llm.scripted.script import reads_files
-from everlong.summarize.summary import Summary
+from everlong.llm import ScriptedModel, Window, reads_files
+from everlong.summarize import Summary
 from tests.core.build import assistant, user
 from tests.engine.talking import Talk
 

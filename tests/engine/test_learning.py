@@ -4,9 +4,8 @@ import pytest
 
 from everlong.engine.calls import Call
 from everlong.engine.learning import calibration_of, learn_window, learned_window
-from everlong.store.memory import MemoryThreads
-from everlong.tokens.calibration import Calibration
-from everlong.tokens.counter import Counter
+from everlong.store import MemoryThreads
+from everlong.tokens import Calibration, Counter
 
 CALL = Call(model="m", endpoint="http://a/v1")
 KEY = '["http://a/v1", "m"]'

@@ -4,10 +4,9 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from everlong.core.events import EventKind
+from everlong.core import EventKind
 from everlong.engine.calls import Call
 from everlong.engine.due import is_due_when_idle, style_of
 from everlong.engine.engine import Engine
@@ -15,9 +14,8 @@ from everlong.engine.live import refreshed
 from everlong.engine.marks import low_mark, writing_weight
 from everlong.engine.settings import HIGHEST_THRESHOLD, LOWEST_THRESHOLD, Settings
 from everlong.engine.sizing import sizes_of
-from everlong.llm.scripted.model import ScriptedModel, Window
-from everlong.llm.scripted.script import reads_files
-from everlong.store.memory import MemoryThreads
+from everlong.llm import ScriptedModel, Window, reads_files
+from everlong.store import MemoryThreads
 from everlong.windows import Prices
 from tests.core.build import assistant, user
 from tests.engine.talking import Talk

@@ -3,11 +3,10 @@
 import json
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from everlong.engine.measuring import Anchor, Gauge, calibration_from, calibration_to
-from everlong.tokens.calibration import Calibration
+from everlong.tokens import Calibration
 
 REPORTS = st.lists(st.tuples(st.integers(0, 300_000), st.integers(-5, 1_200_000)), max_size=12)
 LIMITS = st.integers(-100, 2_000_000)

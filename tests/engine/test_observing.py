@@ -9,14 +9,13 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from everlong.core.events import Event, EventKind
+from everlong.core import Event, EventKind
 from everlong.engine.engine import Engine
 from everlong.engine.ledger import Spent, spent_on
 from everlong.engine.means import Means
 from everlong.engine.observing import logs_events, traces_events
-from everlong.llm.scripted.model import ScriptedModel, Window
-from everlong.llm.scripted.script import reads_files
-from everlong.store.memory import MemoryThreads
+from everlong.llm import ScriptedModel, Window, reads_files
+from everlong.store import MemoryThreads
 from tests.engine.talking import Talk
 
 

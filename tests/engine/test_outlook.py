@@ -5,10 +5,9 @@ from math import isfinite
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from everlong.engine.outlook import MEASURED, Outlook, outlook, outlook_of
+from everlong.engine.outlooks import MEASURED, Outlook, outlook, outlook_of
 from everlong.engine.settings import HIGHEST_THRESHOLD, LOWEST_THRESHOLD, Settings
 from everlong.windows import Window, window
 

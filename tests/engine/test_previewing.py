@@ -2,12 +2,12 @@
 
 import pytest
 
-from everlong.core.messages import Message, Role, Text
+from everlong.core import Message, Role, Text
 from everlong.engine.calls import Call
 from everlong.engine.engine import Engine
 from everlong.engine.settings import Settings
-from everlong.store.memory import MemoryThreads
-from everlong.wire.usage import Usage
+from everlong.store import MemoryThreads
+from everlong.wire import Usage
 
 CALL = Call(model="gpt-4o", tools=('{"type":"function","function":{"name":"read"}}',), max_tokens=500)
 

@@ -5,19 +5,13 @@ from itertools import pairwise
 
 import pytest
 
-from everlong.core.messages import Image, Message, Role, Text
-from everlong.core.points import Entry, Point
-from everlong.core.threads import Row
+from everlong.core import Entry, Image, Message, Point, Role, Row, Text
 from everlong.engine.calls import Call
 from everlong.engine.engine import Engine
 from everlong.engine.replies import Finished
 from everlong.errors import ContextOverflow, StoreBusy
-from everlong.llm.client import HttpModel
-from everlong.llm.scripted.hostile import MALFORMED, reports
-from everlong.llm.scripted.model import Window
-from everlong.llm.scripted.script import Answer, Refusal, in_turn
-from everlong.llm.scripted.server import ScriptedServer
-from everlong.store.memory import MemoryThreads
+from everlong.llm import MALFORMED, Answer, HttpModel, Refusal, ScriptedServer, Window, in_turn, reports
+from everlong.store import MemoryThreads
 from tests.core.build import assistant, calls, result, system, user
 from tests.engine.talking import Talk, over_http, pages
 

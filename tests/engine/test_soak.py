@@ -9,16 +9,11 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
-from everlong.core.messages import History
-from everlong.core.protection import Protection, protected
-from everlong.core.threads import Hit, Opened, Row
+from everlong.core import History, Hit, Opened, Protection, Row, protected
 from everlong.engine.replies import Finished
-from everlong.llm.client import HttpModel
-from everlong.llm.scripted.model import Window
-from everlong.llm.scripted.script import Asked, reads_files
-from everlong.llm.scripted.server import ScriptedServer
-from everlong.store.sqlite import SqliteThreads
-from everlong.wire.repair import valid
+from everlong.llm import Asked, HttpModel, ScriptedServer, Window, reads_files
+from everlong.store import SqliteThreads
+from everlong.wire import valid
 from tests.engine.talking import SYSTEM, Talk, over_http
 
 TURNS = 2_000 if os.environ.get("EVERLONG_SOAK") else 60

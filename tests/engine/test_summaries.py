@@ -6,18 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from everlong.core.events import EventKind
-from everlong.core.messages import Message, Role
+from everlong.core import EventKind, Message, Role
 from everlong.engine.accounts import account_of, summary_limit
 from everlong.engine.buffering import buffer_start
 from everlong.engine.calls import Call
 from everlong.engine.engine import Engine
 from everlong.engine.settings import Settings
 from everlong.engine.summaries import Summaries
-from everlong.llm.scripted.model import ScriptedModel, Window
-from everlong.llm.scripted.script import Answer, Asked, Refusal, Script, reads_files
-from everlong.summarize.writing import all_lines
-from everlong.tokens.counter import Counter
+from everlong.llm import Answer, Asked, Refusal, Script, ScriptedModel, Window, reads_files
+from everlong.summarize import all_lines
+from everlong.tokens import Counter
 from tests.core.build import assistant, calls, result, system, user
 from tests.engine.authors import (
     HONEST,

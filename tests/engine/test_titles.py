@@ -2,7 +2,7 @@
 
 import pytest
 
-from everlong.core.messages import CallId, Image, Message, Reasoning, Role, Text, ToolCall
+from everlong.core import CallId, Image, Message, Reasoning, Role, Text, ToolCall
 from everlong.engine.titles import TITLE_LENGTH, call_title, message_title, text_title
 from tests.core.build import assistant, calls, result, user
 

@@ -1,12 +1,11 @@
 """The token map: every token is in one place, every message has a title, what repeats is found."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from everlong.core.messages import CallId, Image, Message, Opaque, Reasoning, Role, Text, ToolCall, ToolResult
+from everlong.core import CallId, Image, Message, Opaque, Reasoning, Role, Text, ToolCall, ToolResult
 from everlong.engine.token_map import TokenMap, map_tokens
-from everlong.tokens.counter import Counter
+from everlong.tokens import Counter
 from tests.core.build import assistant, calls, result, system, user
 
 COUNTER = Counter("gpt-4o")

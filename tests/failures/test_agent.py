@@ -9,27 +9,24 @@ from pathlib import Path
 
 import pytest
 
-from everlong.agent.agent import Agent
-from everlong.agent.config import SubAgents
-from everlong.agent.events import Entered, TurnEnded
-from everlong.agent.standing import Standing, workspace_standing
-from everlong.agent.subagents import Spawning, spawn_tools
-from everlong.agent.tool import Outcome, Place
-from everlong.core.events import OUTCOMES, EventKind
-from everlong.core.messages import JsonObject, Message
-from everlong.core.points import Point
-from everlong.engine.engine import Engine
-from everlong.engine.replies import Failed, Restarted
-from everlong.engine.settings import Settings
-from everlong.engine.summaries import Summaries
+from everlong.agent import (
+    Agent,
+    Entered,
+    Outcome,
+    Place,
+    Spawning,
+    Standing,
+    SubAgents,
+    TurnEnded,
+    spawn_tools,
+    workspace_standing,
+)
+from everlong.core import OUTCOMES, EventKind, JsonObject, Message, Point
+from everlong.engine import Engine, Failed, Restarted, Settings, Summaries
 from everlong.errors import ContextOverflow, InputError
-from everlong.llm.client import HttpModel
-from everlong.llm.scripted.model import ScriptedModel, Window
-from everlong.llm.scripted.script import Answer, Asked, Refusal, reads_files
-from everlong.llm.scripted.server import ScriptedServer
-from everlong.store.memory import MemoryThreads
-from everlong.store.opening import open_store
-from everlong.wire.repair import valid
+from everlong.llm import Answer, Asked, HttpModel, Refusal, ScriptedModel, ScriptedServer, Window, reads_files
+from everlong.store import MemoryThreads, open_store
+from everlong.wire import valid
 from tests.agent.acting import CONFIG, Act, Ran, calls_then, ended, reads, run, tool_of
 from tests.engine.authors import HONEST, Gate, author, both, is_asked_to_summarise
 from tests.engine.talking import over_http, pages

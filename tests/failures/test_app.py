@@ -1,10 +1,9 @@
 """What chat apps got wrong, at the API of ours. Each test is named after its failure mode."""
 
-from everlong.core.messages import Message, Role, Text
-from everlong.llm.endpoints import Endpoint
-from everlong.llm.scripted.server import ScriptedServer
-from everlong.store.memory import MemoryThreads
-from everlong.web.sources import Source
+from everlong.core import Message, Role, Text
+from everlong.llm import Endpoint, ScriptedServer
+from everlong.store import MemoryThreads
+from everlong.web import Source
 from tests.web.boats import TALKS, WINDOW, fill, points, summaries_asked
 from tests.web.running import an_app
 

@@ -4,11 +4,9 @@ import re
 
 from playwright.sync_api import expect
 
-from everlong.core.messages import Message, Role, Text
-from everlong.llm.endpoints import Endpoint
-from everlong.llm.scripted.script import Answer, Asked, Refusal, Step
-from everlong.llm.scripted.server import ScriptedServer
-from everlong.web.sources import Source
+from everlong.core import Message, Role, Text
+from everlong.llm import Answer, Asked, Endpoint, Refusal, ScriptedServer, Step
+from everlong.web import Source
 from tests.web.boats import FILLING, SUMMARY, TALKS, WINDOW, fill, is_asked_to_summarise, points, summaries_asked
 from tests.web.browser import View, a_view, in_a_browser, the_page
 from tests.web.running import an_app

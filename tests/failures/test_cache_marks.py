@@ -6,15 +6,10 @@ from itertools import pairwise
 
 import pytest
 
-from everlong.core.messages import Message, Role, Text
-from everlong.engine.calls import Call
-from everlong.engine.settings import Settings
-from everlong.engine.summaries import Summaries
-from everlong.llm.client import HttpModel
-from everlong.llm.scripted.model import Window
-from everlong.llm.scripted.script import Answer, Asked, Script, Step, reads_files
-from everlong.llm.scripted.server import ScriptedServer
-from everlong.wire.validate import problems
+from everlong.core import Message, Role, Text
+from everlong.engine import Call, Settings, Summaries
+from everlong.llm import Answer, Asked, HttpModel, Script, ScriptedServer, Step, Window, reads_files
+from everlong.wire import problems
 from tests.engine.authors import accounts, both, is_asked_to_summarise
 from tests.engine.talking import Talk, over_http
 from tests.llm.marked_cache import Billed, MarkedCache, marks_of

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from everlong.core.events import EventKind
-from everlong.llm.scripted.hostile import TOO_LONG
-from everlong.llm.scripted.script import Answer, Asked, Refusal, Step
-from everlong.wire.usage import Usage
+from everlong.core import EventKind
+from everlong.llm import TOO_LONG, Answer, Asked, Refusal, Step
+from everlong.wire import Usage
 from tests.cli.chatting import Talk, talking
 
 THINGS = ("kettles", "lamps", "chairs", "maps", "ladders", "clocks", "violins", "tents", "bricks", "ropes")

@@ -7,13 +7,9 @@ from typing import Any
 
 import pytest
 
-from everlong.engine.engine import Engine
-from everlong.engine.replies import Finished
-from everlong.llm.client import HttpModel
-from everlong.llm.scripted.model import Window
-from everlong.llm.scripted.script import Answer, Refusal, in_turn
-from everlong.llm.scripted.server import ScriptedServer
-from everlong.store.memory import MemoryThreads
+from everlong.engine import Engine, Finished
+from everlong.llm import Answer, HttpModel, Refusal, ScriptedServer, Window, in_turn
+from everlong.store import MemoryThreads
 from tests.core.build import assistant, user
 from tests.engine.talking import FORMATS, Talk, over_http, pages
 

@@ -2,18 +2,12 @@
 
 import pytest
 
-from everlong.core.messages import Message
-from everlong.engine.calls import Call
-from everlong.engine.engine import Engine
-from everlong.engine.replies import Failed, Finished
-from everlong.engine.settings import Settings
+from everlong.core import Message
+from everlong.engine import Call, Engine, Failed, Finished, Settings
 from everlong.errors import BudgetImpossible, ContextOverflow, InputError
-from everlong.llm.client import HttpModel
-from everlong.llm.scripted.model import Window
-from everlong.llm.scripted.script import Answer, Refusal, in_turn, reads_files
-from everlong.llm.scripted.server import ScriptedServer
-from everlong.store.memory import MemoryThreads
-from everlong.wire.repair import valid
+from everlong.llm import Answer, HttpModel, Refusal, ScriptedServer, Window, in_turn, reads_files
+from everlong.store import MemoryThreads
+from everlong.wire import valid
 from tests.core.build import assistant, calls, result, system, user
 from tests.engine.talking import Talk, over_http, pages
 

@@ -2,18 +2,24 @@
 
 import pytest
 
-from everlong.core.messages import History
-from everlong.engine.calls import Call
-from everlong.engine.replies import Failed, Finished, Reply
+from everlong.core import History
+from everlong.engine import Call, Failed, Finished, Reply
 from everlong.errors import ContextOverflow, EverlongError, MalformedHistory, ProviderError, RateLimited
-from everlong.llm.client import HttpModel
-from everlong.llm.scripted.hostile import HOSTILE, OVERFLOWS, breaks_at, window_body
-from everlong.llm.scripted.model import Window
-from everlong.llm.scripted.script import Answer, Refusal, in_turn, reads_files
-from everlong.llm.scripted.server import ScriptedServer
-from everlong.store.memory import MemoryThreads
-from everlong.wire.refusals import classify
-from everlong.wire.refusals.signs import Kind
+from everlong.llm import (
+    HOSTILE,
+    OVERFLOWS,
+    Answer,
+    HttpModel,
+    Refusal,
+    ScriptedServer,
+    Window,
+    breaks_at,
+    in_turn,
+    reads_files,
+    window_body,
+)
+from everlong.store import MemoryThreads
+from everlong.wire import Kind, classify
 from tests.core.build import assistant, calls, result, user
 from tests.engine.talking import FORMATS, Talk, over_http, pages
 

@@ -6,17 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from everlong.core.messages import History
-from everlong.engine.calls import Call, Prepared
-from everlong.engine.engine import Engine
-from everlong.engine.replies import Finished
-from everlong.engine.settings import Settings
-from everlong.llm.client import HttpModel
-from everlong.llm.scripted.model import Window
-from everlong.llm.scripted.script import Answer, Asked, reads_files
-from everlong.llm.scripted.server import ScriptedServer
-from everlong.store.memory import MemoryThreads
-from everlong.wire.usage import Usage
+from everlong.core import History
+from everlong.engine import Call, Engine, Finished, Prepared, Settings
+from everlong.llm import Answer, Asked, HttpModel, ScriptedServer, Window, reads_files
+from everlong.store import MemoryThreads
+from everlong.wire import Usage
 from tests.core.build import system, user
 from tests.engine.talking import Talk, over_http
 

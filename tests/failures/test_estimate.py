@@ -8,8 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from everlong.tokens.estimate import ESTIMATED, estimate
-from everlong.tokens.exact import count_exact
+from everlong.tokens import ESTIMATED, count_exact, estimate
 from tests.tokens.test_estimate import (
     CHINESE_CHAT,
     CHINESE_TECHNICAL,

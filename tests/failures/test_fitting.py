@@ -6,9 +6,9 @@ from itertools import pairwise
 import pytest
 
 from everlong import Fitted, count, fit
-from everlong.core.refs import ref_of
+from everlong.core import ref_of
 from everlong.errors import BudgetImpossible
-from everlong.wire.validate import problems
+from everlong.wire import problems
 
 SYSTEM = {"role": "system", "content": "You are careful."}
 

@@ -3,12 +3,9 @@
 import json
 from typing import Any
 
-from everlong.gateway.opaque import opaque_parts, restored, restored_items
-from everlong.gateway.recall_tool import rendered
-from everlong.llm.client import FORMATS
-from everlong.llm.scripted.script import Answer, Asked
-from everlong.llm.scripted.speaking import SPEAKERS
-from everlong.wire.usage import Usage
+from everlong.gateway import opaque_parts, rendered, restored, restored_items
+from everlong.llm import FORMATS, SPEAKERS, Answer, Asked
+from everlong.wire import Usage
 from tests.gateway.raw_upstream import Talk, response
 from tests.gateway.running import RunningGateway
 from tests.gateway.talking import PATHS, RawClient, body_of, talk_through

@@ -9,9 +9,9 @@ import anthropic
 import openai
 import pytest
 
-from everlong.gateway.outlet import COMMENT
-from everlong.llm.scripted.script import Answer
-from everlong.wire.usage import Usage
+from everlong.gateway import COMMENT
+from everlong.llm import Answer
+from everlong.wire import Usage
 from tests.gateway.raw_upstream import CHUNKED, Talk, chunk, response
 from tests.gateway.running import RunningGateway
 from tests.gateway.talking import CLIENTS, FORMATS, PATHS, RawClient, body_of, events_of, talk_through, whole_of

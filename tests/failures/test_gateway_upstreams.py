@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 
-from everlong.gateway.dialects import DIALECTS
-from everlong.llm.scripted.model import OVERFLOW, Window
-from everlong.llm.scripted.script import Answer, Asked, Raw, Refusal, Script, Step, reads_files
-from everlong.llm.scripted.server import ScriptedServer
-from everlong.tokens.counter import Counter
+from everlong.gateway import DIALECTS
+from everlong.llm import OVERFLOW, Answer, Asked, Raw, Refusal, Script, ScriptedServer, Step, Window, reads_files
+from everlong.tokens import Counter
 from tests.gateway.resending import FORMATS, MARK, Resending, accepted, post, valid_upstream
 from tests.gateway.running import RunningGateway
 

@@ -5,16 +5,11 @@ import json
 
 import pytest
 
-from everlong.core.messages import JsonObject
-from everlong.engine.replies import Finished
-from everlong.gateway.forwarding import Forwarding, Sent
-from everlong.gateway.listening import Listening
-from everlong.gateway.parties import Client, Upstream
-from everlong.gateway.usage_figures import Figures, Rewriting, rewritten_body
-from everlong.llm.endpoints import Endpoint
-from everlong.llm.scripted.script import Answer, Script
-from everlong.llm.scripted.server import ScriptedServer
-from everlong.wire.usage import Usage
+from everlong.core import JsonObject
+from everlong.engine import Finished
+from everlong.gateway import Client, Figures, Forwarding, Listening, Rewriting, Sent, Upstream, rewritten_body
+from everlong.llm import Answer, Endpoint, Script, ScriptedServer
+from everlong.wire import Usage
 
 PATHS = {"anthropic": "/messages", "openai-chat": "/chat/completions", "openai-responses": "/responses"}
 WINDOW = 128_000

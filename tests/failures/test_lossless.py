@@ -4,14 +4,8 @@ import json
 
 import pytest
 
-from everlong.compress.draft import Draft, Step, part_content
-from everlong.compress.duplicates import duplicates
-from everlong.compress.json_tables import json_tables
-from everlong.compress.repeated_lines import repeated_lines
-from everlong.compress.superseded import superseded
-from everlong.compress.terminal import terminal
-from everlong.core.messages import History, Message, Role, Text, ToolResult
-from everlong.core.refs import bytes_of, ref_of
+from everlong.compress import Draft, Step, duplicates, json_tables, part_content, repeated_lines, superseded, terminal
+from everlong.core import History, Message, Role, Text, ToolResult, bytes_of, ref_of
 from tests.compress.lossless import COLOURED, ENDING, LOG, RECORDS, SOURCE, draft, read, said, task, tool_round
 
 STEPS: dict[str, Step] = {

@@ -5,12 +5,11 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from everlong.core.messages import Json, JsonObject, Message, Opaque, Reasoning, ToolCall
-from everlong.wire import openai_chat, openai_responses
-from everlong.wire.openai_responses import parse_items, render
+from everlong.core import Json, JsonObject, Message, Opaque, Reasoning, ToolCall
+from everlong.wire import openai_chat, openai_responses, parse_items
+from everlong.wire.openai_responses import render
 
 ASK: JsonObject = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "go"}]}
 

@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-from everlong.core.messages import Json, JsonObject
-from everlong.wire.read import BODY_FORMATS, read
-from everlong.wire.write import with_messages, write
+from everlong.core import Json, JsonObject
+from everlong.wire import BODY_FORMATS, read, with_messages, write
 from tests.wire import payloads
 from tests.wire.payloads import BODIES, CHAT, Payload, lines
 from tests.wire.sessions.reading import said

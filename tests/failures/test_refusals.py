@@ -2,13 +2,21 @@
 
 import pytest
 
-from everlong.core.messages import Json
+from everlong.core import Json
 from everlong.errors import ContextOverflow, MalformedHistory, MediaRefused
-from everlong.wire.refusals import Kind, as_error, classify
-from everlong.wire.refusals.overflow import SIGNS
-from everlong.wire.refusals.shape_signs import SHAPE_SIGNS
-from everlong.wire.refusals.silent import SilentOverflow, silent_overflow, truncated_window
-from everlong.wire.usage import Usage, plausible, read_usage
+from everlong.wire import (
+    SHAPE_SIGNS,
+    SIGNS,
+    Kind,
+    SilentOverflow,
+    Usage,
+    as_error,
+    classify,
+    plausible,
+    read_usage,
+    silent_overflow,
+    truncated_window,
+)
 
 # --- F4 ---------------------------------------------------------------------------------------
 

@@ -8,15 +8,22 @@ from statistics import fmean
 
 import pytest
 
-from everlong.core.messages import History, Message, Role
-from everlong.lab.replay.courses import Beside, Course, Policy, Sending, Terms
-from everlong.lab.replay.playing import played
-from everlong.lab.replay.policies import policy_named
-from everlong.lab.replay.results import Paid, Played
-from everlong.lab.replay.sessions import Session
-from everlong.lab.replay.tariffs import TARIFFS
-from everlong.lab.strategy import counter
-from everlong.wire.usage import Usage
+from everlong.core import History, Message, Role
+from everlong.lab import (
+    TARIFFS,
+    Beside,
+    Course,
+    Paid,
+    Played,
+    Policy,
+    Sending,
+    Session,
+    Terms,
+    counter,
+    played,
+    policy_named,
+)
+from everlong.wire import Usage
 from tests.lab.folders import said, step
 from tests.lab.replays import session
 

@@ -4,7 +4,7 @@ from types import ModuleType
 
 import pytest
 
-from everlong.core.messages import Json, JsonObject
+from everlong.core import Json, JsonObject
 from everlong.wire.sessions import chatbox, claude_code, codex, nanobot, pi
 from tests.wire.sessions.reading import outline, read, written
 from tests.wire.sessions.samples import (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from everlong.store.opening import open_store
+from everlong.store import open_store
 from tests.core.build import user
 from tests.store.writer import ROOT
 

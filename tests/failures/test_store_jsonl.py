@@ -10,11 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from everlong.core.messages import Message
-from everlong.core.points import Entry
+from everlong.core import Entry, Message
 from everlong.errors import StoreBusy
-from everlong.store.jsonl import JsonlThreads
-from everlong.store.jsonl.lock import FolderLock
+from everlong.store import FolderLock, JsonlThreads
 from tests.core.build import assistant, calls, result, user
 from tests.store.contract.entries import point, talk
 from tests.store.engines import START

@@ -9,11 +9,9 @@ from contextlib import ExitStack
 import psycopg
 import pytest
 
-from everlong.core.messages import Message
-from everlong.core.points import Point
-from everlong.core.threads import opened
+from everlong.core import Message, Point, opened
 from everlong.errors import StoreBusy, StoreError, ThreadChanged
-from everlong.store.postgres import PostgresThreads
+from everlong.store import PostgresThreads
 from tests.core.build import user
 from tests.store.postgres_client import client, row_id
 from tests.store.postgres_server import Server, private_server, session_server

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from everlong.core.points import Point
-from everlong.store.opening import open_store
+from everlong.core import Point
+from everlong.store import open_store
 from tests.store.writer import SHARED, begin, started, turn_of
 
 SOAK = bool(os.environ.get("EVERLONG_SOAK"))

@@ -6,20 +6,21 @@ from itertools import pairwise
 
 import pytest
 
-from everlong.core.events import OUTCOMES, EventKind
-from everlong.core.messages import History, Message, Role
-from everlong.engine.accounts import account_of
-from everlong.engine.authors import Author
-from everlong.engine.calls import Call
-from everlong.engine.ledger import spent_on
-from everlong.engine.replies import Finished
-from everlong.engine.settings import Settings
-from everlong.engine.summaries import Summaries
-from everlong.llm.client import HttpModel
-from everlong.llm.scripted.model import ScriptedModel, Window
-from everlong.llm.scripted.script import Answer, Asked, Refusal, Script, Step, reads_files
-from everlong.llm.scripted.server import ScriptedServer
-from everlong.tokens.counter import Counter
+from everlong.core import OUTCOMES, EventKind, History, Message, Role
+from everlong.engine import Author, Call, Finished, Settings, Summaries, account_of, spent_on
+from everlong.llm import (
+    Answer,
+    Asked,
+    HttpModel,
+    Refusal,
+    Script,
+    ScriptedModel,
+    ScriptedServer,
+    Step,
+    Window,
+    reads_files,
+)
+from everlong.tokens import Counter
 from tests.core.build import assistant, calls, result, system, user
 from tests.engine.authors import (
     HONEST,

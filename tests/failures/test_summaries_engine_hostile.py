@@ -5,16 +5,10 @@ Every pair ends, in bounded calls; nothing false is committed and nothing stored
 
 import pytest
 
-from everlong.core.points import Point
-from everlong.engine.authors import Author
-from everlong.engine.calls import Call
-from everlong.engine.replies import Failed, Finished
-from everlong.engine.summaries import Summaries
+from everlong.core import Point
+from everlong.engine import Author, Call, Failed, Finished, Summaries
 from everlong.errors import EverlongError
-from everlong.llm.client import HttpModel
-from everlong.llm.scripted.hostile import HOSTILE
-from everlong.llm.scripted.script import Script, reads_files
-from everlong.llm.scripted.server import ScriptedServer
+from everlong.llm import HOSTILE, HttpModel, Script, ScriptedServer, reads_files
 from tests.core.build import assistant, calls, result, user
 from tests.engine.authors import accounts, over_http_with
 from tests.engine.hostile_authors import HOSTILE_AUTHORS

@@ -9,16 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from everlong.core.events import OUTCOMES, EventKind
-from everlong.core.messages import Message
-from everlong.core.points import Point
-from everlong.engine.accounts import account_of
-from everlong.engine.authors import Author
-from everlong.engine.engine import Engine
-from everlong.engine.summaries import Summaries
-from everlong.engine.threads import Threads
-from everlong.llm.scripted.model import ScriptedModel
-from everlong.store.opening import open_store
+from everlong.core import OUTCOMES, EventKind, Message, Point
+from everlong.engine import Author, Engine, Summaries, Threads, account_of
+from everlong.llm import ScriptedModel
+from everlong.store import open_store
 from tests.core.build import assistant, calls, result, system, user
 from tests.engine.authors import author
 from tests.engine.dying import CALL

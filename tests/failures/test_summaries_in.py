@@ -4,14 +4,9 @@ import re
 
 import pytest
 
-from everlong.core.messages import CallId, Image, Message, Role, Text, ToolResult
-from everlong.summarize.chunking import chunks
-from everlong.summarize.facts import facts_of
-from everlong.summarize.prompts import instruction
-from everlong.summarize.secrets import redacted
-from everlong.summarize.summary import Facts, Summary
-from everlong.summarize.transcript import transcript
-from everlong.tokens.counter import Counter
+from everlong.core import CallId, Image, Message, Role, Text, ToolResult
+from everlong.summarize import Facts, Summary, chunks, facts_of, instruction, redacted, transcript
+from everlong.tokens import Counter
 from tests.core.build import assistant, calls, result, user
 from tests.summarize.injections import INJECTIONS
 

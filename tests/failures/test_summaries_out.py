@@ -4,16 +4,22 @@ from dataclasses import replace
 
 import pytest
 
-from everlong.core.messages import Message, Reasoning, Role, Text
-from everlong.summarize.audit import audited
-from everlong.summarize.facts import facts_of
-from everlong.summarize.languages import spoken
-from everlong.summarize.merging import merged
-from everlong.summarize.parsing import parsed
-from everlong.summarize.prompts import instruction, system
-from everlong.summarize.rules import summary_by_rules
-from everlong.summarize.summary import Facts, Summary
-from everlong.summarize.writing import all_lines, as_message, written
+from everlong.core import Message, Reasoning, Role, Text
+from everlong.summarize import (
+    Facts,
+    Summary,
+    all_lines,
+    as_message,
+    audited,
+    facts_of,
+    instruction,
+    merged,
+    parsed,
+    spoken,
+    summary_by_rules,
+    system,
+    written,
+)
 from tests.core.build import assistant, calls, result, user
 from tests.summarize.honest import COUNTER, ENGLISH
 

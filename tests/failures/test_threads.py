@@ -5,11 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from everlong.core.encoding import encode
-from everlong.core.messages import Message
-from everlong.core.points import Point, Withdrawal
-from everlong.core.refs import bytes_of, message_ref, ref_of
-from everlong.engine.threads import Threads
+from everlong.core import Message, Point, Withdrawal, bytes_of, encode, message_ref, ref_of
+from everlong.engine import Threads
 from everlong.errors import StoreError, ThreadChanged
 from tests.core.build import assistant, calls, result, user
 from tests.store.contract.entries import point, talk

@@ -6,10 +6,8 @@ from typing import cast
 import pytest
 from hypothesis import given, settings
 
-from everlong.core.messages import CallId, JsonObject, Message, Part, Role, Text, ToolCall, ToolResult
-from everlong.wire import anthropic_messages as anthropic
-from everlong.wire import gemini, openai_chat
-from everlong.wire.validate import problems
+from everlong.core import CallId, JsonObject, Message, Part, Role, Text, ToolCall, ToolResult
+from everlong.wire import anthropic_messages as anthropic, gemini, openai_chat, problems
 from tests.wire.conversations import chats, said_in
 
 

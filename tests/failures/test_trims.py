@@ -7,20 +7,24 @@ from functools import partial
 
 import pytest
 
-from everlong.compress.call_arguments import call_arguments
-from everlong.compress.draft import Draft, Step, Task, draft_of
-from everlong.compress.emergency import emergency, floor
-from everlong.compress.hard_trim import hard_trim
-from everlong.compress.images import images
-from everlong.compress.long_messages import long_messages
-from everlong.compress.newest import newest
-from everlong.compress.reasoning import reasoning
-from everlong.compress.soft_trim import soft_trim
-from everlong.compress.tool_rounds import tool_rounds
-from everlong.core.messages import CallId, History, Image, Message, Reasoning, Role, Text, ToolCall, ToolResult
-from everlong.core.refs import ref_of
-from everlong.core.rounds import pairs_of
-from everlong.tokens.counter import Counter
+from everlong.compress import (
+    Draft,
+    Step,
+    Task,
+    call_arguments,
+    draft_of,
+    emergency,
+    floor,
+    hard_trim,
+    images,
+    long_messages,
+    newest,
+    reasoning,
+    soft_trim,
+    tool_rounds,
+)
+from everlong.core import CallId, History, Image, Message, Reasoning, Role, Text, ToolCall, ToolResult, pairs_of, ref_of
+from everlong.tokens import Counter
 from tests.compress.talks import COUNTER, assert_accounted, assert_lawful, assert_pairs, task
 from tests.core.build import assistant, calls, result, system, user
 

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from everlong.core.encoding import decode, encode, encode_all
-from everlong.core.messages import (
+from everlong.core import (
     CallId,
     History,
     Json,
@@ -18,14 +17,24 @@ from everlong.core.messages import (
     Text,
     ToolCall,
     ToolResult,
+    decode,
+    encode,
+    encode_all,
+    message_ref,
 )
-from everlong.core.refs import message_ref
-from everlong.wire import anthropic_messages, gemini, openai_chat, openai_responses
-from everlong.wire.repair import RENDERERS, repair, valid
-from everlong.wire.repair.arguments import mended
-from everlong.wire.repair.blanks import NO_OUTPUT
-from everlong.wire.repair.pairs import NO_RESULT
-from everlong.wire.validate import problems
+from everlong.wire import (
+    NO_OUTPUT,
+    NO_RESULT,
+    RENDERERS,
+    anthropic_messages,
+    gemini,
+    mended,
+    openai_chat,
+    openai_responses,
+    problems,
+    repair_history,
+    valid,
+)
 from tests.core.build import assistant, calls, result, system, user
 
 every_format = pytest.mark.parametrize("fmt", RENDERERS)
@@ -33,7 +42,7 @@ every_format = pytest.mark.parametrize("fmt", RENDERERS)
 
 def sent(fmt: str, history: Sequence[Message]) -> JsonObject:
     """What goes out after repair; it must be acceptable."""
-    payload = RENDERERS[fmt](repair(history, fmt).messages)
+    payload = RENDERERS[fmt](repair_history(history, fmt).messages)
     assert problems(fmt, payload) == []
     return payload
 
@@ -73,14 +82,14 @@ def test_B1_every_provider_accepts_what_was_broken(fmt: str, history: History, o
 
 
 def test_B1_an_interrupted_call_says_so_and_no_result_is_invented() -> None:
-    repaired = repair((user("u"), calls("a"), user("v"))).messages
+    repaired = repair_history((user("u"), calls("a"), user("v"))).messages
     assert repaired[2].results[0].text == NO_RESULT
     assert repaired[2].results[0].failed
 
 
 def test_B1_what_is_dropped_can_be_found_again() -> None:
     history = (result("a", "the only copy"), user("u"))
-    (edit,) = repair(history).edits
+    (edit,) = repair_history(history).edits
     assert edit.ref == message_ref(history[0])
     assert "the only copy" not in json.dumps(sent("openai-chat", history)), "a tool's words never become the user's"
 
@@ -88,7 +97,7 @@ def test_B1_what_is_dropped_can_be_found_again() -> None:
 @every_format
 def test_B1_a_history_that_is_whole_comes_out_unchanged(fmt: str) -> None:
     history = (system("s"), user("u"), calls("a", "b"), result("a"), result("b"), assistant("x"), user("v"))
-    assert repair(history, fmt).messages == history
+    assert repair_history(history, fmt).messages == history
 
 
 # --- B2 ------------------------------------------------------------------------------------------
@@ -141,14 +150,14 @@ def test_B2_what_is_left_of_a_turn_without_its_thinking_is_not_empty() -> None:
     kept = (user("u"), claude(thinking("fine"), Text("x")), user("v"))
     lost = Reasoning("lost its signature")
     history = (*kept, claude(lost), user("w"), claude(lost, Text("y")), user("z"))
-    assert repair(history, "anthropic").messages == (*kept, user("w"), claude(Text("y")), user("z"))
+    assert repair_history(history, "anthropic").messages == (*kept, user("w"), claude(Text("y")), user("z"))
 
 
 def test_B2_a_turn_does_not_end_in_thinking() -> None:
     led = (user("u"), claude(thinking("first")), claude(Text("x")), user("v"))
-    assert repair(led, "anthropic").messages == led, "the next message goes on with it"
+    assert repair_history(led, "anthropic").messages == led, "the next message goes on with it"
     loose = (*led, claude(Text("y"), thinking("and then")), user("w"))
-    assert repair(loose, "anthropic").messages == (*led, claude(Text("y")), user("w"))
+    assert repair_history(loose, "anthropic").messages == (*led, claude(Text("y")), user("w"))
 
 
 # --- B3 ------------------------------------------------------------------------------------------
@@ -247,7 +256,7 @@ FIXTURE = (
 @pytest.mark.parametrize("index", range(len(FIXTURE) + 1))
 def test_B5_a_compaction_at_any_index_is_accepted(fmt: str, role: Role, index: int) -> None:
     summary = Message(role, (Text("Summary of the conversation so far."),))
-    repaired = repair((system("s"), summary, *FIXTURE[index:]), fmt).messages
+    repaired = repair_history((system("s"), summary, *FIXTURE[index:]), fmt).messages
     assert problems(fmt, RENDERERS[fmt](repaired)) == []
     assert any(message.role is Role.USER for message in repaired)
     spoken = [message.text for message in repaired if message.text]
@@ -331,7 +340,7 @@ def test_B9_a_cut_through_any_sign_can_be_sent(fmt: str, index: int) -> None:
         user("v"),
     )
     json.dumps(sent(fmt, history), ensure_ascii=False).encode()
-    (call,) = repair(history, fmt).messages[1].calls
+    (call,) = repair_history(history, fmt).messages[1].calls
     written = json.loads(call.arguments)["text"]
     assert written.encode().decode().startswith("x")
 
@@ -345,4 +354,4 @@ def test_B9_a_stored_line_with_half_a_pair_loads_and_is_cleaned_before_sending(f
 
 
 def test_B9_two_halves_that_belong_together_become_one_sign() -> None:
-    assert repair((user("\ud83d\ude00"),)).messages == (user("😀"),)
+    assert repair_history((user("\ud83d\ude00"),)).messages == (user("😀"),)

@@ -2,13 +2,18 @@
 
 import pytest
 
-from everlong.core.budget import Budget
-from everlong.core.messages import Json
-from everlong.windows.models_dev import parse_models_dev
-from everlong.windows.registry import Registry
-from everlong.windows.resolution import window
-from everlong.windows.served import Served, listing_window, llama_cpp_window, ollama_running_window, ollama_show_window
-from everlong.windows.snapshot import bundled
+from everlong.core import Budget, Json
+from everlong.windows import (
+    Registry,
+    Served,
+    bundled,
+    listing_window,
+    llama_cpp_window,
+    ollama_running_window,
+    ollama_show_window,
+    parse_models_dev,
+    window,
+)
 
 SOURCES: list[tuple[str, str, dict[str, int], int, str]] = [
     ("the user knows best", "deepseek-v4-flash", {"override": 32_768, "learned": 9, "served": 9}, 32_768, "user"),

@@ -8,14 +8,11 @@ import anthropic
 import httpx2
 import openai
 
-from everlong.core.messages import Message
+from everlong.core import Message
 from everlong.gateway.recall_hiding import Continuing, Hiding
 from everlong.gateway.recall_tool import NAME
-from everlong.llm.client import FORMATS
-from everlong.llm.scripted.script import Answer, Asked
-from everlong.llm.scripted.speaking import SPEAKERS
-from everlong.llm.sse import Events
-from everlong.wire.usage import Usage
+from everlong.llm import FORMATS, SPEAKERS, Answer, Asked, Events
+from everlong.wire import Usage
 
 FMTS = ["openai-chat", "anthropic", "openai-responses"]
 RECALL = (NAME, '{"what": "the port"}')

@@ -11,9 +11,8 @@ from typing import Any
 from everlong.gateway.clients import Clients
 from everlong.gateway.decoding import pieces_of_list, pieces_of_object
 from everlong.gateway.dialects import DIALECTS
-from everlong.llm.scripted.script import Asked
-from everlong.llm.scripted.server import ScriptedServer
-from everlong.wire.validate import problems
+from everlong.llm import Asked, ScriptedServer
+from everlong.wire import problems
 from tests.gateway.running import RunningGateway
 
 __all__ = [

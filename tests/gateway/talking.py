@@ -10,11 +10,10 @@ from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from everlong.core.messages import JsonText
+from everlong.core import JsonText
 from everlong.gateway.dialects import DIALECTS
-from everlong.llm.scripted.script import Answer, Asked
-from everlong.llm.scripted.speaking import SPEAKERS
-from everlong.wire.usage import Usage
+from everlong.llm import SPEAKERS, Answer, Asked
+from everlong.wire import Usage
 from tests.gateway.raw_upstream import PATIENCE, RawUpstream, Talk, response
 from tests.gateway.running import RunningGateway
 

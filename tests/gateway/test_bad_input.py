@@ -13,7 +13,7 @@ import openai
 import pytest
 
 from everlong.gateway.clients import hashed
-from everlong.llm.scripted.server import ScriptedServer
+from everlong.llm import ScriptedServer
 from tests.gateway.running import RunningGateway
 from tests.gateway.talking import FORMATS, PATHS, RawClient, body_of
 

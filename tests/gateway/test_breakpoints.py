@@ -8,10 +8,8 @@ import pytest
 
 from everlong.gateway.breakpoints import marked_front, marked_members
 from everlong.gateway.decoding import encoded
-from everlong.llm.scripted.model import Window
-from everlong.llm.scripted.script import Answer, reads_files
-from everlong.llm.scripted.server import ScriptedServer
-from everlong.wire.anthropic_marks import without_marks
+from everlong.llm import Answer, ScriptedServer, Window, reads_files
+from everlong.wire import without_marks
 from tests.engine.authors import both, is_asked_to_summarise
 from tests.gateway.resending import Resending, of_clients, post, resets, valid_upstream
 from tests.gateway.running import RunningGateway

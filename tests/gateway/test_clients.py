@@ -4,8 +4,7 @@ import re
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from everlong.errors import Refused
 from everlong.gateway.clients import Clients, hashed, new_key, request_mode

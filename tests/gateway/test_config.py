@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from everlong.engine.settings import DEFAULT_SETTINGS, Settings
+from everlong.engine import DEFAULT_SETTINGS, Settings
 from everlong.errors import InputError
 from everlong.gateway.config import GatewayConfig, KeyTable, LimitsTable, UpstreamTable, load_config
-from everlong.store.opening import default_store
+from everlong.store import default_store
 
 HASH = "a1" * 32
 SECRET = "sk-very-secret"

@@ -7,16 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from everlong.core.messages import Message
-from everlong.core.points import Point
-from everlong.core.refs import message_ref
-from everlong.engine.calls import Call
-from everlong.engine.engine import Engine
-from everlong.engine.settings import Settings
-from everlong.engine.threads import Threads
+from everlong.core import Message, Point, message_ref
+from everlong.engine import Call, Engine, Settings, Threads
 from everlong.gateway.asking import asked_in
 from everlong.gateway.conversation import Conversation
 from everlong.gateway.conversations import Conversations
@@ -24,11 +18,9 @@ from everlong.gateway.dialects import DIALECTS
 from everlong.gateway.keeping import Keep, Keeping
 from everlong.gateway.working import WorkingThreads
 from everlong.gateway.writing import forwarded
-from everlong.llm.scripted.model import Window
-from everlong.llm.scripted.script import Answer, Asked, Step
-from everlong.llm.scripted.server import ScriptedServer
-from everlong.store.memory import MemoryThreads
-from everlong.wire.validate import problems
+from everlong.llm import Answer, Asked, ScriptedServer, Step, Window
+from everlong.store import MemoryThreads
+from everlong.wire import problems
 from tests.gateway.resending import FORMATS, Resending, of_clients
 from tests.gateway.running import RunningGateway
 

@@ -9,7 +9,7 @@ import pytest
 
 from everlong import count
 from everlong.gateway.routing import Routes
-from everlong.llm.scripted.server import ScriptedServer
+from everlong.llm import ScriptedServer
 from tests.gateway.raw_upstream import Talk, response
 from tests.gateway.resending import post
 from tests.gateway.running import RunningGateway

@@ -5,8 +5,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from everlong.llm.scripted.model import Window
-from everlong.llm.scripted.server import ScriptedServer
+from everlong.llm import ScriptedServer, Window
 from tests.gateway.resending import Resending, post
 from tests.gateway.running import RunningGateway
 from tests.gateway.talking import RawClient, body_of

@@ -14,9 +14,7 @@ import pytest
 from everlong.errors import ProviderError, Refused
 from everlong.gateway.forwarding import Answered, Forwarding, Sent, headers_for, headers_from
 from everlong.gateway.parties import Client, Upstream
-from everlong.llm.endpoints import Endpoint
-from everlong.llm.scripted.script import Answer, Refusal, in_turn
-from everlong.llm.scripted.server import ScriptedServer
+from everlong.llm import Answer, Endpoint, Refusal, ScriptedServer, in_turn
 from tests.gateway.raw_upstream import CHUNKED, PATIENCE, RawUpstream, Talk, chunk, response
 
 T = TypeVar("T")

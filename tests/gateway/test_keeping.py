@@ -6,15 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from everlong.core.points import Point, Recalled
+from everlong.core import Point, Recalled
 from everlong.errors import StoreError
 from everlong.gateway.keeping import Keep, Keeping
 from everlong.gateway.marks import Mark
-from everlong.llm.scripted.model import Window
-from everlong.llm.scripted.script import reads_files
-from everlong.llm.scripted.server import ScriptedServer
-from everlong.store.memory import MemoryThreads
-from everlong.store.opening import open_store
+from everlong.llm import ScriptedServer, Window, reads_files
+from everlong.store import MemoryThreads, open_store
 from tests.core.build import user
 from tests.gateway.resending import Resending
 from tests.gateway.running import RunningGateway

@@ -7,18 +7,14 @@ from collections.abc import AsyncIterator, Sequence
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from everlong.core.messages import JsonObject
-from everlong.engine.replies import Finished
+from everlong.core import JsonObject
+from everlong.engine import Finished
 from everlong.errors import ContextOverflow, ProviderError, RateLimited
 from everlong.gateway.listening import LARGEST_EVENT, Listening
-from everlong.llm.answers import replies_in
-from everlong.llm.client import FORMATS
-from everlong.llm.scripted.script import Answer, Asked
-from everlong.llm.scripted.speaking import SPEAKERS
-from everlong.wire.usage import Usage
+from everlong.llm import FORMATS, SPEAKERS, Answer, Asked, replies_in
+from everlong.wire import Usage
 
 FMTS = ("anthropic", "openai-chat", "openai-responses")
 USAGE = Usage(prompt=900, cached=200, output=40)

@@ -2,12 +2,10 @@
 
 import pytest
 
-from everlong.core.edits import Action, Edit
-from everlong.core.points import Entry, Point, Recalled, Withdrawal
-from everlong.core.threads import Row
+from everlong.core import Action, Edit, Entry, Point, Recalled, Row, Withdrawal
 from everlong.gateway.marks import Mark, decoded_mark, encoded_mark, entry_at, marks_in, standing_marks
-from everlong.store.clocks import utc_now
-from everlong.summarize.summary import Summary, decode_summary, encode_summary
+from everlong.store import utc_now
+from everlong.summarize import Summary, decode_summary, encode_summary
 from tests.core.build import assistant, user
 
 

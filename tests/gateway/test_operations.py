@@ -11,14 +11,13 @@ from typing import Any
 import pytest
 
 from everlong.cli.serve import serve_command
-from everlong.engine.summaries import Summaries
+from everlong.engine import Summaries
 from everlong.gateway.clients import hashed
 from everlong.gateway.config import GatewayConfig, KeyTable, UpstreamTable
 from everlong.gateway.routing import routes_from
 from everlong.gateway.services import services_for
-from everlong.llm.scripted.model import Window
-from everlong.llm.scripted.server import ScriptedServer
-from everlong.store.memory import MemoryThreads
+from everlong.llm import ScriptedServer, Window
+from everlong.store import MemoryThreads
 from tests.gateway.raw_upstream import Talk, response
 from tests.gateway.resending import post
 from tests.gateway.running import RunningGateway

@@ -3,12 +3,11 @@
 import json
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from everlong.gateway.recall_hiding import Hiding
 from everlong.gateway.recall_tool import NAME
-from everlong.llm.scripted.script import Answer
+from everlong.llm import Answer
 from tests.gateway.recall_streams import (
     FIRST,
     FMTS,

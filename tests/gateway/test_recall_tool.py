@@ -5,12 +5,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from everlong.core.messages import CallId, Message, Role, Text, ToolCall
-from everlong.core.threads import Hit, Row
-from everlong.engine.recalling import Found
+from everlong.core import CallId, Hit, Message, Role, Row, Text, ToolCall
+from everlong.engine import Found
 from everlong.gateway.recall_beside import Round, beside, continued, put_back
 from everlong.gateway.recall_bodies import hidden_body, joined_body
 from everlong.gateway.recall_hiding import Hiding
@@ -25,9 +23,8 @@ from everlong.gateway.recall_tool import (
     without_recall,
 )
 from everlong.gateway.recall_wording import recall_text
-from everlong.llm.scripted.script import Answer
-from everlong.wire.read import BODY_FORMATS
-from everlong.wire.validate import problems
+from everlong.llm import Answer
+from everlong.wire import BODY_FORMATS, problems
 from tests.gateway.recall_streams import (
     FIRST,
     FMTS,

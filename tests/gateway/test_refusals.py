@@ -7,8 +7,7 @@ import anthropic
 import httpx2
 import openai
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from openai.types.responses import ResponseFailedEvent
 
 from everlong.errors import (
@@ -25,7 +24,7 @@ from everlong.errors import (
 )
 from everlong.gateway.dialects import DIALECTS
 from everlong.gateway.refusals import OVERFLOW, STATUSES, refusal_body, refusal_event, status_of
-from everlong.wire.refusals import Kind, classify
+from everlong.wire import Kind, classify
 
 CHAT, RESPONSES, ANTHROPIC = "openai-chat", "openai-responses", "anthropic"
 FORMATS = tuple(DIALECTS)

@@ -3,14 +3,13 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from everlong.errors import InputError, Refused
 from everlong.gateway.config import GatewayConfig, KeyTable, UpstreamTable, load_config
 from everlong.gateway.parties import Upstream
 from everlong.gateway.routing import PROVIDERS, Routes, routes_from
-from everlong.llm.endpoints import KNOWN, Endpoint
+from everlong.llm import KNOWN, Endpoint
 
 CHAT, RESPONSES, ANTHROPIC = "openai-chat", "openai-responses", "anthropic"
 EVERYTHING = (CHAT, RESPONSES, ANTHROPIC)

@@ -6,8 +6,7 @@ from typing import Any
 import anthropic
 import pytest
 
-from everlong.llm.scripted.script import Answer, Asked, Script, reads_files
-from everlong.llm.scripted.server import ScriptedServer
+from everlong.llm import Answer, Asked, Script, ScriptedServer, reads_files
 from tests.engine.authors import both
 from tests.gateway.running import RunningGateway
 from tests.gateway.test_sdk_openai import FUNCTION, TURNS, WINDOWS, question, result, well_served

@@ -7,10 +7,8 @@ from typing import Any
 import openai
 import pytest
 
-from everlong.llm.scripted.model import Window
-from everlong.llm.scripted.script import Asked, reads_files
-from everlong.llm.scripted.server import ScriptedServer
-from everlong.wire.validate import problems
+from everlong.llm import Asked, ScriptedServer, Window, reads_files
+from everlong.wire import problems
 from tests.engine.authors import both, is_asked_to_summarise
 from tests.engine.talking import pages
 from tests.gateway.running import RunningGateway

@@ -10,8 +10,8 @@ from urllib.request import urlopen
 
 import pytest
 
-from everlong.llm.scripted.server import ScriptedServer
-from everlong.store.opening import open_store
+from everlong.llm import ScriptedServer
+from everlong.store import open_store
 from tests.gateway.processes import ServingProcess
 from tests.gateway.raw_upstream import CHUNKED, RawUpstream, Talk, chunk, response
 from tests.gateway.talking import CLIENTS, PATHS, RawClient, body_of, events_of

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from everlong.core.messages import Message, Role, Text
-from everlong.engine.direct import counter_for
+from everlong.core import Message, Role, Text
+from everlong.engine import counter_for
 from tests.gateway.raw_upstream import Talk, response
 from tests.gateway.running import RunningGateway
 from tests.gateway.talking import PATHS, RawClient, body_of, talk_through, whole_of

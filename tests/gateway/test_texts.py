@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from everlong.core.messages import Message
+from everlong.core import Message
 from everlong.gateway.keeping import Keep
-from everlong.llm.scripted.script import reads_files
-from everlong.llm.scripted.server import ScriptedServer
-from everlong.store.memory import MemoryThreads
+from everlong.llm import ScriptedServer, reads_files
+from everlong.store import MemoryThreads
 from tests.cli.running import everlong
 from tests.gateway.resending import FORMATS, Resending
 from tests.gateway.running import RunningGateway

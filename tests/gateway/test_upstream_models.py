@@ -5,7 +5,7 @@ import json
 
 from everlong.gateway.parties import Client, Upstream
 from everlong.gateway.upstream_models import MOST, UpstreamModels
-from everlong.llm.endpoints import Endpoint
+from everlong.llm import Endpoint
 from tests.gateway.raw_upstream import PATIENCE, RawUpstream, Talk, response
 
 FMT = "openai-chat"

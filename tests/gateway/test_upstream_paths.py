@@ -3,8 +3,7 @@
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from yarl import URL
 
 from everlong.errors import Refused

@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from everlong.core.messages import JsonObject
+from everlong.core import JsonObject
 from everlong.gateway.usage_figures import LONGEST_LAST, LONGEST_LINE, Figures, Rewriting, rewritten_body
 
 FMTS = ("anthropic", "openai-chat", "openai-responses")

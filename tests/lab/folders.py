@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from everlong.core.messages import CallId, History, Message, Reasoning, Role, Text, ToolCall, ToolResult
+from everlong.core import CallId, History, Message, Reasoning, Role, Text, ToolCall, ToolResult
 
 DATA = Path(__file__).parent / "data"
 

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from everlong.core.messages import History, Message, Role
+from everlong.core import History, Message, Role
 from everlong.lab.cases import Case
 from everlong.lab.replay.courses import Beside, Policy, Sending, Terms
 from everlong.lab.replay.results import Told
 from everlong.lab.replay.sessions import Session
-from everlong.wire.usage import Usage
+from everlong.wire import Usage
 from tests.lab.folders import said
 
 FRAME = 4  # tokens around each message

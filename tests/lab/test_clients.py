@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from everlong.cli.lab_clients import NAMES, clients_command
-from everlong.core.messages import CallId, Message, Role, Text, ToolResult
+from everlong.core import CallId, Message, Role, Text, ToolResult
 from everlong.lab.clients.drivers.telling import Given
 from everlong.lab.clients.judging import Judged, Lived, judge, left_out
 from everlong.lab.clients.reading import Reader, Tasks, tool_names
@@ -16,7 +16,7 @@ from everlong.lab.clients.running import DRIVERS, Runner
 from everlong.lab.clients.table import CLIENTS, ClientRow
 from everlong.lab.clients.witness import Passed
 from everlong.lab.environments import Environments
-from everlong.llm.scripted.script import Asked
+from everlong.llm import Asked
 
 TASKS = Tasks(count=2, files=2, lines=40)
 ROOMY = 100_000  # tokens

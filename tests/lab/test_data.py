@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from everlong.core.messages import CallId, Role, ToolCall
+from everlong.core import CallId, Role, ToolCall
 from everlong.errors import InputError
 from everlong.lab.cases import edit_cases, every, probe_cases, question_cases, replaced_texts
 from everlong.lab.data import agents, data_folder, dialogue_names, dialogues, half_of, in_half, rows

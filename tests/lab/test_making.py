@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from everlong.core.messages import History, Role
+from everlong.core import History, Role
 from everlong.errors import InputError
 from everlong.lab.cases import probe_cases
 from everlong.lab.data import Conversation

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from everlong.core.messages import CallId, Message, Role, Text, ToolCall, ToolResult
+from everlong.core import CallId, Message, Role, Text, ToolCall, ToolResult
 from everlong.errors import InputError
 from everlong.lab.environments import CORE, ENVIRONMENTS, Environments, folder_from
 from everlong.lab.peers import PEER_NAMES, peer_named

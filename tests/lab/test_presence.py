@@ -4,11 +4,10 @@ import json
 
 import pytest
 
-from everlong.compress.background import background
-from everlong.compress.draft import Task
-from everlong.core.messages import CallId, Message, Role, Text, ToolCall
+from everlong.compress import Task, background
+from everlong.core import CallId, Message, Role, Text, ToolCall
 from everlong.lab.presence import Sent, without_ledger
-from everlong.tokens.counter import Counter
+from everlong.tokens import Counter
 from tests.lab.folders import said, step
 
 READ = "     1→class Boat:\n     2→    sails: int\n     3→    crew: int"

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from everlong.core.messages import History, Message, Role, Text
+from everlong.core import History, Message, Role, Text
 from everlong.lab.replay.caches import Cache, Outgoing, Rules, shared
 from tests.lab.folders import said
 

@@ -5,13 +5,12 @@ from itertools import pairwise
 
 import pytest
 
-from everlong.core.messages import History, Role
-from everlong.engine.direct import counter_for
-from everlong.engine.replies import Caching, Request
+from everlong.core import History, Role
+from everlong.engine import Caching, Request, counter_for
 from everlong.lab.replay.courses import Beside, Sending, Terms
 from everlong.lab.replay.ours import Ours, marks_of
 from everlong.lab.replay.tariffs import TARIFFS
-from everlong.wire.usage import Usage
+from everlong.wire import Usage
 from tests.lab.folders import said, step
 
 TERMS = Terms(window=16_000, reply=1_000, front=2_000, tariff=TARIFFS["anthropic"])

@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from everlong.lab.replay.caches import Rules
 from everlong.lab.replay.policies import COMPARED
-from everlong.lab.replay.results import Paid, Played, Probed, Recorded, Result, Told
+from everlong.lab.replay.results import Paid, Played, Probed, Recorded, ReplayResult, Told
 from everlong.lab.replay.tariffs import TARIFFS, Tariff
 from everlong.lab.report.replay_figures import front, growth, is_ours, running_total, scenes, turn_costs
 from everlong.lab.report.replay_page import replay_page
@@ -114,11 +113,11 @@ def play(session: Told, way: Way, window: int, steps: int) -> Played:
     )
 
 
-def summed(played: Sequence[Played], uncut: float, name: str, window: int) -> Result:
+def summed(played: Sequence[Played], uncut: float, name: str, window: int) -> ReplayResult:
     paid = [one for each in played for one in each.paid]
     probes = [probe for each in played for probe in each.probes]
     kinds = {kind: [one for one in paid if one.kind == kind] for kind in ("summary", "reading")}
-    return Result(
+    return ReplayResult(
         policy=name,
         window=window,
         tariff="anthropic",
@@ -153,7 +152,7 @@ def results(
     ways: Sequence[Way] = WAYS,
     *,
     recorded: bool = True,
-) -> list[Result]:
+) -> list[ReplayResult]:
     sessions = [told(number, steps, recorded=recorded) for number, steps in enumerate(sizes)]
     found = []
     for window in windows:
@@ -164,7 +163,7 @@ def results(
     return found
 
 
-def thresholds(sizes: Sequence[int] = (60, 140, 320), windows: Sequence[int] = (64_000,)) -> list[Result]:
+def thresholds(sizes: Sequence[int] = (60, 140, 320), windows: Sequence[int] = (64_000,)) -> list[ReplayResult]:
     ways = [replace(WAYS[1], name=f"auto@{share}", high=share) for share in (0.95, 0.5, 0.65, 0.8)]
     return results(sizes, windows, ways)
 
@@ -291,7 +290,7 @@ def test_who_would_be_refused_is_hollow_and_not_in_front() -> None:
 
 
 def test_the_front_is_what_no_other_beats() -> None:
-    def one(name: str, dollars: float, literal: int, **more: int) -> Result:
+    def one(name: str, dollars: float, literal: int, **more: int) -> ReplayResult:
         return replace(RESULTS[1], policy=name, dollars=dollars, uncut=10.0, literal=literal, probes=100, **more)
 
     given_results = [one("a", 4, 75), one("b", 5, 75), one("c", 6, 90), one("d", 7, 80), one("e", 1, 99, over=1)]
@@ -441,7 +440,7 @@ def test_nothing_is_said_to_be_nothing() -> None:
     ids=["one request", "only uncut", "only ours", "neither", "no sessions", "no dollars", "nothing sent", "all free"],
 )
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_small_and_empty_results_have_a_page(given_results: list[Result], language: str) -> None:
+def test_small_and_empty_results_have_a_page(given_results: list[ReplayResult], language: str) -> None:
     found = read(replay_page(given_results, language=language, thresholds=given_results[:1]))
     assert not re.search(r"\bnan\b|\binf\b|None", found.text)
 

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from everlong.core.messages import History, Role
+from everlong.core import History, Role
 from everlong.lab.cases import Case
 from everlong.lab.replay.courses import Beside, Policy, Sending, Terms
 from everlong.lab.replay.playing import READING_OUTPUT, SUMMARIES_KEEP, played
 from everlong.lab.replay.policies import policy_named
-from everlong.lab.replay.replaying import Plan, replayed
+from everlong.lab.replay.replaying import ReplayPlan, replayed
 from everlong.lab.replay.results import Paid, Played, Probed, Told
 from everlong.lab.replay.sessions import Pauses, Session, moments_of
 from everlong.lab.replay.summing import summed
@@ -330,7 +330,7 @@ def test_dearer_is_over_one_percent_more_than_uncut(dollars: float, dearer: int)
 
 def test_several_processes_find_what_one_finds_and_each_conversation_is_told() -> None:
     sessions = [replace(FIVE, told=replace(FIVE.told, id=name)) for name in "ab"]
-    plan = Plan(
+    plan = ReplayPlan(
         policies=("whole", "drop"), windows=(5_000, 64_000), tariff=TARIFFS["openai"], model="gpt-4o", front=FRONT
     )
     told: list[int] = []

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from everlong.core.messages import History, Role
+from everlong.core import History, Role
 from everlong.errors import InputError
 from everlong.lab.replay.batches import CLEARED
 from everlong.lab.replay.courses import Course, Sending, Terms

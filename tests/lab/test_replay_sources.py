@@ -6,11 +6,10 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from everlong.core.messages import Json, JsonObject, Role
-from everlong.engine.recording import cost_of
+from everlong.core import Json, JsonObject, Role
+from everlong.engine import cost_of
 from everlong.errors import InputError
 from everlong.lab.replay.recorded import recorded_of
 from everlong.lab.replay.results import Recorded
@@ -18,7 +17,7 @@ from everlong.lab.replay.sessions import Session, moments_of
 from everlong.lab.replay.sources import sessions_at, sessions_in
 from everlong.lab.strategy import counter
 from everlong.windows import window
-from everlong.wire.usage import Usage
+from everlong.wire import Usage
 from tests.lab.folders import step
 from tests.wire.sessions.reading import outline
 from tests.wire.sessions.samples import (

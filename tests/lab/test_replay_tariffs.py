@@ -8,7 +8,7 @@ import pytest
 from everlong.errors import InputError
 from everlong.lab.replay.caches import Rules
 from everlong.lab.replay.tariffs import TARIFFS, tariff_from, tariff_of
-from everlong.wire.usage import Usage
+from everlong.wire import Usage
 
 #: A million tokens of each kind: plain, read, written, said -> dollars.
 COSTS = {

@@ -1,13 +1,11 @@
 """What a provider would refuse of a request: the same as when each is looked at as a whole."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from everlong.core.messages import History, Role
+from everlong.core import History, Role
 from everlong.lab.replay.wholeness import Wholeness
-from everlong.wire import openai_chat
-from everlong.wire.validate import problems
+from everlong.wire import openai_chat, problems
 from tests.lab.folders import said, step
 from tests.properties.histories import histories
 

@@ -3,13 +3,11 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from everlong import fit
-from everlong.core.messages import History, Reasoning, Role
-from everlong.core.rounds import pairs_of
-from everlong.engine.fitting import fit_document
+from everlong.core import History, Reasoning, Role, pairs_of
+from everlong.engine import fit_document
 from everlong.errors import BudgetImpossible, InputError
 from everlong.lab.baselines import CLEARED, KEPT_STEPS, cleared, newest, trimmed, whole
 from everlong.lab.bm25 import bm25, bm25_neighbours, half_bm25, scores, terms, words
@@ -19,8 +17,7 @@ from everlong.lab.measuring import Job, Plan, measured
 from everlong.lab.running import run
 from everlong.lab.strategies import BASELINES, strategy_named
 from everlong.lab.strategy import counter, from_chat
-from everlong.wire import openai_chat
-from everlong.wire.document import Document
+from everlong.wire import Document, openai_chat
 from tests.lab.folders import DATA, said, step
 
 

@@ -5,8 +5,7 @@ from itertools import pairwise
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from everlong.lab.report.linear import Axis, Dot, Mark, dot_plot, ticks, value_plot
 from everlong.lab.svg import Bar, Line, bar_chart, line_plot, spread, text_width, tokens_short

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
-from everlong.core.messages import Json, JsonObject
+from everlong.core import Json, JsonObject
 from everlong.llm.refreshing import DEFAULT_SOURCES, Source
-from everlong.windows.entries import LITELLM, MODELS_DEV
-from everlong.windows.snapshot import bundled
+from everlong.windows import LITELLM, MODELS_DEV, bundled
 
 __all__ = ["Answers", "litellm_table", "models_dev_table", "never", "served"]
 

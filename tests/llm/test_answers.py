@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from everlong.core.messages import Opaque, Reasoning, Role, Text
-from everlong.engine.replies import CallGrew, Finished, Reply, Request, Said, Thought
+from everlong.core import Opaque, Reasoning, Role, Text
+from everlong.engine import CallGrew, Finished, Reply, Request, Said, Thought
 from everlong.llm.client import FORMATS
-from everlong.wire.usage import Usage
+from everlong.wire import Usage
 from tests.core.build import user
 
 Event = dict[str, Any]

@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from everlong.core.messages import Message, Reasoning, Role, Text, ToolCall
-from everlong.engine.replies import CallGrew, Failed, Finished, Reply, Request, Said, Thought
+from everlong.core import Message, Reasoning, Role, Text, ToolCall
+from everlong.engine import CallGrew, Failed, Finished, Reply, Request, Said, Thought
 from everlong.errors import ContextOverflow, ProviderError, RateLimited
 from everlong.llm.client import HttpModel, Patience
 from everlong.llm.endpoints import Endpoint

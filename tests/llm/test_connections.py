@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import pytest
 
-from everlong.engine.replies import Failed, Finished, Reply, Request, Said
+from everlong.engine import Failed, Finished, Reply, Request, Said
 from everlong.errors import ContextOverflow, InputError, ProviderError
 from everlong.llm.client import HttpModel, Patience
 from everlong.llm.endpoints import Endpoint, endpoint_at

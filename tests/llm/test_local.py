@@ -6,15 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from everlong.engine.calls import Call
-from everlong.engine.conversing import converse
-from everlong.engine.engine import Engine
-from everlong.engine.replies import Failed, Finished, Reply, Request, Said
+from everlong.engine import Call, Engine, Failed, Finished, Reply, Request, Said, converse
 from everlong.errors import ContextOverflow, InputError
 from everlong.llm.client import HttpModel
 from everlong.llm.local.fetching import cache_folder, model_file
 from everlong.llm.local.model import LocalServer
-from everlong.store.memory import MemoryThreads
+from everlong.store import MemoryThreads
 from tests.core.build import assistant, system, user
 
 CONTEXT = 2_048

@@ -22,10 +22,7 @@ from everlong.llm.refreshing import (
     refresh,
     refresh_if_due,
 )
-from everlong.windows.models_dev import parse_models_dev
-from everlong.windows.registry import Registry
-from everlong.windows.resolution import window
-from everlong.windows.snapshot import bundled
+from everlong.windows import Registry, bundled, parse_models_dev, window
 from tests.llm.tables import Answers, litellm_table, models_dev_table, never, served
 from tests.windows.tables import row
 

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from everlong.engine.replies import Failed, Finished, Reply, Request
+from everlong.engine import Failed, Finished, Reply, Request
 from everlong.errors import InputError
 from everlong.llm.client import HttpModel, Patience
 from everlong.llm.endpoints import Endpoint

@@ -4,10 +4,9 @@ import json
 from itertools import chain, pairwise
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from everlong.core.messages import JsonObject
+from everlong.core import JsonObject
 from everlong.errors import ProviderError
 from everlong.llm.sse import Events
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from hypothesis import strategies as st
 
-from everlong.core.messages import (
+from everlong.core import (
     CallId,
     History,
     Image,
@@ -27,7 +27,7 @@ from everlong.core.messages import (
     ToolCall,
     ToolResult,
 )
-from everlong.wire.repair.pairs import NO_RESULT
+from everlong.wire import NO_RESULT
 
 __all__ = ["FORMATS", "Dice", "conversations", "histories"]
 

@@ -7,21 +7,14 @@ other windows and formats, refusals, other processes.
 import os
 from dataclasses import dataclass, field
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from everlong.core.messages import History, Message, Role, ToolResult
-from everlong.core.points import Point
-from everlong.core.protection import Protection, protected
-from everlong.core.threads import Row
-from everlong.engine.calls import Call, Prepared
-from everlong.engine.engine import Engine
-from everlong.engine.settings import Settings
+from everlong.core import History, Message, Point, Protection, Role, Row, ToolResult, protected
+from everlong.engine import Call, Engine, Prepared, Settings
 from everlong.errors import BudgetImpossible, ContextOverflow, NotRecovered
-from everlong.store.memory import MemoryThreads
-from everlong.tokens.counter import Counter
-from everlong.wire.repair import repair, valid
-from everlong.wire.usage import Usage
+from everlong.store import MemoryThreads
+from everlong.tokens import Counter
+from everlong.wire import Usage, repair_history, valid
 from tests.core.build import assistant, calls, result, system, user
 from tests.properties.histories import FORMATS, Dice
 
@@ -114,7 +107,7 @@ class Life:
     def check_protected(self, prepared: Prepared, rows: tuple[Row, ...]) -> None:
         messages, fmt = prepared.request.messages, self.call.fmt
         said = tuple(row.entry for row in rows if isinstance(row.entry, Message))
-        whole = repair(said, fmt).messages
+        whole = repair_history(said, fmt).messages
         shortened = {edit.at for edit in prepared.edits}
         orders = [row.order for row in rows if isinstance(row.entry, Message)]
         sent = _Texts(messages)

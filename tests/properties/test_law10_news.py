@@ -13,10 +13,10 @@ from types import FrameType
 import pytest
 
 import everlong.wire
-from everlong.compress.presets import PRESETS
-from everlong.core.messages import CallId, History, Message, Role, Text, ToolCall, ToolResult
-from everlong.engine.view import View, Wish, view_of
-from everlong.tokens.counter import Counter
+from everlong.compress import PRESETS
+from everlong.core import CallId, History, Message, Role, Text, ToolCall, ToolResult
+from everlong.engine import View, Wish, view_of
+from everlong.tokens import Counter
 from tests.properties.histories import FORMATS
 from tests.properties.wishes import ROLLING, wish_of
 

@@ -3,13 +3,22 @@
 from dataclasses import FrozenInstanceError, dataclass
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from everlong.core.encoding import encode, encode_all
-from everlong.core.messages import Message, Role, Text
-from everlong.core.points import Entry, Log, Point, Withdrawal, newest_point, view
-from everlong.core.rounds import head_length
+from everlong.core import (
+    Entry,
+    Log,
+    Message,
+    Point,
+    Role,
+    Text,
+    Withdrawal,
+    encode,
+    encode_all,
+    head_length,
+    newest_point,
+    view,
+)
 from tests.properties.wishes import PRESET_NAMES, ROLLING, broken, proper, seen, wishes
 
 often = settings(max_examples=40, deadline=None)

@@ -10,8 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
@@ -21,13 +20,24 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from everlong.core.events import Event, EventKind
-from everlong.core.messages import CallId, Message, Role, Text, ToolCall, ToolResult
-from everlong.core.points import Entry, Point, Recalled, Withdrawal
-from everlong.core.threads import Row
-from everlong.engine.threads import Threads
+from everlong.core import (
+    CallId,
+    Entry,
+    Event,
+    EventKind,
+    Message,
+    Point,
+    Recalled,
+    Role,
+    Row,
+    Text,
+    ToolCall,
+    ToolResult,
+    Withdrawal,
+)
+from everlong.engine import Threads
 from everlong.errors import StoreError
-from everlong.store.memory import MemoryThreads
+from everlong.store import MemoryThreads
 from tests.store.engines import ENGINES, START, Clock, Engine
 
 SOAK = bool(os.environ.get("EVERLONG_SOAK"))

@@ -3,12 +3,11 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from everlong.compress.presets import PRESETS
-from everlong.core.messages import History, Message, Role, Text
-from everlong.engine.view import View, Wish, view_of
+from everlong.compress import PRESETS
+from everlong.core import History, Message, Role, Text
+from everlong.engine import View, Wish, view_of
 from everlong.errors import BudgetImpossible
 from tests.properties.wishes import COUNTER, PRESET_NAMES, attempt, broken, proper, seen, wish_of, wishes
 

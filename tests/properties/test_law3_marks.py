@@ -2,15 +2,12 @@
 
 import json
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from everlong.core.messages import History, Json, JsonObject
-from everlong.engine.replies import Caching, Request
-from everlong.llm.formats.anthropic_messages import asking
-from everlong.wire.anthropic_marks import MOST, without_marks
-from everlong.wire.repair import repair
-from everlong.wire.validate import problems
+from everlong.core import History, Json, JsonObject
+from everlong.engine import Caching, Request
+from everlong.llm import asking
+from everlong.wire import MOST, problems, repair_history, without_marks
 from tests.llm.marked_cache import marks_of
 from tests.properties.histories import conversations, histories
 
@@ -40,7 +37,7 @@ def in_blocks(body: JsonObject) -> JsonObject:
 def test_law3_any_history_with_marks_is_valid(
     history: History, stable: int, lasting: int, seconds: float, with_tools: bool
 ) -> None:
-    messages = repair(history, "anthropic").messages
+    messages = repair_history(history, "anthropic").messages
     tools = (TOOL,) if with_tools else ()
     marked = body_of(messages, Caching(stable=stable, lasting=lasting, seconds=seconds), tools)
     assert problems("anthropic", marked) == []
@@ -57,10 +54,10 @@ def test_law6_a_request_starts_with_the_one_before_when_marks_are_not_looked_at(
     end = data.draw(st.integers(1, len(history)))
     caching = st.builds(Caching, stable=st.integers(0, end), lasting=st.integers(0, end))
     earlier, later = (
-        without_marks(body_of(repair(said, "anthropic").messages, data.draw(caching)))
+        without_marks(body_of(repair_history(said, "anthropic").messages, data.draw(caching)))
         for said in (history[:end], history)
     )
     assert earlier.get("system") == later.get("system") or not history[:end]
     before, after = (json.dumps(body["messages"]).rstrip("]}") for body in (earlier, later))
-    if repair(history[:end], "anthropic").messages == history[:end]:
+    if repair_history(history[:end], "anthropic").messages == history[:end]:
         assert after.startswith(before)

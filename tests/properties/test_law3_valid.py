@@ -8,12 +8,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given, settings
 
-from everlong.core.encoding import encode_all
-from everlong.core.messages import History, Json, JsonObject, Message, Reasoning, Role, Text
-from everlong.core.refs import message_ref
-from everlong.wire.repair import RENDERERS, repair, valid
-from everlong.wire.repair.shapes import NOT_ITS_OWN
-from everlong.wire.validate import problems
+from everlong.core import History, Json, JsonObject, Message, Reasoning, Role, Text, encode_all, message_ref
+from everlong.wire import NOT_ITS_OWN, RENDERERS, problems, repair_history, valid
 from tests.properties.histories import FORMATS, conversations, histories
 
 every_format = pytest.mark.parametrize("fmt", FORMATS)
@@ -28,7 +24,7 @@ def payload(fmt: str, messages: History) -> JsonObject:
 @often
 @given(histories())
 def test_law3_any_history_becomes_valid(fmt: str, history: History) -> None:
-    repaired = repair(history, fmt)
+    repaired = repair_history(history, fmt)
     assert problems(fmt, payload(fmt, repaired.messages)) == []
     assert all(edit.reason != NOT_ITS_OWN for edit in repaired.edits), "the last resort is for what nobody foresaw"
 
@@ -37,14 +33,14 @@ def test_law3_any_history_becomes_valid(fmt: str, history: History) -> None:
 @settings(max_examples=20, deadline=None)
 @given(histories(max_messages=80))
 def test_law3_also_long_ones(fmt: str, history: History) -> None:
-    assert problems(fmt, payload(fmt, repair(history, fmt).messages)) == []
+    assert problems(fmt, payload(fmt, repair_history(history, fmt).messages)) == []
 
 
 @every_format
 @often
 @given(histories(max_messages=5))
 def test_law3_what_is_valid_is_not_touched(fmt: str, history: History) -> None:
-    repaired = repair(history, fmt)
+    repaired = repair_history(history, fmt)
     if valid(fmt, history):
         assert (repaired.messages, repaired.edits) == (history, ())
     else:
@@ -55,7 +51,7 @@ def test_law3_what_is_valid_is_not_touched(fmt: str, history: History) -> None:
 @often
 @given(conversations())
 def test_law3_a_well_formed_conversation_is_only_ever_trimmed_at_its_end(fmt: str, history: History) -> None:
-    repaired = repair(history, fmt)
+    repaired = repair_history(history, fmt)
     assert repaired.messages[:-1] == history[:-1]
     assert {edit.at for edit in repaired.edits} <= {len(history) - 1}
 
@@ -64,8 +60,8 @@ def test_law3_a_well_formed_conversation_is_only_ever_trimmed_at_its_end(fmt: st
 @often
 @given(histories())
 def test_law3_repair_is_done_once(fmt: str, history: History) -> None:
-    once = repair(history, fmt).messages
-    assert repair(once, fmt).messages == once
+    once = repair_history(history, fmt).messages
+    assert repair_history(once, fmt).messages == once
 
 
 @every_format
@@ -73,7 +69,7 @@ def test_law3_repair_is_done_once(fmt: str, history: History) -> None:
 @given(histories())
 def test_law3_the_stored_history_is_not_changed(fmt: str, history: History) -> None:
     stored = encode_all(history)
-    repair(history, fmt)
+    repair_history(history, fmt)
     assert encode_all(history) == stored
 
 
@@ -81,7 +77,7 @@ def test_law3_the_stored_history_is_not_changed(fmt: str, history: History) -> N
 @often
 @given(histories())
 def test_law3_every_change_names_its_message(fmt: str, history: History) -> None:
-    repaired = repair(history, fmt)
+    repaired = repair_history(history, fmt)
     for edit in repaired.edits:
         assert edit.reason
         assert edit.ref == (message_ref(history[edit.at]) if history else None)
@@ -93,7 +89,7 @@ def test_law3_every_change_names_its_message(fmt: str, history: History) -> None
 @often
 @given(histories())
 def test_law3_the_users_words_are_kept(fmt: str, history: History) -> None:
-    sent = "\n".join(strings(payload(fmt, repair(history, fmt).messages)))
+    sent = "\n".join(strings(payload(fmt, repair_history(history, fmt).messages)))
     for words in user_words(history):
         assert words in sent
 
@@ -103,7 +99,7 @@ def test_law3_the_users_words_are_kept(fmt: str, history: History) -> None:
 @given(histories())
 def test_law3_thinking_is_whole_or_absent(fmt: str, history: History) -> None:
     signed = {part for message in history for part in thoughts(message) if part.signature}
-    sent = {part for message in repair(history, fmt).messages for part in thoughts(message) if part.signature}
+    sent = {part for message in repair_history(history, fmt).messages for part in thoughts(message) if part.signature}
     assert sent <= signed
 
 
@@ -112,7 +108,7 @@ def test_law3_thinking_is_whole_or_absent(fmt: str, history: History) -> None:
 @given(conversations(max_rounds=3), histories(max_messages=4))
 def test_law3_a_broken_tail_leaves_the_prefix_as_it_was(fmt: str, history: History, tail: History) -> None:
     key = {"openai-chat": "messages", "openai-responses": "input"}[fmt]
-    before, after = (payload(fmt, repair(each, fmt).messages)[key] for each in (history, history + tail))
+    before, after = (payload(fmt, repair_history(each, fmt).messages)[key] for each in (history, history + tail))
     assert isinstance(before, list)
     assert isinstance(after, list)
     assert after[: len(before)] == before

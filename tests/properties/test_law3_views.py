@@ -1,8 +1,7 @@
 """Law 3 for whole views: what a preset leaves is valid for the provider, from scratch and while the history grows."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scripts.laws import broken_laws
 
 from tests.properties.wishes import PRESET_NAMES, ROLLING, broken, proper, seen, wishes

@@ -7,17 +7,12 @@ them: then they are cut, with a reference. What a provider would refuse in any c
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scripts.laws import broken_laws
 
-from everlong.compress.presets import PRESETS
-from everlong.core.edits import Action
-from everlong.core.encoding import encode
-from everlong.core.messages import History, Role
-from everlong.core.protection import Protection, protected
-from everlong.core.rounds import head_length, steps_of
-from everlong.engine.view import view_of
+from everlong.compress import PRESETS
+from everlong.core import Action, History, Protection, Role, encode, head_length, protected, steps_of
+from everlong.engine import view_of
 from tests.properties.wishes import COUNTER, LIMITS, PRESET_NAMES, broken, proper, seen, wish_of, wishes
 
 every_preset = pytest.mark.parametrize("preset", PRESET_NAMES)

@@ -3,17 +3,13 @@
 import json
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scripts.laws import broken_laws, requests
 
 from everlong import fit
-from everlong.core.edits import Action
-from everlong.core.messages import History
-from everlong.core.refs import ref_of
+from everlong.core import Action, History, ref_of
 from everlong.errors import BudgetImpossible
-from everlong.wire import openai_chat
-from everlong.wire.repair import repair
+from everlong.wire import openai_chat, repair_history
 from tests.properties.wishes import PRESET_NAMES, ROLLING, broken, proper, seen, wishes
 
 every_preset = pytest.mark.parametrize("preset", PRESET_NAMES)
@@ -71,6 +67,6 @@ def test_law5_every_message_of_the_caller_comes_back_or_is_named(preset: str, da
 
 
 def as_chat(history: History) -> list[dict[str, object]]:
-    rendered = openai_chat.render_history(repair(history, "openai-chat").messages)["messages"]
+    rendered = openai_chat.render_history(repair_history(history, "openai-chat").messages)["messages"]
     assert isinstance(rendered, list)
     return [dict(message) for message in rendered if isinstance(message, dict)]

@@ -8,14 +8,13 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scripts.laws import moved_prefix, requests
 
 from everlong import fit
-from everlong.compress.presets import PRESETS
-from everlong.core.messages import History, Message, Role, Text
-from everlong.engine.view import View, Wish, view_of
+from everlong.compress import PRESETS
+from everlong.core import History, Message, Role, Text
+from everlong.engine import View, Wish, view_of
 from tests.properties.histories import FORMATS
 from tests.properties.wishes import ROLLING, broken, proper, seen, wish_of, wishes
 

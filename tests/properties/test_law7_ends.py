@@ -6,11 +6,10 @@ That a summary which fails, is empty, refuses, grows or lies is not committed is
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from everlong.core.messages import History
-from everlong.engine.view import View, Wish, view_of
+from everlong.core import History
+from everlong.engine import View, Wish, view_of
 from tests.properties.wishes import PRESET_NAMES, broken, proper, seen, wishes
 
 every_preset = pytest.mark.parametrize("preset", PRESET_NAMES)

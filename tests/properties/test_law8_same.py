@@ -7,15 +7,14 @@ import sys
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scripts.laws import differs
 
-from everlong.compress.presets import PRESETS
-from everlong.core.messages import History, Message, Role, Text
-from everlong.engine.view import View, view_of
+from everlong.compress import PRESETS
+from everlong.core import History, Message, Role, Text
+from everlong.engine import View, view_of
 from everlong.errors import BudgetImpossible
-from everlong.tokens.counter import Counter
+from everlong.tokens import Counter
 from tests.properties.test_law6_prefix import small_talk
 from tests.properties.wishes import PRESET_NAMES, attempt, broken, proper, wish_of, wishes
 

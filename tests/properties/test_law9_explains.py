@@ -1,13 +1,11 @@
 """Law 9: it explains itself. Every edit is a value, and together they account for every token."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scripts.laws import broken_laws, requests
 
-from everlong.core.edits import Action
-from everlong.core.messages import History
-from everlong.engine.view import Wish, view_of
+from everlong.core import Action, History
+from everlong.engine import Wish, view_of
 from tests.properties.wishes import COUNTER, PRESET_NAMES, ROLLING, broken, proper, seen, wishes
 
 every_preset = pytest.mark.parametrize("preset", PRESET_NAMES)

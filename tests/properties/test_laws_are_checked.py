@@ -6,11 +6,9 @@ from dataclasses import replace
 import pytest
 from scripts.laws import broken_laws, differs, moved_prefix, requests
 
-from everlong.compress.presets import PRESETS
-from everlong.core.edits import Action
-from everlong.core.messages import History, Message, Role, Text
-from everlong.core.refs import Ref
-from everlong.engine.view import View, view_of
+from everlong.compress import PRESETS
+from everlong.core import Action, History, Message, Ref, Role, Text
+from everlong.engine import View, view_of
 from tests.core.build import assistant, calls, result, system, user
 from tests.properties.wishes import wish_of
 

@@ -1,13 +1,11 @@
 """What must hold of every bill of a replay, for any row of requests under any cache rules."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from everlong.core.messages import Role
-from everlong.lab.replay.caches import Cache, Outgoing, Rules, shared
-from everlong.lab.replay.tariffs import TARIFFS
-from everlong.wire.usage import Usage
+from everlong.core import Role
+from everlong.lab import TARIFFS, Cache, Outgoing, Rules, shared
+from everlong.wire import Usage
 from tests.lab.folders import said
 
 MESSAGES = tuple(said(Role.USER, letter) for letter in "abcdef")

@@ -9,12 +9,11 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from everlong.compress.pipeline import Preset
-from everlong.compress.presets import PRESETS
-from everlong.core.messages import History, Message, Opaque, Part, Reasoning, Text, ToolResult
-from everlong.engine.view import View, Wish, view_of
+from everlong.compress import PRESETS, Preset
+from everlong.core import History, Message, Opaque, Part, Reasoning, Text, ToolResult
+from everlong.engine import View, Wish, view_of
 from everlong.errors import BudgetImpossible
-from everlong.tokens.counter import Counter
+from everlong.tokens import Counter
 from tests.properties.histories import FORMATS, Dice, conversations, histories
 
 __all__ = ["COUNTER", "LIMITS", "PRESET_NAMES", "ROLLING", "attempt", "broken", "proper", "seen", "wish_of", "wishes"]

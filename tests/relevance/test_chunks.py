@@ -3,8 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from everlong.relevance.chunks import MOST_CHARACTERS_SAID, MOST_LINES_SAID, Chunk, Chunker, ChunkKind, plain_lines
 from tests.core.build import assistant, calls, result, user

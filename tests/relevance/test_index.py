@@ -1,9 +1,8 @@
 """The index grows with each message and finds what is asked for."""
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from everlong.core.messages import Message
+from everlong.core import Message
 from everlong.relevance.index import Index
 from everlong.relevance.query import calls_since, query_of, query_of_text
 from everlong.relevance.ranking import ranked

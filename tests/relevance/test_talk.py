@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from everlong.core.messages import Message, Role, Text
+from everlong.core import Message, Role, Text
 from everlong.relevance.index import Index
 from everlong.relevance.ranking import ranked
 from everlong.relevance.sessions import MOST_TURNS, Sessions, session_named

@@ -1,8 +1,7 @@
 """Words and the terms they are found by, in any script."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from everlong.relevance.language import language_of
 from everlong.relevance.names import names_in

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from everlong.core.messages import Message
+from everlong.core import Message
 from everlong.relevance.index import Index
 from everlong.relevance.names import names_in
 from everlong.relevance.query import argument_text, query_of, query_of_text

@@ -10,23 +10,33 @@ from pathlib import Path
 
 import pytest
 
-from everlong.agent.agent import Agent, Kind
-from everlong.agent.config import AgentConfig, SubAgents, load_config
-from everlong.agent.events import AgentEvent
-from everlong.agent.standing import workspace_standing
-from everlong.agent.subagents import Spawning, spawn_tools
-from everlong.core.events import EventKind
-from everlong.core.messages import Message, Role
-from everlong.engine.engine import Engine
-from everlong.engine.replies import Failed
-from everlong.engine.settings import Settings
-from everlong.engine.summaries import Summaries
+from everlong.agent import (
+    Agent,
+    AgentConfig,
+    AgentEvent,
+    Kind,
+    Spawning,
+    SubAgents,
+    load_config,
+    spawn_tools,
+    workspace_standing,
+)
+from everlong.core import EventKind, Message, Role
+from everlong.engine import Engine, Failed, Settings, Summaries
 from everlong.errors import NotRecovered
-from everlong.llm.client import HttpModel
-from everlong.llm.scripted.model import ScriptedModel, Window
-from everlong.llm.scripted.script import Answer, Asked, Refusal, Step, in_turn, reads_files
-from everlong.llm.scripted.server import ScriptedServer
-from everlong.store.memory import MemoryThreads
+from everlong.llm import (
+    Answer,
+    Asked,
+    HttpModel,
+    Refusal,
+    ScriptedModel,
+    ScriptedServer,
+    Step,
+    Window,
+    in_turn,
+    reads_files,
+)
+from everlong.store import MemoryThreads
 from tests.agent.acting import CONFIG, Act, Ran, calls_then, ended, run
 from tests.core.build import assistant, calls, result, user
 from tests.engine.authors import Gate, structured

@@ -4,12 +4,9 @@ import json
 
 import pytest
 
-from everlong.core.messages import CallId, Message, Role, Text, ToolCall, ToolResult
-from everlong.llm.endpoints import Endpoint
-from everlong.llm.scripted.model import Window
-from everlong.llm.scripted.script import Answer, Asked, Refusal, Step
-from everlong.llm.scripted.server import ScriptedServer
-from everlong.web.sources import Source
+from everlong.core import CallId, Message, Role, Text, ToolCall, ToolResult
+from everlong.llm import Answer, Asked, Endpoint, Refusal, ScriptedServer, Step, Window
+from everlong.web import Source
 from tests.web.boats import SUMMARY, TALKS, WINDOW, WORDS, fill, points, summaries_asked, talks
 from tests.web.running import an_app
 

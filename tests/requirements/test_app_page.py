@@ -6,10 +6,8 @@ from threading import Event as Signal
 import pytest
 from playwright.sync_api import Locator, expect
 
-from everlong.core.messages import CallId, Message, Role, Text, ToolCall, ToolResult
-from everlong.llm.scripted.model import Window
-from everlong.llm.scripted.script import Answer, Asked, Refusal, Step
-from everlong.llm.scripted.server import ScriptedServer
+from everlong.core import CallId, Message, Role, Text, ToolCall, ToolResult
+from everlong.llm import Answer, Asked, Refusal, ScriptedServer, Step, Window
 from tests.web.boats import FILLING, SUMMARY, TALKS, WINDOW, WORDS, fill, summaries_asked, talks
 from tests.web.browser import View, a_view, in_a_browser, the_page
 from tests.web.running import an_app

@@ -5,9 +5,8 @@ import json
 import pytest
 
 from everlong import count
-from everlong.core.messages import Image, Message, Role, Text
-from everlong.tokens.counter import Counter
-from everlong.tokens.exact import count_exact
+from everlong.core import Image, Message, Role, Text
+from everlong.tokens import Counter, count_exact
 
 SYSTEM = {"role": "system", "content": "You are a careful engineer. 请用中文回答。"}
 USER = {"role": "user", "content": "Please read src/app.py and fix the retry."}

@@ -8,19 +8,12 @@ from itertools import pairwise
 
 import pytest
 
-from everlong.core.events import EventKind
-from everlong.core.messages import Reasoning, Role
-from everlong.engine.calls import Call
-from everlong.engine.engine import Engine
-from everlong.engine.replies import Failed, Finished, Restarted
-from everlong.engine.settings import Settings
+from everlong.core import EventKind, Reasoning, Role
+from everlong.engine import Call, Engine, Failed, Finished, Restarted, Settings
 from everlong.errors import ContextOverflow, InputError, NotRecovered, ProviderError
-from everlong.llm.client import HttpModel
-from everlong.llm.scripted.model import Window
-from everlong.llm.scripted.script import Answer, Refusal, Script, in_turn, reads_files
-from everlong.llm.scripted.server import ScriptedServer
-from everlong.store.memory import MemoryThreads
-from everlong.tokens.counter import Counter
+from everlong.llm import Answer, HttpModel, Refusal, Script, ScriptedServer, Window, in_turn, reads_files
+from everlong.store import MemoryThreads
+from everlong.tokens import Counter
 from tests.core.build import assistant, calls, result, system, user
 from tests.engine.talking import FORMATS, Talk, over_http, pages
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from everlong.tokens.estimate import estimate
-from everlong.tokens.exact import count_exact
+from everlong.tokens import count_exact, estimate
 from tests.tokens.test_estimate import (
     CHINESE_CHAT,
     CHINESE_TECHNICAL,

@@ -3,9 +3,7 @@
 import re
 from urllib.request import urlopen
 
-from everlong.llm.scripted.model import Window
-from everlong.llm.scripted.script import reads_files
-from everlong.llm.scripted.server import ScriptedServer
+from everlong.llm import ScriptedServer, Window, reads_files
 from tests.gateway.resending import Resending
 from tests.gateway.running import RunningGateway
 

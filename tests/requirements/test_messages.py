@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import everlong.core
-from everlong.core.messages import Message, Role
+from everlong.core import Message, Role
 from everlong.wire import anthropic_messages, gemini, openai_chat
 
 CORE = Path(everlong.core.__file__).parent

@@ -9,21 +9,13 @@ from pathlib import Path
 import pytest
 
 from everlong import count, fit
-from everlong.compress import presets
-from everlong.compress.draft import Task, draft_of
-from everlong.compress.emergency import emergency
-from everlong.compress.presets import PRESETS
-from everlong.core.messages import History, Message, Reasoning
-from everlong.core.rounds import pairs_of
-from everlong.engine.interfaces import Assembler, Compressor, Provider, assemble
-from everlong.engine.nanobot_settings import NanobotSettings
-from everlong.engine.view import view_of
+from everlong.compress import PRESETS, Task, draft_of, emergency, presets
+from everlong.core import History, Message, Reasoning, pairs_of
+from everlong.engine import Assembler, Compressor, NanobotSettings, Provider, assemble, view_of
 from everlong.errors import InputError
-from everlong.tokens.counter import Counter
+from everlong.tokens import Counter
+from everlong.wire import document_of, problems, repair_history, valid
 from everlong.wire.openai_chat import render
-from everlong.wire.read import document_of
-from everlong.wire.repair import repair, valid
-from everlong.wire.validate import problems
 from tests.core.build import assistant, user
 
 SYSTEM = {
@@ -170,7 +162,7 @@ def test_N3_8_the_emergency_view_keeps_about_ten_messages_and_pairs() -> None:
     assert total < 0.6 * 16_000
     assert 5 <= len(sent) <= 14
     assert len(pairs_of(sent)) == sum(len(message.results) for message in sent) == sum(len(m.calls) for m in sent)
-    assert valid("openai-chat", repair(sent, "openai-chat").messages)
+    assert valid("openai-chat", repair_history(sent, "openai-chat").messages)
 
 
 def test_N3_12_two_settings_only_and_off_is_unchanged_behaviour() -> None:

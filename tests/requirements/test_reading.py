@@ -2,11 +2,8 @@
 
 import pytest
 
-from everlong.core.encoding import decode, encode
-from everlong.core.messages import Message, Role, Text
-from everlong.wire.document import Document
-from everlong.wire.read import BODY_FORMATS, SESSION_FORMATS, read
-from everlong.wire.write import with_messages, write
+from everlong.core import Message, Role, Text, decode, encode
+from everlong.wire import BODY_FORMATS, SESSION_FORMATS, Document, read, with_messages, write
 from tests.wire.payloads import BODIES, SESSIONS, Payload
 from tests.wire.sessions.reading import said
 

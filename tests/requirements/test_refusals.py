@@ -3,8 +3,7 @@
 import pytest
 
 from everlong.errors import ContextOverflow, EverlongError, ProviderError
-from everlong.wire.refusals import Kind, as_error, classify
-from everlong.wire.refusals.overflow import SIGNS
+from everlong.wire import SIGNS, Kind, as_error, classify
 
 PROVIDERS = (
     "anthropic", "ark", "azure", "bedrock", "bedrock-nova", "cerebras", "codex", "cohere", "copilot", "dashscope",

@@ -5,12 +5,10 @@ from dataclasses import replace
 from types import ModuleType
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from everlong.core.messages import CallId, History, JsonObject, Message, Role, Text, ToolCall, ToolResult
-from everlong.core.rounds import pairs_of
-from everlong.wire.document import Document
+from everlong.core import CallId, History, JsonObject, Message, Role, Text, ToolCall, ToolResult, pairs_of
+from everlong.wire import Document
 from everlong.wire.sessions import chatbox, claude_code, codex, nanobot, pi
 from tests.wire.sessions.reading import read, written
 from tests.wire.sessions.samples import CHATBOX, LINE_SESSIONS, NANOBOT, NANOBOT_NEWER, Sample

@@ -7,23 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from everlong.core.events import EventKind
-from everlong.core.messages import Message, Role
-from everlong.core.points import Point
-from everlong.engine.accounts import account_of
-from everlong.engine.authors import Author
-from everlong.engine.calls import Call
-from everlong.engine.due import chatbox_mark
-from everlong.engine.engine import Engine
-from everlong.engine.settings import Settings
-from everlong.engine.summaries import Summaries
-from everlong.engine.titling import Titles
-from everlong.llm.client import HttpModel
-from everlong.llm.scripted.model import ScriptedModel, Window
-from everlong.llm.scripted.script import Answer, Asked, Refusal, Script, Step, reads_files
-from everlong.llm.scripted.server import ScriptedServer
-from everlong.store.opening import open_store
-from everlong.summarize.sentences import counted_words
+from everlong.core import EventKind, Message, Point, Role
+from everlong.engine import Author, Call, Engine, Settings, Summaries, Titles, account_of, chatbox_mark
+from everlong.llm import (
+    Answer,
+    Asked,
+    HttpModel,
+    Refusal,
+    Script,
+    ScriptedModel,
+    ScriptedServer,
+    Step,
+    Window,
+    reads_files,
+)
+from everlong.store import open_store
+from everlong.summarize import counted_words
 from tests.core.build import assistant, calls, result, user
 from tests.engine.authors import (
     HONEST,

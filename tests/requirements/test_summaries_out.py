@@ -5,16 +5,22 @@ import re
 
 import pytest
 
-from everlong.core.messages import Role
-from everlong.summarize.languages import spoken
-from everlong.summarize.merging import merged
-from everlong.summarize.parsing import parsed
-from everlong.summarize.parts import PARTS
-from everlong.summarize.prompts import instruction
-from everlong.summarize.sentences import counted_words
-from everlong.summarize.summary import Style, Summary
-from everlong.summarize.titles import parsed_title, title_prompt
-from everlong.summarize.writing import as_message, as_system_section, written
+from everlong.core import Role
+from everlong.summarize import (
+    PARTS,
+    Style,
+    Summary,
+    as_message,
+    as_system_section,
+    counted_words,
+    instruction,
+    merged,
+    parsed,
+    parsed_title,
+    spoken,
+    title_prompt,
+    written,
+)
 from tests.core.build import assistant, user
 from tests.summarize.honest import CHINESE, COUNTER, ENGLISH
 

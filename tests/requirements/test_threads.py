@@ -6,22 +6,23 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from everlong.core.encoding import encode
-from everlong.core.events import Event, EventKind
-from everlong.core.messages import Message, Role
-from everlong.core.points import Point, Withdrawal
-from everlong.core.rounds import pairs_of
-from everlong.engine.threads import Threads
+from everlong.core import Event, EventKind, Message, Point, Role, Withdrawal, encode, pairs_of
+from everlong.engine import Threads
 from everlong.errors import InputError, StoreError
-from everlong.store.exporting import exported
-from everlong.store.history import HistorySettings, history, reply_budget, session_budget
-from everlong.store.importing import import_session, sessions_in
-from everlong.store.memory import MemoryThreads
-from everlong.tokens.counter import Counter
-from everlong.wire.read import read
+from everlong.store import (
+    HistorySettings,
+    MemoryThreads,
+    exported,
+    history,
+    import_session,
+    reply_budget,
+    session_budget,
+    sessions_in,
+)
+from everlong.tokens import Counter
+from everlong.wire import read
 from tests.core.build import assistant, calls, result, system, user
 from tests.store.contract.entries import point, talk
 from tests.store.engines import ENGINES, Clock, Opener

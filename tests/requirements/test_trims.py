@@ -5,20 +5,25 @@ import json
 from functools import partial
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from everlong.compress.draft import Draft, Step, Task, draft_of
-from everlong.compress.emergency import emergency
-from everlong.compress.hard_trim import hard_trim
-from everlong.compress.long_messages import long_messages
-from everlong.compress.newest import newest
-from everlong.compress.priority import Priority, priority, priority_of
-from everlong.compress.reasoning import reasoning
-from everlong.compress.soft_trim import soft_trim
-from everlong.compress.tool_rounds import tool_rounds
-from everlong.core.messages import History, Message, Reasoning, Role, Text
-from everlong.core.rounds import pairs_of
+from everlong.compress import (
+    Draft,
+    Priority,
+    Step,
+    Task,
+    draft_of,
+    emergency,
+    hard_trim,
+    long_messages,
+    newest,
+    priority,
+    priority_of,
+    reasoning,
+    soft_trim,
+    tool_rounds,
+)
+from everlong.core import History, Message, Reasoning, Role, Text, pairs_of
 from tests.compress.talks import COUNTER, assert_lawful, assert_pairs, talks, task
 from tests.core.build import assistant, calls, result, system, user
 

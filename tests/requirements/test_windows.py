@@ -2,8 +2,7 @@
 
 import pytest
 
-from everlong.windows.resolution import window
-from everlong.windows.snapshot import bundled
+from everlong.windows import bundled, window
 
 #: The figures of the snapshot of 2026-07-02; they change with it. Window and largest answer, in tokens.
 FAMILIES: dict[str, list[tuple[str, int, int | None]]] = {

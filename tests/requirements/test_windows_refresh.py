@@ -4,9 +4,8 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from everlong.llm.refreshing import Refreshed, RefreshSettings, refresh, refresh_if_due, registry_now
-from everlong.windows.resolution import window
-from everlong.windows.snapshot import bundled
+from everlong.llm import Refreshed, RefreshSettings, refresh, refresh_if_due, registry_now
+from everlong.windows import bundled, window
 from tests.llm.tables import Answers, litellm_table, models_dev_table, never, served
 
 NOW = datetime(2027, 1, 4, 12, tzinfo=UTC)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from everlong.engine.threads import Threads
+from everlong.engine import Threads
 from tests.store.engines import ENGINES, Clock, Engine, Opener
 
 

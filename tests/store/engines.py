@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TypeAlias
 
-from everlong.engine.threads import Threads
+from everlong.engine import Threads
 from everlong.store.jsonl import JsonlThreads
 from everlong.store.memory import Memory, MemoryThreads
 from everlong.store.postgres import PostgresThreads

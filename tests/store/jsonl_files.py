@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from everlong.wire.sessions.nanobot import file_name
+from everlong.wire import file_name
 
 __all__ = ["NanobotSession", "path_of", "replayed"]
 

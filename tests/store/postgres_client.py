@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from itertools import count, islice
 from pathlib import Path
 
-from everlong.core.points import Point
+from everlong.core import Point
 from everlong.errors import ThreadChanged, ThreadExists
 from everlong.store.postgres import PostgresThreads
 from tests.core.build import user

@@ -3,16 +3,30 @@
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from everlong.core.edits import Action, Edit
-from everlong.core.encoding import encode
-from everlong.core.messages import CallId, Image, Message, Opaque, Reasoning, Role, Text, ToolCall, ToolResult
-from everlong.core.points import Entry, Point, Recalled, Withdrawal
-from everlong.core.refs import bytes_of, ref_of
+from everlong.core import (
+    Action,
+    CallId,
+    Edit,
+    Entry,
+    Image,
+    Message,
+    Opaque,
+    Point,
+    Reasoning,
+    Recalled,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+    Withdrawal,
+    bytes_of,
+    encode,
+    ref_of,
+)
 from everlong.errors import StoreError
-from everlong.relevance.terms import terms_of
+from everlong.relevance import terms_of
 from everlong.store.bodies import (
     LARGE,
     body_of,

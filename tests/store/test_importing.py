@@ -5,8 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from everlong.core.messages import Message
-from everlong.core.points import Point, Withdrawal
+from everlong.core import Message, Point, Withdrawal
 from everlong.store.exporting import exported
 from everlong.store.importing import Session, import_session, sessions_in
 from everlong.store.memory import MemoryThreads

@@ -4,13 +4,10 @@ import tempfile
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from everlong.core.events import Event, EventKind
-from everlong.core.points import Entry, Point, Recalled, Withdrawal
-from everlong.core.refs import message_ref
+from everlong.core import Entry, Event, EventKind, Point, Recalled, Withdrawal, message_ref
 from everlong.errors import StoreError
 from everlong.store.jsonl import JsonlThreads
 from everlong.store.memory import MemoryThreads

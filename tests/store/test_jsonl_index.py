@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from everlong.core.events import Event, EventKind
-from everlong.core.points import Withdrawal
-from everlong.engine.threads import Threads
+from everlong.core import Event, EventKind, Withdrawal
+from everlong.engine import Threads
 from everlong.errors import InputError, StoreError
 from everlong.store.jsonl import JsonlThreads
 from tests.core.build import assistant, system, user

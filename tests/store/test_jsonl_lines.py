@@ -5,12 +5,23 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from everlong.core.messages import CallId, Image, Message, Opaque, Reasoning, Role, Text, ToolCall, ToolResult
-from everlong.core.points import Entry, Recalled, Withdrawal
-from everlong.core.threads import Row
+from everlong.core import (
+    CallId,
+    Entry,
+    Image,
+    Message,
+    Opaque,
+    Reasoning,
+    Recalled,
+    Role,
+    Row,
+    Text,
+    ToolCall,
+    ToolResult,
+    Withdrawal,
+)
 from everlong.store.jsonl.lines import MARK, as_bytes, entry_in, lines_of, mark_of
 from everlong.wire import anthropic_messages, openai_chat
 from tests.core.build import assistant, calls, result, system, user

@@ -3,13 +3,12 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from everlong.errors import NoThread, ThreadExists
 from everlong.store.jsonl import JsonlThreads
 from everlong.store.jsonl.names import candidates, hashed_name, is_session, usual_name
-from everlong.wire.sessions.nanobot import file_name
+from everlong.wire import file_name
 from tests.core.build import user
 from tests.store.jsonl_files import NanobotSession
 

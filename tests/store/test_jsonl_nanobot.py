@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from everlong.core.messages import Message
-from everlong.core.points import Point, Withdrawal
+from everlong.core import Message, Point, Withdrawal
 from everlong.errors import InputError, StoreError
 from everlong.store.jsonl import JsonlThreads
 from tests.core.build import assistant, calls, result, system, user

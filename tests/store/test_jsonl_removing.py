@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from everlong.core.events import Event, EventKind
+from everlong.core import Event, EventKind
 from everlong.errors import NoThread, StoreError
 from everlong.store.clocks import utc_now
 from everlong.store.jsonl import JsonlThreads
-from everlong.wire.sessions.nanobot import legacy_file_name
+from everlong.wire import legacy_file_name
 from tests.core.build import user
 from tests.store.contract.entries import talk
 from tests.store.engines import START

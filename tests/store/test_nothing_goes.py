@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from everlong import store
-from everlong.core.points import Point, Withdrawal
+from everlong.core import Point, Withdrawal
 from everlong.store.jsonl import JsonlThreads
 from tests.core.build import assistant, result, user
 

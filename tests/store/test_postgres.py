@@ -10,10 +10,8 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from everlong.core.events import Event, EventKind
-from everlong.core.messages import Message
-from everlong.core.threads import Thread
-from everlong.engine.threads import Threads
+from everlong.core import Event, EventKind, Message, Thread
+from everlong.engine import Threads
 from everlong.errors import InputError, NoThread, StoreError, ThreadExists
 from everlong.store.clocks import utc_now
 from everlong.store.memory import MemoryThreads

@@ -6,8 +6,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from everlong.core.refs import ref_of
-from everlong.engine.threads import Threads
+from everlong.core import ref_of
+from everlong.engine import Threads
 from everlong.errors import NoThread
 from everlong.store.opening import open_store
 from tests.store.postgres_server import database_url, drop_database

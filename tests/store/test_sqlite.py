@@ -11,11 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from everlong.core.events import Event, EventKind
-from everlong.core.messages import Message, Role, Text
-from everlong.core.points import Point, Withdrawal
-from everlong.core.refs import ref_of
-from everlong.engine.threads import Threads
+from everlong.core import Event, EventKind, Message, Point, Role, Text, Withdrawal, ref_of
+from everlong.engine import Threads
 from everlong.errors import EverlongError, InputError, NoThread, StoreBusy, StoreError
 from everlong.store.clocks import utc_now
 from everlong.store.sqlite import SqliteThreads

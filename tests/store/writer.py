@@ -10,10 +10,8 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from everlong.core.events import Event, EventKind
-from everlong.core.messages import Message
-from everlong.core.points import Entry, Point
-from everlong.engine.threads import Threads
+from everlong.core import Entry, Event, EventKind, Message, Point
+from everlong.engine import Threads
 from everlong.errors import ThreadChanged, ThreadExists
 from everlong.store.opening import open_store
 from tests.core.build import calls, result, user

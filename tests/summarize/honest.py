@@ -2,8 +2,8 @@
 
 import json
 
-from everlong.core.messages import History
-from everlong.tokens.counter import Counter
+from everlong.core import History
+from everlong.tokens import Counter
 from tests.core.build import assistant, calls, result, system, user
 
 COUNTER = Counter("gpt-4o")

@@ -3,10 +3,9 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from everlong.core.messages import History
+from everlong.core import History
 from everlong.summarize.audit import audited
 from everlong.summarize.claims import claimed
 from everlong.summarize.parsing import parsed

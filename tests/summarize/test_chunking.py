@@ -2,14 +2,12 @@
 
 import itertools
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from everlong.core.messages import Message
-from everlong.core.rounds import pairs_of, steps_of
+from everlong.core import Message, pairs_of, steps_of
 from everlong.summarize.chunking import FRAME, chunks
-from everlong.summarize.transcript import transcript
-from everlong.tokens.counter import Counter
+from everlong.summarize.transcripts import transcript
+from everlong.tokens import Counter
 from tests.core.build import assistant, calls, result, user
 from tests.properties.histories import histories
 

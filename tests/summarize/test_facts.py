@@ -4,10 +4,9 @@ import json
 from dataclasses import fields
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from everlong.core.messages import Message, Role, Text
+from everlong.core import Message, Role, Text
 from everlong.summarize.facts import BOUNDS, facts_of
 from everlong.summarize.figures import figures_in
 from everlong.summarize.summary import Facts

@@ -1,8 +1,7 @@
 """Languages by script and by their commonest words; sentences and lengths."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from everlong.summarize.languages import differs, spoken, words_language
 from everlong.summarize.sentences import clipped, counted_words, sentences_of, within_words

@@ -2,8 +2,7 @@
 
 from functools import reduce
 
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from everlong.summarize.merging import merged
 from everlong.summarize.summary import Facts, Summary

@@ -3,10 +3,9 @@
 import json
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from everlong.core.messages import Message, Reasoning, Role, Text
+from everlong.core import Message, Reasoning, Role, Text
 from everlong.summarize.audit import audited
 from everlong.summarize.parsing import parsed
 from everlong.summarize.prompts import instruction, system

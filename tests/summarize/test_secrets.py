@@ -1,8 +1,7 @@
 """Secrets leave a text, and code that speaks of them stays. All keys here are made up, and put together as they run."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from everlong.summarize.secrets import REDACTED, redacted
 

@@ -1,8 +1,7 @@
 """Titles of threads."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from everlong.summarize.titles import LONGEST_TITLE, parsed_title, title_prompt
 from tests.core.build import assistant, calls, result, system, user

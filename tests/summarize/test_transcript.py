@@ -3,15 +3,13 @@
 import re
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from everlong.compress.background import background
-from everlong.compress.draft import Task
-from everlong.core.messages import CallId, Image, Message, Opaque, Role, Text, ToolCall, ToolResult
-from everlong.summarize.transcript import clamped, transcript
+from everlong.compress import Task, background
+from everlong.core import CallId, Image, Message, Opaque, Role, Text, ToolCall, ToolResult
+from everlong.summarize.transcripts import clamped, transcript
 from everlong.summarize.writing import as_message
-from everlong.tokens.counter import Counter
+from everlong.tokens import Counter
 from tests.core.build import assistant, calls, result, user
 from tests.properties.histories import histories
 from tests.summarize.injections import INJECTIONS, MARKS

@@ -3,10 +3,9 @@
 import re
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from everlong.core.messages import Role
+from everlong.core import Role
 from everlong.summarize.summary import Facts, Style, Summary
 from everlong.summarize.writing import all_lines, as_message, as_system_section, written
 from tests.summarize.honest import COUNTER

@@ -1,8 +1,7 @@
 """Calibration follows the reports, not the odd one, and errs high."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from everlong.tokens.calibration import KEPT, Calibration
 

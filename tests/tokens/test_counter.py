@@ -3,10 +3,9 @@
 import json
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from everlong.core.messages import CallId, Message, Opaque, Reasoning, Role, Text, ToolCall, ToolResult
+from everlong.core import CallId, Message, Opaque, Reasoning, Role, Text, ToolCall, ToolResult
 from everlong.tokens.counter import CALL_FRAME, MESSAGE_FRAME, TOOL_FRAME, Counter, Tally
 from everlong.tokens.exact import count_exact
 from everlong.tokens.vocabularies import Vocabulary

@@ -10,10 +10,9 @@ from importlib.resources import files
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from everlong.tokens.estimate import CLASSES, ESTIMATED, REPEATABLE, STEPS, class_codes, estimate, shorten_runs
+from everlong.tokens.estimates import CLASSES, ESTIMATED, REPEATABLE, STEPS, class_codes, estimate, shorten_runs
 from everlong.tokens.exact import count_exact
 
 ENGLISH_CHAT = """\

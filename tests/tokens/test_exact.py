@@ -5,8 +5,7 @@ import hashlib
 import random
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from rs_bpe.bpe import openai
 
 from everlong.tokens.exact import count_exact, pieces_of, token_ids, well_formed

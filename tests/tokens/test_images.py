@@ -6,7 +6,7 @@ import zlib
 
 import pytest
 
-from everlong.core.messages import CallId, Image, Message, Role, ToolResult
+from everlong.core import CallId, Image, Message, Role, ToolResult
 from everlong.tokens.counter import Counter
 from everlong.tokens.images import FLAT_IMAGE, dimensions
 

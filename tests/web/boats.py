@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from everlong.llm.scripted.script import Answer, Asked, Script, Step
-from everlong.llm.scripted.server import ScriptedServer
+from everlong.llm import Answer, Asked, Script, ScriptedServer, Step
 from tests.engine.authors import structured
 from tests.web.running import Page
 

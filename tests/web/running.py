@@ -8,20 +8,16 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
-from threading import Condition, Thread
-from threading import Event as Signal
+from threading import Condition, Event as Signal, Thread
 from types import TracebackType
 from typing import Any, Self
 
 import uvicorn
 
-from everlong.agent.config import AgentConfig
-from everlong.engine.threads import Threads
-from everlong.llm.endpoints import Endpoint
-from everlong.llm.scripted.model import Window
-from everlong.llm.scripted.script import Script, echo
-from everlong.llm.scripted.server import ScriptedServer
-from everlong.store.memory import MemoryThreads
+from everlong.agent import AgentConfig
+from everlong.engine import Threads
+from everlong.llm import Endpoint, Script, ScriptedServer, Window, echo
+from everlong.store import MemoryThreads
 from everlong.web.app import Desk, Setup, web_app
 from everlong.web.guarding import Guard
 from everlong.web.sources import Source

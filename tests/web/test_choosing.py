@@ -9,10 +9,8 @@ from typing import Any
 import pytest
 
 from everlong.errors import InputError
-from everlong.llm.endpoints import Endpoint
-from everlong.llm.scripted.model import Window
-from everlong.llm.scripted.server import ScriptedServer
-from everlong.store.memory import MemoryThreads
+from everlong.llm import Endpoint, ScriptedServer, Window
+from everlong.store import MemoryThreads
 from everlong.web.desk import Setup
 from everlong.web.settings import AppSettings, kept_settings
 from everlong.web.sources import Source, Sources, environment_sources, sources_file

@@ -3,10 +3,9 @@
 import json
 from threading import Event as Signal
 
-from everlong.core.messages import CallId, Message, Role, Text, ToolCall, ToolResult
-from everlong.llm.scripted.script import Answer, Asked, Step
-from everlong.llm.scripted.server import ScriptedServer
-from everlong.store.memory import MemoryThreads
+from everlong.core import CallId, Message, Role, Text, ToolCall, ToolResult
+from everlong.llm import Answer, Asked, ScriptedServer, Step
+from everlong.store import MemoryThreads
 from tests.web.boats import SUMMARY, TALKS, WINDOW, fill, points
 from tests.web.running import an_app
 

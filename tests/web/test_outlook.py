@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
-from everlong.engine.outlook import outlook
+from everlong.engine import outlook
 from everlong.web.settings import THRESHOLDS
 from tests.web.browser import PHONE, a_view, in_a_browser, the_page
 from tests.web.running import Page, an_app

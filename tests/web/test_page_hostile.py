@@ -5,8 +5,8 @@ import json
 import pytest
 from playwright.sync_api import expect
 
-from everlong.core.messages import CallId, Image, Message, Role, Text, ToolCall, ToolResult
-from everlong.llm.scripted.script import Answer
+from everlong.core import CallId, Image, Message, Role, Text, ToolCall, ToolResult
+from everlong.llm import Answer
 from tests.web.browser import PHONE, View, a_view, in_a_browser, the_page
 from tests.web.running import an_app
 

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from everlong.core.messages import Message, Role, Text
+from everlong.core import Message, Role, Text
 from tests.web.browser import PHONE, WIDE, a_view, in_a_browser, the_page
 from tests.web.running import an_app
 

@@ -6,8 +6,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from everlong.llm.scripted.model import Window
-from everlong.llm.scripted.server import ScriptedServer
+from everlong.llm import ScriptedServer, Window
 from everlong.web.guarding import Guard
 from tests.web.boats import TALKS, WINDOW, fill
 from tests.web.browser import PHONE, View, a_view, in_a_browser, the_page

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from everlong.llm.scripted.script import Answer, Asked, Step, in_turn
+from everlong.llm import Answer, Asked, Step, in_turn
 from everlong.web.trying import picture
 from tests.web.browser import PHONE, WIDE, a_view, in_a_browser, the_page
 from tests.web.running import an_app

@@ -4,10 +4,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from everlong.core.messages import CallId, Image, Message, Role, Text, ToolCall, ToolResult
-from everlong.core.threads import Opened, Row
-from everlong.llm.scripted.script import Answer
-from everlong.store.memory import MemoryThreads
+from everlong.core import CallId, Image, Message, Opened, Role, Row, Text, ToolCall, ToolResult
+from everlong.llm import Answer
+from everlong.store import MemoryThreads
 from everlong.web.desk import OWNER
 from tests.web.running import an_app
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from everlong.llm.scripted.script import Answer, Asked, Refusal, Step, in_turn
-from everlong.store.opening import open_store
+from everlong.llm import Answer, Asked, Refusal, Step, in_turn
+from everlong.store import open_store
 from everlong.web.trying import picture
 from tests.web.running import an_app
 

@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
-from everlong.core.events import Event, EventKind
-from everlong.store.memory import MemoryThreads
+from everlong.core import Event, EventKind
+from everlong.store import MemoryThreads
 from everlong.web.desk import OWNER
 from everlong.web.usage import Usage, entries_of
 from everlong.windows import window

@@ -2,7 +2,7 @@
 
 import pytest
 
-from everlong.core.messages import Json
+from everlong.core import Json
 from everlong.windows.entries import Entry, Prices, dollars, entry_of, tokens
 
 FIGURES: list[tuple[str, Json, int | None]] = [

@@ -1,10 +1,9 @@
 """Reading litellm's table: what is taken, what is left out, and that nothing it holds can break the reading."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from everlong.core.messages import Json
+from everlong.core import Json
 from everlong.windows.litellm import parse_litellm
 
 DAY = "2026-11-09"

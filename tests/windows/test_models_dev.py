@@ -2,7 +2,7 @@
 
 import pytest
 
-from everlong.core.messages import Json
+from everlong.core import Json
 from everlong.windows.entries import Entry
 from everlong.windows.models_dev import parse_models_dev
 

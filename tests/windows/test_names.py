@@ -1,8 +1,7 @@
 """How names are spelt."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from everlong.windows.names import is_chat, key_of, prefixes, spelling_of, tails, unmarked
 from everlong.windows.providers import canonical, makers_of

@@ -1,8 +1,7 @@
 """Which entry answers a name."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from everlong.windows.entries import LITELLM, Entry
 from everlong.windows.registry import Registry

@@ -3,10 +3,9 @@
 from dataclasses import FrozenInstanceError
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from everlong.core.budget import Budget
+from everlong.core import Budget
 from everlong.errors import InputError
 from everlong.windows.entries import NO_PRICES, Prices
 from everlong.windows.registry import Registry

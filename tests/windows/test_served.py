@@ -3,10 +3,9 @@
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from everlong.core.messages import Json
+from everlong.core import Json
 from everlong.windows.served import (
     ROW_FIELDS,
     Served,

@@ -4,7 +4,7 @@ import gzip
 import json
 from pathlib import Path
 
-from everlong.core.messages import JsonObject
+from everlong.core import JsonObject
 from everlong.windows import snapshot
 from everlong.windows.snapshot import bundled, pack, unpack
 from tests.windows.tables import JULY, MAY, SMALL

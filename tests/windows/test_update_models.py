@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from everlong.core.messages import Json
+from everlong.core import Json
 from everlong.windows.registry import Registry
 from everlong.windows.snapshot import unpack
 

@@ -4,7 +4,7 @@ import json
 
 from hypothesis import strategies as st
 
-from everlong.core.messages import Json, JsonObject
+from everlong.core import Json, JsonObject
 
 
 def same(left: object, right: object) -> bool:

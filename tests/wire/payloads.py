@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from everlong.core.messages import Json, JsonObject
+from everlong.core import Json, JsonObject
 from tests.wire.sessions.samples import CHATBOX, CLAUDE, CLAUDE_COMPACTED, CODEX, CODEX_OLD, NANOBOT, PI_1, PI_2, PI_3
 
 CHAT: list[Json] = [

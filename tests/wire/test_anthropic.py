@@ -5,20 +5,9 @@ from dataclasses import replace
 from typing import cast
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from everlong.core.encoding import decode, encode
-from everlong.core.messages import (
-    CallId,
-    Json,
-    JsonObject,
-    Opaque,
-    Reasoning,
-    Role,
-    Text,
-    ToolCall,
-)
+from everlong.core import CallId, Json, JsonObject, Opaque, Reasoning, Role, Text, ToolCall, decode, encode
 from everlong.errors import WireError
 from everlong.wire import anthropic_messages as anthropic
 from tests.wire.conversations import objects, same, texts, values

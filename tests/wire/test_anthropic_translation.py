@@ -4,24 +4,10 @@ from dataclasses import replace
 from typing import cast
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from everlong.core.messages import (
-    CallId,
-    Image,
-    Json,
-    JsonObject,
-    Message,
-    Opaque,
-    Reasoning,
-    Role,
-    Text,
-    ToolCall,
-    ToolResult,
-)
-from everlong.wire import anthropic_messages as anthropic
-from everlong.wire import openai_chat
+from everlong.core import CallId, Image, Json, JsonObject, Message, Opaque, Reasoning, Role, Text, ToolCall, ToolResult
+from everlong.wire import anthropic_messages as anthropic, openai_chat
 from everlong.wire.document import Document
 from everlong.wire.validate import problems
 from tests.wire.conversations import chats, same

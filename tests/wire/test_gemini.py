@@ -3,12 +3,9 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from everlong.core.encoding import decode, encode
-from everlong.core.messages import Image, Json, JsonObject, Opaque, Reasoning, Role, Text
-from everlong.core.rounds import pairs_of
+from everlong.core import Image, Json, JsonObject, Opaque, Reasoning, Role, Text, decode, encode, pairs_of
 from everlong.errors import WireError
 from everlong.wire import gemini
 from tests.wire.conversations import objects, same, texts, values

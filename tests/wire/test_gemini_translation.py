@@ -5,10 +5,9 @@ from dataclasses import replace
 from typing import cast
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from everlong.core.messages import (
+from everlong.core import (
     CallId,
     Image,
     Json,
@@ -21,8 +20,8 @@ from everlong.core.messages import (
     Text,
     ToolCall,
     ToolResult,
+    pairs_of,
 )
-from everlong.core.rounds import pairs_of
 from everlong.wire import anthropic_messages, gemini, openai_chat
 from everlong.wire.document import Document
 from everlong.wire.validate import problems

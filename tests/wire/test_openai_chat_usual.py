@@ -1,10 +1,9 @@
 """The shortcut for usual messages reads what the whole reader reads, and nothing else."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from everlong.core.messages import JsonObject
+from everlong.core import JsonObject
 from everlong.wire.openai.chat_usual import usual_message
 from everlong.wire.openai_chat import FORMAT, _any_message, render
 

@@ -4,11 +4,9 @@ import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from everlong.core.encoding import decode, encode
-from everlong.core.messages import (
+from everlong.core import (
     CallId,
     Image,
     Json,
@@ -21,8 +19,10 @@ from everlong.core.messages import (
     Text,
     ToolCall,
     ToolResult,
+    decode,
+    encode,
+    pairs_of,
 )
-from everlong.core.rounds import pairs_of
 from everlong.errors import WireError
 from everlong.wire import openai_chat
 from everlong.wire.document import Document

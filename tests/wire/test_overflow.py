@@ -1,8 +1,7 @@
 """Every wording is known by its own sample and in the variants that really arrive, with its figures."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from everlong.wire.refusals import Kind, classify
 from everlong.wire.refusals.error_text import read_error

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from everlong.core.edits import Action
-from everlong.core.messages import (
+from everlong.core import (
+    Action,
     CallId,
     History,
     Image,
@@ -18,11 +18,11 @@ from everlong.core.messages import (
     Text,
     ToolCall,
     ToolResult,
+    message_ref,
 )
-from everlong.core.refs import message_ref
 from everlong.errors import InputError
 from everlong.wire import anthropic_messages, openai_chat, openai_responses
-from everlong.wire.repair import RENDERERS, repair, valid
+from everlong.wire.repair import RENDERERS, repair_history, valid
 from everlong.wire.repair.blanks import NO_OUTPUT
 from everlong.wire.repair.pairs import NO_RESULT
 from everlong.wire.repair.turns import CONTINUED
@@ -216,7 +216,7 @@ CASES = [
 def test_repair(case: Case) -> None:
     origin = case.fmt if case.own else ""
     history, expected = (tuple(replace(m, origin=origin) for m in each) for each in (case.history, case.repaired))
-    repaired = repair(history, case.fmt)
+    repaired = repair_history(history, case.fmt)
     assert repaired.messages == expected
     assert tuple((edit.at, edit.reason) for edit in repaired.edits) == tuple(
         (at, reason if "must be from" not in reason else f"the {reason}") for at, reason in case.reasons
@@ -227,7 +227,7 @@ def test_repair(case: Case) -> None:
 
 def test_an_edit_names_the_message_it_concerns() -> None:
     history = (user("u"), calls("a"), result("a"), result("b"))
-    (edit,) = repair(history).edits
+    (edit,) = repair_history(history).edits
     assert (edit.at, edit.step, edit.action, edit.before, edit.after) == (3, "repair", Action.REPAIR, 0, 0)
     assert edit.ref == message_ref(history[3])
 
@@ -235,13 +235,13 @@ def test_an_edit_names_the_message_it_concerns() -> None:
 @pytest.mark.parametrize("fmt", RENDERERS)
 def test_a_valid_history_comes_back_as_it_is(fmt: str) -> None:
     history = (system("s"), user("u"), calls("a", "b"), result("b"), result("a"), assistant("x"), user("v"))
-    assert repair(history, fmt).messages == history
-    assert repair(history, fmt).edits == ()
+    assert repair_history(history, fmt).messages == history
+    assert repair_history(history, fmt).edits == ()
 
 
 def test_an_unknown_format_is_named() -> None:
     with pytest.raises(InputError, match="no repair for 'morse'"):
-        repair((user("u"),), "morse")
+        repair_history((user("u"),), "morse")
     with pytest.raises(InputError, match="no repair for 'morse'"):
         valid("morse", (user("u"),))
 
@@ -261,19 +261,21 @@ def test_ids_and_names_that_anthropic_refuses_change_in_call_and_result_alike() 
             result(call),
         )
     )
-    sent = repair(own, "anthropic").messages
+    sent = repair_history(own, "anthropic").messages
     ids = [made.id for message in sent for made in message.calls]
     assert [answer.call for message in sent for answer in message.results] == ids
     assert len(set(ids)) == 2
     assert {made.name for message in sent for made in message.calls} == {"mcp_db_query"}
-    assert repair(own[:3], "anthropic").messages == sent[:3], "what is made up does not depend on what comes later"
+    assert repair_history(own[:3], "anthropic").messages == sent[:3], (
+        "what is made up does not depend on what comes later"
+    )
 
 
 def test_a_picture_of_the_assistant_becomes_a_note() -> None:
     history = (user("u"), said(Role.ASSISTANT, Text("look"), PNG, origin="anthropic"), user("v"))
-    (edit,) = repair(history, "anthropic").edits
+    (edit,) = repair_history(history, "anthropic").edits
     assert edit.reason == "a picture cannot be shown by assistant"
-    assert repair(history, "anthropic").messages[1].text == "look\n[image not shown: image/png]"
+    assert repair_history(history, "anthropic").messages[1].text == "look\n[image not shown: image/png]"
 
 
 def test_system_text_of_anthropic_in_the_list_stays_only_behind_the_user() -> None:
@@ -286,7 +288,7 @@ def test_system_text_of_anthropic_in_the_list_stays_only_behind_the_user() -> No
         {"role": "user", "content": "v"},
     ]
     history = tuple(anthropic_messages.parse(message) for message in raw)
-    sent = anthropic_messages.render_history(repair(history, "anthropic").messages)
+    sent = anthropic_messages.render_history(repair_history(history, "anthropic").messages)
     assert sent["system"] == "first"
     assert isinstance(sent["messages"], list)
     assert [message["role"] for message in sent["messages"] if isinstance(message, dict)] == [
@@ -335,7 +337,7 @@ ODD_CHAT = {
 def test_odd_shapes_of_openai_chat_are_written_in_the_usual_way(odd: dict[str, object]) -> None:
     parsed = openai_chat.parse(json.loads(json.dumps(odd)))
     kept = openai_chat.parse({"role": "user", "content": "hi", "cache_control": {"type": "ephemeral"}})
-    repaired = repair((kept, parsed)).messages
+    repaired = repair_history((kept, parsed)).messages
     assert problems("openai-chat", openai_chat.render_history(repaired)) == []
     assert repaired[0] == kept, "nothing else is touched"
 
@@ -343,7 +345,7 @@ def test_odd_shapes_of_openai_chat_are_written_in_the_usual_way(odd: dict[str, o
 def test_empty_content_beside_calls_stays_as_it_came() -> None:
     raw = {"role": "assistant", "content": "", "tool_calls": [_call("a")]}
     history = (user("u"), openai_chat.parse(raw), user("v"))
-    sent = openai_chat.render_history(repair(history).messages)["messages"]
+    sent = openai_chat.render_history(repair_history(history).messages)["messages"]
     assert isinstance(sent, list)
     assert sent[1] == raw
 
@@ -362,7 +364,7 @@ def test_an_item_of_responses_is_not_sent_twice() -> None:
         {"type": "web_search_call", "id": "ws_1", "status": "completed"},
     ]
     history = openai_responses.parse_items([*items, *items])
-    repaired = repair(history, "openai-responses").messages
+    repaired = repair_history(history, "openai-responses").messages
     sent = openai_responses.render_history(repaired)
     assert problems("openai-responses", sent) == []
     assert openai_responses.render_history(repaired[:3])["input"] == items[:4]
@@ -371,7 +373,7 @@ def test_an_item_of_responses_is_not_sent_twice() -> None:
 
 def test_the_last_resort_says_it_plainly() -> None:
     blob = Opaque("inlineData", '{"inlineData":{"mimeType":"","data":""}}')
-    repaired = repair((said(Role.USER, Text("u"), blob, origin="gemini"),), "gemini")
+    repaired = repair_history((said(Role.USER, Text("u"), blob, origin="gemini"),), "gemini")
     assert repaired.messages == (user("u"),)
     assert [edit.reason for edit in repaired.edits] == ["sent without what only its own format knows"]
 
@@ -379,11 +381,11 @@ def test_the_last_resort_says_it_plainly() -> None:
 def test_thinking_that_cannot_be_written_goes_whole() -> None:
     signed = Reasoning("half \ud83d", signature="EqQB")
     history = (user("u"), said(Role.ASSISTANT, signed, Text("x"), origin="anthropic"), user("v"))
-    assert repair(history, "anthropic").messages[1].parts == (Text("x"),)
+    assert repair_history(history, "anthropic").messages[1].parts == (Text("x"),)
 
 
 def test_a_call_object_keeps_its_other_fields() -> None:
     call = ToolCall(CallId("a"), "f", "{'x': 1}", '{"index":0}')
     history = (user("u"), said(Role.ASSISTANT, call, origin="openai-chat"), result("a"))
-    (mended_call,) = repair(history).messages[1].calls
+    (mended_call,) = repair_history(history).messages[1].calls
     assert mended_call == replace(call, arguments='{"x":1}')

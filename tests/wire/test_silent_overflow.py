@@ -1,8 +1,7 @@
 """Replies that look like a success and were none: what the figures give away."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from everlong.wire.refusals.silent import SilentOverflow, silent_overflow, truncated_window
 from everlong.wire.usage import Usage

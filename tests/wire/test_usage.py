@@ -1,10 +1,9 @@
 """Usage in every provider's shape gives the same figures, and what cannot be true is turned away."""
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from everlong.core.messages import Json
+from everlong.core import Json
 from everlong.wire.usage import STYLES, Usage, merged, plausible, read_usage
 
 SHAPES = [

@@ -4,15 +4,14 @@ import json
 from contextlib import suppress
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from everlong.core.messages import History, Json, JsonObject, Message, Role, Text
+from everlong.core import History, Json, JsonObject, Message, Role, Text
 from everlong.errors import InputError
 from everlong.wire.document import Document
 from everlong.wire.fields import unpack
-from everlong.wire.read import BODY_FORMATS, SESSION_FORMATS, document_of, read, read_all
-from everlong.wire.write import value_of, with_messages, write
+from everlong.wire.reading import BODY_FORMATS, SESSION_FORMATS, document_of, read, read_all
+from everlong.wire.writing import value_of, with_messages, write
 from tests.wire import payloads
 from tests.wire.conversations import chats, objects, same, values
 from tests.wire.payloads import BODIES, CHAT, PLAIN, SESSIONS, Payload, lines, one

@@ -1,1 +1,52 @@
 """The agent: a loop of model calls and tools on the engine, small enough to read in an evening."""
+
+from typing import TYPE_CHECKING
+
+from everlong.doors import open_door
+
+if TYPE_CHECKING:
+    from everlong.agent.agent import Agent as Agent, Kind as Kind
+    from everlong.agent.config import (
+        DEFAULT_CONFIG as DEFAULT_CONFIG,
+        AgentConfig as AgentConfig,
+        SubAgents as SubAgents,
+        at_home as at_home,
+        folder_config as folder_config,
+        load_config as load_config,
+    )
+    from everlong.agent.events import (
+        AgentEvent as AgentEvent,
+        CallEnded as CallEnded,
+        CallStarted as CallStarted,
+        Entered as Entered,
+        TurnEnded as TurnEnded,
+    )
+    from everlong.agent.making import tool as tool
+    from everlong.agent.mcp_servers import McpServers as McpServers
+    from everlong.agent.resuming import open_calls as open_calls
+    from everlong.agent.standing import (
+        NOTHING as NOTHING,
+        Standing as Standing,
+        workspace_standing as workspace_standing,
+    )
+    from everlong.agent.subagents import Spawning as Spawning, spawn_tools as spawn_tools
+    from everlong.agent.todos import Todos as Todos
+    from everlong.agent.tool import Approve as Approve, Outcome as Outcome, Place as Place, Tool as Tool
+    from everlong.agent.tools.standard import standard_tools as standard_tools
+else:
+    __all__, __getattr__, __dir__ = open_door(
+        __name__,
+        {
+            "making": "tool",
+            "agent": "Agent Kind",
+            "config": "AgentConfig DEFAULT_CONFIG SubAgents at_home folder_config load_config",
+            "events": "AgentEvent CallEnded CallStarted Entered TurnEnded",
+            "mcp_servers": "McpServers",
+            "resuming": "open_calls",
+            "standing": "NOTHING Standing workspace_standing",
+            "subagents": "Spawning spawn_tools",
+            "todos": "Todos",
+            "tool": "Approve Outcome Place Tool",
+            "tools.standard": "standard_tools",
+        },
+    )

@@ -19,14 +19,10 @@ from everlong.agent.schemas import schemas_of
 from everlong.agent.standing import NOTHING, Standing
 from everlong.agent.tool import Approve, Place, Tool
 from everlong.agent.turns import Turn
-from everlong.core.messages import History, Message, Role, Text
-from everlong.core.threads import Row
-from everlong.engine.calls import Call
-from everlong.engine.engine import Engine
-from everlong.engine.replies import Model
-from everlong.engine.whole import whole
+from everlong.core import History, Message, Role, Row, Text
+from everlong.engine import Call, Engine, Model, whole
 from everlong.errors import InputError, NoThread, ThreadExists
-from everlong.relevance.language import language_of
+from everlong.relevance import language_of
 
 __all__ = ["Agent", "Kind"]
 

@@ -9,13 +9,9 @@ import re
 from dataclasses import replace
 
 from everlong.agent.tool import Outcome
-from everlong.compress.draft import Task
-from everlong.compress.markers import gap_in_result
-from everlong.compress.terminal import as_shown
-from everlong.compress.trimming import Cut, cut_characters
-from everlong.core.refs import Ref
-from everlong.tokens.counter import Counter
-from everlong.tokens.estimate import estimate
+from everlong.compress import Cut, Task, as_shown, cut_characters, gap_in_result
+from everlong.core import Ref
+from everlong.tokens import Counter, estimate
 
 __all__ = ["MOST_KEPT", "bounded", "plain", "received"]
 

@@ -18,9 +18,8 @@ from everlong.agent.bounding import received
 from everlong.agent.events import CallEnded, CallStarted, Tell
 from everlong.agent.resuming import INTERRUPTED
 from everlong.agent.tool import Outcome, Place, Tool
-from everlong.core.messages import JsonObject, JsonText, Message, Role, Text, ToolCall, ToolResult
-from everlong.engine.engine import Engine
-from everlong.engine.whole import whole
+from everlong.core import JsonObject, JsonText, Message, Role, Text, ToolCall, ToolResult
+from everlong.engine import Engine, whole
 
 __all__ = ["Bench", "Repeats", "make_calls"]
 

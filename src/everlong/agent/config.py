@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from everlong.agent.tool import Approve
-from everlong.core.messages import Json
-from everlong.engine.nanobot_settings import NanobotSettings
-from everlong.engine.settings import DEFAULT_SETTINGS, Settings
+from everlong.core import Json
+from everlong.engine import DEFAULT_SETTINGS, NanobotSettings, Settings
 from everlong.errors import InputError
 from everlong.windows import window
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from everlong.agent.tool import Outcome
-from everlong.core.messages import JsonText, Message
-from everlong.engine.replies import Reply
+from everlong.core import JsonText, Message
+from everlong.engine import Reply
 
 __all__ = ["AgentEvent", "CallEnded", "CallStarted", "Entered", "Reason", "Tell", "TurnEnded"]
 

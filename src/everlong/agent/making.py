@@ -16,7 +16,7 @@ from typing import Annotated, Any, cast, get_args, get_origin, get_type_hints, o
 import msgspec
 
 from everlong.agent.tool import Outcome, Place, Tool
-from everlong.core.messages import Json, JsonObject
+from everlong.core import Json, JsonObject
 from everlong.errors import EverlongError, InputError
 
 __all__ = ["tool"]

@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from everlong.agent.config import McpServer
 from everlong.agent.tool import Outcome, Place, Tool
-from everlong.core.messages import Image, JsonObject
+from everlong.core import Image, JsonObject
 from everlong.errors import InputError
 
 __all__ = ["McpServers"]

@@ -7,9 +7,8 @@ import asyncio
 from collections import Counter as Tally
 from collections.abc import Sequence
 
-from everlong.core.messages import Message, Role, Text, ToolCall, ToolResult
-from everlong.engine.engine import Engine
-from everlong.engine.whole import whole
+from everlong.core import Message, Role, Text, ToolCall, ToolResult
+from everlong.engine import Engine, whole
 from everlong.errors import NoThread
 
 __all__ = ["CRASHED", "INTERRUPTED", "close_calls", "open_calls"]

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 
 from everlong.agent.tool import Tool
-from everlong.core.messages import Json, JsonObject, JsonText
+from everlong.core import Json, JsonObject, JsonText
 from everlong.errors import InputError
 
 __all__ = ["NO_CALLS", "schemas_of"]

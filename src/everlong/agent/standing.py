@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
-from everlong.core.messages import History, Message, Role, Text
+from everlong.core import History, Message, Role, Text
 
 __all__ = ["NOTHING", "Source", "Standing", "file_source", "skills_source", "workspace_standing"]
 

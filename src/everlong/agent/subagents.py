@@ -18,11 +18,10 @@ from everlong.agent.config import DEFAULT_CONFIG, AgentConfig
 from everlong.agent.events import AgentEvent, CallEnded, TurnEnded
 from everlong.agent.standing import NOTHING, Standing
 from everlong.agent.tool import Outcome, Place, Tool
-from everlong.core.messages import JsonObject, JsonText, Message, Role
-from everlong.engine.engine import Engine
-from everlong.engine.replies import Failed, Finished, Model
+from everlong.core import JsonObject, JsonText, Message, Role
+from everlong.engine import Engine, Failed, Finished, Model
 from everlong.errors import ContextOverflow, EverlongError, NoThread, ThreadExists
-from everlong.relevance.language import language_of
+from everlong.relevance import language_of
 
 __all__ = ["Spawning", "spawn_tools"]
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from everlong.agent.tool import Outcome, Place, Tool
 from everlong.agent.tools.todo import TodoList, todo_tool
-from everlong.core.messages import JsonObject
-from everlong.engine.threads import Threads
+from everlong.core import JsonObject
+from everlong.engine import Threads
 from everlong.errors import InputError
 
 __all__ = ["Todos"]

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from everlong.core.messages import Image, JsonObject, JsonText
+from everlong.core import Image, JsonObject, JsonText
 
 __all__ = ["Approve", "Outcome", "Place", "Tool"]
 

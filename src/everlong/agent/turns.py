@@ -13,12 +13,8 @@ from everlong.agent.calling import Bench, make_calls
 from everlong.agent.events import Entered, Reason, Tell, TurnEnded
 from everlong.agent.resuming import close_calls
 from everlong.agent.schemas import NO_CALLS
-from everlong.core.messages import History, JsonText, Message, Role, Text
-from everlong.engine.calls import Call
-from everlong.engine.conversing import converse
-from everlong.engine.engine import Engine
-from everlong.engine.replies import Failed, Finished, Model
-from everlong.engine.whole import whole
+from everlong.core import History, JsonText, Message, Role, Text
+from everlong.engine import Call, Engine, Failed, Finished, Model, converse, whole
 from everlong.errors import BudgetImpossible, NotRecovered
 
 __all__ = ["Turn"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import count, islice
 
-from everlong.agent.config import at_home
+from everlong.agent import at_home
 from everlong.cli.chat_drawing import words
 from everlong.cli.chat_pictures import picture
 from everlong.cli.chat_screen import shown_call
@@ -14,12 +14,8 @@ from everlong.cli.chat_tables import Told, edits_table, hits_drawn, map_table, p
 from everlong.cli.chat_talk import Chat
 from everlong.cli.maps.shown_text import clean, one_line
 from everlong.cli.terminal import amount
-from everlong.core.events import EventKind
-from everlong.core.messages import Message
-from everlong.core.threads import Thread
-from everlong.engine.outlook import outlook_of
-from everlong.engine.settings import HIGHEST_THRESHOLD
-from everlong.engine.threads import Threads
+from everlong.core import EventKind, Message, Thread
+from everlong.engine import HIGHEST_THRESHOLD, Threads, outlook_of
 from everlong.errors import EverlongError, InputError, NoThread
 from everlong.windows import Window
 

@@ -5,8 +5,8 @@ from functools import cache
 from typing import TYPE_CHECKING, ClassVar
 
 from everlong.cli.maps.shown_text import clean, one_line
-from everlong.core.messages import CallId, JsonText, ToolCall
-from everlong.engine.titles import call_title
+from everlong.core import CallId, JsonText, ToolCall
+from everlong.engine import call_title
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from everlong.agent.config import at_home
+from everlong.agent import at_home
 
 __all__ = ["Keyboard", "completions", "echoed", "is_person", "unechoed"]
 

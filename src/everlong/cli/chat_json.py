@@ -4,10 +4,10 @@ import json
 import sys
 from typing import Any, assert_never
 
-from everlong.agent.events import AgentEvent, CallEnded, CallStarted, Entered, TurnEnded
+from everlong.agent import AgentEvent, CallEnded, CallStarted, Entered, TurnEnded
 from everlong.cli.chat_meter import Meter
-from everlong.core.events import Event
-from everlong.engine.replies import CallGrew, Failed, Finished, Restarted, Said, Thought
+from everlong.core import Event
+from everlong.engine import CallGrew, Failed, Finished, Restarted, Said, Thought
 from everlong.errors import ContextOverflow
 
 __all__ = ["event_json", "meter_json", "write_line"]

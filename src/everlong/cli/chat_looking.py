@@ -3,13 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from everlong.core.messages import Message, Reasoning, Role, ToolCall, ToolResult
-from everlong.core.points import Recalled
-from everlong.engine.calls import Prepared
-from everlong.engine.direct import counter_for
-from everlong.engine.engine import Engine
-from everlong.summarize.frames import is_framed
-from everlong.tokens.counter import Counter
+from everlong.core import Message, Reasoning, Recalled, Role, ToolCall, ToolResult
+from everlong.engine import Engine, Prepared, counter_for
+from everlong.summarize import is_framed
+from everlong.tokens import Counter
 
 __all__ = ["GROUPS", "Share", "shares_of"]
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from everlong.cli.chat_wording import ChatWording
 from everlong.cli.terminal import amount, bar
-from everlong.engine.calls import Prepared
-from everlong.wire.usage import Usage, plausible
+from everlong.engine import Prepared
+from everlong.wire import Usage, plausible
 
 __all__ = ["Meter", "estimated", "reported"]
 

@@ -3,8 +3,8 @@
 from everlong.cli.chat_wording import ChatWording
 from everlong.cli.maps.shown_text import one_line
 from everlong.cli.terminal import amount
-from everlong.core.events import Event, EventKind
-from everlong.engine.committing import SUMMARY
+from everlong.core import Event, EventKind
+from everlong.engine import SUMMARY
 
 __all__ = ["notice_of"]
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from everlong.agent.config import DEFAULT_CONFIG, AgentConfig, at_home, folder_config
+from everlong.agent import DEFAULT_CONFIG, AgentConfig, at_home, folder_config
 from everlong.errors import InputError
 
 __all__ = ["LOCAL_WINDOW", "ChatOptions", "config_for", "for_local_model"]

@@ -4,7 +4,7 @@ import base64
 from pathlib import Path
 
 from everlong.cli.chat_wording import ChatWording
-from everlong.core.messages import Image
+from everlong.core import Image
 from everlong.errors import InputError
 
 __all__ = ["SIGNS", "picture"]

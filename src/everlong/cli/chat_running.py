@@ -10,8 +10,7 @@ from pathlib import Path
 import click
 from stamina.instrumentation import set_on_retry_hooks
 
-from everlong.agent.config import AgentConfig
-from everlong.agent.events import TurnEnded
+from everlong.agent import AgentConfig, TurnEnded
 from everlong.cli.chat_commands import COMMANDS, talk_threads
 from everlong.cli.chat_input import Keyboard, is_person
 from everlong.cli.chat_json import event_json, meter_json, write_line
@@ -28,12 +27,10 @@ from everlong.cli.maps.shown_text import one_line
 from everlong.cli.sessions_options import Setting, stored_in, the_thread
 from everlong.cli.sessions_wording import SessionWording
 from everlong.cli.terminal import amount, console
-from everlong.engine.threads import Threads
+from everlong.engine import Threads
 from everlong.errors import EverlongError, InputError
-from everlong.llm.client import HttpModel
-from everlong.llm.kept_tables import registry_now
-from everlong.llm.local.fetching import cache_folder
-from everlong.store.opening import default_store
+from everlong.llm import HttpModel, cache_folder, registry_now
+from everlong.store import default_store
 
 __all__ = ["run"]
 

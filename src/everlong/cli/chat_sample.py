@@ -5,10 +5,9 @@ from collections.abc import Iterator
 
 from everlong.cli.chat_session import Session
 from everlong.cli.files import read_document
-from everlong.core.budget import Budget
-from everlong.core.messages import History, Message, Role, Text
-from everlong.engine.direct import counter_for
-from everlong.tokens.counter import Counter
+from everlong.core import Budget, History, Message, Role, Text
+from everlong.engine import counter_for
+from everlong.tokens import Counter
 
 __all__ = ["SMALL", "begin_sample", "sample_talk"]
 

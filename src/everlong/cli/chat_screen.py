@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from everlong.agent.events import AgentEvent, CallEnded, CallStarted, Entered, TurnEnded
-from everlong.agent.tool import Outcome
+from everlong.agent import AgentEvent, CallEnded, CallStarted, Entered, Outcome, TurnEnded
 from everlong.cli.chat_blocks import Blocks
 from everlong.cli.chat_drawing import Tail, call_line, markdown, thought, words
 from everlong.cli.chat_meter import Meter
@@ -18,9 +17,8 @@ from everlong.cli.chat_notices import notice_of
 from everlong.cli.chat_wording import ChatWording
 from everlong.cli.maps.shown_text import clean, one_line
 from everlong.cli.terminal import amount
-from everlong.core.events import Event
-from everlong.core.messages import JsonText
-from everlong.engine.replies import CallGrew, Failed, Finished, Restarted, Said, Thought
+from everlong.core import Event, JsonText
+from everlong.engine import CallGrew, Failed, Finished, Restarted, Said, Thought
 from everlong.errors import ContextOverflow
 
 if TYPE_CHECKING:

@@ -12,30 +12,39 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import uuid4
 
-from everlong.agent.agent import Agent
-from everlong.agent.config import AgentConfig
-from everlong.agent.events import AgentEvent
-from everlong.agent.mcp_servers import McpServers
-from everlong.agent.standing import NOTHING, Standing, workspace_standing
-from everlong.agent.subagents import Spawning, spawn_tools
-from everlong.agent.todos import Todos
-from everlong.agent.tool import Approve, Tool
-from everlong.agent.tools.standard import standard_tools
+from everlong.agent import (
+    NOTHING,
+    Agent,
+    AgentConfig,
+    AgentEvent,
+    Approve,
+    McpServers,
+    Spawning,
+    Standing,
+    Todos,
+    Tool,
+    spawn_tools,
+    standard_tools,
+    workspace_standing,
+)
 from everlong.cli.chat_meter import Meter, estimated, reported
-from everlong.core.events import Event, EventKind
-from everlong.core.messages import Message
-from everlong.core.threads import Thread
-from everlong.engine.authors import Author
-from everlong.engine.calls import Call, Prepared
-from everlong.engine.engine import Engine
-from everlong.engine.learning import learned_window
-from everlong.engine.replies import Finished, Model
-from everlong.engine.summaries import Outcome, Summaries
-from everlong.engine.threads import Threads
-from everlong.engine.titling import Titles
+from everlong.core import Event, EventKind, Message, Thread
+from everlong.engine import (
+    Author,
+    Call,
+    Engine,
+    Finished,
+    Model,
+    Outcome,
+    Prepared,
+    Summaries,
+    Threads,
+    Titles,
+    learned_window,
+)
 from everlong.errors import BudgetImpossible, InputError, NoThread, ThreadExists
 from everlong.windows import Registry, Window, window
-from everlong.wire.usage import Usage
+from everlong.wire import Usage
 
 __all__ = ["Session", "Setup", "opened_session"]
 

@@ -13,13 +13,11 @@ from typing import Protocol
 
 import aiohttp
 
-from everlong.agent.config import DEFAULT_CONFIG, AgentConfig
+from everlong.agent import DEFAULT_CONFIG, AgentConfig
 from everlong.cli.chat_options import LOCAL_WINDOW, ChatOptions
 from everlong.cli.chat_wording import ChatWording
 from everlong.errors import InputError
-from everlong.llm.endpoints import KNOWN, Endpoint, endpoint_at, endpoint_from_environment
-from everlong.llm.local.fetching import cache_folder, model_file
-from everlong.llm.local.model import LocalServer
+from everlong.llm import KNOWN, Endpoint, LocalServer, cache_folder, endpoint_at, endpoint_from_environment, model_file
 
 __all__ = ["KEY_PREFIXES", "Asking", "Source", "choose", "default_model", "local_source", "provider_of_key"]
 

@@ -13,13 +13,8 @@ from everlong.cli.maps.shown_text import one_line
 from everlong.cli.sessions_lists import excerpt, when
 from everlong.cli.sessions_wording import SessionWording
 from everlong.cli.terminal import amount, bar, percent
-from everlong.core.edits import Edit
-from everlong.core.messages import Message
-from everlong.core.threads import Hit, Pin, Thread
-from everlong.engine.calls import Prepared
-from everlong.engine.direct import counter_for
-from everlong.engine.engine import Engine
-from everlong.engine.threads import Threads
+from everlong.core import Edit, Hit, Message, Pin, Thread
+from everlong.engine import Engine, Prepared, Threads, counter_for
 
 if TYPE_CHECKING:
     from rich.console import Console

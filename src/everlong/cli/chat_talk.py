@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from everlong.agent.events import AgentEvent, TurnEnded
+from everlong.agent import AgentEvent, TurnEnded
 from everlong.cli.chat_drawing import words
 from everlong.cli.chat_input import echoed, unechoed
 from everlong.cli.chat_screen import Screen
@@ -19,10 +19,8 @@ from everlong.cli.chat_source import Asking
 from everlong.cli.chat_wording import ChatWording
 from everlong.cli.chat_worker import Worker
 from everlong.cli.maps.shown_text import clean, one_line
-from everlong.core.events import Event
-from everlong.core.messages import Image, Message, Role, Text
-from everlong.engine.replies import Failed
-from everlong.engine.titles import text_title
+from everlong.core import Event, Image, Message, Role, Text
+from everlong.engine import Failed, text_title
 
 __all__ = ["Chat", "Desk", "interrupts"]
 

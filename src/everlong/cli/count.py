@@ -6,8 +6,7 @@ import click
 
 from everlong.cli.files import read_document, tell_warnings
 from everlong.cli.terminal import amount, console, percent, table
-from everlong.engine.direct import counter_for
-from everlong.engine.token_map import TokenMap, map_tokens
+from everlong.engine import TokenMap, counter_for, map_tokens
 from everlong.windows import Window, window
 
 __all__ = ["count_command"]

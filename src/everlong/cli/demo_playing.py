@@ -8,20 +8,11 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from everlong.core.events import Event, EventKind
-from everlong.core.messages import CallId, History, Message, Reasoning, Role, Text, ToolResult
-from everlong.core.points import Recalled
-from everlong.engine.calls import Call
-from everlong.engine.conversing import converse
-from everlong.engine.engine import Engine
-from everlong.engine.replies import Failed, Finished
-from everlong.engine.settings import Settings
-from everlong.engine.threads import Threads
-from everlong.engine.titles import text_title
+from everlong.core import CallId, Event, EventKind, History, Message, Reasoning, Recalled, Role, Text, ToolResult
+from everlong.engine import Call, Engine, Failed, Finished, Settings, Threads, converse, text_title
 from everlong.errors import ProviderError
-from everlong.llm.scripted.model import ScriptedModel, Window
-from everlong.llm.scripted.script import Answer, Asked, in_turn
-from everlong.wire.document import Document
+from everlong.llm import Answer, Asked, ScriptedModel, Window, in_turn
+from everlong.wire import Document
 
 __all__ = ["FACTS", "THREAD", "Fact", "Found", "Outcome", "Play", "Turn"]
 

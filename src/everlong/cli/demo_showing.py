@@ -11,8 +11,8 @@ from everlong.cli.files import read_document
 from everlong.cli.maps.shown_text import one_line
 from everlong.cli.streams import print_json
 from everlong.cli.terminal import amount, bar, console
-from everlong.core.events import Event
-from everlong.store.opening import open_store
+from everlong.core import Event
+from everlong.store import open_store
 
 if TYPE_CHECKING:
     from rich.console import Console

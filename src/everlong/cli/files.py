@@ -7,8 +7,7 @@ from pathlib import Path
 import click
 
 from everlong.errors import InputError
-from everlong.wire.document import Document
-from everlong.wire.read import read
+from everlong.wire import Document, read
 
 __all__ = ["read_document", "sample_bytes", "source_bytes", "tell_warnings"]
 

@@ -9,12 +9,11 @@ import click
 from everlong.cli.files import read_document, tell_warnings
 from everlong.cli.streams import print_json
 from everlong.cli.terminal import amount, console, percent, table
-from everlong.compress.presets import PRESETS
-from everlong.core.edits import Edit
-from everlong.engine.direct import counter_for
-from everlong.engine.fitting import Fitted, fit_document
+from everlong.compress import PRESETS
+from everlong.core import Edit
+from everlong.engine import Fitted, counter_for, fit_document
 from everlong.errors import InputError
-from everlong.wire.write import write
+from everlong.wire import write
 
 __all__ = ["fit_command"]
 

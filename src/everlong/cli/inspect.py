@@ -17,8 +17,7 @@ from everlong.cli.maps.terminal_map import draw_map
 from everlong.cli.maps.wording import LANGUAGES, Wording, language_from
 from everlong.cli.terminal import amount, console
 from everlong.errors import InputError
-from everlong.wire.document import Document
-from everlong.wire.read import BODY_FORMATS, read_all
+from everlong.wire import BODY_FORMATS, Document, read_all
 
 __all__ = ["inspect_command"]
 

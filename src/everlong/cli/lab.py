@@ -20,14 +20,31 @@ from everlong.cli.pages import write_page
 from everlong.cli.progress import progress
 from everlong.cli.streams import print_json
 from everlong.errors import InputError
-from everlong.lab.cases import Cases, edit_cases, every, probe_cases, question_cases
-from everlong.lab.data import Conversation, agents, data_folder, dialogue_names, in_half
-from everlong.lab.making import conversations_in, probes_in, save
-from everlong.lab.measuring import Job, Plan, measured, summed
-from everlong.lab.results import Result
-from everlong.lab.running import run
-from everlong.lab.strategies import DIALOGUE_STRATEGIES, WORK_STRATEGIES, strategy_named
-from everlong.lab.strategy import counter
+from everlong.lab import (
+    DIALOGUE_STRATEGIES,
+    WORK_STRATEGIES,
+    Cases,
+    Conversation,
+    Job,
+    Plan,
+    Result,
+    agents,
+    conversations_in,
+    counter,
+    data_folder,
+    dialogue_names,
+    edit_cases,
+    every,
+    in_half,
+    measured,
+    probe_cases,
+    probes_in,
+    question_cases,
+    run,
+    save,
+    strategy_named,
+    summed,
+)
 
 __all__ = ["lab_command"]
 

@@ -12,7 +12,7 @@ from everlong.cli.streams import print_json
 from everlong.cli.terminal import amount
 
 if TYPE_CHECKING:
-    from everlong.lab.clients.judging import Judged
+    from everlong.lab import Judged
 
 __all__ = ["clients_command"]
 
@@ -57,9 +57,12 @@ def clients_command(
     every request that reached the model was valid and within the window. Clients are installed once, from your
     package indexes; what cannot be installed is left out. Exits with 1 if a run is not ok.
     """
-    from everlong.lab.clients.running import Runner  # noqa: PLC0415 - only a run needs all of this
-    from everlong.lab.clients.table import CLIENTS  # noqa: PLC0415
-    from everlong.lab.environments import Environments, folder_from  # noqa: PLC0415
+    from everlong.lab import (  # noqa: PLC0415
+        CLIENTS,
+        Environments,
+        Runner,
+        folder_from,
+    )
 
     where = Environments(environments or folder_from(os.environ), lambda line: click.echo(line, err=True))
     runner = Runner(where, direct=direct, records=records)
@@ -85,7 +88,7 @@ def _verdict(row: "Judged") -> str:
 
 
 def _table(judged: "Sequence[Judged]", direct: bool) -> str:
-    from everlong.lab.speed.tables import Table  # noqa: PLC0415
+    from everlong.lab import Table  # noqa: PLC0415
 
     title = "Clients without the gateway" if direct else "Clients through the gateway"
     faults = [(row, fault) for row in judged for fault in (*row.faults, *filter(None, (row.left_out,)))]

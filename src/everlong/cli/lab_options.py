@@ -3,7 +3,7 @@
 import click
 
 from everlong.cli.maps.wording import LANGUAGES
-from everlong.lab.data import HALVES
+from everlong.lab import HALVES
 
 __all__ = ["DATA", "HALF", "HTML", "JOBS", "JSON", "LANGUAGE", "WORK_FILES", "names_listed", "tokens_listed"]
 

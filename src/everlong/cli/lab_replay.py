@@ -6,7 +6,7 @@ import click
 
 from everlong.cli.lab_options import DATA, HALF, HTML, JOBS, JSON, LANGUAGE, WORK_FILES, tokens_listed
 from everlong.cli.maps.wording import language_from
-from everlong.lab.replay.sessions import PAUSES
+from everlong.lab import PAUSES
 
 __all__ = ["replay_command"]
 

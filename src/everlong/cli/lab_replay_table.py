@@ -5,11 +5,7 @@ from typing import TYPE_CHECKING
 
 from everlong.cli.lab_replay_wording import ReplayWording
 from everlong.cli.terminal import amount, console, percent, table
-from everlong.lab.replay.replaying import Plan
-from everlong.lab.replay.results import Recorded, Result, Told
-from everlong.lab.report.replay_figures import Billed, Scene, billed, scenes
-from everlong.lab.report.wording import money
-from everlong.lab.svg import tokens_short
+from everlong.lab import Billed, Recorded, ReplayPlan, ReplayResult, Scene, Told, billed, money, scenes, tokens_short
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,7 +32,9 @@ PLAYED = (
 )
 
 
-def print_replay(plan: Plan, results: Sequence[Result], thresholds: Sequence[Result], language: str) -> None:
+def print_replay(
+    plan: ReplayPlan, results: Sequence[ReplayResult], thresholds: Sequence[ReplayResult], language: str
+) -> None:
     """What was paid, then every window: its policies, ours at other thresholds behind them, and a verdict."""
     out, say = console(), ReplayWording(language)
     sessions = [played.session for played in results[0].played]
@@ -72,7 +70,7 @@ def _draw(out: "Console", head: Sequence[str], rows: Sequence[Sequence[str]]) ->
     out.print(drawn)
 
 
-def _head(plan: Plan, sessions: Sequence[Told], say: ReplayWording) -> Iterator[str]:
+def _head(plan: ReplayPlan, sessions: Sequence[Told], say: ReplayWording) -> Iterator[str]:
     tokens = sum(session.tokens for session in sessions)
     size = (say.many("sessions", len(sessions)), say("tokens", n=tokens_short(tokens)))
     yield say("comma").join((*size, say("prices", name=plan.tariff.name)))
@@ -113,7 +111,7 @@ def _on_record(record: Billed, sessions: int, say: ReplayWording) -> Iterator[st
 # --- what was played ---------------------------------------------------------------------------
 
 
-def _played_row(result: Result) -> tuple[str, ...]:
+def _played_row(result: ReplayResult) -> tuple[str, ...]:
     sessions = len(result.played) or 1
     return (
         result.policy,
@@ -150,7 +148,7 @@ def _notes(scene: Scene, say: ReplayWording) -> Iterator[str]:
 # --- the verdict -------------------------------------------------------------------------------
 
 
-def _verdict(ours: Result, say: ReplayWording) -> Iterator[str]:
+def _verdict(ours: ReplayResult, say: ReplayWording) -> Iterator[str]:
     change = ours.ratio - 1
     key = "same" if abs(change) < SAME else "less" if change < 0 else "more"
     share = f"{100 * abs(change):.0f} %"

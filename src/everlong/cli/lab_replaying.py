@@ -16,16 +16,27 @@ from everlong.cli.progress import progress
 from everlong.cli.streams import print_json
 from everlong.cli.terminal import amount
 from everlong.errors import InputError
-from everlong.lab.data import data_folder, in_half
-from everlong.lab.replay.courses import Terms
-from everlong.lab.replay.policies import COMPARED, UNCUT, policy_named
-from everlong.lab.replay.published import published
-from everlong.lab.replay.replaying import Plan, replayed
-from everlong.lab.replay.results import Result
-from everlong.lab.replay.sessions import Pauses, Session
-from everlong.lab.replay.sources import sessions_at, sessions_in
-from everlong.lab.replay.tariffs import TARIFFS, Tariff, tariff_from, tariff_of
-from everlong.lab.report.replay_figures import billed
+from everlong.lab import (
+    COMPARED,
+    TARIFFS,
+    UNCUT,
+    Pauses,
+    ReplayPlan,
+    ReplayResult,
+    Session,
+    Tariff,
+    Terms,
+    billed,
+    data_folder,
+    in_half,
+    policy_named,
+    published,
+    replayed,
+    sessions_at,
+    sessions_in,
+    tariff_from,
+    tariff_of,
+)
 
 __all__ = ["Asked", "replay"]
 
@@ -80,7 +91,7 @@ def replay(paths: Sequence[str], asked: Asked) -> None:
     with progress(say("finding"), None):
         sessions = _sessions(paths, asked)
     named = asked.model or (_most_used(sessions) if paths else USUAL_MODEL)
-    plan = Plan(
+    plan = ReplayPlan(
         policies=names.all,
         windows=asked.windows,
         tariff=tariff or _prices_of(named, say),
@@ -172,9 +183,9 @@ def _tell(line: str) -> None:
 # --- what was found ----------------------------------------------------------------------------
 
 
-def _show(plan: Plan, results: Sequence[Result], thresholds: Sequence[Result], asked: Asked) -> None:
+def _show(plan: ReplayPlan, results: Sequence[ReplayResult], thresholds: Sequence[ReplayResult], asked: Asked) -> None:
     if asked.html is not None:
-        from everlong.lab.report.replay_page import replay_page  # noqa: PLC0415 - only where a page is asked for
+        from everlong.lab import replay_page  # noqa: PLC0415 - only where a page is asked for
 
         say = ReplayWording(asked.language)
         page = replay_page(
@@ -192,7 +203,9 @@ def _show(plan: Plan, results: Sequence[Result], thresholds: Sequence[Result], a
         print_replay(plan, results, thresholds, asked.language)
 
 
-def _as_json(plan: Plan, results: Sequence[Result], thresholds: Sequence[Result]) -> dict[str, object]:
+def _as_json(
+    plan: ReplayPlan, results: Sequence[ReplayResult], thresholds: Sequence[ReplayResult]
+) -> dict[str, object]:
     sessions = [played.session for played in results[0].played]
     record = billed(sessions)
     return {
@@ -210,7 +223,7 @@ def _as_json(plan: Plan, results: Sequence[Result], thresholds: Sequence[Result]
     }
 
 
-def _described(result: Result) -> dict[str, object]:
+def _described(result: ReplayResult) -> dict[str, object]:
     """Every figure, the shares too; a conversation is named by its id."""
     figures = {field.name: getattr(result, field.name) for field in fields(result) if field.name != "played"}
     shares = {name: round(getattr(result, name), 4) for name in SHARES}

@@ -11,10 +11,10 @@ import click
 from everlong.cli.maps.wording import LANGUAGES, language_from
 from everlong.cli.streams import print_json
 from everlong.errors import InputError
-from everlong.lab.speed import NAMES
+from everlong.lab import NAMES
 
 if TYPE_CHECKING:
-    from everlong.lab.speed.tables import Table
+    from everlong.lab import Table
 
 __all__ = ["speed_command"]
 
@@ -46,9 +46,14 @@ def speed_command(  # noqa: PLR0913 - one parameter an option
     Peers are installed once, from your package index; what cannot be installed is left out. Tables go to standard
     output, progress to standard error. Ratios and CPU time hold on a busy machine, wall times do not.
     """
-    from everlong.lab.environments import Environments, folder_from  # noqa: PLC0415 - only a run needs all of this
-    from everlong.lab.speed.jobs import Bench  # noqa: PLC0415
-    from everlong.lab.speed.program import machine, measure, versions  # noqa: PLC0415
+    from everlong.lab import (  # noqa: PLC0415 - only a run needs all of this  # noqa: PLC0415
+        Bench,
+        Environments,
+        folder_from,
+        machine,
+        measure,
+        versions,
+    )
 
     where = Environments(environments or folder_from(os.environ), lambda line: click.echo(line, err=True))
     bench = Bench(where, quick=quick, peers=not no_peers)
@@ -75,7 +80,7 @@ def _as_json(tables: "Sequence[Table]", head: str, installed: str) -> dict[str, 
 
 
 def _write_page(path: Path, tables: "Sequence[Table]", head: str, lang: str | None) -> None:
-    from everlong.lab.report.speed_page import speed_page  # noqa: PLC0415 - only where a page is asked for
+    from everlong.lab import speed_page  # noqa: PLC0415 - only where a page is asked for
 
     page = speed_page(tables, head, language=lang or language_from(os.environ))
     try:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from everlong.cli.terminal import amount, console, percent, table
-from everlong.lab.results import Result, Row
+from everlong.lab import Result, Row
 
 __all__ = ["print_results"]
 

@@ -10,11 +10,9 @@ import click
 from everlong.cli.maps.wording import Wording
 from everlong.cli.streams import print_json
 from everlong.cli.terminal import amount, console, pairs, table
-from everlong.engine.outlook import outlook_of
-from everlong.engine.settings import DEFAULT_SETTINGS
+from everlong.engine import DEFAULT_SETTINGS, outlook_of
 from everlong.errors import InputError
-from everlong.llm.kept_tables import last_try, registry_now
-from everlong.llm.local.fetching import cache_folder
+from everlong.llm import cache_folder, last_try, registry_now
 from everlong.windows import Entry, Registry, Window, window
 
 __all__ = ["models_command"]

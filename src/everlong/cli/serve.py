@@ -42,8 +42,7 @@ def serve_command(file: str | None, local: bool, new_key: bool, sample: bool, br
     """
     try:
         from everlong.cli.serving import FACTORY, told  # noqa: PLC0415 - for those who serve
-        from everlong.gateway import clients  # noqa: PLC0415 - a server's packages
-        from everlong.gateway.serving import serve  # noqa: PLC0415
+        from everlong.gateway import clients, serve  # noqa: PLC0415 - a server's packages
     except ImportError as error:
         raise InputError(f"serving needs more packages ({error.name}): pip install 'everlong[server]'") from None
     if new_key:

@@ -13,22 +13,24 @@ from uuid import uuid4
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from everlong.agent.config import folder_config
+from everlong.agent import folder_config
 from everlong.cli.chat_sample import sample_talk
-from everlong.core.budget import Budget
-from everlong.engine.direct import counter_for
-from everlong.gateway.config import GatewayConfig
-from everlong.gateway.reports import Report
-from everlong.gateway.services import Services
-from everlong.gateway.serving import application, config_told
-from everlong.llm.kept_tables import registry_now
-from everlong.llm.local.fetching import cache_folder, model_file
-from everlong.llm.local.model import LocalServer
-from everlong.web.app import Desk, Setup, web_routes
-from everlong.web.choices import Choices, with_choices
-from everlong.web.desk import OWNER
-from everlong.web.guarding import Guard
-from everlong.web.sources import Source, environment_sources, sources_file
+from everlong.core import Budget
+from everlong.engine import counter_for
+from everlong.gateway import GatewayConfig, Report, Services, application, config_told
+from everlong.llm import LocalServer, cache_folder, model_file, registry_now
+from everlong.web import (
+    OWNER,
+    Choices,
+    Desk,
+    Guard,
+    Setup,
+    Source,
+    environment_sources,
+    sources_file,
+    web_routes,
+    with_choices,
+)
 
 __all__ = ["FACTORY", "app_from_environment", "told"]
 

@@ -19,11 +19,8 @@ from everlong.cli.sessions_options import (
     thread_json,
 )
 from everlong.cli.streams import print_json
-from everlong.core.messages import Message
-from everlong.core.points import Point, Withdrawal
-from everlong.core.threads import Pin, Thread
-from everlong.engine.threads import Threads
-from everlong.engine.titles import text_title
+from everlong.core import Message, Pin, Point, Thread, Withdrawal
+from everlong.engine import Threads, text_title
 from everlong.errors import InputError, NoThread
 
 __all__ = [

@@ -7,10 +7,23 @@ from typing import TYPE_CHECKING
 from everlong.cli.maps.shown_text import clean, one_line
 from everlong.cli.sessions_wording import SessionWording
 from everlong.cli.terminal import amount
-from everlong.core.messages import Image, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
-from everlong.core.points import Point, Recalled
-from everlong.core.threads import Pin, Row, Thread
-from everlong.engine.titles import call_title
+from everlong.core import (
+    Image,
+    Message,
+    Opaque,
+    Part,
+    Pin,
+    Point,
+    Reasoning,
+    Recalled,
+    Role,
+    Row,
+    Text,
+    Thread,
+    ToolCall,
+    ToolResult,
+)
+from everlong.engine import call_title
 
 if TYPE_CHECKING:
     from rich.console import Console

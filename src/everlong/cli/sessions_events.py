@@ -11,9 +11,8 @@ from everlong.cli.sessions_options import Setting, session_command, stored_in, t
 from everlong.cli.sessions_wording import SessionWording
 from everlong.cli.streams import print_json
 from everlong.cli.terminal import amount, console, table
-from everlong.core.events import Event, EventKind, starts
-from everlong.core.messages import Json
-from everlong.engine.ledger import Spent, spent_on
+from everlong.core import Event, EventKind, Json, starts
+from everlong.engine import Spent, spent_on
 
 __all__ = ["cost_command", "events_command"]
 

@@ -17,10 +17,9 @@ from everlong.cli.sessions_options import Setting, session_command, stored_in, t
 from everlong.cli.sessions_wording import SessionWording
 from everlong.cli.streams import print_json
 from everlong.cli.terminal import amount, console
-from everlong.engine.threads import Threads
+from everlong.engine import Threads
 from everlong.errors import InputError
-from everlong.store.exporting import FORMATS, exported
-from everlong.store.importing import Imported, import_session, sessions_in
+from everlong.store import FORMATS, Imported, exported, import_session, sessions_in
 
 __all__ = ["export_command", "import_command"]
 

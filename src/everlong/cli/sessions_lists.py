@@ -19,10 +19,9 @@ from everlong.cli.sessions_options import (
 from everlong.cli.sessions_wording import SessionWording
 from everlong.cli.streams import print_json
 from everlong.cli.terminal import amount, console
-from everlong.core.messages import Message
-from everlong.core.threads import Hit, Thread
-from everlong.relevance.terms import terms_of, words_of
-from everlong.store.searching import asked_terms, texts_of
+from everlong.core import Hit, Message, Thread
+from everlong.relevance import terms_of, words_of
+from everlong.store import asked_terms, texts_of
 
 __all__ = ["list_command", "search_command", "short_ids", "when"]
 

@@ -14,10 +14,10 @@ import click
 
 from everlong.cli.maps.wording import LANGUAGES, language_from
 from everlong.cli.sessions_wording import SessionWording
-from everlong.core.threads import Row, Thread
-from everlong.engine.threads import Threads
+from everlong.core import Row, Thread
+from everlong.engine import Threads
 from everlong.errors import InputError, NoThread
-from everlong.store.opening import STORE_VARIABLE, default_store, open_store
+from everlong.store import STORE_VARIABLE, default_store, open_store
 
 __all__ = [
     "Setting",

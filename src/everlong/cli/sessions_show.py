@@ -18,11 +18,8 @@ from everlong.cli.sessions_options import (
 )
 from everlong.cli.streams import print_json
 from everlong.cli.terminal import console
-from everlong.core.encoding import encode
-from everlong.core.messages import Message
-from everlong.core.points import Point, Recalled, Withdrawal
-from everlong.core.threads import Row, Thread
-from everlong.engine.threads import Threads
+from everlong.core import Message, Point, Recalled, Row, Thread, Withdrawal, encode
+from everlong.engine import Threads
 from everlong.errors import InputError
 
 __all__ = ["show_command"]

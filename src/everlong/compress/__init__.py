@@ -1,1 +1,73 @@
 """Pure steps that bring a history under a size, each reporting what it changed."""
+
+from typing import TYPE_CHECKING
+
+from everlong.doors import open_door
+
+if TYPE_CHECKING:
+    from everlong.compress.draft import (
+        OURS as OURS,
+        Draft as Draft,
+        Step as Step,
+        Task as Task,
+        draft_of as draft_of,
+        part_content as part_content,
+        part_ref as part_ref,
+    )
+    from everlong.compress.excerpts import Selection as Selection
+    from everlong.compress.file_access import Use as Use, accesses as accesses, looks_failed as looks_failed
+    from everlong.compress.markers import gap_in_result as gap_in_result
+    from everlong.compress.originals import original_in as original_in
+    from everlong.compress.pipeline import Preset as Preset, arrive as arrive, cut as cut
+    from everlong.compress.presets import PRESETS as PRESETS, nanobot as nanobot, preset_named as preset_named
+    from everlong.compress.steps.by_need import by_need as by_need
+    from everlong.compress.steps.call_arguments import call_arguments as call_arguments
+    from everlong.compress.steps.custom import step_from as step_from
+    from everlong.compress.steps.duplicates import duplicates as duplicates
+    from everlong.compress.steps.emergency import emergency as emergency, floor as floor
+    from everlong.compress.steps.hard_trim import hard_trim as hard_trim
+    from everlong.compress.steps.images import images as images
+    from everlong.compress.steps.json_tables import json_tables as json_tables
+    from everlong.compress.steps.long_messages import long_messages as long_messages
+    from everlong.compress.steps.newest import newest as newest
+    from everlong.compress.steps.priority import Priority as Priority, priority as priority, priority_of as priority_of
+    from everlong.compress.steps.reasoning import reasoning as reasoning
+    from everlong.compress.steps.repeated_lines import repeated_lines as repeated_lines
+    from everlong.compress.steps.soft_trim import soft_trim as soft_trim
+    from everlong.compress.steps.superseded import superseded as superseded
+    from everlong.compress.steps.terminal import as_shown as as_shown, terminal as terminal
+    from everlong.compress.steps.tool_rounds import tool_rounds as tool_rounds
+    from everlong.compress.text.background import WORDS as WORDS, background as background
+    from everlong.compress.trimming import Cut as Cut, cut_characters as cut_characters
+else:
+    __all__, __getattr__, __dir__ = open_door(
+        __name__,
+        {
+            "draft": "Draft OURS Step Task draft_of part_content part_ref",
+            "excerpts": "Selection",
+            "file_access": "Use accesses looks_failed",
+            "markers": "gap_in_result",
+            "originals": "original_in",
+            "pipeline": "Preset arrive cut",
+            "presets": "PRESETS nanobot preset_named",
+            "steps.by_need": "by_need",
+            "steps.call_arguments": "call_arguments",
+            "steps.custom": "step_from",
+            "steps.duplicates": "duplicates",
+            "steps.emergency": "emergency floor",
+            "steps.hard_trim": "hard_trim",
+            "steps.images": "images",
+            "steps.json_tables": "json_tables",
+            "steps.long_messages": "long_messages",
+            "steps.newest": "newest",
+            "steps.priority": "Priority priority priority_of",
+            "steps.reasoning": "reasoning",
+            "steps.repeated_lines": "repeated_lines",
+            "steps.soft_trim": "soft_trim",
+            "steps.superseded": "superseded",
+            "steps.terminal": "as_shown terminal",
+            "steps.tool_rounds": "tool_rounds",
+            "text.background": "WORDS background",
+            "trimming": "Cut cut_characters",
+        },
+    )

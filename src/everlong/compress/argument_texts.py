@@ -13,8 +13,7 @@ import re
 from collections.abc import Iterator
 
 from everlong.compress.rewriting import sealed
-from everlong.core.messages import JsonText, ToolCall
-from everlong.core.refs import Ref
+from everlong.core import JsonText, Ref, ToolCall
 
 __all__ = ["described", "without_long_texts"]
 

@@ -7,7 +7,7 @@ import re
 
 from everlong.compress.draft import Draft, Task
 from everlong.compress.turns import last_round_at
-from everlong.core.messages import Message, Reasoning
+from everlong.core import Message, Reasoning
 
 __all__ = ["bound_reasoning"]
 

@@ -10,11 +10,24 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from everlong.core.edits import Action, Edit
-from everlong.core.messages import History, Image, Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
-from everlong.core.protection import protected
-from everlong.core.refs import Ref, message_ref, ref_of
-from everlong.tokens.counter import Counter
+from everlong.core import (
+    Action,
+    Edit,
+    History,
+    Image,
+    Message,
+    Opaque,
+    Part,
+    Reasoning,
+    Ref,
+    Text,
+    ToolCall,
+    ToolResult,
+    message_ref,
+    protected,
+    ref_of,
+)
+from everlong.tokens import Counter
 
 __all__ = ["OURS", "Draft", "Slot", "Step", "Task", "draft_of", "part_content", "part_ref"]
 

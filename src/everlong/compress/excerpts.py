@@ -9,14 +9,9 @@ from dataclasses import dataclass
 from itertools import chain, islice
 
 from everlong.compress.talk_quotes import TalkQuotes
-from everlong.core.messages import History, Message, Text, ToolCall, ToolResult
-from everlong.relevance.chunks import Chunk, ChunkKind
-from everlong.relevance.index import Index
-from everlong.relevance.names import names_in
-from everlong.relevance.query import argument_text, query_of
-from everlong.relevance.ranking import ranked
-from everlong.relevance.work_names import names_by_need
-from everlong.tokens.counter import Counter
+from everlong.core import History, Message, Text, ToolCall, ToolResult
+from everlong.relevance import Chunk, ChunkKind, Index, argument_text, names_by_need, names_in, query_of, ranked
+from everlong.tokens import Counter
 
 __all__ = ["Ledger", "Selection"]
 

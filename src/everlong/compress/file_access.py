@@ -13,7 +13,7 @@ from enum import StrEnum
 from posixpath import normpath
 from typing import cast
 
-from everlong.core.messages import Json, JsonObject, ToolCall, ToolResult
+from everlong.core import Json, JsonObject, ToolCall, ToolResult
 
 __all__ = ["Access", "Span", "Use", "accesses", "looks_failed", "looks_partial"]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from everlong.compress.draft import Task
 from everlong.compress.trimming import Cut, tail_start
-from everlong.core.refs import Ref
+from everlong.core import Ref
 
 __all__ = ["gap_in_message", "gap_in_result", "is_placeholder", "picture_stub", "result_placeholder"]
 

@@ -3,9 +3,7 @@
 from collections.abc import Iterator
 
 from everlong.compress.draft import part_content
-from everlong.core.encoding import encode
-from everlong.core.messages import Message, ToolResult
-from everlong.core.refs import Ref, bytes_of, ref_of
+from everlong.core import Message, Ref, ToolResult, bytes_of, encode, ref_of
 
 __all__ = ["original_in"]
 

@@ -8,8 +8,8 @@ figures why nothing can.
 from dataclasses import dataclass, replace
 
 from everlong.compress.draft import Draft, Step, Task
-from everlong.compress.emergency import floor
-from everlong.core.protection import Protection, protected
+from everlong.compress.steps.emergency import floor
+from everlong.core import Protection, protected
 
 __all__ = ["Preset", "arrive", "cut", "when_close"]
 

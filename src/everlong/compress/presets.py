@@ -6,22 +6,22 @@ before every call, its steps run before every call.
 
 from functools import partial
 
-from everlong.compress.by_need import by_need
-from everlong.compress.duplicates import duplicates
-from everlong.compress.emergency import emergency
-from everlong.compress.hard_trim import hard_trim
-from everlong.compress.images import images
-from everlong.compress.json_tables import json_tables
-from everlong.compress.long_messages import long_messages
-from everlong.compress.newest import newest
 from everlong.compress.pipeline import Preset, when_close
-from everlong.compress.priority import priority
-from everlong.compress.reasoning import reasoning
-from everlong.compress.repeated_lines import repeated_lines
-from everlong.compress.soft_trim import soft_trim
-from everlong.compress.superseded import superseded
-from everlong.compress.terminal import terminal
-from everlong.compress.tool_rounds import tool_rounds
+from everlong.compress.steps.by_need import by_need
+from everlong.compress.steps.duplicates import duplicates
+from everlong.compress.steps.emergency import emergency
+from everlong.compress.steps.hard_trim import hard_trim
+from everlong.compress.steps.images import images
+from everlong.compress.steps.json_tables import json_tables
+from everlong.compress.steps.long_messages import long_messages
+from everlong.compress.steps.newest import newest
+from everlong.compress.steps.priority import priority
+from everlong.compress.steps.reasoning import reasoning
+from everlong.compress.steps.repeated_lines import repeated_lines
+from everlong.compress.steps.soft_trim import soft_trim
+from everlong.compress.steps.superseded import superseded
+from everlong.compress.steps.terminal import terminal
+from everlong.compress.steps.tool_rounds import tool_rounds
 from everlong.errors import InputError
 
 __all__ = ["AUTO", "CHATBOX", "NANOBOT", "NANOBOT_V3", "PRESETS", "SIMPLE", "STATIC_BUFFER", "nanobot", "preset_named"]

@@ -9,10 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from everlong.compress.draft import Draft, Slot, Task, part_ref
-from everlong.core.edits import Action, Edit
-from everlong.core.messages import Message, Part, Reasoning, Text, ToolCall, ToolResult
-from everlong.core.refs import Ref, message_ref
-from everlong.tokens.counter import Counter
+from everlong.core import Action, Edit, Message, Part, Reasoning, Ref, Text, ToolCall, ToolResult, message_ref
+from everlong.tokens import Counter
 
 __all__ = ["Cause", "Change", "Origins", "part_tokens", "rewrite", "sealed"]
 

@@ -10,9 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from everlong.compress.draft import Draft, Task, part_ref
-from everlong.core.edits import Action, Edit
-from everlong.core.messages import Part, ResultPart, Text, ToolResult
-from everlong.core.refs import Ref
+from everlong.core import Action, Edit, Part, Ref, ResultPart, Text, ToolResult
 
 __all__ = ["Shorter", "each_text", "is_stub", "open_results", "original", "shorten", "with_stub"]
 

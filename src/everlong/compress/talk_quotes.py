@@ -5,10 +5,9 @@ Owns the form and what it costs; which turns are quoted is not decided here.
 
 from collections.abc import Container, Iterable
 
-from everlong.core.messages import History
-from everlong.relevance.index import Index
-from everlong.relevance.talk import are_notes
-from everlong.tokens.counter import Counter
+from everlong.core import History
+from everlong.relevance import Index, are_notes
+from everlong.tokens import Counter
 
 __all__ = ["TalkQuotes"]
 

@@ -12,11 +12,9 @@ from everlong.compress.draft import OURS, Draft, Slot, Task
 from everlong.compress.markers import gap_in_result, is_placeholder, result_placeholder
 from everlong.compress.rewriting import Change, Origins, part_tokens
 from everlong.compress.trimming import Cut, cut_characters
-from everlong.core.messages import Image, JsonText, Text, ToolCall, ToolResult
-from everlong.core.refs import Ref
-from everlong.core.rounds import pairs_of
-from everlong.relevance.chunks import PATH_KEYS
-from everlong.tokens.counter import Counter
+from everlong.core import Image, JsonText, Ref, Text, ToolCall, ToolResult, pairs_of
+from everlong.relevance import PATH_KEYS
+from everlong.tokens import Counter
 
 __all__ = ["Found", "placeholder", "results_in", "shortened", "string_argument", "with_text"]
 

@@ -1,8 +1,7 @@
 """Rounds as steps see them: messages that we added begin none, and the last one starts with the last question."""
 
 from everlong.compress.draft import OURS, Draft
-from everlong.core.messages import Role
-from everlong.core.rounds import Round, Step, head_length, last_user_index, steps_of
+from everlong.core import Role, Round, Step, head_length, last_user_index, steps_of
 
 __all__ = ["firm_steps", "last_round_at", "rounds_in"]
 

@@ -1,1 +1,89 @@
 """Values and laws of a conversation. Standard library only: no clock, no randomness, no I/O."""
+
+from typing import TYPE_CHECKING
+
+from everlong.doors import open_door
+
+if TYPE_CHECKING:
+    from everlong.core.budget import (
+        DEFAULT_MARGIN as DEFAULT_MARGIN,
+        MARGIN_SHARE as MARGIN_SHARE,
+        Budget as Budget,
+        clamp_reply as clamp_reply,
+        reply_budget as reply_budget,
+        reply_reserve as reply_reserve,
+        session_budget as session_budget,
+    )
+    from everlong.core.edits import Action as Action, Edit as Edit
+    from everlong.core.encoding import decode as decode, encode as encode, encode_all as encode_all
+    from everlong.core.events import (
+        OUTCOMES as OUTCOMES,
+        STARTS as STARTS,
+        Event as Event,
+        EventKind as EventKind,
+        starts as starts,
+    )
+    from everlong.core.messages import (
+        CallId as CallId,
+        History as History,
+        Image as Image,
+        Json as Json,
+        JsonObject as JsonObject,
+        JsonText as JsonText,
+        Message as Message,
+        Opaque as Opaque,
+        Part as Part,
+        Reasoning as Reasoning,
+        ResultPart as ResultPart,
+        Role as Role,
+        Text as Text,
+        ToolCall as ToolCall,
+        ToolResult as ToolResult,
+        user_text as user_text,
+    )
+    from everlong.core.points import (
+        Entry as Entry,
+        Log as Log,
+        Point as Point,
+        Recalled as Recalled,
+        Withdrawal as Withdrawal,
+        newest_point as newest_point,
+        said_from as said_from,
+        view as view,
+    )
+    from everlong.core.protection import Protection as Protection, protected as protected
+    from everlong.core.refs import Ref as Ref, bytes_of as bytes_of, message_ref as message_ref, ref_of as ref_of
+    from everlong.core.rounds import (
+        Round as Round,
+        Step as Step,
+        head_length as head_length,
+        last_user_index as last_user_index,
+        pairs_of as pairs_of,
+        rounds_of as rounds_of,
+        safe_cuts as safe_cuts,
+        steps_of as steps_of,
+    )
+    from everlong.core.threads import (
+        Hit as Hit,
+        Opened as Opened,
+        Pin as Pin,
+        Row as Row,
+        Thread as Thread,
+        opened as opened,
+    )
+else:
+    __all__, __getattr__, __dir__ = open_door(
+        __name__,
+        {
+            "budget": "Budget DEFAULT_MARGIN MARGIN_SHARE clamp_reply reply_budget reply_reserve session_budget",
+            "edits": "Action Edit",
+            "encoding": "decode encode encode_all",
+            "events": "Event EventKind OUTCOMES STARTS starts",
+            "messages": "CallId History Image Json JsonObject JsonText Message Opaque Part Reasoning ResultPart Role Text ToolCall ToolResult user_text",
+            "points": "Entry Log Point Recalled Withdrawal newest_point said_from view",
+            "protection": "Protection protected",
+            "refs": "Ref bytes_of message_ref ref_of",
+            "rounds": "Round Step head_length last_user_index pairs_of rounds_of safe_cuts steps_of",
+            "threads": "Hit Opened Pin Row Thread opened",
+        },
+    )

@@ -1,13 +1,10 @@
 """The account of a thread: the newest summary that a standing point carries, and the message it is sent as."""
 
-from everlong.core.messages import Message
-from everlong.core.points import Point
-from everlong.core.threads import Row
+from everlong.core import Message, Point, Row
 from everlong.engine.threads import Threads
 from everlong.errors import InputError
-from everlong.summarize.summary import Summary, decode_summary
-from everlong.summarize.writing import as_message, written
-from everlong.tokens.counter import Counter
+from everlong.summarize import Summary, as_message, decode_summary, written
+from everlong.tokens import Counter
 
 __all__ = ["MOST_TOKENS", "account_in", "account_message", "account_of", "summary_limit"]
 

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from everlong.core.messages import Message
+from everlong.core import Message
 from everlong.engine.replies import CallGrew, Failed, Finished, Model, Reply, Request, Said, Thought
 from everlong.errors import ContextOverflow, EverlongError
-from everlong.wire.usage import Usage
+from everlong.wire import Usage
 
 __all__ = ["NOTHING", "Author", "Heard", "Watcher", "added", "heard"]
 

@@ -4,8 +4,7 @@ Standing text follows the system text of the thread, inside the prefix that prov
 it: it stands before the last user message, so that the question comes last, and in a tool loop at the end.
 """
 
-from everlong.core.messages import History, Role
-from everlong.core.rounds import head_length
+from everlong.core import History, Role, head_length
 from everlong.engine.calls import Call
 
 __all__ = ["before_tail", "with_beside", "with_standing", "without_tail"]

@@ -5,10 +5,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, cast
 
-from everlong.core.events import EventKind
-from everlong.core.messages import Message
-from everlong.core.points import Point, Withdrawal
-from everlong.core.threads import Pin, Row
+from everlong.core import EventKind, Message, Pin, Point, Row, Withdrawal
 from everlong.engine.calls import Call, Prepared
 from everlong.engine.committing import newest_cut
 from everlong.engine.cutting import Cause
@@ -21,8 +18,7 @@ from everlong.engine.recording import record_failure, record_usage
 from everlong.engine.recovering import recover
 from everlong.engine.work import work_on
 from everlong.errors import ContextOverflow, InputError, NoThread, ProviderError, ThreadExists
-from everlong.wire.read import document_of
-from everlong.wire.usage import Usage
+from everlong.wire import Usage, document_of
 
 __all__ = ["BlockingEngine"]
 

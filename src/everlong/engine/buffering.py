@@ -6,8 +6,7 @@ and grows again. Between two such cuts nothing in front of it changes.
 
 from collections.abc import Sequence
 
-from everlong.core.messages import Message, Role
-from everlong.core.rounds import head_length
+from everlong.core import Message, Role, head_length
 
 __all__ = ["BUFFER_LEAST", "BUFFER_LIMIT", "buffer_start"]
 

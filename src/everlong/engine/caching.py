@@ -6,7 +6,7 @@ stands until the next cut ends and where what the next request repeats ends; nev
 
 from dataclasses import replace
 
-from everlong.core.messages import History, Role
+from everlong.core import History, Role
 from everlong.engine.beside import before_tail, with_standing
 from everlong.engine.replies import Caching, Request
 from everlong.engine.view import View

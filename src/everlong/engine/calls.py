@@ -2,9 +2,7 @@
 
 from dataclasses import dataclass
 
-from everlong.core.budget import Budget
-from everlong.core.edits import Edit
-from everlong.core.messages import History, JsonText
+from everlong.core import Budget, Edit, History, JsonText
 from everlong.engine.replies import Request
 from everlong.windows import Window
 

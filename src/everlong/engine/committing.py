@@ -9,9 +9,7 @@ its row is named after the event that began it, so that whoever comes after a cr
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
-from everlong.core.events import EventKind
-from everlong.core.points import Entry, Point, Recalled, Withdrawal
-from everlong.core.threads import Row
+from everlong.core import Entry, EventKind, Point, Recalled, Row, Withdrawal
 from everlong.engine.accounts import account_message
 from everlong.engine.cutting import Cause
 from everlong.engine.live import left_by
@@ -20,7 +18,7 @@ from everlong.engine.snapshots import Snapshot
 from everlong.engine.threads import Threads
 from everlong.engine.work import Work
 from everlong.errors import ThreadChanged
-from everlong.summarize.summary import Summary, decode_summary, encode_summary
+from everlong.summarize import Summary, decode_summary, encode_summary
 
 __all__ = ["SUMMARY", "Outcome", "committed", "newest_cut"]
 

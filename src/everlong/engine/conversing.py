@@ -12,7 +12,7 @@ from everlong.engine.calls import Call
 from everlong.engine.engine import Engine
 from everlong.engine.replies import Failed, Finished, Model, Reply, Restarted
 from everlong.engine.turns import Turn
-from everlong.engine.whole import whole
+from everlong.engine.wholeness import whole
 from everlong.errors import EverlongError, ProviderError
 
 __all__ = ["converse"]

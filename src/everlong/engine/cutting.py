@@ -7,17 +7,13 @@ are. The point stores the middle; head and tail come from the log.
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from everlong.compress.draft import OURS
-from everlong.core.edits import Action, Edit
-from everlong.core.messages import History
-from everlong.core.points import Point
-from everlong.core.rounds import head_length
-from everlong.core.threads import Opened, Pin
+from everlong.compress import OURS
+from everlong.core import Action, Edit, History, Opened, Pin, Point, head_length
 from everlong.engine.accounts import account_message, summary_limit
 from everlong.engine.live import pinned_texts
 from everlong.engine.past import LEFT_BEFORE, Past
 from everlong.engine.view import View, Wish, arrived, cut_view
-from everlong.summarize.summary import Summary, encode_summary
+from everlong.summarize import Summary, encode_summary
 
 __all__ = ["Cause", "Held", "cut_past", "held_past"]
 

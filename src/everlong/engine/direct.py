@@ -6,12 +6,10 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import Any, cast
 
-from everlong.core.messages import Json, Message
+from everlong.core import Json, Message
 from everlong.engine.growing import copied, gained, parsed, shared
-from everlong.tokens.counter import Counter
-from everlong.wire import openai_chat
-from everlong.wire.fields import dump
-from everlong.wire.read import document_of
+from everlong.tokens import Counter
+from everlong.wire import document_of, dump, openai_chat
 
 __all__ = ["count", "counter_for", "forget_counts"]
 

@@ -3,9 +3,8 @@
 At the end of a turn rather than in the middle; in a tool loop only just before a cut would come without it.
 """
 
-from everlong.compress.presets import preset_named
-from everlong.core.messages import Message, user_text
-from everlong.core.rounds import head_length
+from everlong.compress import preset_named
+from everlong.core import Message, head_length, user_text
 from everlong.engine.accounts import account_of
 from everlong.engine.buffering import buffer_start
 from everlong.engine.calls import Prepared
@@ -14,7 +13,7 @@ from everlong.engine.means import Means
 from everlong.engine.past import reaching
 from everlong.engine.settings import DEFAULT_THRESHOLD, Settings
 from everlong.engine.sizing import sizes_of
-from everlong.summarize.summary import Style
+from everlong.summarize import Style
 
 __all__ = ["BY_COUNT", "ROUNDS", "chatbox_mark", "is_due", "is_due_when_idle", "style_of", "switched_on"]
 

@@ -5,9 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from everlong.core.messages import Message
-from everlong.core.points import Point
-from everlong.core.threads import Pin, Row
+from everlong.core import Message, Pin, Point, Row
 from everlong.engine.blocking import BlockingEngine
 from everlong.engine.calls import Call, Prepared
 from everlong.engine.means import Means, Observer
@@ -18,7 +16,7 @@ from everlong.engine.settings import DEFAULT_SETTINGS, Settings
 from everlong.engine.threads import Threads
 from everlong.errors import ContextOverflow, ProviderError
 from everlong.windows import Registry
-from everlong.wire.usage import Usage
+from everlong.wire import Usage
 
 __all__ = ["Engine"]
 

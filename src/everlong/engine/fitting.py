@@ -9,25 +9,17 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, cast
 
-from everlong.compress.originals import original_in
-from everlong.compress.pipeline import Preset
-from everlong.compress.presets import preset_named
-from everlong.core.budget import Budget
-from everlong.core.edits import Action, Edit
-from everlong.core.messages import Json, JsonObject
+from everlong.compress import Preset, original_in, preset_named
+from everlong.core import Action, Budget, Edit, Json, JsonObject
 from everlong.engine.direct import counter_for
 from everlong.engine.growing import copied, gained, parsed, shared
 from everlong.engine.marks import low_mark
 from everlong.engine.view import View, Wish, view_of
 from everlong.errors import BudgetImpossible, InputError
-from everlong.relevance.index import Index
-from everlong.tokens.counter import Counter
+from everlong.relevance import Index
+from everlong.tokens import Counter
 from everlong.windows import window
-from everlong.wire import openai_chat
-from everlong.wire.document import Document
-from everlong.wire.fields import dump
-from everlong.wire.read import LIST_FIELD, document_of
-from everlong.wire.write import value_of, with_messages
+from everlong.wire import LIST_FIELD, Document, document_of, dump, openai_chat, value_of, with_messages
 
 __all__ = ["Fitted", "fit", "fit_document"]
 

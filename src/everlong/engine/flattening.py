@@ -3,7 +3,7 @@
 Calls and results become text, thinking and what is opaque is left out. Nothing stored changes: this is a view.
 """
 
-from everlong.core.messages import CallId, History, Image, Message, Part, Role, Text, ToolCall, ToolResult
+from everlong.core import CallId, History, Image, Message, Part, Role, Text, ToolCall, ToolResult
 
 __all__ = ["flattened", "without_images"]
 

@@ -6,10 +6,9 @@ Only OpenAI chat is followed this way, where an item of the list is one message.
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from everlong.core.messages import Json, Message
+from everlong.core import Json, Message
 from everlong.errors import WireError
-from everlong.wire import openai_chat
-from everlong.wire.recognition import list_format
+from everlong.wire import list_format, openai_chat
 
 __all__ = ["copied", "gained", "parsed", "shared"]
 

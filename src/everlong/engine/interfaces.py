@@ -6,7 +6,7 @@ of the same shape can stand in their place.
 
 from typing import Protocol
 
-from everlong.core.messages import History, Message, Role, Text
+from everlong.core import History, Message, Role, Text
 from everlong.engine.view import View, Wish
 
 __all__ = ["Assembler", "Compressor", "Provider", "assemble"]

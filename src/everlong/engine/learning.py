@@ -5,8 +5,7 @@ import json
 from everlong.engine.calls import Call
 from everlong.engine.measuring import calibration_from, calibration_to
 from everlong.engine.threads import Threads
-from everlong.tokens.calibration import Calibration
-from everlong.tokens.counter import Counter
+from everlong.tokens import Calibration, Counter
 
 __all__ = ["calibration_of", "keep_calibration", "learn_window", "learned_window"]
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from everlong.core.events import Event, EventKind
+from everlong.core import Event, EventKind
 
 __all__ = ["Spent", "spent_on"]
 

@@ -8,9 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from threading import Lock, RLock
 
-from everlong.core.messages import History, Message, Role, Text
-from everlong.core.points import Point, Withdrawal, said_from
-from everlong.core.threads import Opened, Pin, Row
+from everlong.core import History, Message, Opened, Pin, Point, Role, Row, Text, Withdrawal, said_from
 from everlong.engine.measuring import Anchor
 from everlong.engine.past import LEFT_BEFORE, Past
 from everlong.engine.threads import Threads

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
-from everlong.core.events import Event, EventKind
+from everlong.core import Event, EventKind
 from everlong.engine.live import Lives
 from everlong.engine.settings import DEFAULT_SETTINGS, Settings
 from everlong.engine.threads import Threads

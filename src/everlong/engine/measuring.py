@@ -8,8 +8,8 @@ import json
 import math
 from dataclasses import dataclass
 
-from everlong.core.messages import JsonText
-from everlong.tokens.calibration import KEPT, LARGEST_RATIO, Calibration
+from everlong.core import JsonText
+from everlong.tokens import KEPT, LARGEST_RATIO, Calibration
 
 __all__ = ["Anchor", "Gauge", "calibration_from", "calibration_to"]
 

@@ -7,12 +7,10 @@ from collections import Counter as Tally
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from everlong.compress.draft import OURS
-from everlong.core.edits import Edit
-from everlong.core.messages import History
-from everlong.core.refs import message_ref
-from everlong.tokens.counter import Counter
-from everlong.wire.repair import Repaired, repair
+from everlong.compress import OURS
+from everlong.core import Edit, History, message_ref
+from everlong.tokens import Counter
+from everlong.wire import Repaired, repair_history
 
 __all__ = ["Placed", "mended"]
 
@@ -31,7 +29,7 @@ class Placed:
 
 def mended(said: Placed, history: History, counter: Counter, fmt: str) -> Placed:
     """The messages as the provider of `fmt` accepts them."""
-    repaired = repair(said.messages, fmt)
+    repaired = repair_history(said.messages, fmt)
     if not repaired.edits:
         return said
     places = tuple(said.places[at] if said.places else OURS for at in repaired.places)

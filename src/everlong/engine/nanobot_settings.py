@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from everlong.compress.pipeline import Preset
-from everlong.compress.presets import nanobot
+from everlong.compress import Preset, nanobot
 from everlong.errors import InputError
 from everlong.windows import window
 

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from everlong.core.events import OUTCOMES, Event, EventKind, starts
+from everlong.core import OUTCOMES, Event, EventKind, starts
 from everlong.engine.means import Observer
 from everlong.errors import InputError
 

@@ -6,11 +6,9 @@ what the oldest point inside the horizon left; older text is found by search.
 
 from dataclasses import dataclass, field, replace
 
-from everlong.core.messages import History, Message, Text, ToolCall, ToolResult
-from everlong.core.points import Point
-from everlong.core.threads import Opened, Row
+from everlong.core import History, Message, Opened, Point, Row, Text, ToolCall, ToolResult
 from everlong.engine.threads import Threads
-from everlong.relevance.index import Index
+from everlong.relevance import Index
 
 __all__ = ["HORIZON", "LEFT_BEFORE", "Past", "past_of", "reaching"]
 

@@ -9,17 +9,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from everlong.compress.newest import newest
-from everlong.compress.pipeline import Preset
-from everlong.core.messages import Message, Role, Text
-from everlong.core.rounds import head_length
+from everlong.compress import Preset, newest
+from everlong.core import Message, Role, Text, head_length
 from everlong.engine.accounts import account_in, account_message, summary_limit
 from everlong.engine.buffering import buffer_start
 from everlong.engine.cutting import Held
 from everlong.engine.past import LEFT_BEFORE
 from everlong.engine.work import Work
-from everlong.summarize.summary import Summary
-from everlong.summarize.writing import as_system_section, written
+from everlong.summarize import Summary, as_system_section, written
 
 __all__ = ["with_account"]
 

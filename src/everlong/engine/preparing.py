@@ -7,12 +7,7 @@ what stands (head, newest point, what came after) -> fits: sent as it is, the pr
 
 from dataclasses import replace
 
-from everlong.core.budget import clamp_reply
-from everlong.core.edits import Edit
-from everlong.core.events import EventKind
-from everlong.core.messages import Message, Role
-from everlong.core.points import Point, Recalled, Withdrawal
-from everlong.core.threads import Row
+from everlong.core import Edit, EventKind, Message, Point, Recalled, Role, Row, Withdrawal, clamp_reply
 from everlong.engine.accounts import account_in
 from everlong.engine.beside import with_beside
 from everlong.engine.caching import caching_of
@@ -29,7 +24,7 @@ from everlong.engine.telling import compression_data, window_hint
 from everlong.engine.view import View, assembled, grown_view, view_of
 from everlong.engine.work import Work, work_on
 from everlong.errors import BudgetImpossible, EverlongError, ThreadChanged
-from everlong.relevance.index import Index
+from everlong.relevance import Index
 
 __all__ = ["cut_now", "cut_planned", "prepare", "prepared_from", "remember", "standing", "tell_cut"]
 

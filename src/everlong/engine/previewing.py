@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from everlong.core.messages import Message, Role
-from everlong.core.points import Point, Recalled
+from everlong.core import Message, Point, Recalled, Role
 from everlong.engine.calls import Call, Prepared
 from everlong.engine.live import pinned_texts, refreshed
 from everlong.engine.means import Means

@@ -8,19 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice, zip_longest
 
-from everlong.compress.background import background
-from everlong.compress.draft import Task
-from everlong.compress.excerpts import Selection
-from everlong.core.messages import History, Message, Role, Text, user_text
-from everlong.core.points import Point
-from everlong.core.threads import Hit, Opened, Row
+from everlong.compress import Selection, Task, background
+from everlong.core import History, Hit, Message, Opened, Point, Role, Row, Text, user_text
 from everlong.engine.threads import Threads
 from everlong.errors import InputError
-from everlong.relevance.index import Index
-from everlong.relevance.language import language_of
-from everlong.relevance.query import query_of_text
-from everlong.relevance.terms import terms_of, words_of
-from everlong.tokens.counter import Counter
+from everlong.relevance import Index, language_of, query_of_text, terms_of, words_of
+from everlong.tokens import Counter
 
 __all__ = ["Found", "recall", "recalled_block"]
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from everlong.core.events import EventKind
+from everlong.core import EventKind
 from everlong.engine.beside import with_beside
 from everlong.engine.calls import Prepared
 from everlong.engine.direct import counter_for
@@ -10,9 +10,8 @@ from everlong.engine.learning import calibration_of, keep_calibration, learn_win
 from everlong.engine.means import Journal, Means
 from everlong.engine.measuring import Anchor
 from everlong.errors import ContextOverflow
-from everlong.windows.entries import Prices
-from everlong.wire.refusals import silent_overflow, truncated_window
-from everlong.wire.usage import Usage, plausible
+from everlong.windows import Prices
+from everlong.wire import Usage, plausible, silent_overflow, truncated_window
 
 __all__ = ["cost_of", "record_failure", "record_usage"]
 

@@ -8,8 +8,7 @@ that is too long for it is asked for shorter. Anything else is the caller's to h
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from everlong.core.events import EventKind
-from everlong.core.messages import History, user_text
+from everlong.core import EventKind, History, user_text
 from everlong.engine.calls import Prepared
 from everlong.engine.cutting import Cause
 from everlong.engine.direct import counter_for
@@ -30,8 +29,8 @@ from everlong.errors import (
     ReplyLimitExceeded,
     StoreError,
 )
-from everlong.relevance.language import language_of
-from everlong.wire.repair import repair
+from everlong.relevance import language_of
+from everlong.wire import repair_history
 
 __all__ = ["recover"]
 
@@ -177,11 +176,11 @@ class Remedy:
 
 
 def _as_words(messages: History, fmt: str) -> History:
-    return repair(flattened(messages), fmt).messages
+    return repair_history(flattened(messages), fmt).messages
 
 
 def _without_pictures(messages: History, fmt: str) -> History:
-    return repair(without_images(messages), fmt).messages
+    return repair_history(without_images(messages), fmt).messages
 
 
 def _with_shorter_reply(prepared: Prepared, error: ProviderError) -> Prepared | None:

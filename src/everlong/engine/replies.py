@@ -7,9 +7,9 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from everlong.core.messages import History, JsonText, Message
+from everlong.core import History, JsonText, Message
 from everlong.errors import ProviderError
-from everlong.wire.usage import Usage
+from everlong.wire import Usage
 
 __all__ = ["Caching", "CallGrew", "Failed", "Finished", "Model", "Reply", "Request", "Restarted", "Said", "Thought"]
 

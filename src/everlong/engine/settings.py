@@ -6,8 +6,8 @@ from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 from typing import Literal, TypeAlias, cast, get_args
 
-from everlong.compress.presets import preset_named
-from everlong.core.messages import JsonText
+from everlong.compress import preset_named
+from everlong.core import JsonText
 from everlong.errors import InputError
 
 __all__ = [

@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass, replace
 
-from everlong.compress.pipeline import Preset
-from everlong.compress.presets import nanobot, preset_named
-from everlong.core.budget import DEFAULT_MARGIN, MARGIN_SHARE, Budget, reply_budget, reply_reserve, session_budget
+from everlong.compress import Preset, nanobot, preset_named
+from everlong.core import DEFAULT_MARGIN, MARGIN_SHARE, Budget, reply_budget, reply_reserve, session_budget
 from everlong.engine.calls import Call
 from everlong.engine.direct import counter_for
 from everlong.engine.learning import calibration_of, learned_window
@@ -14,7 +13,7 @@ from everlong.engine.means import Means
 from everlong.engine.measuring import Gauge
 from everlong.engine.settings import Settings
 from everlong.errors import BudgetImpossible
-from everlong.tokens.counter import Counter
+from everlong.tokens import Counter
 from everlong.windows import Window, window
 
 __all__ = ["Sizes", "sizes_of"]

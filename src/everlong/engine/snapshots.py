@@ -6,8 +6,7 @@ is never summarised: it stands in every request as it is.
 
 from dataclasses import dataclass, replace
 
-from everlong.core.messages import History, Message, Role, user_text
-from everlong.core.rounds import last_user_index, steps_of
+from everlong.core import History, Message, Role, last_user_index, steps_of, user_text
 from everlong.engine.accounts import account_of, summary_limit
 from everlong.engine.beside import with_standing, without_tail
 from everlong.engine.buffering import buffer_start
@@ -20,8 +19,7 @@ from everlong.engine.replies import Request
 from everlong.engine.summarizing import Task
 from everlong.engine.view import View
 from everlong.engine.work import Work
-from everlong.summarize.languages import COMMON_WORDS, UNTOLD, spoken
-from everlong.summarize.summary import Style, Summary
+from everlong.summarize import COMMON_WORDS, UNTOLD, Style, Summary, spoken
 
 __all__ = ["Snapshot", "Wanted", "snapshot_of"]
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-from everlong.core.events import EventKind
+from everlong.core import EventKind
 from everlong.engine.authors import Author, Watcher
 from everlong.engine.calls import Call, Prepared
 from everlong.engine.committing import SUMMARY, Outcome, committed
@@ -23,11 +23,10 @@ from everlong.engine.replies import Model
 from everlong.engine.settings import Settings
 from everlong.engine.snapshots import Snapshot, Wanted, snapshot_of
 from everlong.engine.summarizing import Written, by_rules, write_summary
-from everlong.engine.whole import whole
+from everlong.engine.wholeness import whole
 from everlong.engine.work import Work, work_on
 from everlong.errors import EverlongError, NoThread
-from everlong.summarize.secrets import redacted
-from everlong.summarize.summary import Style
+from everlong.summarize import Style, redacted
 
 __all__ = ["Outcome", "Summaries"]
 

@@ -9,26 +9,33 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from everlong.core.messages import History, Message, Role, Text
+from everlong.core import History, Message, Role, Text
 from everlong.engine.authors import NOTHING, Author, Heard, Watcher, added, heard
 from everlong.engine.direct import counter_for
 from everlong.engine.recording import cost_of
 from everlong.engine.replies import Request
 from everlong.errors import EverlongError
-from everlong.summarize.audit import audited
-from everlong.summarize.chunking import chunks
-from everlong.summarize.facts import facts_of
-from everlong.summarize.merging import merged
-from everlong.summarize.parsing import parsed
-from everlong.summarize.parts import FREE_LIMIT, words_for
-from everlong.summarize.prompts import instruction, system
-from everlong.summarize.rules import summary_by_rules
-from everlong.summarize.sentences import clipped
-from everlong.summarize.summary import NO_FACTS, Facts, Style, Summary
-from everlong.summarize.transcript import transcript
-from everlong.tokens.counter import Counter
+from everlong.summarize import (
+    FREE_LIMIT,
+    NO_FACTS,
+    Facts,
+    Style,
+    Summary,
+    audited,
+    chunks,
+    clipped,
+    facts_of,
+    instruction,
+    merged,
+    parsed,
+    summary_by_rules,
+    system,
+    transcript,
+    words_for,
+)
+from everlong.tokens import Counter
 from everlong.windows import window
-from everlong.wire.usage import Usage
+from everlong.wire import Usage
 
 __all__ = ["Author", "Task", "Written", "by_rules", "write_summary"]
 

@@ -3,8 +3,8 @@
 import json
 from functools import partial
 
-from everlong.compress.pipeline import Preset
-from everlong.core.messages import JsonText
+from everlong.compress import Preset
+from everlong.core import JsonText
 from everlong.windows import Window
 
 __all__ = ["compression_data", "window_hint"]

@@ -10,10 +10,7 @@ from datetime import datetime
 from types import TracebackType
 from typing import Protocol, Self
 
-from everlong.core.events import Event
-from everlong.core.messages import JsonText
-from everlong.core.points import Entry
-from everlong.core.threads import Hit, Opened, Pin, Row, Thread
+from everlong.core import Entry, Event, Hit, JsonText, Opened, Pin, Row, Thread
 
 __all__ = ["Threads"]
 

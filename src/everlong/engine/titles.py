@@ -6,8 +6,8 @@ For people who look at a list, never for a model. Language-neutral: it only quot
 import re
 from collections.abc import Sequence
 
-from everlong.core.messages import JsonText, Message, Opaque, Reasoning, Role, ToolCall
-from everlong.wire.translation import arguments_object
+from everlong.core import JsonText, Message, Opaque, Reasoning, Role, ToolCall
+from everlong.wire import arguments_object
 
 __all__ = ["TITLE_LENGTH", "call_title", "message_title", "text_title"]
 

@@ -7,8 +7,7 @@ are the title.
 import asyncio
 from collections.abc import Sequence
 
-from everlong.core.events import EventKind
-from everlong.core.messages import History, Message, Role, Text, user_text
+from everlong.core import EventKind, History, Message, Role, Text, user_text
 from everlong.engine.authors import Author, Heard, heard
 from everlong.engine.calls import Prepared
 from everlong.engine.engine import Engine
@@ -16,9 +15,7 @@ from everlong.engine.recording import cost_of
 from everlong.engine.replies import Model, Request
 from everlong.engine.titles import text_title
 from everlong.errors import EverlongError
-from everlong.summarize.languages import spoken
-from everlong.summarize.secrets import redacted
-from everlong.summarize.titles import LONGEST_TITLE, parsed_title, title_prompt
+from everlong.summarize import LONGEST_TITLE, parsed_title, redacted, spoken, title_prompt
 from everlong.windows import window
 
 __all__ = ["Titles"]

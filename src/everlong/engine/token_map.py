@@ -7,12 +7,25 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from everlong.core.messages import History, Image, JsonText, Message, Part, Reasoning, Role, Text, ToolCall, ToolResult
-from everlong.core.protection import protected
-from everlong.core.refs import Ref, ref_of
-from everlong.core.rounds import pairs_of, rounds_of
+from everlong.core import (
+    History,
+    Image,
+    JsonText,
+    Message,
+    Part,
+    Reasoning,
+    Ref,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+    pairs_of,
+    protected,
+    ref_of,
+    rounds_of,
+)
 from everlong.engine.titles import message_title
-from everlong.tokens.counter import Counter
+from everlong.tokens import Counter
 
 __all__ = ["FRAMING", "MessageWeight", "Repeat", "RoundWeight", "TokenMap", "ToolWeight", "map_tokens"]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from everlong.core.messages import Message, Reasoning, Text
+from everlong.core import Message, Reasoning, Text
 from everlong.engine.calls import Call, Prepared
 from everlong.engine.engine import Engine
 from everlong.engine.replies import Finished

@@ -9,17 +9,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 
-from everlong.compress.by_need import by_need
-from everlong.compress.draft import OURS, Draft, Task, draft_of
-from everlong.compress.pipeline import Preset, arrive, cut
-from everlong.core.edits import Edit
-from everlong.core.messages import History, Message, Role, Text, user_text
+from everlong.compress import OURS, Draft, Preset, Task, arrive, by_need, cut, draft_of
+from everlong.core import Edit, History, Message, Role, Text, user_text
 from everlong.engine.mending import Placed, mended
 from everlong.errors import BudgetImpossible
-from everlong.relevance.index import Index
-from everlong.relevance.language import language_of
-from everlong.tokens.counter import Counter
-from everlong.wire.repair.rules import rules_of
+from everlong.relevance import Index, language_of
+from everlong.tokens import Counter
+from everlong.wire import rules_of
 
 __all__ = ["View", "Wish", "arrived", "assembled", "cut_view", "grown_view", "view_of"]
 

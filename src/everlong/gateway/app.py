@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from everlong import __version__
-from everlong.engine.direct import counter_for
+from everlong.engine import counter_for
 from everlong.errors import Refused
 from everlong.gateway.answering import Answering
 from everlong.gateway.counting import CountingTokens

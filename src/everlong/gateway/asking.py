@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from everlong.core.messages import Json, JsonText
+from everlong.core import Json, JsonText
 from everlong.errors import Refused
 from everlong.gateway.decoding import Piece, decoded, encoded, pieces_of_list, pieces_of_object
 from everlong.gateway.dialects import Dialect

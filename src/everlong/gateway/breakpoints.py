@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from everlong.gateway.asking import Asked
 from everlong.gateway.conversation import Spoken
 from everlong.gateway.decoding import Piece, decoded, encoded, pieces_of_list, pieces_of_object
+from everlong.wire import FIELD, marker, may_bear, tool_may_bear
 from everlong.wire.anthropic_blocks import FORMAT
-from everlong.wire.anthropic_marks import FIELD, marker, may_bear, tool_may_bear
 
 __all__ = ["marked_front", "marked_members", "marks_itself", "wants_marks"]
 

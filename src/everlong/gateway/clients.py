@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import TypeAlias, cast, get_args
 
-from everlong.engine.settings import Mode
+from everlong.engine import Mode
 from everlong.errors import Refused
 from everlong.gateway.config import KeyTable
 from everlong.gateway.parties import Client, Limits

@@ -20,8 +20,8 @@ from pydantic_settings import (
     SettingsError,
 )
 
-from everlong.compress.presets import PRESETS
-from everlong.engine.settings import DEFAULT_THRESHOLD, HIGHEST_THRESHOLD, LOWEST_THRESHOLD, Mode, Settings, Summarizing
+from everlong.compress import PRESETS
+from everlong.engine import DEFAULT_THRESHOLD, HIGHEST_THRESHOLD, LOWEST_THRESHOLD, Mode, Settings, Summarizing
 from everlong.errors import InputError
 from everlong.gateway.config_problems import all_differ, in_one_line, not_a_truth
 from everlong.gateway.dialects import DIALECTS

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from threading import RLock
 
-from everlong.core.messages import History
+from everlong.core import History
 from everlong.gateway.units import Unit
 
 __all__ = ["Conversation", "Spoken"]

@@ -12,9 +12,8 @@ from heapq import nlargest
 from threading import RLock
 from uuid import uuid4
 
-from everlong.core.messages import Json, Message, Role
-from everlong.core.points import Point, Recalled
-from everlong.engine.engine import Engine
+from everlong.core import Json, Message, Point, Recalled, Role
+from everlong.engine import Engine
 from everlong.errors import NoThread
 from everlong.gateway.asking import Asked
 from everlong.gateway.conversation import Conversation, Spoken
@@ -24,7 +23,7 @@ from everlong.gateway.marks import Mark, encoded_mark, entry_at, marks_in, stand
 from everlong.gateway.texts import Texts
 from everlong.gateway.units import Restore, Units, grouped, head_digest, rolled
 from everlong.gateway.working import WorkingThreads
-from everlong.wire.read import BODY_FORMATS
+from everlong.wire import BODY_FORMATS
 
 __all__ = ["Conversation", "Conversations", "Spoken"]
 

@@ -2,9 +2,7 @@
 
 import asyncio
 
-from everlong.engine.calls import Call
-from everlong.engine.direct import counter_for
-from everlong.engine.learning import calibration_of
+from everlong.engine import Call, calibration_of, counter_for
 from everlong.gateway.answering import refuse_packed, routed
 from everlong.gateway.asking import Asked, asked_in
 from everlong.gateway.decoding import decoded, encoded
@@ -13,7 +11,7 @@ from everlong.gateway.endpoint import Endpoint, Visit
 from everlong.gateway.forwarding import Sent
 from everlong.gateway.outlet import Headers
 from everlong.gateway.parties import Upstream
-from everlong.wire.read import BODY_FORMATS
+from everlong.wire import BODY_FORMATS
 
 __all__ = ["CountingTokens"]
 

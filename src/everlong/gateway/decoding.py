@@ -9,7 +9,7 @@ from typing import TypeAlias, cast
 
 import msgspec
 
-from everlong.core.messages import Json
+from everlong.core import Json
 from everlong.errors import Refused
 
 __all__ = ["Piece", "decoded", "encoded", "pieces_of_list", "pieces_of_object"]

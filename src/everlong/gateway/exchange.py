@@ -9,11 +9,8 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import TypeVar
 
-from everlong.core.messages import Message
-from everlong.engine.calls import Call, Prepared
-from everlong.engine.replies import Finished
-from everlong.engine.turns import Turn
-from everlong.engine.whole import whole
+from everlong.core import Message
+from everlong.engine import Call, Finished, Prepared, Turn, whole
 from everlong.errors import BudgetImpossible, EverlongError, ProviderError, Refused
 from everlong.gateway.asking import Asked
 from everlong.gateway.breakpoints import marks_itself

@@ -17,7 +17,7 @@ from yarl import URL
 
 from everlong.errors import ProviderError, Refused
 from everlong.gateway.parties import Client, Upstream
-from everlong.llm.connections import Connections
+from everlong.llm import Connections
 
 __all__ = ["Answered", "Forwarding", "Headers", "Sent", "headers_for", "headers_from"]
 

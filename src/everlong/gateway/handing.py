@@ -8,15 +8,15 @@ from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 
-from everlong.core.messages import Message
-from everlong.engine.replies import Finished
+from everlong.core import Message
+from everlong.engine import Finished
 from everlong.errors import ProviderError
 from everlong.gateway.forwarding import Answered
 from everlong.gateway.listening import Listening
 from everlong.gateway.outlet import Headers, Outlet
 from everlong.gateway.recalling import Recalling
 from everlong.gateway.usage_figures import Figures, Rewriting, rewritten_body
-from everlong.wire.refusals import as_error, classify
+from everlong.wire import as_error, classify
 
 __all__ = ["Handing", "Refusal"]
 

@@ -13,8 +13,8 @@ from datetime import UTC, datetime, timedelta
 from threading import Lock
 from typing import Literal, TypeAlias
 
-from everlong.core.messages import JsonText
-from everlong.engine.threads import Threads
+from everlong.core import JsonText
+from everlong.engine import Threads
 from everlong.errors import EverlongError
 from everlong.gateway.marks import Mark, decoded_mark, encoded_mark
 

@@ -11,12 +11,11 @@ from typing import TypeAlias, cast
 
 import msgspec
 
-from everlong.core.messages import Json, JsonObject, Message
-from everlong.engine.replies import Finished
+from everlong.core import Json, JsonObject, Message
+from everlong.engine import Finished
 from everlong.errors import EverlongError, ProviderError
-from everlong.llm.client import FORMATS
-from everlong.llm.sse import BYTE_ORDER_MARK
-from everlong.wire.refusals import as_error, classify
+from everlong.llm import BYTE_ORDER_MARK, FORMATS
+from everlong.wire import as_error, classify
 
 __all__ = ["Listening"]
 

@@ -11,13 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from everlong.core.edits import Edit
-from everlong.core.messages import JsonText
-from everlong.core.points import Point, Recalled, Withdrawal
-from everlong.core.threads import Row
+from everlong.core import Edit, JsonText, Point, Recalled, Row, Withdrawal
 from everlong.errors import EverlongError, InputError
-from everlong.store.bodies import decode_entry, encode_entry, kind_of
-from everlong.summarize.summary import decode_summary, encode_summary
+from everlong.store import decode_entry, encode_entry, kind_of
+from everlong.summarize import decode_summary, encode_summary
 
 __all__ = ["Mark", "decoded_mark", "encoded_mark", "entry_at", "marks_in", "standing_marks"]
 

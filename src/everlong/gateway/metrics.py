@@ -5,7 +5,7 @@ import os
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
-from everlong.core.events import Event, EventKind
+from everlong.core import Event, EventKind
 from everlong.gateway.reports import Report
 
 __all__ = ["Metrics"]

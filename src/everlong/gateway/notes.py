@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from threading import Lock
 
-from everlong.core.messages import JsonText
+from everlong.core import JsonText
 
 __all__ = ["Notes"]
 

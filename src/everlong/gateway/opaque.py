@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from everlong.core.messages import Json, JsonObject, JsonText
+from everlong.core import Json, JsonObject, JsonText
 from everlong.gateway.opaque_keys import Find, call_id, kept_for, keys_of
-from everlong.wire.fields import dump, load
+from everlong.wire import dump, load
 
 __all__ = ["FIELDS", "SEALS", "THOUGHTS", "OpaqueField", "opaque_parts", "restored", "restored_items"]
 

@@ -8,9 +8,8 @@ import json
 from collections.abc import Callable
 from typing import TypeAlias
 
-from everlong.core.messages import Json, JsonObject, JsonText
-from everlong.core.refs import ref_of
-from everlong.wire.openai.responses_calls import CALLS
+from everlong.core import Json, JsonObject, JsonText, ref_of
+from everlong.wire import CALLS
 
 __all__ = ["Find", "call_id", "call_key", "kept_for", "keys_of"]
 

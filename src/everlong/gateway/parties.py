@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from everlong.llm.endpoints import Endpoint
+from everlong.llm import Endpoint
 
 __all__ = ["Client", "Limits", "Upstream"]
 

@@ -5,7 +5,7 @@ from contextlib import aclosing
 from typing import cast
 from urllib.parse import unquote
 
-from everlong.core.messages import Json, JsonObject
+from everlong.core import Json, JsonObject
 from everlong.errors import EverlongError, ProviderError, Refused
 from everlong.gateway.decoding import decoded, encoded, pieces_of_object
 from everlong.gateway.endpoint import CLIENT_GONE, Endpoint, Scope, Visit

@@ -9,13 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from everlong.core.messages import CallId, Json, JsonObject, JsonText, Message
-from everlong.core.refs import ref_of
+from everlong.core import CallId, Json, JsonObject, JsonText, Message, ref_of
 from everlong.gateway.opaque import SEALS
 from everlong.gateway.opaque_keys import Find, call_id, call_key
 from everlong.gateway.recall_tool import answered, recall_calls, rendered, results_of, without_recall
-from everlong.wire.fields import dump, load
-from everlong.wire.openai.responses_calls import CALLS, OUTPUTS
+from everlong.wire import CALLS, OUTPUTS, dump, load
 
 __all__ = ["Round", "beside", "continued", "put_back"]
 

@@ -3,7 +3,7 @@
 import json
 from typing import cast
 
-from everlong.core.messages import Json, JsonObject
+from everlong.core import Json, JsonObject
 from everlong.gateway.recall_chat_stream import FINISHES
 from everlong.gateway.recall_hiding import json_bytes
 from everlong.gateway.recall_messages_stream import STOPS

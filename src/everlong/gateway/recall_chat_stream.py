@@ -2,11 +2,11 @@
 
 from typing import cast
 
-from everlong.core.messages import Json, JsonObject
+from everlong.core import Json, JsonObject
 from everlong.gateway.recall_shown import Editing, Event, Shown
 from everlong.gateway.recall_tool import NAME
 from everlong.gateway.recall_usage import added
-from everlong.llm.formats.growing_calls import GrowingCalls
+from everlong.llm import GrowingCalls
 
 __all__ = ["ChatEditing"]
 

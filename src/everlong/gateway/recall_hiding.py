@@ -11,13 +11,13 @@ import json
 import re
 from collections.abc import Mapping
 
-from everlong.core.messages import Json, JsonObject
+from everlong.core import Json, JsonObject
 from everlong.errors import ProviderError
 from everlong.gateway.recall_chat_stream import ChatEditing
 from everlong.gateway.recall_messages_stream import MessagesEditing
 from everlong.gateway.recall_responses_stream import ResponsesEditing
 from everlong.gateway.recall_shown import Editing, Event, Shown
-from everlong.llm.sse import BYTE_ORDER_MARK, DONE
+from everlong.llm import BYTE_ORDER_MARK, DONE
 
 __all__ = ["Continuing", "Hiding", "json_bytes"]
 

@@ -2,7 +2,7 @@
 
 from typing import cast
 
-from everlong.core.messages import Json, JsonObject
+from everlong.core import Json, JsonObject
 from everlong.gateway.recall_shown import Editing, Event, Shown
 from everlong.gateway.recall_tool import NAME
 from everlong.gateway.recall_usage import added

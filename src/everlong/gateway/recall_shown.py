@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from everlong.core.messages import Json, JsonObject
+from everlong.core import Json, JsonObject
 
 __all__ = ["Editing", "Event", "Shown"]
 

@@ -7,7 +7,7 @@ The gateway offers it beside the client's own tools and answers it itself. Pure:
 import json
 from collections.abc import Mapping
 
-from everlong.core.messages import CallId, Json, JsonObject, Message, Role, Text, ToolCall, ToolResult
+from everlong.core import CallId, Json, JsonObject, Message, Role, Text, ToolCall, ToolResult
 from everlong.wire import anthropic_messages, openai_chat, openai_responses
 
 __all__ = [

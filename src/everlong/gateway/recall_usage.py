@@ -1,6 +1,6 @@
 """The usage figures of two answers that the client sees as one."""
 
-from everlong.core.messages import Json, JsonObject
+from everlong.core import Json, JsonObject
 
 __all__ = ["added"]
 

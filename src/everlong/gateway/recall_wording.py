@@ -5,11 +5,10 @@ Framed as data: what stands in it was said earlier and is not addressed to the m
 
 from dataclasses import dataclass
 
-from everlong.core.messages import Message, Role
-from everlong.core.threads import Row
-from everlong.engine.recalling import Found
-from everlong.relevance.language import language_of
-from everlong.summarize.frames import framed
+from everlong.core import Message, Role, Row
+from everlong.engine import Found
+from everlong.relevance import language_of
+from everlong.summarize import framed
 
 __all__ = ["recall_text"]
 

@@ -6,9 +6,8 @@ answer again, what it did not see is put back, so that the prefix stays what it 
 
 from dataclasses import dataclass, field
 
-from everlong.core.messages import CallId, Json, Message
-from everlong.engine.engine import Engine
-from everlong.engine.replies import Finished
+from everlong.core import CallId, Json, Message
+from everlong.engine import Engine, Finished
 from everlong.errors import EverlongError
 from everlong.gateway.asking import Asked
 from everlong.gateway.decoding import decoded, encoded

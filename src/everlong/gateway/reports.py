@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Lock
 
-from everlong.core.edits import Edit
-from everlong.core.messages import JsonObject, JsonText
+from everlong.core import Edit, JsonObject, JsonText
 from everlong.gateway.keeping import Keeping
-from everlong.wire.usage import Usage
+from everlong.wire import Usage
 
 __all__ = ["Recent", "Report"]
 

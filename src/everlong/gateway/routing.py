@@ -14,7 +14,7 @@ from everlong.errors import InputError, Refused
 from everlong.gateway.config import GatewayConfig, UpstreamTable
 from everlong.gateway.dialects import DIALECTS
 from everlong.gateway.parties import Upstream
-from everlong.llm.endpoints import KNOWN, Endpoint, endpoint_at
+from everlong.llm import KNOWN, Endpoint, endpoint_at
 
 __all__ = ["Routes", "routes_from", "upstream_path"]
 

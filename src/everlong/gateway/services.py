@@ -10,13 +10,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from time import monotonic
 
-from everlong.core.messages import JsonObject, JsonText, Message
-from everlong.engine.authors import Author
-from everlong.engine.calls import Prepared
-from everlong.engine.direct import counter_for
-from everlong.engine.engine import Engine
-from everlong.engine.means import Observer
-from everlong.engine.summaries import Summaries
+from everlong.core import JsonObject, JsonText, Message
+from everlong.engine import Author, Engine, Observer, Prepared, Summaries, counter_for
 from everlong.errors import InputError, Refused
 from everlong.gateway.clients import Clients
 from everlong.gateway.config import GatewayConfig
@@ -35,7 +30,7 @@ from everlong.gateway.routing import Routes
 from everlong.gateway.units import Restore
 from everlong.gateway.upstream_models import UpstreamModels
 from everlong.gateway.working import WorkingThreads
-from everlong.store.opening import default_store, open_store
+from everlong.store import default_store, open_store
 from everlong.windows import Registry
 
 __all__ = ["Services", "services_for"]

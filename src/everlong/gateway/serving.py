@@ -15,8 +15,7 @@ from typing import Any
 import uvicorn
 from starlette.applications import Starlette
 
-from everlong.engine.means import Observer
-from everlong.engine.observing import traces_events
+from everlong.engine import Observer, traces_events
 from everlong.errors import InputError
 from everlong.gateway.access import set_up_logging
 from everlong.gateway.app import Beside, gateway_app
@@ -25,10 +24,7 @@ from everlong.gateway.memory import keep_together
 from everlong.gateway.metrics import SHARED
 from everlong.gateway.routing import routes_from
 from everlong.gateway.services import Services, services_for
-from everlong.llm.kept_tables import registry_now
-from everlong.llm.local.fetching import cache_folder, model_file
-from everlong.llm.local.model import LocalServer
-from everlong.llm.refreshing import RefreshSettings, refresh_if_due
+from everlong.llm import LocalServer, RefreshSettings, cache_folder, model_file, refresh_if_due, registry_now
 
 __all__ = ["app_from_environment", "application", "config_told", "serve"]
 

@@ -8,9 +8,8 @@ import json
 from dataclasses import dataclass
 from uuid import uuid4
 
-from everlong.core.messages import Role
-from everlong.engine.threads import Threads
-from everlong.engine.titles import text_title
+from everlong.core import Role
+from everlong.engine import Threads, text_title
 from everlong.errors import NoThread
 from everlong.gateway.conversation import Conversation
 from everlong.gateway.keeping import OURS, Keeping

@@ -16,11 +16,10 @@ from typing import cast
 
 import msgspec
 
-from everlong.core.messages import History, Json, JsonObject
+from everlong.core import History, Json, JsonObject
 from everlong.errors import Refused, WireError
 from everlong.gateway.decoding import Piece, decoded, encoded
-from everlong.wire import anthropic_messages, openai_chat, openai_responses
-from everlong.wire.openai.responses_calls import OUTPUTS
+from everlong.wire import OUTPUTS, anthropic_messages, openai_chat, openai_responses
 
 __all__ = ["UNREADABLE", "Restore", "Unit", "Units", "grouped", "head_digest", "in_one_form", "rolled", "unit_of"]
 

@@ -5,8 +5,7 @@ from collections import Counter, OrderedDict
 from dataclasses import replace
 
 from everlong.gateway.parties import Client, Upstream
-from everlong.llm.client import HttpModel
-from everlong.llm.endpoints import Endpoint
+from everlong.llm import Endpoint, HttpModel
 
 __all__ = ["UpstreamModels"]
 

@@ -9,10 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from threading import Lock
 
-from everlong.core.events import OUTCOMES, Event, EventKind
-from everlong.core.messages import History, JsonText
+from everlong.core import OUTCOMES, Event, EventKind, History, JsonText
 from everlong.gateway.keeping import Keeping
-from everlong.store.memory import MemoryThreads
+from everlong.store import MemoryThreads
 
 __all__ = ["WorkingThreads"]
 

@@ -9,16 +9,14 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import cast
 
-from everlong.core.messages import History, JsonObject, Message, Role
-from everlong.engine.caching import breakpoints
-from everlong.engine.calls import Prepared
+from everlong.core import History, JsonObject, Message, Role
+from everlong.engine import Prepared, breakpoints
 from everlong.gateway.asking import Asked
 from everlong.gateway.breakpoints import marked_front, marked_members, wants_marks
 from everlong.gateway.conversation import Conversation, Spoken
 from everlong.gateway.decoding import encoded
 from everlong.gateway.units import in_one_form
-from everlong.wire import anthropic_messages
-from everlong.wire.read import BODY_FORMATS
+from everlong.wire import BODY_FORMATS, anthropic_messages
 
 __all__ = ["forwarded"]
 

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 
-from everlong.core.messages import History, Message, Reasoning, Role, Text, ToolResult
-from everlong.core.rounds import head_length, steps_of
+from everlong.core import History, Message, Reasoning, Role, Text, ToolResult, head_length, steps_of
 from everlong.lab.strategy import counter
 
 __all__ = [

@@ -9,8 +9,7 @@ from collections import Counter as Tally
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
-from everlong.core.messages import History, Message, Role, Text, ToolCall, ToolResult
-from everlong.core.rounds import last_user_index
+from everlong.core import History, Message, Role, Text, ToolCall, ToolResult, last_user_index
 from everlong.lab.baselines import newest_steps, without_reasoning
 from everlong.lab.strategy import counter
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from everlong.core.messages import Json, Message, Role, Text, ToolCall
+from everlong.core import Json, Message, Role, Text, ToolCall
 from everlong.errors import InputError
 from everlong.lab.data import Conversation, agents, dialogues, in_half, rows
 

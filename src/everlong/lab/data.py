@@ -19,7 +19,7 @@ from typing import Any, cast
 
 import msgspec
 
-from everlong.core.messages import History, Message, Role, Text
+from everlong.core import History, Message, Role, Text
 from everlong.errors import InputError
 from everlong.wire import openai_chat
 

@@ -11,15 +11,14 @@ from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 
-from everlong.core.messages import Message, ToolCall
+from everlong.core import Message, ToolCall
 from everlong.errors import InputError
 from everlong.lab.cases import Case, Cases, replaced_texts
 from everlong.lab.data import Conversation
 from everlong.lab.presence import strings_in, texts_of
-from everlong.relevance.names import names_in
-from everlong.tokens.counter import Counter
-from everlong.wire import openai_chat
-from everlong.wire.read import read_all
+from everlong.relevance import names_in
+from everlong.tokens import Counter
+from everlong.wire import openai_chat, read_all
 
 __all__ = ["Probe", "chat_form", "conversations_in", "found_probes", "probes_in", "save"]
 

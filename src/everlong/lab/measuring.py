@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from everlong.core.messages import History
+from everlong.core import History
 from everlong.errors import BudgetImpossible
 from everlong.lab.cases import Case, Cases
 from everlong.lab.presence import Sent

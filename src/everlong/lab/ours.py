@@ -3,12 +3,11 @@
 from dataclasses import replace
 from functools import partial
 
-from everlong.compress.by_need import by_need
-from everlong.compress.pipeline import Preset
-from everlong.core.messages import History
-from everlong.engine.view import Wish, view_of
+from everlong.compress import Preset, by_need
+from everlong.core import History
+from everlong.engine import Wish, view_of
 from everlong.lab.strategy import Select, Strategy, counter
-from everlong.relevance.index import Index
+from everlong.relevance import Index
 from everlong.wire import openai_chat
 
 __all__ = ["of_preset"]

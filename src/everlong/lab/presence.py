@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import cast
 
-from everlong.compress.background import WORDS
-from everlong.core.messages import Json, JsonText, Message, Opaque, Reasoning, Text, ToolCall, ToolResult
-from everlong.summarize.writing import NOTICE
+from everlong.compress import WORDS
+from everlong.core import Json, JsonText, Message, Opaque, Reasoning, Text, ToolCall, ToolResult
+from everlong.summarize import NOTICE
 
 __all__ = ["Sent", "strings_in", "texts_of", "without_ledger"]
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import cache
 from time import perf_counter
 
-from everlong.compress.presets import PRESETS
+from everlong.compress import PRESETS
 from everlong.errors import InputError
 from everlong.lab.baselines import cleared, newest, trimmed, whole
 from everlong.lab.bm25 import bm25, bm25_neighbours, half_bm25

@@ -12,11 +12,10 @@ from functools import lru_cache
 from time import process_time
 from typing import Any, TypeAlias, cast
 
-from everlong.core.messages import History, JsonObject, Message
-from everlong.engine.direct import counter_for
-from everlong.engine.growing import copied
+from everlong.core import History, JsonObject, Message
+from everlong.engine import copied, counter_for
 from everlong.errors import BudgetImpossible, InputError, WireError
-from everlong.tokens.counter import Counter
+from everlong.tokens import Counter
 from everlong.wire import openai_chat
 
 __all__ = ["MODEL", "Chat", "Select", "Strategy", "counter", "from_chat", "plain", "rendered"]

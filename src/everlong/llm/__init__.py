@@ -1,1 +1,80 @@
 """Model clients and what they bring: streams in four wire formats, served windows, a scripted and a local model."""
+
+from typing import TYPE_CHECKING
+
+from everlong.doors import open_door
+
+if TYPE_CHECKING:
+    from everlong.llm.answers import replies_in as replies_in
+    from everlong.llm.client import FORMATS as FORMATS, HttpModel as HttpModel, Patience as Patience
+    from everlong.llm.connections import Connections as Connections, read_whole as read_whole
+    from everlong.llm.endpoints import (
+        KNOWN as KNOWN,
+        Endpoint as Endpoint,
+        endpoint_at as endpoint_at,
+        endpoint_from_environment as endpoint_from_environment,
+    )
+    from everlong.llm.formats.anthropic_messages import asking as asking
+    from everlong.llm.formats.growing_calls import GrowingCalls as GrowingCalls
+    from everlong.llm.kept_tables import (
+        Tried as Tried,
+        keep_registry as keep_registry,
+        keep_try as keep_try,
+        last_try as last_try,
+        registry_now as registry_now,
+    )
+    from everlong.llm.local.fetching import cache_folder as cache_folder, model_file as model_file
+    from everlong.llm.local.model import LocalServer as LocalServer
+    from everlong.llm.refreshing import (
+        Refreshed as Refreshed,
+        RefreshSettings as RefreshSettings,
+        refresh as refresh,
+        refresh_if_due as refresh_if_due,
+    )
+    from everlong.llm.scripted.hostile import (
+        HOSTILE as HOSTILE,
+        MALFORMED as MALFORMED,
+        OVERFLOWS as OVERFLOWS,
+        TOO_LONG as TOO_LONG,
+        breaks_at as breaks_at,
+        reports as reports,
+        window_body as window_body,
+    )
+    from everlong.llm.scripted.model import OVERFLOW as OVERFLOW, ScriptedModel as ScriptedModel, Window as Window
+    from everlong.llm.scripted.script import (
+        Answer as Answer,
+        Asked as Asked,
+        Broken as Broken,
+        Raw as Raw,
+        Refusal as Refusal,
+        Script as Script,
+        Step as Step,
+        echo as echo,
+        in_turn as in_turn,
+        reads_files as reads_files,
+    )
+    from everlong.llm.scripted.server import ScriptedServer as ScriptedServer
+    from everlong.llm.scripted.speaking import SPEAKERS as SPEAKERS
+    from everlong.llm.sse import BYTE_ORDER_MARK as BYTE_ORDER_MARK, DONE as DONE, Events as Events
+else:
+    __all__, __getattr__, __dir__ = open_door(
+        __name__,
+        {
+            "answers": "replies_in",
+            "client": "FORMATS HttpModel Patience",
+            "connections": "Connections read_whole",
+            "endpoints": "Endpoint KNOWN endpoint_at endpoint_from_environment",
+            "formats.anthropic_messages": "asking",
+            "formats.growing_calls": "GrowingCalls",
+            "kept_tables": "Tried keep_registry keep_try last_try registry_now",
+            "local.fetching": "cache_folder model_file",
+            "local.model": "LocalServer",
+            "refreshing": "RefreshSettings Refreshed refresh refresh_if_due",
+            "scripted.hostile": "HOSTILE MALFORMED OVERFLOWS TOO_LONG breaks_at reports window_body",
+            "scripted.model": "OVERFLOW ScriptedModel Window",
+            "scripted.script": "Answer Asked Broken Raw Refusal Script Step echo in_turn reads_files",
+            "scripted.server": "ScriptedServer",
+            "scripted.speaking": "SPEAKERS",
+            "sse": "BYTE_ORDER_MARK DONE Events",
+        },
+    )

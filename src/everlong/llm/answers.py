@@ -6,12 +6,12 @@ The content type is not asked: servers that answer whole, or with a page, often 
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 
-from everlong.core.messages import Json
-from everlong.engine.replies import Reply
+from everlong.core import Json
+from everlong.engine import Reply
 from everlong.errors import ProviderError
 from everlong.llm.formats.shape import Answering
 from everlong.llm.sse import BYTE_ORDER_MARK, Events
-from everlong.wire.refusals import as_error, classify
+from everlong.wire import as_error, classify
 
 __all__ = ["replies_in"]
 

@@ -15,7 +15,7 @@ from typing import Self
 import aiohttp
 import stamina
 
-from everlong.engine.replies import Failed, Finished, Reply, Request
+from everlong.engine import Failed, Finished, Reply, Request
 from everlong.errors import EverlongError, ProviderError, RateLimited
 from everlong.llm.answers import replies_in
 from everlong.llm.connections import Connections, read_whole
@@ -23,7 +23,7 @@ from everlong.llm.endpoints import Endpoint
 from everlong.llm.formats import anthropic_messages, gemini, openai_chat, openai_responses
 from everlong.llm.formats.shape import Answering, Asking, Format
 from everlong.llm.serving import served_window
-from everlong.wire.refusals import as_error, classify
+from everlong.wire import as_error, classify
 
 __all__ = ["HttpModel", "Patience"]
 

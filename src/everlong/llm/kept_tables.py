@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from everlong.core.messages import JsonObject
-from everlong.windows.assembling import LEAST_WINDOW
-from everlong.windows.registry import Registry
-from everlong.windows.snapshot import FILE, bundled, pack, unpack
+from everlong.core import JsonObject
+from everlong.windows import FILE, LEAST_WINDOW, Registry, bundled, pack, unpack
 
 __all__ = ["NEVER_TRIED", "Tried", "keep_registry", "keep_try", "kept_registry", "last_try", "registry_now"]
 

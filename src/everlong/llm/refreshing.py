@@ -15,14 +15,10 @@ from zlib import crc32
 
 import aiohttp
 
-from everlong.core.messages import Json
+from everlong.core import Json
 from everlong.errors import InputError
 from everlong.llm.kept_tables import Tried, keep_registry, keep_try, kept_registry, last_try, registry_now
-from everlong.windows.assembling import assembled
-from everlong.windows.entries import LITELLM, MODELS_DEV, Entry
-from everlong.windows.litellm import parse_litellm
-from everlong.windows.models_dev import parse_models_dev
-from everlong.windows.registry import Registry
+from everlong.windows import LITELLM, MODELS_DEV, Entry, Registry, assembled, parse_litellm, parse_models_dev
 
 __all__ = [
     "DEFAULT_SOURCES",

@@ -7,16 +7,10 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from everlong.core.messages import Json
+from everlong.core import Json
 from everlong.llm.connections import read_whole
 from everlong.llm.endpoints import Endpoint
-from everlong.windows.served import (
-    Served,
-    listing_window,
-    llama_cpp_window,
-    ollama_running_window,
-    ollama_show_window,
-)
+from everlong.windows import Served, listing_window, llama_cpp_window, ollama_running_window, ollama_show_window
 
 __all__ = ["served_window"]
 

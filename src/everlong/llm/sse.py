@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from everlong.core.messages import Json, JsonObject
+from everlong.core import Json, JsonObject
 from everlong.errors import ProviderError
 
 __all__ = ["BYTE_ORDER_MARK", "DONE", "Events"]

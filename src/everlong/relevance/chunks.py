@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeGuard, cast
 
-from everlong.core.messages import CallId, Json, Message, Role, Text, ToolCall, ToolResult
+from everlong.core import CallId, Json, Message, Role, Text, ToolCall, ToolResult
 
 __all__ = ["PATH_KEYS", "Chunk", "ChunkKind", "Chunker", "plain_lines"]
 

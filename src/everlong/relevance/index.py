@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from everlong.core.messages import Message
+from everlong.core import Message
 from everlong.relevance.chunks import Chunk, Chunker, ChunkKind
 from everlong.relevance.names import names_in
 from everlong.relevance.sessions import Sessions

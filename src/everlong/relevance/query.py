@@ -6,7 +6,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import cast
 
-from everlong.core.messages import Json, JsonText, Message, Reasoning, Role, user_text
+from everlong.core import Json, JsonText, Message, Reasoning, Role, user_text
 from everlong.relevance.terms import terms_of, words_of
 
 __all__ = ["argument_text", "calls_since", "newest_results", "query_of", "query_of_text"]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence, Set
 
-from everlong.core.messages import Message
+from everlong.core import Message
 from everlong.relevance.index import Index
 from everlong.relevance.talk import worth_of_talk
 from everlong.relevance.work import worth_of_work

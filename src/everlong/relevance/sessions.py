@@ -3,7 +3,7 @@
 import re
 from datetime import datetime, timedelta
 
-from everlong.core.messages import Message
+from everlong.core import Message
 
 __all__ = ["Sessions", "session_named"]
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterable
 from functools import lru_cache
 
-from everlong.core.messages import Message, Role
+from everlong.core import Message, Role
 
 __all__ = ["Speaker", "speaker_of", "speakers_asked_about", "without_names"]
 

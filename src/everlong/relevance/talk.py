@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Sequence
 from itertools import repeat
 
-from everlong.core.messages import Message, Role, user_text
+from everlong.core import Message, Role, user_text
 from everlong.relevance.dates import named_days, nearness
 from everlong.relevance.feedback import with_feedback
 from everlong.relevance.index import Index

@@ -10,7 +10,7 @@ from collections.abc import Container, Sequence, Set
 from heapq import nlargest
 from itertools import pairwise
 
-from everlong.core.messages import Message
+from everlong.core import Message
 from everlong.relevance.chunks import Chunk, ChunkKind
 from everlong.relevance.index import Index
 from everlong.relevance.query import calls_since, newest_results, query_of

@@ -12,13 +12,24 @@ from enum import IntEnum
 from hashlib import blake2b
 from typing import Any, assert_never
 
-from everlong.compress.draft import part_ref
-from everlong.compress.originals import original_in
-from everlong.core.edits import Action, Edit
-from everlong.core.encoding import decode, encode
-from everlong.core.messages import Json, JsonObject, Message, ToolResult
-from everlong.core.points import Entry, Point, Recalled, Withdrawal
-from everlong.core.refs import Ref, bytes_of, ref_of
+from everlong.compress import original_in, part_ref
+from everlong.core import (
+    Action,
+    Edit,
+    Entry,
+    Json,
+    JsonObject,
+    Message,
+    Point,
+    Recalled,
+    Ref,
+    ToolResult,
+    Withdrawal,
+    bytes_of,
+    decode,
+    encode,
+    ref_of,
+)
 from everlong.errors import StoreError, WireError
 
 __all__ = [

@@ -4,8 +4,7 @@ import json
 from dataclasses import asdict
 from datetime import datetime
 
-from everlong.core.events import Event, EventKind
-from everlong.core.messages import JsonObject
+from everlong.core import Event, EventKind, JsonObject
 from everlong.errors import StoreError
 
 __all__ = ["decode_event", "encode_event", "event_fields", "event_in"]

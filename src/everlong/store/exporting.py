@@ -6,16 +6,10 @@ everything that was said, or what would be sent now.
 
 import json
 
-from everlong.core.messages import History, JsonObject, Message, Role
-from everlong.core.points import Point
-from everlong.core.threads import Thread
-from everlong.engine.threads import Threads
-from everlong.wire import openai_chat
-from everlong.wire.document import Document
+from everlong.core import History, JsonObject, Message, Point, Role, Thread
+from everlong.engine import Threads
+from everlong.wire import HEADING, Document, aside, openai_chat, stamp, tell_summary, write
 from everlong.wire.sessions import nanobot
-from everlong.wire.sessions.conversation import HEADING, tell_summary
-from everlong.wire.sessions.records import aside, stamp
-from everlong.wire.write import write
 
 __all__ = ["FORMATS", "exported"]
 

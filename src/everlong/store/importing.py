@@ -10,14 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, takewhile
 
-from everlong.core.messages import Message
-from everlong.core.points import Entry, Point
-from everlong.core.refs import message_ref, ref_of
-from everlong.engine.threads import Threads
+from everlong.core import Entry, Message, Point, message_ref, ref_of
+from everlong.engine import Threads
 from everlong.errors import NoThread
 from everlong.store.session_marks import covered_tokens, is_summary, name_of, session_id, session_title
-from everlong.wire.document import Document
-from everlong.wire.read import read_all
+from everlong.wire import Document, read_all
 from everlong.wire.sessions import chatbox
 
 __all__ = ["Imported", "Session", "import_session", "sessions_in"]

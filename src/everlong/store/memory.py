@@ -13,10 +13,23 @@ from itertools import islice
 from types import TracebackType
 from typing import Self
 
-from everlong.core.events import STARTS, Event, EventKind, starts
-from everlong.core.messages import JsonText, Message
-from everlong.core.points import Entry, Point, Withdrawal
-from everlong.core.threads import Hit, Opened, Pin, Row, Thread, opened
+from everlong.core import (
+    STARTS,
+    Entry,
+    Event,
+    EventKind,
+    Hit,
+    JsonText,
+    Message,
+    Opened,
+    Pin,
+    Point,
+    Row,
+    Thread,
+    Withdrawal,
+    opened,
+    starts,
+)
 from everlong.errors import NoThread, StoreError, ThreadExists
 from everlong.store import rules
 from everlong.store.bodies import original_of

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from everlong.core.messages import Message
+from everlong.core import Message
 from everlong.store.searching import asked_terms, found_by, rarity, worth
 
 __all__ = ["Words", "best", "words_in"]

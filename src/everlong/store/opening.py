@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import unquote
 
-from everlong.engine.threads import Threads
+from everlong.engine import Threads
 from everlong.errors import InputError
 
 __all__ = ["STORE_VARIABLE", "default_store", "open_store"]

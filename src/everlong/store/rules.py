@@ -7,10 +7,7 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from uuid import uuid4
 
-from everlong.core.events import STARTS, Event, EventKind
-from everlong.core.messages import JsonText
-from everlong.core.points import Entry, Point, Recalled, Withdrawal
-from everlong.core.threads import Pin, Row
+from everlong.core import STARTS, Entry, Event, EventKind, JsonText, Pin, Point, Recalled, Row, Withdrawal
 from everlong.errors import StoreError, ThreadChanged
 from everlong.store.clocks import Clock
 

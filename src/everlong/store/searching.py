@@ -10,9 +10,8 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
 
-from everlong.core.messages import Json, Message, Reasoning, Text, ToolCall, ToolResult
-from everlong.relevance.query import query_of_text
-from everlong.relevance.terms import terms_of, words_of
+from everlong.core import Json, Message, Reasoning, Text, ToolCall, ToolResult
+from everlong.relevance import query_of_text, terms_of, words_of
 
 __all__ = ["LENGTH_SHARE", "SATURATION", "asked_terms", "found_by", "rarity", "texts_of", "worth"]
 

@@ -5,13 +5,10 @@ Only looks at what `wire` carried along; reads and writes nothing.
 
 from collections.abc import Iterable
 
-from everlong.core.messages import Json, JsonObject, Message, Role
-from everlong.engine.titles import text_title
-from everlong.wire.document import Document
-from everlong.wire.fields import unpack
+from everlong.core import Json, JsonObject, Message, Role
+from everlong.engine import text_title
+from everlong.wire import Document, fields_of, message_id, unpack
 from everlong.wire.sessions import chatbox, claude_code, codex, nanobot, pi
-from everlong.wire.sessions.chatbox_runs import message_id
-from everlong.wire.sessions.records import fields_of
 
 __all__ = ["covered_tokens", "is_summary", "name_of", "session_id", "session_title"]
 

@@ -8,7 +8,7 @@ inventions, orders given outright, tags of frames, too long, or nothing left. Ea
 from collections.abc import Sequence
 from dataclasses import replace
 
-from everlong.core.messages import Message
+from everlong.core import Message
 from everlong.summarize.claims import unfounded, unsaid, unwarranted
 from everlong.summarize.evidence import Evidence, content_terms, evidence_of
 from everlong.summarize.invented import invented_in, named_in
@@ -20,7 +20,7 @@ from everlong.summarize.signs import no_summary
 from everlong.summarize.smuggled import foreign_address, has_tags, order_in
 from everlong.summarize.summary import NO_FACTS, Summary
 from everlong.summarize.writing import all_lines
-from everlong.tokens.counter import Counter
+from everlong.tokens import Counter
 
 __all__ = ["audited"]
 

@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 
-from everlong.core.messages import History, Message
-from everlong.core.rounds import steps_of
-from everlong.summarize.transcript import lines_of, shown
-from everlong.tokens.counter import Counter
+from everlong.core import History, Message, steps_of
+from everlong.summarize.transcripts import lines_of, shown
+from everlong.tokens import Counter
 
 __all__ = ["chunks"]
 

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from everlong.core.messages import Message, Reasoning, Role, Text, ToolCall, ToolResult, user_text
-from everlong.relevance.terms import terms_of, words_of
+from everlong.core import Message, Reasoning, Role, Text, ToolCall, ToolResult, user_text
+from everlong.relevance import terms_of, words_of
 from everlong.summarize.frames import is_framed
 from everlong.summarize.risks import acts_in
 from everlong.summarize.sentences import sentences_of

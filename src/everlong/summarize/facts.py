@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from everlong.compress.file_access import Use, accesses, looks_failed
-from everlong.core.messages import CallId, Json, Message, Role, ToolCall, ToolResult
-from everlong.relevance.names import names_in
+from everlong.compress import Use, accesses, looks_failed
+from everlong.core import CallId, Json, Message, Role, ToolCall, ToolResult
+from everlong.relevance import names_in
 from everlong.summarize.figures import figures_in
 from everlong.summarize.frames import is_framed
 from everlong.summarize.secrets import redacted

@@ -7,7 +7,7 @@ pasted data are no figures.
 import re
 from collections.abc import Iterable, Iterator
 
-from everlong.core.messages import Message, Role
+from everlong.core import Message, Role
 from everlong.summarize.secrets import redacted
 from everlong.summarize.typed import typed_by_user
 

@@ -6,7 +6,7 @@ harmless, so that neither a parser nor a reader takes them for the end.
 
 import re
 
-from everlong.core.refs import ref_of
+from everlong.core import ref_of
 
 __all__ = ["framed", "harmless", "is_framed"]
 

@@ -7,7 +7,7 @@ the summary's own; so may the names of things everybody knows.
 import re
 from collections.abc import Iterator
 
-from everlong.relevance.names import names_in
+from everlong.relevance import names_in
 from everlong.summarize.evidence import TIMES, Evidence, squashed
 
 __all__ = ["invented_in", "named_in"]

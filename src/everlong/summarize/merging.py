@@ -6,11 +6,11 @@ What is done leaves what is next. Where room is short the oldest go first, and w
 from collections.abc import Sequence
 from dataclasses import fields, replace
 
-from everlong.relevance.terms import terms_of, words_of
+from everlong.relevance import terms_of, words_of
 from everlong.summarize.parts import CONTEXT_LIMIT, FALLBACK_LIMIT, LISTS
 from everlong.summarize.sentences import clipped, plain_key, sentences_of
 from everlong.summarize.summary import Facts, Style, Summary
-from everlong.tokens.counter import Counter
+from everlong.tokens import Counter
 
 __all__ = ["merged"]
 

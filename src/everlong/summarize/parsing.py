@@ -7,7 +7,7 @@ style, prose becomes a summary in free text. What is empty, refused, cut off or 
 import re
 from dataclasses import replace
 
-from everlong.core.messages import Message, Reasoning
+from everlong.core import Message, Reasoning
 from everlong.summarize.parts import CONTEXT_LIMIT, FALLBACK_LIMIT, FREE_LIMIT, LISTS, WORD_LIMIT, Field
 from everlong.summarize.prompts import asked_lines
 from everlong.summarize.sections import CutOff, sections_of

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from everlong.relevance.terms import STOP_WORDS
+from everlong.relevance import STOP_WORDS
 
 __all__ = ["REDACTED", "redacted"]
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from everlong.core.messages import Json
+from everlong.core import Json
 from everlong.summarize.parts import Field, field_named
 
 __all__ = ["CutOff", "sections_of"]

@@ -8,7 +8,7 @@ import json
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, TypeAlias
 
-from everlong.core.messages import JsonText
+from everlong.core import JsonText
 from everlong.errors import InputError
 
 __all__ = ["NO_FACTS", "Facts", "Source", "Style", "Summary", "decode_summary", "encode_summary"]

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import cast
 
-from everlong.core.messages import CallId, Json, JsonObject, Message, Role, ToolCall
+from everlong.core import CallId, Json, JsonObject, Message, Role, ToolCall
 
 __all__ = ["open_tasks"]
 

@@ -7,7 +7,7 @@ call) gives none, and the thread keeps the name it has.
 import re
 from collections.abc import Sequence
 
-from everlong.core.messages import Message, Role
+from everlong.core import Message, Role
 from everlong.summarize.frames import framed, is_framed
 from everlong.summarize.languages import language_named
 from everlong.summarize.parts import words_for

@@ -5,7 +5,7 @@ A table of blocks and openings that clients are known to add. What is not in it 
 
 import re
 
-from everlong.core.messages import Message, user_text
+from everlong.core import Message, user_text
 from everlong.summarize.frames import is_framed
 
 __all__ = ["typed_by_user"]

@@ -7,12 +7,12 @@ fit goes oldest first, whole items at a time. Text here is never an instruction 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from everlong.core.messages import Message, Role, Text
+from everlong.core import Message, Role, Text
 from everlong.summarize.frames import framed
 from everlong.summarize.parts import PARTS, WORD_LIMIT, Part, words_for
 from everlong.summarize.sentences import ELLIPSIS, one_line, within_words
 from everlong.summarize.summary import Summary
-from everlong.tokens.counter import Counter
+from everlong.tokens import Counter
 
 __all__ = ["all_lines", "as_message", "as_system_section", "written"]
 

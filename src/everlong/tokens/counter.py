@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable
 from typing import assert_never
 
-from everlong.core.messages import Image, JsonText, Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
-from everlong.tokens.estimate import estimate
+from everlong.core import Image, JsonText, Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from everlong.tokens.estimates import estimate
 from everlong.tokens.exact import count_exact
 from everlong.tokens.images import FLAT_IMAGE, image_rule, image_tokens
 from everlong.tokens.vocabularies import Vocabulary, vocabulary_of

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from everlong.core.messages import Image
+from everlong.core import Image
 from everlong.tokens.vocabularies import name_segments
 
 __all__ = ["FLAT_IMAGE", "ImageRule", "dimensions", "image_rule", "image_tokens"]

@@ -4,15 +4,21 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from everlong.agent.agent import Agent
-from everlong.agent.config import DEFAULT_CONFIG, AgentConfig
-from everlong.agent.standing import NOTHING, Standing, workspace_standing
-from everlong.agent.subagents import Spawning, spawn_tools
-from everlong.agent.todos import Todos
-from everlong.agent.tool import Approve, Tool
-from everlong.agent.tools.standard import standard_tools
-from everlong.engine.calls import Call
-from everlong.engine.engine import Engine
+from everlong.agent import (
+    DEFAULT_CONFIG,
+    NOTHING,
+    Agent,
+    AgentConfig,
+    Approve,
+    Spawning,
+    Standing,
+    Todos,
+    Tool,
+    spawn_tools,
+    standard_tools,
+    workspace_standing,
+)
+from everlong.engine import Call, Engine
 from everlong.web.choices import Choices, choices_of, own_settings, with_choices
 from everlong.web.models import Chosen, Models
 from everlong.web.settings import AppSettings

@@ -5,7 +5,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from uuid import uuid4
 
-from everlong.core.messages import JsonObject
+from everlong.core import JsonObject
 from everlong.errors import Refused
 from everlong.web.hub import Hub
 

@@ -7,8 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, cast
 
-from everlong.core.messages import JsonObject, JsonText
-from everlong.core.threads import Thread
+from everlong.core import JsonObject, JsonText, Thread
 from everlong.web.settings import OFF, AppSettings
 
 __all__ = ["AUTO", "Auto", "Choices", "choices_of", "own_settings", "with_choices"]

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from starlette.responses import Response
 
 from everlong import __version__
-from everlong.core.messages import Json, JsonObject
-from everlong.engine.outlook import SMALLEST, outlook
+from everlong.core import Json, JsonObject
+from everlong.engine import SMALLEST, outlook
 from everlong.errors import InputError, Refused
 from everlong.web.answering import Asked, as_json
 from everlong.web.desk import Desk

@@ -3,11 +3,8 @@
 import asyncio
 from contextlib import suppress
 
-from everlong.core.events import Event, EventKind
-from everlong.engine.authors import Author
-from everlong.engine.engine import Engine
-from everlong.engine.summaries import Summaries
-from everlong.engine.titling import Titles
+from everlong.core import Event, EventKind
+from everlong.engine import Author, Engine, Summaries, Titles
 from everlong.errors import EverlongError, Refused
 from everlong.web.agents import Agents
 from everlong.web.hub import Hub

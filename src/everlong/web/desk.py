@@ -7,14 +7,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from everlong.agent.config import DEFAULT_CONFIG, AgentConfig
-from everlong.agent.mcp_servers import McpServers
-from everlong.agent.tools.standard import standard_tools
-from everlong.core.events import Event
-from everlong.core.messages import JsonObject
-from everlong.core.threads import Thread
-from everlong.engine.engine import Engine
-from everlong.engine.threads import Threads
+from everlong.agent import DEFAULT_CONFIG, AgentConfig, McpServers, standard_tools
+from everlong.core import Event, JsonObject, Thread
+from everlong.engine import Engine, Threads
 from everlong.errors import EverlongError, NoThread
 from everlong.web.agents import Agents
 from everlong.web.asking import Questions

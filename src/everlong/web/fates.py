@@ -8,10 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
-from everlong.core.edits import Action, Edit
-from everlong.core.points import Point
-from everlong.core.threads import Row
-from everlong.engine.accounts import account_in
+from everlong.core import Action, Edit, Point, Row
+from everlong.engine import account_in
 
 __all__ = ["Fate", "Fates", "fates_of"]
 

@@ -1,6 +1,6 @@
 """What a request says, read field by field: the right type, or a refusal that names the field."""
 
-from everlong.core.messages import Json, JsonObject
+from everlong.core import Json, JsonObject
 from everlong.errors import Refused
 
 __all__ = ["flag", "needed_text", "number", "optional_text", "rows_of", "wrong"]

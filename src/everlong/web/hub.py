@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
 from uuid import uuid4
 
-from everlong.core.messages import Json, JsonObject
+from everlong.core import Json, JsonObject
 
 __all__ = ["KEEP_ALIVE", "Channel", "Hub", "sse"]
 

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 import aiohttp
 
-from everlong.core.messages import Json
+from everlong.core import Json
 from everlong.errors import Refused
-from everlong.llm.connections import read_whole
-from everlong.llm.endpoints import Endpoint
-from everlong.windows.served import row_window
+from everlong.llm import Endpoint, read_whole
+from everlong.windows import row_window
 
 __all__ = ["Listed", "list_models"]
 

@@ -6,13 +6,10 @@ from dataclasses import dataclass
 from functools import partial
 from time import monotonic
 
-from everlong.core.messages import JsonObject
-from everlong.engine.calls import Call
-from everlong.engine.learning import learned_window
-from everlong.engine.threads import Threads
+from everlong.core import JsonObject
+from everlong.engine import Call, Threads, learned_window
 from everlong.errors import Refused
-from everlong.llm.client import HttpModel
-from everlong.llm.endpoints import Endpoint
+from everlong.llm import Endpoint, HttpModel
 from everlong.web.listing import Listed, list_models
 from everlong.web.settings import FACTS, AppSettings
 from everlong.web.sources import Source, Sources

@@ -5,16 +5,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from threading import Lock
 
-from everlong.core.edits import Edit
-from everlong.core.messages import Json, JsonObject, Message, Role
-from everlong.core.points import Point
-from everlong.core.threads import Row
-from everlong.engine.calls import Call, Prepared
-from everlong.engine.engine import Engine
-from everlong.engine.live import refreshed
-from everlong.engine.past import LEFT_BEFORE
-from everlong.engine.preparing import prepared_from, standing
-from everlong.engine.work import work_on
+from everlong.core import Edit, Json, JsonObject, Message, Point, Role, Row
+from everlong.engine import LEFT_BEFORE, Call, Engine, Prepared, prepared_from, refreshed, standing, work_on
 from everlong.errors import BudgetImpossible, Refused
 from everlong.web.fates import Fates, fates_of
 from everlong.web.rows import LONGEST, shown_row, words_of

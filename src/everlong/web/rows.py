@@ -3,14 +3,24 @@
 from collections.abc import Iterator
 from typing import assert_never
 
-from everlong.compress.draft import part_ref
-from everlong.core.messages import Image, Json, JsonObject, Message, Reasoning, Role, Text, ToolResult
-from everlong.core.points import Point, Recalled, Withdrawal
-from everlong.core.refs import message_ref
-from everlong.core.threads import Row
-from everlong.engine.accounts import account_in
-from everlong.engine.committing import SUMMARY
-from everlong.summarize.frames import is_framed
+from everlong.compress import part_ref
+from everlong.core import (
+    Image,
+    Json,
+    JsonObject,
+    Message,
+    Point,
+    Reasoning,
+    Recalled,
+    Role,
+    Row,
+    Text,
+    ToolResult,
+    Withdrawal,
+    message_ref,
+)
+from everlong.engine import SUMMARY, account_in
+from everlong.summarize import is_framed
 from everlong.web.fates import Fates
 
 __all__ = ["LONGEST", "shown_row", "words_of"]

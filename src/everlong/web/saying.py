@@ -3,7 +3,7 @@
 import base64
 import binascii
 
-from everlong.core.messages import Image, JsonObject, Message, Part, Role, Text
+from everlong.core import Image, JsonObject, Message, Part, Role, Text
 from everlong.errors import Refused
 from everlong.web.fields import needed_text, optional_text, rows_of, wrong
 

@@ -4,9 +4,8 @@ import json
 from dataclasses import asdict, dataclass, replace
 from typing import Literal, TypeAlias, cast
 
-from everlong.core.messages import Json, JsonObject
-from everlong.engine.settings import HIGHEST_THRESHOLD, Settings
-from everlong.engine.threads import Threads
+from everlong.core import Json, JsonObject
+from everlong.engine import HIGHEST_THRESHOLD, Settings, Threads
 from everlong.errors import InputError, Refused
 from everlong.web.fields import flag, number, optional_text, wrong
 

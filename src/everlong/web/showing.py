@@ -3,12 +3,8 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 
-from everlong.core.budget import Budget
-from everlong.core.messages import JsonObject
-from everlong.engine.direct import counter_for
-from everlong.engine.due import chatbox_mark
-from everlong.engine.engine import Engine
-from everlong.engine.previewing import Preview
+from everlong.core import Budget, JsonObject
+from everlong.engine import Engine, Preview, chatbox_mark, counter_for
 from everlong.errors import BudgetImpossible, EverlongError, NoThread, Refused
 from everlong.web.agents import Agents, Ready
 from everlong.web.hub import Hub

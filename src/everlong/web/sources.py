@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from everlong.core.messages import JsonObject
+from everlong.core import JsonObject
 from everlong.errors import InputError, Refused
-from everlong.llm.endpoints import KNOWN, Endpoint, endpoint_at
+from everlong.llm import KNOWN, Endpoint, endpoint_at
 from everlong.web.fields import wrong
 
 __all__ = ["Source", "Sources", "environment_sources", "sources_file"]

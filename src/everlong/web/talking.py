@@ -6,8 +6,8 @@ from functools import partial
 
 from starlette.responses import Response, StreamingResponse
 
-from everlong.core.messages import Json, Message
-from everlong.engine.titles import text_title
+from everlong.core import Json, Message
+from everlong.engine import text_title
 from everlong.errors import InputError, Refused
 from everlong.web.answering import Asked
 from everlong.web.desk import LIVE, Desk

@@ -8,8 +8,7 @@ from functools import partial
 from typing import cast
 from uuid import uuid4
 
-from everlong.core.messages import Json, JsonObject, Message
-from everlong.core.threads import Hit, Thread
+from everlong.core import Hit, Json, JsonObject, Message, Thread
 from everlong.web.answering import Asked
 from everlong.web.choices import AUTO, Auto, Choices, choices_of, with_choices
 from everlong.web.desk import OWNER, Desk

@@ -20,21 +20,18 @@ from pathlib import Path
 import click
 import uvicorn
 
-from everlong.agent.config import AgentConfig
-from everlong.core.messages import CallId, History, Image, Message, Role, Text, ToolCall, ToolResult
-from everlong.engine.threads import Threads
-from everlong.llm.endpoints import Endpoint
-from everlong.llm.scripted.model import Window
-from everlong.llm.scripted.script import Answer, Asked, Refusal, Step
-from everlong.llm.scripted.server import ScriptedServer
-from everlong.store.opening import open_store
-from everlong.summarize.frames import is_framed
+from everlong.agent import AgentConfig
+from everlong.core import CallId, History, Image, Message, Role, Text, ToolCall, ToolResult
+from everlong.engine import Threads
+from everlong.llm import Answer, Asked, Endpoint, Refusal, ScriptedServer, Step, Window
+from everlong.store import open_store
+from everlong.summarize import is_framed
 from everlong.web.app import Desk, Setup, web_app
 from everlong.web.choices import Choices, with_choices
 from everlong.web.desk import OWNER
 from everlong.web.serving import StreamingServer
 from everlong.web.sources import Source
-from everlong.wire.read import read
+from everlong.wire import read
 
 __all__ = ["main", "picture", "talks"]
 

@@ -6,11 +6,9 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import assert_never
 
-from everlong.agent.agent import Agent, Kind
-from everlong.agent.events import CallEnded, CallStarted, Entered, TurnEnded
-from everlong.core.messages import JsonObject, Message, Role
-from everlong.engine.engine import Engine
-from everlong.engine.replies import CallGrew, Failed, Finished, Restarted, Said, Thought
+from everlong.agent import Agent, CallEnded, CallStarted, Entered, Kind, TurnEnded
+from everlong.core import JsonObject, Message, Role
+from everlong.engine import CallGrew, Engine, Failed, Finished, Restarted, Said, Thought
 from everlong.errors import EverlongError, Refused
 from everlong.web.agents import Agents
 from everlong.web.asking import SPEAKING

@@ -10,10 +10,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from statistics import median
 
-from everlong.core.events import Event, EventKind
-from everlong.core.messages import Json, JsonObject
-from everlong.core.threads import Thread
-from everlong.engine.threads import Threads
+from everlong.core import Event, EventKind, Json, JsonObject, Thread
+from everlong.engine import Threads
 from everlong.web.desk import OWNER
 from everlong.windows import Registry, window
 

@@ -1,8 +1,36 @@
 """How large a model's window is and what it costs, each figure with its source. No network, no clock."""
 
-from everlong.windows.entries import Entry, Prices
-from everlong.windows.registry import Registry
-from everlong.windows.resolution import DEFAULT_WINDOW, Source, Window, window
-from everlong.windows.snapshot import bundled
+from typing import TYPE_CHECKING
 
-__all__ = ["DEFAULT_WINDOW", "Entry", "Prices", "Registry", "Source", "Window", "bundled", "window"]
+from everlong.doors import open_door
+
+if TYPE_CHECKING:
+    from everlong.windows.assembling import LEAST_WINDOW as LEAST_WINDOW, assembled as assembled
+    from everlong.windows.entries import LITELLM as LITELLM, MODELS_DEV as MODELS_DEV, Entry as Entry, Prices as Prices
+    from everlong.windows.litellm import parse_litellm as parse_litellm
+    from everlong.windows.models_dev import parse_models_dev as parse_models_dev
+    from everlong.windows.registry import Registry as Registry
+    from everlong.windows.resolution import Window as Window, window as window
+    from everlong.windows.served import (
+        Served as Served,
+        listing_window as listing_window,
+        llama_cpp_window as llama_cpp_window,
+        ollama_running_window as ollama_running_window,
+        ollama_show_window as ollama_show_window,
+        row_window as row_window,
+    )
+    from everlong.windows.snapshot import FILE as FILE, bundled as bundled, pack as pack, unpack as unpack
+else:
+    __all__, __getattr__, __dir__ = open_door(
+        __name__,
+        {
+            "assembling": "LEAST_WINDOW assembled",
+            "entries": "Entry LITELLM MODELS_DEV Prices",
+            "litellm": "parse_litellm",
+            "models_dev": "parse_models_dev",
+            "registry": "Registry",
+            "resolution": "Window window",
+            "served": "Served listing_window llama_cpp_window ollama_running_window ollama_show_window row_window",
+            "snapshot": "FILE bundled pack unpack",
+        },
+    )

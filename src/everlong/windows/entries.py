@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import NamedTuple
 
-from everlong.core.messages import Json
+from everlong.core import Json
 
 __all__ = ["LITELLM", "MODELS_DEV", "NO_PRICES", "Entry", "Prices", "consistent", "dollars", "entry_of", "tokens"]
 

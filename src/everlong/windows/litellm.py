@@ -8,7 +8,7 @@ it does not tell. Fetching it, and knowing what day it is, is for others.
 
 from collections.abc import Iterator
 
-from everlong.core.messages import Json, JsonObject
+from everlong.core import Json, JsonObject
 from everlong.windows.entries import LITELLM, Entry, entry_of
 from everlong.windows.names import is_chat
 from everlong.windows.providers import canonical

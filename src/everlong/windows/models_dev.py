@@ -7,7 +7,7 @@ Tolerant: what is not of this shape is left out. Fetching it, and knowing what d
 
 from collections.abc import Iterator
 
-from everlong.core.messages import Json, JsonObject
+from everlong.core import Json, JsonObject
 from everlong.windows.entries import MODELS_DEV, Entry, entry_of
 from everlong.windows.names import is_chat
 from everlong.windows.providers import canonical

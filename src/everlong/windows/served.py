@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from everlong.core.messages import Json, JsonObject
+from everlong.core import Json, JsonObject
 from everlong.windows.entries import tokens
 
 __all__ = ["Served", "listing_window", "llama_cpp_window", "ollama_running_window", "ollama_show_window", "row_window"]

@@ -10,7 +10,7 @@ import json
 from functools import cache
 from pkgutil import get_data
 
-from everlong.core.messages import JsonObject
+from everlong.core import JsonObject
 from everlong.windows.entries import Entry
 from everlong.windows.registry import Registry
 

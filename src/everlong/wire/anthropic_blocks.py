@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import assert_never, cast
 
-from everlong.core.messages import (
+from everlong.core import (
     CallId,
     Image,
     Json,
@@ -22,8 +22,8 @@ from everlong.core.messages import (
     Text,
     ToolCall,
     ToolResult,
+    ref_of,
 )
-from everlong.core.refs import ref_of
 from everlong.errors import WireError
 from everlong.wire.fields import dump, opaque, opaque_body, pack, unpack
 from everlong.wire.translation import arguments_object, image_note, inline_image, is_web_url

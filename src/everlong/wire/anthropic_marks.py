@@ -9,7 +9,7 @@ of what is said: the provider compares prefixes without them, so they may move f
 from collections.abc import Iterable, Iterator
 from typing import cast
 
-from everlong.core.messages import Json, JsonObject
+from everlong.core import Json, JsonObject
 
 __all__ = ["FIELD", "MOST", "keep_allowed", "marker", "may_bear", "tool_may_bear", "with_marks", "without_marks"]
 

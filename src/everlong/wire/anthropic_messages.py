@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import cast
 
-from everlong.core.messages import CallId, Json, JsonObject, Message, Part, Role, Text, ToolCall, ToolResult
+from everlong.core import CallId, Json, JsonObject, Message, Part, Role, Text, ToolCall, ToolResult
 from everlong.errors import WireError
 from everlong.wire.anthropic_blocks import FORMAT, block_in, blocks_out, valid_id
 from everlong.wire.anthropic_marks import keep_allowed

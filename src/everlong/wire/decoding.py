@@ -13,7 +13,7 @@ from typing import cast
 
 import msgspec
 
-from everlong.core.messages import Json
+from everlong.core import Json
 from everlong.errors import InputError
 
 __all__ = ["Decoded", "decode_bytes"]

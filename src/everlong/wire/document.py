@@ -8,7 +8,7 @@ what its records amount to. Both give a `Document`.
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from everlong.core.messages import History, JsonText, Message
+from everlong.core import History, JsonText, Message
 
 __all__ = ["Aside", "Document", "Record"]
 

@@ -7,7 +7,7 @@ the hints that the module needs to write the same shape again (a string or block
 import json
 from typing import cast
 
-from everlong.core.messages import Json, JsonObject, JsonText, Opaque
+from everlong.core import Json, JsonObject, JsonText, Opaque
 from everlong.errors import WireError
 
 __all__ = ["SHAPE", "dump", "load", "opaque", "opaque_body", "pack", "unpack"]

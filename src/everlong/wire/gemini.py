@@ -13,8 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from sys import maxsize
 from typing import TypeAlias, cast
 
-from everlong.core.messages import CallId, Json, JsonObject, Message, Part, Role, Text, ToolResult
-from everlong.core.rounds import head_length
+from everlong.core import CallId, Json, JsonObject, Message, Part, Role, Text, ToolResult, head_length
 from everlong.errors import WireError
 from everlong.wire.document import Document
 from everlong.wire.fields import dump, load, pack, unpack

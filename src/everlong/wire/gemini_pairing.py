@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
-from everlong.core.messages import CallId, Message, Part, ToolCall, ToolResult
+from everlong.core import CallId, Message, Part, ToolCall, ToolResult
 from everlong.wire.fields import pack, unpack
 from everlong.wire.gemini_parts import written_id
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import assert_never, cast
 
-from everlong.core.messages import (
+from everlong.core import (
     CallId,
     Image,
     Json,

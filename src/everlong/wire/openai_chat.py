@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import assert_never, cast
 
-from everlong.core.messages import (
+from everlong.core import (
     CallId,
     Image,
     Json,

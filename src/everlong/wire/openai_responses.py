@@ -11,7 +11,7 @@ Each result is a message of its own. `instructions` are the leading system messa
 from collections.abc import Sequence
 from typing import cast
 
-from everlong.core.messages import CallId, History, Image, Json, JsonObject, Message, Opaque, Reasoning, Role, Text
+from everlong.core import CallId, History, Image, Json, JsonObject, Message, Opaque, Reasoning, Role, Text
 from everlong.errors import WireError
 from everlong.wire.document import Document
 from everlong.wire.fields import opaque, pack, unpack

@@ -7,7 +7,7 @@ OpenAI chat. What only looks like a conversation is refused in one line that say
 
 from collections.abc import Sequence
 
-from everlong.core.messages import Json, JsonObject
+from everlong.core import Json, JsonObject
 from everlong.errors import InputError
 
 __all__ = ["body_format", "fields_named", "holds_a_conversation", "is_message", "list_format"]

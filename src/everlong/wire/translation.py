@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from everlong.core.messages import Image, JsonObject, JsonText, Message, Role
+from everlong.core import Image, JsonObject, JsonText, Message, Role
 from everlong.wire.fields import load
 
 __all__ = ["RAW_ARGUMENTS", "arguments_object", "image_note", "inline_image", "is_web_url", "runs_of"]

@@ -8,7 +8,7 @@ or the usage object alone can be read; sums and prices are not made here.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from everlong.core.messages import Json, JsonObject
+from everlong.core import Json, JsonObject
 
 __all__ = ["STYLES", "Usage", "UsageStyle", "merged", "plausible", "read_usage"]
 

@@ -1,9 +1,20 @@
 """Entries for the contract: messages, points, and texts that break careless stores."""
 
-from everlong.core.edits import Action, Edit
-from everlong.core.messages import CallId, Image, Message, Opaque, Reasoning, Role, Text, ToolCall, ToolResult
-from everlong.core.points import Point
-from everlong.core.refs import Ref
+from everlong.core import (
+    Action,
+    CallId,
+    Edit,
+    Image,
+    Message,
+    Opaque,
+    Point,
+    Reasoning,
+    Ref,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from tests.core.build import assistant, calls, result, system, user
 
 __all__ = ["CONVERSATION", "EVERYTHING", "HOSTILE_TEXTS", "SUMMARY", "full_point", "point", "talk"]

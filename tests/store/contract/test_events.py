@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from everlong.core.events import OUTCOMES, Event, EventKind
-from everlong.engine.threads import Threads
+from everlong.core import OUTCOMES, Event, EventKind
+from everlong.engine import Threads
 from everlong.errors import StoreError
 from tests.store.contract.entries import HOSTILE_TEXTS
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from everlong.engine.threads import Threads
+from everlong.engine import Threads
 from tests.store.contract.entries import HOSTILE_TEXTS
 from tests.store.engines import START, Opener
 

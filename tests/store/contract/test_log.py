@@ -5,9 +5,8 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from everlong.core.messages import Message, Role, Text
-from everlong.core.points import Entry, Recalled, Withdrawal
-from everlong.engine.threads import Threads
+from everlong.core import Entry, Message, Recalled, Role, Text, Withdrawal
+from everlong.engine import Threads
 from everlong.errors import StoreError, ThreadChanged
 from tests.core.build import assistant, result, user
 from tests.store.contract.entries import CONVERSATION, EVERYTHING, HOSTILE_TEXTS, full_point, point, talk

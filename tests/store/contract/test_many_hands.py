@@ -3,10 +3,8 @@
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from everlong.core.messages import Message
-from everlong.core.points import Point, Withdrawal
-from everlong.core.threads import opened
-from everlong.engine.threads import Threads
+from everlong.core import Message, Point, Withdrawal, opened
+from everlong.engine import Threads
 from everlong.errors import ThreadChanged, ThreadExists
 from tests.core.build import user
 from tests.store.contract.entries import point

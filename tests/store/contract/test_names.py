@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from everlong.engine.threads import Threads
+from everlong.engine import Threads
 from everlong.errors import ThreadExists
 from tests.core.build import user
 

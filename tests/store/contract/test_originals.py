@@ -4,10 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from everlong.core.encoding import encode
-from everlong.core.messages import CallId, Message, Role, Text, ToolResult
-from everlong.core.refs import bytes_of, message_ref, ref_of
-from everlong.engine.threads import Threads
+from everlong.core import CallId, Message, Role, Text, ToolResult, bytes_of, encode, message_ref, ref_of
+from everlong.engine import Threads
 from tests.core.build import assistant, calls, result, user
 from tests.store.contract.entries import EVERYTHING, HOSTILE_TEXTS, point, talk
 

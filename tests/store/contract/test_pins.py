@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from everlong.engine.threads import Threads
+from everlong.engine import Threads
 from everlong.errors import StoreError
 from tests.store.contract.entries import CONVERSATION, HOSTILE_TEXTS, point
 

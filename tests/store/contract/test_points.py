@@ -4,10 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from everlong.core.messages import Message
-from everlong.core.points import Entry, Point, Recalled, Withdrawal, view
-from everlong.core.threads import Row, opened
-from everlong.engine.threads import Threads
+from everlong.core import Entry, Message, Point, Recalled, Row, Withdrawal, opened, view
+from everlong.engine import Threads
 from everlong.errors import StoreError, ThreadExists
 from tests.core.build import assistant, system, user
 from tests.store.contract.entries import CONVERSATION, EVERYTHING, HOSTILE_TEXTS, SUMMARY, full_point, point, talk

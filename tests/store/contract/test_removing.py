@@ -6,9 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from everlong.core.events import Event, EventKind
-from everlong.core.refs import bytes_of, message_ref, ref_of
-from everlong.engine.threads import Threads
+from everlong.core import Event, EventKind, bytes_of, message_ref, ref_of
+from everlong.engine import Threads
 from everlong.errors import NoThread, ThreadExists
 from tests.core.build import assistant, result, user
 from tests.store.contract.entries import EVERYTHING, HOSTILE_TEXTS, full_point, point, talk

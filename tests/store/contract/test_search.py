@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from everlong.core.points import Withdrawal
-from everlong.engine.threads import Threads
+from everlong.core import Withdrawal
+from everlong.engine import Threads
 from tests.core.build import assistant, calls, result, system, user
 from tests.store.contract.entries import point
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from everlong.engine.threads import Threads
+from everlong.engine import Threads
 from everlong.errors import NoThread, StoreError, ThreadExists
 from tests.core.build import user
 from tests.store.contract.entries import CONVERSATION, point

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import NamedTuple
 
-from everlong.core.messages import Json, JsonObject, Message
+from everlong.core import Json, JsonObject, Message
 from everlong.wire.document import Document
 from everlong.wire.fields import load
 from everlong.wire.sessions.records import records_of

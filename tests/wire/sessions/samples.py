@@ -3,7 +3,7 @@
 from types import ModuleType
 from typing import NamedTuple
 
-from everlong.core.messages import JsonObject
+from everlong.core import JsonObject
 from everlong.wire.sessions import claude_code, codex, nanobot, pi
 
 TIME = "2026-03-01T09:00:00.000Z"

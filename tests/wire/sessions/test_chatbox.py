@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from everlong.core.messages import JsonObject, Text
+from everlong.core import JsonObject, Text
 from everlong.errors import WireError
 from everlong.wire.sessions import chatbox
 from tests.core.build import assistant, calls, result, system, user

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from everlong.core.messages import JsonObject, Text
+from everlong.core import JsonObject, Text
 from everlong.wire.sessions import nanobot
 from tests.core.build import assistant, calls, result, system, user
 from tests.wire.sessions.reading import outline, read, said, written

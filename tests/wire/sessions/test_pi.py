@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from everlong.core.messages import Image, JsonObject, Message, Role, Text
+from everlong.core import Image, JsonObject, Message, Role, Text
 from everlong.wire.sessions import pi
 from tests.core.build import assistant, calls, result, system, user
 from tests.wire.sessions.reading import outline, read, said, written

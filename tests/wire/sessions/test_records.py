@@ -3,10 +3,9 @@
 from types import ModuleType
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from everlong.core.messages import Json, JsonObject, Message
+from everlong.core import Json, JsonObject, Message
 from everlong.wire.document import Aside
 from everlong.wire.sessions import chatbox, claude_code, codex, nanobot, pi
 from everlong.wire.sessions.records import records_of

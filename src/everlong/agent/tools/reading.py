@@ -11,7 +11,7 @@ from everlong.agent.making import tool
 from everlong.agent.tool import Outcome, Place
 from everlong.agent.tools.encodings import LOOKED_AT, Encoding, encoding_of, media_type_of
 from everlong.agent.workspace import open_reading
-from everlong.core.messages import Image
+from everlong.core import Image
 from everlong.errors import InputError
 
 __all__ = ["read_file"]

@@ -8,16 +8,12 @@ from typing import Annotated, assert_never
 
 from everlong.agent.making import tool
 from everlong.agent.tool import Outcome, Place, Tool
-from everlong.compress.background import background
-from everlong.compress.draft import Task, part_ref
-from everlong.core.messages import Image, Message, Opaque, Reasoning, Text, ToolCall, ToolResult
-from everlong.core.threads import Hit
-from everlong.engine.engine import Engine
+from everlong.compress import Task, background, part_ref
+from everlong.core import Hit, Image, Message, Opaque, Reasoning, Text, ToolCall, ToolResult
+from everlong.engine import Engine
 from everlong.errors import InputError, NoThread
-from everlong.relevance.language import language_of
-from everlong.relevance.query import query_of_text
-from everlong.relevance.terms import terms_of, words_of
-from everlong.tokens.counter import Counter
+from everlong.relevance import language_of, query_of_text, terms_of, words_of
+from everlong.tokens import Counter
 
 __all__ = ["recall_tool"]
 

@@ -8,7 +8,7 @@ from everlong.agent.tools.recalling import recall_tool
 from everlong.agent.tools.searching import search_files
 from everlong.agent.tools.shell import ShellLimits, shell_tool
 from everlong.agent.tools.todo import TodoList, todo_tool
-from everlong.engine.engine import Engine
+from everlong.engine import Engine
 
 __all__ = ["standard_tools"]
 

@@ -10,7 +10,7 @@ import msgspec
 
 from everlong.agent.making import tool
 from everlong.agent.tool import Tool
-from everlong.core.messages import JsonText
+from everlong.core import JsonText
 from everlong.errors import InputError
 
 __all__ = ["TodoItem", "TodoList", "todo_tool"]

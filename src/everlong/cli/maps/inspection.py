@@ -10,18 +10,11 @@ from typing import cast
 
 from everlong.cli.maps.plan import Plan, plan_of
 from everlong.cli.maps.rows import Row, rows_of
-from everlong.core.budget import Budget
-from everlong.core.messages import History, JsonObject
-from everlong.core.rounds import head_length
-from everlong.engine.direct import counter_for
-from everlong.engine.fitting import SENT_AS, fit_document
-from everlong.engine.token_map import TokenMap, map_tokens
+from everlong.core import Budget, History, JsonObject, head_length
+from everlong.engine import SENT_AS, TokenMap, counter_for, fit_document, map_tokens
 from everlong.errors import InputError
 from everlong.windows import Window, window
-from everlong.wire.document import Document
-from everlong.wire.fields import unpack
-from everlong.wire.read import BODY_FORMATS
-from everlong.wire.validate import Problem, problems
+from everlong.wire import BODY_FORMATS, Document, Problem, problems, unpack
 
 __all__ = ["Inspection", "inspect_document"]
 

@@ -8,7 +8,7 @@ from everlong.cli.maps.plan import Plan, causes_of
 from everlong.cli.maps.rows import NEAREST, SCHEMAS, Row, State
 from everlong.cli.maps.wording import Wording
 from everlong.cli.terminal import percent
-from everlong.core.edits import Action
+from everlong.core import Action
 
 __all__ = ["card", "edit_tables", "lists"]
 

@@ -13,8 +13,8 @@ from everlong.cli.maps.rows import SCHEMAS, Row, State, segments_of
 from everlong.cli.maps.svg import ribbon
 from everlong.cli.maps.wording import Wording
 from everlong.cli.terminal import percent
-from everlong.core.messages import Image, Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
-from everlong.engine.token_map import RoundWeight
+from everlong.core import Image, Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from everlong.engine import RoundWeight
 
 __all__ = ["round_list"]
 

@@ -9,11 +9,9 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from everlong.cli.maps.rows import Row, State
-from everlong.core.edits import Action, Edit
-from everlong.core.messages import History, Message
-from everlong.engine.fitting import Fitted
-from everlong.engine.titles import message_title
-from everlong.tokens.counter import Counter
+from everlong.core import Action, Edit, History, Message
+from everlong.engine import Fitted, message_title
+from everlong.tokens import Counter
 
 __all__ = ["Cause", "Plan", "causes_of", "plan_of"]
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from everlong.core.messages import Message, Role
-from everlong.engine.token_map import FRAMING, MessageWeight, TokenMap
+from everlong.core import Message, Role
+from everlong.engine import FRAMING, MessageWeight, TokenMap
 
 __all__ = [
     "CATEGORIES",

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 
 from everlong.lab.clients.reading import Tasks, summary_wanted
 from everlong.lab.clients.witness import Passed
-from everlong.llm.scripted.script import Asked
-from everlong.tokens.counter import Counter
-from everlong.wire.read import BODY_FORMATS
-from everlong.wire.validate import problems
+from everlong.llm import Asked
+from everlong.tokens import Counter
+from everlong.wire import BODY_FORMATS, problems
 
 __all__ = ["Judged", "Lived", "judge", "left_out"]
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from everlong.core.messages import Message, Role, Text
-from everlong.llm.scripted.script import Answer, Asked
+from everlong.core import Message, Role, Text
+from everlong.llm import Answer, Asked
 
 __all__ = ["Reader", "Tasks", "summary_wanted", "tool_names"]
 

@@ -25,8 +25,7 @@ from everlong.lab.clients.reading import Reader, Tasks
 from everlong.lab.clients.table import ClientRow
 from everlong.lab.clients.witness import Witness
 from everlong.lab.environments import HERE, Environments
-from everlong.llm.scripted.model import Window
-from everlong.llm.scripted.server import ScriptedServer
+from everlong.llm import ScriptedServer, Window
 
 __all__ = ["Runner"]
 

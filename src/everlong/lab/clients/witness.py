@@ -8,8 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from threading import Event as Signal
-from threading import Thread
+from threading import Event as Signal, Thread
 from types import TracebackType
 from typing import Self
 

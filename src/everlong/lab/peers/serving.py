@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import IO, Any
 
-from everlong.core.messages import History, Json, JsonObject, Message
+from everlong.core import History, Json, JsonObject, Message
 from everlong.errors import EverlongError, InputError
 from everlong.lab.environments import ENVIRONMENTS, Environments, folder_from
 from everlong.lab.peers.table import PEERS, PeerRow

@@ -7,14 +7,13 @@ a request may take with the front.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from everlong.core.messages import History, Message, Role, Text
-from everlong.core.rounds import head_length, steps_of
+from everlong.core import History, Message, Role, Text, head_length, steps_of
 from everlong.errors import BudgetImpossible
 from everlong.lab.baselines import CLEARED, ends_of, old_before, with_results
 from everlong.lab.replay.caches import shared
 from everlong.lab.replay.courses import Beside, Sending, Terms
 from everlong.lab.strategy import Strategy, counter
-from everlong.wire.usage import Usage
+from everlong.wire import Usage
 
 __all__ = ["Clearing", "EachTurn", "Marks", "Rounds", "Summary", "Trimming", "Whole"]
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Literal
 
-from everlong.core.messages import History
-from everlong.wire.usage import Usage
+from everlong.core import History
+from everlong.wire import Usage
 
 __all__ = ["Cache", "Outgoing", "Rules", "shared"]
 

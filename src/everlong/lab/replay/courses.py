@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
-from everlong.core.messages import History, Message
-from everlong.engine.direct import counter_for
+from everlong.core import History, Message
+from everlong.engine import counter_for
 from everlong.lab.replay.tariffs import Tariff
-from everlong.tokens.counter import Counter
-from everlong.wire.usage import Usage
+from everlong.tokens import Counter
+from everlong.wire import Usage
 
 __all__ = ["Beside", "Course", "Policy", "Sending", "Terms"]
 

@@ -11,24 +11,29 @@ from collections.abc import AsyncGenerator
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
-from everlong.compress.presets import preset_named
-from everlong.core.messages import History, JsonText, Message
-from everlong.core.rounds import head_length
-from everlong.engine.accounts import account_of
-from everlong.engine.caching import breakpoints
-from everlong.engine.calls import Call, Prepared
-from everlong.engine.direct import counter_for
-from everlong.engine.engine import Engine
-from everlong.engine.marks import low_mark
-from everlong.engine.replies import Finished, Reply, Request
-from everlong.engine.settings import DEFAULT_THRESHOLD, Settings
-from everlong.engine.summaries import Summaries
+from everlong.compress import preset_named
+from everlong.core import History, JsonText, Message, head_length
+from everlong.engine import (
+    DEFAULT_THRESHOLD,
+    Call,
+    Engine,
+    Finished,
+    Prepared,
+    Reply,
+    Request,
+    Settings,
+    Summaries,
+    account_of,
+    breakpoints,
+    counter_for,
+    low_mark,
+)
 from everlong.errors import BudgetImpossible
 from everlong.lab.replay.caches import shared
 from everlong.lab.replay.courses import Beside, Sending, Terms
 from everlong.lab.replay.summary_words import summary_of
-from everlong.store.memory import MemoryThreads
-from everlong.wire.usage import Usage
+from everlong.store import MemoryThreads
+from everlong.wire import Usage
 
 __all__ = ["Ours", "marks_of"]
 

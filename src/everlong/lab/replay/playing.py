@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from everlong.core.messages import History, Message
+from everlong.core import History, Message
 from everlong.lab.cases import Case
 from everlong.lab.presence import Sent, texts_of
 from everlong.lab.replay.caches import Cache, Outgoing, shared
@@ -16,7 +16,7 @@ from everlong.lab.replay.courses import Beside, Course, Policy, Sending, Terms
 from everlong.lab.replay.results import Paid, Played, Probed
 from everlong.lab.replay.sessions import Pauses, Session, moments_of
 from everlong.lab.replay.wholeness import Wholeness
-from everlong.wire.usage import Usage
+from everlong.wire import Usage
 
 __all__ = ["SUMMARIES_KEEP", "played"]
 

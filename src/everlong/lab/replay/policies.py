@@ -16,8 +16,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from everlong.compress.presets import PRESETS
-from everlong.engine.settings import HIGHEST_THRESHOLD, LOWEST_THRESHOLD
+from everlong.compress import PRESETS
+from everlong.engine import HIGHEST_THRESHOLD, LOWEST_THRESHOLD
 from everlong.errors import InputError
 from everlong.lab.replay.batches import Clearing, EachTurn, Marks, Rounds, Summary, Trimming, Whole
 from everlong.lab.replay.courses import Course, Policy, Terms

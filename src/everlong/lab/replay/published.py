@@ -9,7 +9,7 @@ from everlong.lab.data import Conversation, agents
 from everlong.lab.replay.results import Told
 from everlong.lab.replay.sessions import Session
 from everlong.lab.strategy import counter
-from everlong.tokens.counter import CALL_FRAME, MESSAGE_FRAME
+from everlong.tokens import CALL_FRAME, MESSAGE_FRAME
 
 __all__ = ["published"]
 

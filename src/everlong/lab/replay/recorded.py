@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeAlias
 
-from everlong.core.messages import Json, JsonObject
-from everlong.engine.recording import cost_of
+from everlong.core import Json, JsonObject
+from everlong.engine import cost_of
 from everlong.lab.replay.results import Recorded
 from everlong.windows import Prices, window
+from everlong.wire import Usage, merged, read_usage
 from everlong.wire.sessions import claude_code, codex, pi
-from everlong.wire.usage import Usage, merged, read_usage
 
 __all__ = ["RECORDING", "SYNTHETIC", "recorded_of"]
 

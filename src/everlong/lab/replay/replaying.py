@@ -7,17 +7,17 @@ from itertools import islice
 from everlong.lab.replay.courses import Terms
 from everlong.lab.replay.playing import played
 from everlong.lab.replay.policies import UNCUT, policy_named
-from everlong.lab.replay.results import Played, Result
+from everlong.lab.replay.results import Played, ReplayResult
 from everlong.lab.replay.sessions import Pauses, Session
 from everlong.lab.replay.summing import summed
 from everlong.lab.replay.tariffs import Tariff
 from everlong.lab.running import run
 
-__all__ = ["Plan", "replayed"]
+__all__ = ["ReplayPlan", "replayed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class ReplayPlan:
     """What is replayed, and how. `reading`: what was lost is read again and paid for."""
 
     policies: tuple[str, ...]
@@ -36,15 +36,15 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    plan: Plan
+    plan: ReplayPlan
     session: Session
     policy: str
     window: int
 
 
 def replayed(
-    sessions: Sequence[Session], plan: Plan, processes: int = 1, tell: Callable[[int], None] = lambda _: None
-) -> list[Result]:
+    sessions: Sequence[Session], plan: ReplayPlan, processes: int = 1, tell: Callable[[int], None] = lambda _: None
+) -> list[ReplayResult]:
     """A result for each window and policy, in the order of the plan; `tell` hears of every conversation played once."""
     first = (UNCUT, plan.windows[0])
     asked = [(policy, window) for window in plan.windows for policy in plan.policies]

@@ -6,7 +6,7 @@ Values and their sums only. How a conversation is replayed, priced or drawn is n
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-__all__ = ["Kind", "Paid", "Played", "Probed", "Recorded", "Result", "Told"]
+__all__ = ["Kind", "Paid", "Played", "Probed", "Recorded", "ReplayResult", "Told"]
 
 #: answer: the next answer of the conversation. summary: asked beside it. reading: what was lost is read again.
 Kind: TypeAlias = Literal["answer", "summary", "reading"]
@@ -94,7 +94,7 @@ class Played:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class ReplayResult:
     """All conversations under one policy, one window and one tariff. `uncut` is what they cost where nothing is cut.
 
     `broken` counts requests that changed what was sent before although nothing was cut; `dearer` the conversations

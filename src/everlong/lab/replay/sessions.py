@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from everlong.core.messages import History, Role
+from everlong.core import History, Role
 from everlong.lab.cases import Case
 from everlong.lab.replay.results import Told
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from itertools import chain, count
 from pathlib import Path
 
-from everlong.core.messages import History, JsonObject, Message, Role
+from everlong.core import History, JsonObject, Message, Role
 from everlong.errors import InputError
 from everlong.lab.data import Conversation
 from everlong.lab.making import chat_form, probes_in
@@ -21,12 +21,8 @@ from everlong.lab.replay.recorded import RECORDING, SYNTHETIC, recorded_of
 from everlong.lab.replay.results import Recorded, Told
 from everlong.lab.replay.sessions import Session
 from everlong.lab.strategy import counter
-from everlong.wire.decoding import decode_bytes
-from everlong.wire.document import Document
-from everlong.wire.fields import unpack
-from everlong.wire.read import read_all
+from everlong.wire import Document, decode_bytes, read_all, records_of, unpack
 from everlong.wire.sessions import chatbox, claude_code, codex, nanobot, pi
-from everlong.wire.sessions.records import records_of
 
 __all__ = ["PLACES", "sessions_at", "sessions_in"]
 

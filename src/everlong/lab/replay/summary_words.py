@@ -2,9 +2,9 @@
 
 import json
 
-from everlong.core.messages import History, Message, Role, Text
-from everlong.summarize.sentences import clipped, one_line
-from everlong.tokens.counter import Counter
+from everlong.core import History, Message, Role, Text
+from everlong.summarize import clipped, one_line
+from everlong.tokens import Counter
 
 __all__ = ["summary_of"]
 

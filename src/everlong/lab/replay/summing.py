@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Sequence
 
-from everlong.lab.replay.results import Paid, Played, Result
+from everlong.lab.replay.results import Paid, Played, ReplayResult
 
 __all__ = ["DEARER", "summed"]
 
 DEARER = 1.01  # times uncut; below, it is the few tokens that a repair adds and no loss of the cache
 
 
-def summed(played: Sequence[Played], uncut: Sequence[Played]) -> Result:
+def summed(played: Sequence[Played], uncut: Sequence[Played]) -> ReplayResult:
     """One policy, window and tariff over all conversations. `uncut` are the same conversations, nothing cut.
 
     A conversation counts as dearer if it cost over one percent more than uncut: where nothing had to be cut, repairs of
@@ -26,7 +26,7 @@ def summed(played: Sequence[Played], uncut: Sequence[Played]) -> Result:
     def dollars(kind: str) -> float:
         return sum(one.dollars for one in paid if one.kind == kind)
 
-    return Result(
+    return ReplayResult(
         policy=first.policy,
         window=first.window,
         tariff=first.tariff,

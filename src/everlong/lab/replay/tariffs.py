@@ -6,11 +6,11 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from everlong.engine.recording import cost_of
+from everlong.engine import cost_of
 from everlong.errors import InputError
 from everlong.lab.replay.caches import Rules
 from everlong.windows import Prices, window
-from everlong.wire.usage import Usage
+from everlong.wire import Usage
 
 __all__ = ["TARIFFS", "Tariff", "tariff_from", "tariff_of"]
 

@@ -8,11 +8,10 @@ Anthropic wants, is looked at by itself.
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from everlong.core.messages import History, Json, JsonObject
+from everlong.core import History, Json, JsonObject
 from everlong.lab.replay.caches import shared
 from everlong.lab.strategy import rendered
-from everlong.wire import openai_chat
-from everlong.wire.validate import problems
+from everlong.wire import openai_chat, problems
 
 __all__ = ["Wholeness"]
 

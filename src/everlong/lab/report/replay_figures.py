@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from everlong.lab.replay.results import Paid, Played, Recorded, Result, Told
+from everlong.lab.replay.results import Paid, Played, Recorded, ReplayResult, Told
 
 __all__ = [
     "Asked",
@@ -41,15 +41,15 @@ class Scene:
 
     window: int
     tariff: str
-    results: tuple[Result, ...]
+    results: tuple[ReplayResult, ...]
 
     @property
-    def whole(self) -> Result | None:
+    def whole(self) -> ReplayResult | None:
         """Where nothing is cut."""
         return next((one for one in self.results if one.policy == WHOLE), None)
 
     @property
-    def ours(self) -> Result | None:
+    def ours(self) -> ReplayResult | None:
         """The one the page is about."""
         named = next((one for one in self.results if one.policy == OURS), None)
         return named or next((one for one in self.results if is_ours(one.policy)), None)
@@ -69,9 +69,9 @@ class Scene:
         return tuple(dict.fromkeys(one.session for one in played))
 
 
-def scenes(results: Iterable[Result]) -> list[Scene]:
+def scenes(results: Iterable[ReplayResult]) -> list[Scene]:
     """The results of each window and tariff, in the order they come."""
-    together: dict[tuple[int, str], list[Result]] = {}
+    together: dict[tuple[int, str], list[ReplayResult]] = {}
     for result in results:
         together.setdefault((result.window, result.tariff), []).append(result)
     return [Scene(window, tariff, tuple(group)) for (window, tariff), group in together.items()]
@@ -101,7 +101,7 @@ def asked(played: Played) -> list[Asked]:
     ]
 
 
-def turn_costs(result: Result) -> Points:
+def turn_costs(result: ReplayResult) -> Points:
     """Request number and what such a request cost on average, over the conversations that have so many.
 
     Neighbours share a point. The line ends where only one conversation in ten goes on.
@@ -144,7 +144,7 @@ def running_total(played: Played) -> Points:
     return ((0.0, 0.0), *((float(at), total) for at, total in kept)) if kept else ()
 
 
-def front(results: Sequence[Result]) -> set[str]:
+def front(results: Sequence[ReplayResult]) -> set[str]:
     """Policies that no other one beats: none is cheaper and keeps as much, none as cheap and keeps more.
 
     Requests that a provider refuses win nothing.
@@ -153,7 +153,7 @@ def front(results: Sequence[Result]) -> set[str]:
     return {one.policy for one in allowed if not any(_beats(other, one) for other in allowed)}
 
 
-def _beats(one: Result, other: Result) -> bool:
+def _beats(one: ReplayResult, other: ReplayResult) -> bool:
     better = one.ratio < other.ratio or one.literal_percent > other.literal_percent
     return better and one.ratio <= other.ratio and one.literal_percent >= other.literal_percent
 
@@ -212,11 +212,11 @@ class Threshold:
     """What a threshold would have done; `used` is the one that ours stands at, `share` None where none is named."""
 
     share: float | None
-    result: Result
+    result: ReplayResult
     used: bool
 
 
-def thresholds_of(scene: Scene, ours: Result | None) -> list[Threshold]:
+def thresholds_of(scene: Scene, ours: ReplayResult | None) -> list[Threshold]:
     """The thresholds of a window, lowest first. What has the figures of ours is the one in use."""
     found = [Threshold(_share(one.policy), one, _same(one, ours)) for one in scene.results]
     return sorted(found, key=lambda one: (one.share is None, one.share or 0.0))
@@ -231,7 +231,7 @@ def _share(policy: str) -> float | None:
     return share if math.isfinite(share) else None
 
 
-def _same(one: Result, ours: Result | None) -> bool:
+def _same(one: ReplayResult, ours: ReplayResult | None) -> bool:
     if ours is None or one.policy == ours.policy:
         return ours is not None
     return (one.dollars, one.kept, one.literal, one.cuts) == (ours.dollars, ours.kept, ours.literal, ours.cuts)

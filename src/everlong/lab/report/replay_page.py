@@ -9,7 +9,7 @@ from contextlib import suppress
 from html import escape
 
 from everlong.errors import InputError
-from everlong.lab.replay.results import Played, Result, Told
+from everlong.lab.replay.results import Played, ReplayResult, Told
 from everlong.lab.replay.sessions import Pauses
 from everlong.lab.replay.tariffs import TARIFFS, Tariff, tariff_of
 from everlong.lab.report.replay_figures import Scene, billed, scenes
@@ -28,11 +28,11 @@ UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]
 
 
 def replay_page(
-    results: Sequence[Result],
+    results: Sequence[ReplayResult],
     *,
     language: str = "en",
     facts: Sequence[str] = (),
-    thresholds: Sequence[Result] = (),
+    thresholds: Sequence[ReplayResult] = (),
     tariffs: Sequence[Tariff] = (),
     pauses: Pauses = "recorded",
 ) -> str:
@@ -109,7 +109,7 @@ def _session_table(scene: Scene, say: Wording) -> str:
     return table([say(f"replay_column_{name}") for name in columns], rows) + caption
 
 
-def _by_session(result: Result | None) -> dict[Told, Played]:
+def _by_session(result: ReplayResult | None) -> dict[Told, Played]:
     return {one.session: one for one in result.played} if result else {}
 
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from everlong.lab.replay.results import Played, Result
+from everlong.lab.replay.results import Played, ReplayResult
 from everlong.lab.report.linear import Axis, Dot, Mark, dot_plot, value_plot
 from everlong.lab.report.replay_figures import (
     Scene,
@@ -73,7 +73,7 @@ def _facts(scene: Scene, say: Wording) -> tuple[str, str]:
     return say("replay_window", n=f"{scene.window:,}"), say("replay_prices", name=scene.tariff)
 
 
-def _line(one: Result, points: tuple[tuple[float, float], ...], scene: Scene, say: Wording) -> Line:
+def _line(one: ReplayResult, points: tuple[tuple[float, float], ...], scene: Scene, say: Wording) -> Line:
     return Line(name_of(one.policy, say), points, one is scene.ours, plain=one is scene.whole)
 
 
@@ -100,7 +100,7 @@ def _grown(scene: Scene, say: Wording) -> str:
     return f'<p class="told">{escape(said)}</p>'
 
 
-def _dearest(result: Result, scene: Scene) -> Played | None:
+def _dearest(result: ReplayResult, scene: Scene) -> Played | None:
     """The conversation that costs most uncut, under this policy."""
     return next((one for one in result.played if scene.sessions and one.session == scene.sessions[0]), None)
 
@@ -167,7 +167,7 @@ def _policies(scene: Scene, say: Wording) -> str:
     return table([say(f"replay_column_{name}") for name in POLICIES], rows)
 
 
-def _figures(one: Result) -> tuple[str, str, str, str]:
+def _figures(one: ReplayResult) -> tuple[str, str, str, str]:
     """Dollars, of uncut, kept and literal, as cells."""
     asked_for = (f"{one.kept_percent:.1f}", f"{one.literal_percent:.1f}") if one.probes else ("–", "–")
     return (escape(money(one.dollars)), percent(one.ratio), *asked_for)
@@ -182,7 +182,7 @@ def _wrong(count: int) -> str:
 THRESHOLDS = ("threshold", "dollars", "ratio", "kept", "literal", "cuts")
 
 
-def thresholds_card(found: Sequence[Result], results: Sequence[Result], say: Wording) -> str:
+def thresholds_card(found: Sequence[ReplayResult], results: Sequence[ReplayResult], say: Wording) -> str:
     """What a cheaper or safer threshold would have done, window by window."""
     ours = {(scene.window, scene.tariff): scene.ours for scene in scenes(results)}
     parts = [f'<p class="rule">{escape(say("replay_thresholds_rule"))}</p>']

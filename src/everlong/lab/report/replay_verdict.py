@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from html import escape
 from math import isfinite
 
-from everlong.lab.replay.results import Result
+from everlong.lab.replay.results import ReplayResult
 from everlong.lab.report.replay_figures import Billed, Scene, billed
 from everlong.lab.report.sheet import card, table
 from everlong.lab.report.wording import Wording, money, spaced
@@ -70,7 +70,7 @@ def _sums(scene: Scene, record: Billed | None, say: Wording) -> Iterator[str]:
         yield _tile(say("replay_tile_ours"), money(scene.ours.dollars), under, "sum ours")
 
 
-def _facts(ours: Result, say: Wording) -> Iterator[str]:
+def _facts(ours: ReplayResult, say: Wording) -> Iterator[str]:
     if ours.probes:
         under = say("replay_tile_kept_under", literal=percent(ours.literal_percent / 100))
         yield _tile(say("replay_tile_kept"), percent(ours.kept_percent / 100), under)
@@ -109,7 +109,7 @@ def _notes(scene: Scene, record: Billed | None, say: Wording) -> Iterator[str]:
         yield from _notes_on_record(record, len(scene.sessions), say)
 
 
-def _notes_on_ours(ours: Result, sessions: int, say: Wording) -> Iterator[str]:
+def _notes_on_ours(ours: ReplayResult, sessions: int, say: Wording) -> Iterator[str]:
     if ours.over + ours.invalid:
         yield say("replay_note_refused", n=f"{ours.over + ours.invalid:,}")
     yield say("replay_note_broken", n=f"{ours.broken:,}") if ours.broken else say("replay_note_steady")

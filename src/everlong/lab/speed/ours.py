@@ -4,15 +4,14 @@ from collections.abc import Callable
 from typing import cast
 
 import everlong
-from everlong.core.messages import History, Json
-from everlong.core.messages import Message as Value
-from everlong.engine.direct import forget_counts
+from everlong.core import History, Json, Message as Value
+from everlong.engine import forget_counts
 from everlong.errors import EverlongError
 from everlong.lab.peers.shapes import FAILURES, Fitting, Message
 from everlong.lab.speed.counters.shapes import Counting
 from everlong.lab.speed.transcripts import TOOLS
-from everlong.tokens.counter import Counter, Tally
-from everlong.wire.openai_chat import parse_body
+from everlong.tokens import Counter, Tally
+from everlong.wire import parse_body
 
 MODEL = "gpt-4o"
 

@@ -2,14 +2,10 @@
 
 from bisect import bisect_right
 
-from everlong.core.messages import Json, JsonObject, Message
-from everlong.engine.caching import breakpoints
-from everlong.engine.replies import CallGrew, Reply, Request, Said, Thought
+from everlong.core import Json, JsonObject, Message
+from everlong.engine import CallGrew, Reply, Request, Said, Thought, breakpoints
 from everlong.llm.formats.shape import Answering, Asking, body_fields, text_of, tools_of
-from everlong.wire import anthropic_messages
-from everlong.wire.anthropic_marks import FIELD, marker, with_marks
-from everlong.wire.fields import dump, load
-from everlong.wire.refusals import as_error, classify
+from everlong.wire import FIELD, anthropic_messages, as_error, classify, dump, load, marker, with_marks
 
 __all__ = ["FORMAT", "answering", "asking"]
 

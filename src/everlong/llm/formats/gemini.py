@@ -3,12 +3,10 @@
 from typing import cast
 from urllib.parse import quote
 
-from everlong.core.messages import Json, JsonObject, Message
-from everlong.engine.replies import CallGrew, Reply, Request, Said, Thought
+from everlong.core import Json, JsonObject, Message
+from everlong.engine import CallGrew, Reply, Request, Said, Thought
 from everlong.llm.formats.shape import Answering, Asking, body_fields, text_of, tools_of
-from everlong.wire import gemini
-from everlong.wire.fields import dump
-from everlong.wire.refusals import as_error, classify
+from everlong.wire import as_error, classify, dump, gemini
 
 __all__ = ["FORMAT", "answering", "asking"]
 

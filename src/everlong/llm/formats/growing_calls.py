@@ -7,10 +7,10 @@ none, some repeat id and name in every piece, some say them once.
 import json
 from typing import cast
 
-from everlong.core.messages import Json, JsonObject
-from everlong.engine.replies import CallGrew
+from everlong.core import Json, JsonObject
+from everlong.engine import CallGrew
 from everlong.llm.formats.shape import text_of
-from everlong.wire.fields import dump
+from everlong.wire import dump
 
 __all__ = ["GrowingCalls"]
 

@@ -2,8 +2,8 @@
 
 from typing import cast
 
-from everlong.core.messages import Json, JsonObject, Message
-from everlong.engine.replies import Reply, Request, Said, Thought
+from everlong.core import Json, JsonObject, Message
+from everlong.engine import Reply, Request, Said, Thought
 from everlong.llm.formats.growing_calls import GrowingCalls
 from everlong.llm.formats.shape import Answering, Asking, body_fields, text_of, tools_of
 from everlong.wire import openai_chat

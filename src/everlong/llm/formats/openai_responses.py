@@ -1,11 +1,10 @@
 """OpenAI Responses."""
 
-from everlong.core.messages import Json, JsonObject, Message, Reasoning, Role, Text
-from everlong.engine.replies import CallGrew, Reply, Request, Said, Thought
+from everlong.core import Json, JsonObject, Message, Reasoning, Role, Text
+from everlong.engine import CallGrew, Reply, Request, Said, Thought
 from everlong.errors import ProviderError
 from everlong.llm.formats.shape import Answering, Asking, body_fields, text_of, tools_of
-from everlong.wire import openai_responses
-from everlong.wire.refusals import as_error, classify
+from everlong.wire import as_error, classify, openai_responses
 
 __all__ = ["FORMAT", "answering", "asking"]
 

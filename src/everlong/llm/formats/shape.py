@@ -5,10 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from everlong.core.messages import Json, JsonObject, Message
-from everlong.engine.replies import Finished, Reply, Request
-from everlong.wire.fields import load
-from everlong.wire.usage import Usage, merged, read_usage
+from everlong.core import Json, JsonObject, Message
+from everlong.engine import Finished, Reply, Request
+from everlong.wire import Usage, load, merged, read_usage
 
 __all__ = ["STOPS", "Answering", "Asking", "Format", "body_fields", "text_of", "tools_of"]
 

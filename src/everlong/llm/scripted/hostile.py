@@ -8,9 +8,7 @@ import random
 from collections.abc import Callable, Mapping
 
 from everlong.llm.scripted.script import Answer, Asked, Broken, Raw, Refusal, Script, Step
-from everlong.wire.refusals.overflow_signs import HOSTED_SIGNS, OverflowSign
-from everlong.wire.refusals.overflow_signs_served import SERVED_SIGNS, SHARED_SIGNS
-from everlong.wire.usage import Usage
+from everlong.wire import HOSTED_SIGNS, SERVED_SIGNS, SHARED_SIGNS, OverflowSign, Usage
 
 __all__ = ["HOSTILE", "OVERFLOWS", "always", "breaks_at", "overflows_at_random", "reports", "window_body"]
 

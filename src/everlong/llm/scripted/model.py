@@ -4,14 +4,13 @@ import asyncio
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field, replace
 
-from everlong.core.messages import History, ToolCall
-from everlong.engine.replies import CallGrew, Failed, Finished, Reply, Request, Said, Thought
+from everlong.core import History, ToolCall
+from everlong.engine import CallGrew, Failed, Finished, Reply, Request, Said, Thought
 from everlong.errors import ProviderError
 from everlong.llm.scripted.script import Answer, Asked, Broken, Raw, Refusal, Script, Step, echo, message_of
 from everlong.llm.scripted.speaking import texts_of
-from everlong.tokens.counter import Counter
-from everlong.wire.refusals import as_error, classify
-from everlong.wire.usage import Usage
+from everlong.tokens import Counter
+from everlong.wire import Usage, as_error, classify
 
 __all__ = ["ScriptedModel", "Window"]
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from everlong.core.messages import CallId, History, JsonText, Message, Reasoning, Role, Text, ToolCall
-from everlong.wire.usage import Usage
+from everlong.core import CallId, History, JsonText, Message, Reasoning, Role, Text, ToolCall
+from everlong.wire import Usage
 
 __all__ = [
     "Answer",

@@ -10,21 +10,19 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from threading import Event as Signal
-from threading import Thread
+from threading import Event as Signal, Thread
 from types import TracebackType
 from typing import Self
 
 from aiohttp import web
 
-from everlong.core.messages import Json, JsonObject
-from everlong.engine.replies import Request
+from everlong.core import Json, JsonObject
+from everlong.engine import Request
 from everlong.errors import EverlongError
 from everlong.llm.scripted.model import ScriptedModel, Window
 from everlong.llm.scripted.script import Answer, Asked, Broken, Raw, Refusal, Script, echo
 from everlong.llm.scripted.speaking import SPEAKERS
-from everlong.wire.anthropic_marks import without_marks
-from everlong.wire.read import BODY_FORMATS
+from everlong.wire import BODY_FORMATS, without_marks
 
 __all__ = ["ScriptedServer"]
 

@@ -5,10 +5,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from everlong.core.messages import Json, JsonObject
+from everlong.core import Json, JsonObject
 from everlong.llm.scripted.script import Answer, Asked
-from everlong.wire.fields import load
-from everlong.wire.usage import Usage
+from everlong.wire import Usage, load
 
 __all__ = ["SPEAKERS", "Speaker", "texts_of"]
 

@@ -8,10 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from everlong.core.messages import JsonObject, Message, Role
-from everlong.core.points import Point, Withdrawal
-from everlong.core.refs import ref_of
-from everlong.core.threads import Row
+from everlong.core import JsonObject, Message, Point, Role, Row, Withdrawal, ref_of
 from everlong.store.bodies import kind_of
 from everlong.store.jsonl.folder import SessionFolder
 from everlong.store.jsonl.header import Header, header_out
@@ -21,7 +18,7 @@ from everlong.store.jsonl.scanning import Line, fingerprint, scan
 from everlong.store.jsonl.texts import whole
 from everlong.store.jsonl.times import exact_text
 from everlong.store.jsonl.writing import add_to_file, in_words, write_new_file
-from everlong.wire.sessions.conversation import summary_text
+from everlong.wire import summary_text
 
 __all__ = ["add_rows", "anchored_lines", "put_header", "told"]
 

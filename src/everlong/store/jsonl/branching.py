@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 
-from everlong.core.messages import JsonObject
+from everlong.core import JsonObject
 from everlong.store.jsonl.appending import anchored_lines
 from everlong.store.jsonl.folder import SessionFolder
 from everlong.store.jsonl.index import Placed, Session

@@ -9,9 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import BinaryIO
 
-from everlong.core.messages import Message
-from everlong.core.points import Entry
-from everlong.core.refs import ref_of
+from everlong.core import Entry, Message, ref_of
 from everlong.errors import StoreError, WireError
 from everlong.store.bodies import EntryKind
 from everlong.store.jsonl.first_lines import header_of, merged, stamp_place

@@ -8,7 +8,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from everlong.core.events import STARTS, Event, EventKind
+from everlong.core import STARTS, Event, EventKind
 from everlong.errors import StoreError
 from everlong.store.event_bodies import event_fields, event_in
 from everlong.store.jsonl.writing import in_words, take_back, write_all

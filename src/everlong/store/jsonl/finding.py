@@ -8,9 +8,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
-from everlong.core.messages import Message
-from everlong.core.refs import bytes_of
-from everlong.core.threads import Hit, Row
+from everlong.core import Hit, Message, Row, bytes_of
 from everlong.errors import NoThread
 from everlong.store.bodies import original_of, refs_of, text_of_bytes
 from everlong.store.jsonl.folder import SessionFolder

@@ -8,7 +8,7 @@ import json
 import re
 from datetime import datetime
 
-from everlong.core.messages import JsonObject
+from everlong.core import JsonObject
 from everlong.store.jsonl.header import OURS, Header, header_in
 from everlong.store.jsonl.scanning import Line
 

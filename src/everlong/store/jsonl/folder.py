@@ -12,9 +12,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
-from everlong.core.points import Entry, Point
-from everlong.core.refs import bytes_of
-from everlong.core.threads import Row
+from everlong.core import Entry, Point, Row, bytes_of
 from everlong.errors import NoThread, StoreError
 from everlong.store.jsonl import names
 from everlong.store.jsonl.catching_up import EPOCH, catch_up
@@ -27,7 +25,7 @@ from everlong.store.jsonl.quarantine import set_aside
 from everlong.store.jsonl.removing import finish_removals
 from everlong.store.jsonl.scanning import fingerprint
 from everlong.store.jsonl.writing import in_words, take_back
-from everlong.wire.sessions.nanobot import summary_message
+from everlong.wire import summary_message
 
 __all__ = ["SessionFolder"]
 

@@ -10,13 +10,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import cast
 
-from everlong.core.messages import Json, JsonObject, JsonText
-from everlong.core.refs import ref_of
+from everlong.core import Json, JsonObject, JsonText, ref_of
 from everlong.errors import StoreError
 from everlong.store.jsonl.texts import is_whole, whole
 from everlong.store.jsonl.times import local_text, moment
-from everlong.wire.fields import dump
-from everlong.wire.sessions.nanobot import summary_in
+from everlong.wire import dump, summary_in
 
 __all__ = ["OURS", "VERSION", "Header", "KeptPin", "header_in", "header_out", "is_header", "titled"]
 

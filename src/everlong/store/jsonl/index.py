@@ -9,8 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from everlong.core.messages import Role
-from everlong.core.refs import bytes_of
+from everlong.core import Role, bytes_of
 from everlong.store.bodies import EntryKind, text_of_bytes
 from everlong.store.jsonl.database import Database
 from everlong.store.jsonl.schema import SCHEMA, VERSION

@@ -9,8 +9,7 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-from everlong.core.messages import JsonText
-from everlong.core.refs import bytes_of
+from everlong.core import JsonText, bytes_of
 from everlong.errors import StoreError
 from everlong.store.bodies import text_of_bytes
 from everlong.store.jsonl.database import Database

@@ -13,10 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import blake2b
 
-from everlong.core.messages import Json, JsonObject, Message, Role
-from everlong.core.points import Entry, Point, Recalled, Withdrawal
-from everlong.core.refs import bytes_of
-from everlong.core.threads import Row
+from everlong.core import Entry, Json, JsonObject, Message, Point, Recalled, Role, Row, Withdrawal, bytes_of
 from everlong.errors import StoreError, WireError
 from everlong.store.bodies import LARGE, EntryKind, body_of, entry_of, kind_of
 from everlong.store.jsonl.texts import is_whole, whole

@@ -9,9 +9,9 @@ import re
 from hashlib import blake2b
 from pathlib import Path
 
-from everlong.core.refs import bytes_of
+from everlong.core import bytes_of
 from everlong.errors import InputError
-from everlong.wire.sessions.nanobot import SUFFIX, file_name, legacy_file_name, session_key
+from everlong.wire import SUFFIX, file_name, legacy_file_name, session_key
 
 __all__ = [
     "EVENTS",

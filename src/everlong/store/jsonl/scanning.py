@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import BinaryIO, TypeAlias
 
-from everlong.core.messages import JsonObject
+from everlong.core import JsonObject
 
 __all__ = ["Fault", "Line", "Scanned", "fingerprint", "scan"]
 

@@ -9,10 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from everlong.core.events import Event, starts
-from everlong.core.messages import JsonText
-from everlong.core.points import Entry
-from everlong.core.threads import Hit, Opened, Pin, Row, Thread
+from everlong.core import Entry, Event, Hit, JsonText, Opened, Pin, Row, Thread, starts
 from everlong.errors import StoreError, ThreadExists
 from everlong.store import rules
 from everlong.store.bodies import EntryKind

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from everlong.core.events import OUTCOMES, STARTS, Event, EventKind
-from everlong.core.refs import bytes_of
+from everlong.core import OUTCOMES, STARTS, Event, EventKind, bytes_of
 from everlong.store.bodies import text_of_bytes
 from everlong.store.event_bodies import decode_event, encode_event
 from everlong.store.postgres.connections import Link

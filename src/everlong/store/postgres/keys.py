@@ -7,7 +7,7 @@ second if it holds much of it, the third if very much. How much is thus known fr
 from collections.abc import Mapping
 from hashlib import blake2b
 
-from everlong.core.refs import bytes_of
+from everlong.core import bytes_of
 
 __all__ = ["LEVELS", "key_of", "keys_of_message", "word_count"]
 

@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from everlong.core.messages import JsonText
-from everlong.core.refs import bytes_of
+from everlong.core import JsonText, bytes_of
 from everlong.store.bodies import text_of_bytes
 from everlong.store.postgres.connections import Link
 from everlong.store.postgres.values import name_key

@@ -5,10 +5,7 @@ from dataclasses import dataclass
 from typing import LiteralString
 from uuid import UUID
 
-from everlong.core.messages import Message, Role
-from everlong.core.points import Point, Withdrawal
-from everlong.core.refs import bytes_of
-from everlong.core.threads import Opened, Pin, Row, Thread
+from everlong.core import Message, Opened, Pin, Point, Role, Row, Thread, Withdrawal, bytes_of
 from everlong.errors import NoThread, StoreError, ThreadExists
 from everlong.store.bodies import EntryKind, text_of_bytes
 from everlong.store.clocks import Clock

@@ -4,10 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, LiteralString
 
-from everlong.core.messages import Message
-from everlong.core.points import Entry
-from everlong.core.refs import bytes_of
-from everlong.core.threads import Row
+from everlong.core import Entry, Message, Row, bytes_of
 from everlong.errors import NoThread
 from everlong.store.bodies import Body, EntryKind, body_of, entry_of, large_texts_in, refs_of, text_of_bytes
 from everlong.store.postgres.connections import Link

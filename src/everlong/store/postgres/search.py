@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import accumulate, chain
 from typing import Any, LiteralString
 
-from everlong.core.threads import Hit, Row
+from everlong.core import Hit, Row
 from everlong.errors import NoThread
 from everlong.store.bodies import text_of_bytes
 from everlong.store.postgres.connections import Link

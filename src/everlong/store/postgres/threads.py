@@ -11,16 +11,11 @@ from types import TracebackType
 from typing import Self
 from uuid import uuid4
 
-from everlong.core.events import Event
-from everlong.core.messages import JsonText
-from everlong.core.points import Entry
-from everlong.core.refs import bytes_of
-from everlong.core.threads import Hit, Opened, Pin, Row, Thread
+from everlong.core import Entry, Event, Hit, JsonText, Opened, Pin, Row, Thread, bytes_of
 from everlong.store import rules
 from everlong.store.bodies import EntryKind, original_of
 from everlong.store.clocks import Clock, as_utc, in_utc, utc_now
-from everlong.store.postgres import events as recorded
-from everlong.store.postgres import learned, log, removing
+from everlong.store.postgres import events as recorded, learned, log, removing
 from everlong.store.postgres.connections import Connections, Link
 from everlong.store.postgres.rows import ROW_COLUMNS, page, prepare, rows_of
 from everlong.store.postgres.schema import migrate

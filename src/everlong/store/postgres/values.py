@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any, LiteralString
 
-from everlong.core.refs import bytes_of
-from everlong.core.threads import Thread
+from everlong.core import Thread, bytes_of
 from everlong.store.bodies import text_of_bytes
 
 __all__ = ["THREAD_COLUMNS", "name_key", "thread_of"]

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from everlong.core.refs import bytes_of
+from everlong.core import bytes_of
 from everlong.store.bodies import text_of_bytes
 
 __all__ = ["kept_text", "kept_time", "text_from", "time_from"]

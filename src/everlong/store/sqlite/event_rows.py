@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Sequence
 
-from everlong.core.events import OUTCOMES, STARTS, Event, EventKind
+from everlong.core import OUTCOMES, STARTS, Event, EventKind
 from everlong.store.event_bodies import decode_event, encode_event
 from everlong.store.rules import new_events
 from everlong.store.sqlite.columns import kept_text

@@ -11,10 +11,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
-from everlong.core.messages import Message, Role
-from everlong.core.points import Entry
-from everlong.core.refs import bytes_of
-from everlong.core.threads import Hit, Opened, Pin, Row
+from everlong.core import Entry, Hit, Message, Opened, Pin, Role, Row, bytes_of
 from everlong.store.bodies import (
     Body,
     EntryKind,

@@ -2,7 +2,7 @@
 
 import sqlite3
 
-from everlong.core.threads import Pin
+from everlong.core import Pin
 from everlong.errors import StoreError
 from everlong.store.bodies import EntryKind
 from everlong.store.rules import new_pin, pins_before, same_pin

@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from everlong.core.messages import Message
+from everlong.core import Message
 from everlong.errors import NoThread
 from everlong.store.bodies import EntryKind, large_texts_in
 from everlong.store.searching import found_by

@@ -11,10 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from everlong.core.events import Event
-from everlong.core.messages import JsonText, Message
-from everlong.core.points import Entry, Point
-from everlong.core.threads import Hit, Opened, Pin, Row, Thread
+from everlong.core import Entry, Event, Hit, JsonText, Message, Opened, Pin, Point, Row, Thread
 from everlong.store import rules
 from everlong.store.clocks import Clock, as_utc, in_utc, utc_now
 from everlong.store.searching import asked_terms

@@ -4,7 +4,7 @@ import sqlite3
 from dataclasses import dataclass
 from typing import Any
 
-from everlong.core.threads import Thread
+from everlong.core import Thread
 from everlong.errors import NoThread, ThreadExists
 from everlong.store.sqlite.columns import kept_text, kept_time, text_from, time_from
 

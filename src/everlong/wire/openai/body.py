@@ -1,6 +1,6 @@
 """What stands around the messages in an OpenAI request body: the model, the tools, every other field."""
 
-from everlong.core.messages import Json, JsonObject, JsonText
+from everlong.core import Json, JsonObject, JsonText
 from everlong.errors import WireError
 from everlong.wire.document import Document
 from everlong.wire.fields import dump, load, unpack

@@ -7,7 +7,7 @@ Entries that are neither travel as opaque parts of kind `ODD_CALL`, in their pla
 
 from typing import cast
 
-from everlong.core.messages import CallId, Json, JsonObject, JsonText, Opaque, Part, ToolCall
+from everlong.core import CallId, Json, JsonObject, JsonText, Opaque, Part, ToolCall
 from everlong.wire.fields import dump, pack, unpack
 from everlong.wire.openai.shapes import arguments_in, arguments_out, missing, settle, take_text
 

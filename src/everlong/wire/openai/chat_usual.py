@@ -6,7 +6,7 @@ of the tests), in a third of the time; for anything else it gives None.
 
 from typing import Any
 
-from everlong.core.messages import CallId, Message, Part, Reasoning, Role, Text, ToolCall, ToolResult
+from everlong.core import CallId, Message, Part, Reasoning, Role, Text, ToolCall, ToolResult
 from everlong.wire.fields import pack
 
 __all__ = ["usual_message"]

@@ -9,7 +9,7 @@ words, or kept as a file by another provider - leaves a note.
 import re
 from typing import assert_never
 
-from everlong.core.messages import (
+from everlong.core import (
     CallId,
     Image,
     Message,
@@ -21,8 +21,8 @@ from everlong.core.messages import (
     Text,
     ToolCall,
     ToolResult,
+    ref_of,
 )
-from everlong.core.refs import ref_of
 from everlong.wire.translation import image_note
 
 __all__ = ["adopt"]

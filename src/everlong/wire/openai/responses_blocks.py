@@ -7,7 +7,7 @@ Words and pictures are read; any other block is carried along as it is.
 
 from typing import assert_never, cast
 
-from everlong.core.messages import Image, Json, JsonObject, Opaque, ResultPart, Text
+from everlong.core import Image, Json, JsonObject, Opaque, ResultPart, Text
 from everlong.wire.fields import opaque, opaque_body, pack, unpack
 from everlong.wire.openai.shapes import image_from, image_url, settle, take_text, text_in, text_out
 

@@ -10,7 +10,7 @@ Every kind of call that the client answers is a row of `KINDS`; calls that the p
 from dataclasses import dataclass
 from typing import cast
 
-from everlong.core.messages import CallId, JsonObject, ToolCall, ToolResult
+from everlong.core import CallId, JsonObject, ToolCall, ToolResult
 from everlong.wire.fields import pack, unpack
 from everlong.wire.openai.responses_blocks import input_in, input_out
 from everlong.wire.openai.shapes import arguments_in, arguments_out, content_in, content_out, missing, settle, take_text

@@ -11,19 +11,7 @@ block of a message item holds the fields of the item, the blocks after it join i
 from collections.abc import Iterable
 from typing import assert_never, cast
 
-from everlong.core.messages import (
-    Image,
-    Json,
-    JsonObject,
-    Message,
-    Opaque,
-    Part,
-    Reasoning,
-    Role,
-    Text,
-    ToolCall,
-    ToolResult,
-)
+from everlong.core import Image, Json, JsonObject, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
 from everlong.wire.fields import opaque, opaque_body, pack, unpack
 from everlong.wire.openai.responses_blocks import input_in, input_out, output_in, output_out
 from everlong.wire.openai.responses_calls import CALLS, call_in, call_out, result_out

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import cast
 
-from everlong.core.messages import Image, Json, JsonObject, JsonText, ResultPart, Text
+from everlong.core import Image, Json, JsonObject, JsonText, ResultPart, Text
 from everlong.wire.fields import dump, load, opaque, pack, unpack
 
 __all__ = [

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias, assert_never
 
-from everlong.core.messages import Json
+from everlong.core import Json
 from everlong.errors import (
     ContextOverflow,
     MalformedHistory,

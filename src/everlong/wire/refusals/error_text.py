@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from everlong.core.messages import Json
+from everlong.core import Json
 
 __all__ = ["HEAD", "TAIL", "ErrorText", "read_error"]
 

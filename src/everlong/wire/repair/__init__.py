@@ -9,9 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from everlong.core.edits import Action, Edit
-from everlong.core.messages import History, JsonObject, Message
-from everlong.core.refs import message_ref
+from everlong.core import Action, Edit, History, JsonObject, Message, message_ref
 from everlong.wire import anthropic_messages, gemini, openai_chat, openai_responses
 from everlong.wire.repair.arguments import mend_arguments
 from everlong.wire.repair.blanks import drop_blanks
@@ -27,7 +25,7 @@ from everlong.wire.repair.thinking import drop_loose_thinking, drop_unsigned_thi
 from everlong.wire.repair.turns import open_with_user, place_system, trim_ending
 from everlong.wire.validate import problems
 
-__all__ = ["PASSES", "Repaired", "repair", "valid"]
+__all__ = ["PASSES", "Repaired", "repair_history", "valid"]
 
 STEP = "repair"
 
@@ -66,7 +64,7 @@ class Repaired:
     places: tuple[int, ...]
 
 
-def repair(messages: Sequence[Message], fmt: str = "openai-chat") -> Repaired:
+def repair_history(messages: Sequence[Message], fmt: str = "openai-chat") -> Repaired:
     """The history as the provider of `fmt` accepts it; a history it accepts comes back as it is.
 
     Example: user, call a, user -> user, call a, result a "[no result: …]", user

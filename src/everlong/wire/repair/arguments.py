@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import cast
 
-from everlong.core.messages import Json, JsonObject, JsonText, Message, Part, ToolCall
+from everlong.core import Json, JsonObject, JsonText, Message, Part, ToolCall
 from everlong.wire.fields import dump
 from everlong.wire.repair.draft import Change
 from everlong.wire.repair.rules import Rules

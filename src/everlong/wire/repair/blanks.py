@@ -6,7 +6,7 @@ chat) it stays as it came; what a renderer leaves out of another format's messag
 
 from dataclasses import replace
 
-from everlong.core.messages import Image, Message, Opaque, Part, Reasoning, ResultPart, Role, Text, ToolCall, ToolResult
+from everlong.core import Image, Message, Opaque, Part, Reasoning, ResultPart, Role, Text, ToolCall, ToolResult
 from everlong.wire.fields import unpack
 from everlong.wire.repair.draft import Change
 from everlong.wire.repair.rules import Rules

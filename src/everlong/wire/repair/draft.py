@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from everlong.core.messages import History, Message
+from everlong.core import History, Message
 from everlong.wire.repair.rules import Rules
 
 __all__ = ["Change", "Draft", "Fix", "Note", "Pass", "Placed", "each"]

@@ -6,8 +6,7 @@ repeats it.
 
 from dataclasses import replace
 
-from everlong.core.messages import CallId, Message, Part, ToolCall, ToolResult
-from everlong.core.refs import ref_of
+from everlong.core import CallId, Message, Part, ToolCall, ToolResult, ref_of
 from everlong.wire.repair.draft import Change
 from everlong.wire.repair.rules import Rules
 

@@ -10,7 +10,7 @@ from collections import defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from everlong.core.messages import CallId, Message, Part, Role, Text, ToolCall, ToolResult
+from everlong.core import CallId, Message, Part, Role, Text, ToolCall, ToolResult
 from everlong.wire.repair.draft import Draft, Note, Placed
 from everlong.wire.repair.ids import acceptable_id, distinct_id
 from everlong.wire.repair.rules import Rules

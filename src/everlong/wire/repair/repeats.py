@@ -6,7 +6,7 @@ sent without the id the second time; what is nothing without it, thinking and ca
 
 from dataclasses import replace
 
-from everlong.core.messages import Image, JsonText, Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
+from everlong.core import Image, JsonText, Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from everlong.wire.fields import load, pack, unpack
 from everlong.wire.repair.draft import Draft, Note, Placed
 from everlong.wire.repair.rules import Rules

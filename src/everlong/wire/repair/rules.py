@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from everlong.core.messages import Role
+from everlong.core import Role
 from everlong.errors import InputError
 
 __all__ = ["RULES", "Rules", "rules_of"]

@@ -6,7 +6,7 @@ pictures to those whom the provider lets show them. A tool message without resul
 
 from dataclasses import replace
 
-from everlong.core.messages import Image, Message, Part, Reasoning, Role, Text, ToolCall, ToolResult
+from everlong.core import Image, Message, Part, Reasoning, Role, Text, ToolCall, ToolResult
 from everlong.wire.repair.draft import Change
 from everlong.wire.repair.rules import Rules
 from everlong.wire.translation import image_note

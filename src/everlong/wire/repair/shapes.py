@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from everlong.core.messages import JsonText, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
+from everlong.core import JsonText, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
 from everlong.wire.fields import load, pack, unpack
 from everlong.wire.repair.draft import Change
 from everlong.wire.repair.rules import Rules

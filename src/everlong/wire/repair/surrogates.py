@@ -8,18 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import assert_never
 
-from everlong.core.messages import (
-    CallId,
-    Image,
-    Message,
-    Opaque,
-    Part,
-    Reasoning,
-    ResultPart,
-    Text,
-    ToolCall,
-    ToolResult,
-)
+from everlong.core import CallId, Image, Message, Opaque, Part, Reasoning, ResultPart, Text, ToolCall, ToolResult
 from everlong.wire.fields import dump, load
 from everlong.wire.repair.draft import Change
 from everlong.wire.repair.rules import Rules

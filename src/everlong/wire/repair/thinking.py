@@ -4,7 +4,7 @@ What another provider thought is left out by the renderers; here goes what lost 
 stays before what it led to: one that nothing follows goes too. The words of a block are never changed.
 """
 
-from everlong.core.messages import Message, Part, Reasoning, Role
+from everlong.core import Message, Part, Reasoning, Role
 from everlong.wire.repair.draft import Change, Draft, Note, Placed
 from everlong.wire.repair.rules import Rules
 

@@ -7,7 +7,7 @@ the formats that want turns to alternate.
 
 from dataclasses import replace
 
-from everlong.core.messages import Message, Opaque, Part, Reasoning, Role, Text
+from everlong.core import Message, Opaque, Part, Reasoning, Role, Text
 from everlong.wire.fields import pack, unpack
 from everlong.wire.repair.draft import Draft, Note, Placed
 from everlong.wire.repair.rules import Rules

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
-from everlong.core.encoding import encode_all
-from everlong.core.messages import Json, JsonObject, Message, Role
+from everlong.core import Json, JsonObject, Message, Role, encode_all
 from everlong.errors import WireError
 from everlong.wire.document import Document, Record
 from everlong.wire.fields import load, pack, unpack

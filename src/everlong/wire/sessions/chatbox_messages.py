@@ -10,7 +10,7 @@ in `content`.
 from collections.abc import Sequence
 from typing import assert_never, cast
 
-from everlong.core.messages import (
+from everlong.core import (
     CallId,
     Image,
     Json,

@@ -9,8 +9,7 @@ Nothing here reads or writes JSON of the file: the first piece carries the messa
 from collections.abc import Sequence
 from dataclasses import replace
 
-from everlong.core.encoding import encode
-from everlong.core.messages import History, Json, Message, Opaque, Part, Role, Text, ToolCall, ToolResult
+from everlong.core import History, Json, Message, Opaque, Part, Role, Text, ToolCall, ToolResult, encode
 from everlong.wire.fields import load, opaque, pack, unpack
 from everlong.wire.sessions.chatbox_messages import FORMAT
 from everlong.wire.sessions.names import fresh_uuid

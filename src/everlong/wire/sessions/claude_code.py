@@ -13,8 +13,7 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import cast
 
-from everlong.core.encoding import encode
-from everlong.core.messages import Json, JsonObject, Message, Role
+from everlong.core import Json, JsonObject, Message, Role, encode
 from everlong.errors import WireError
 from everlong.wire import anthropic_messages as anthropic
 from everlong.wire.document import Aside, Document, Record

@@ -14,8 +14,7 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import cast
 
-from everlong.core.encoding import encode_all
-from everlong.core.messages import History, Json, JsonObject, JsonText, Message, Role, Text
+from everlong.core import History, Json, JsonObject, JsonText, Message, Role, Text, encode_all
 from everlong.errors import WireError
 from everlong.wire import openai_responses as responses
 from everlong.wire.document import Aside, Document, Record

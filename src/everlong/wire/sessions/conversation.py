@@ -7,8 +7,7 @@ compactions took effect. Messages keep their order otherwise, and nothing here c
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from everlong.core.messages import History, Message, Reasoning, Role, Text
-from everlong.core.rounds import head_length, pairs_of
+from everlong.core import History, Message, Reasoning, Role, Text, head_length, pairs_of
 
 __all__ = ["HEADING", "Piece", "settle", "summary_text", "tell_summary", "without_head"]
 

@@ -2,7 +2,7 @@
 
 from uuid import NAMESPACE_URL, uuid5
 
-from everlong.core.refs import ref_of
+from everlong.core import ref_of
 
 __all__ = ["fresh_id", "fresh_uuid"]
 

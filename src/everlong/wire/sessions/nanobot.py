@@ -15,9 +15,7 @@ from datetime import datetime
 from re import compile as pattern
 from typing import cast
 
-from everlong.core.encoding import encode_all
-from everlong.core.messages import Json, JsonObject, Message, Role, Text
-from everlong.core.refs import ref_of
+from everlong.core import Json, JsonObject, Message, Role, Text, encode_all, ref_of
 from everlong.errors import WireError
 from everlong.wire import openai_chat
 from everlong.wire.document import Aside, Document, Record

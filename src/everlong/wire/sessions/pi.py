@@ -13,9 +13,7 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import cast
 
-from everlong.core.encoding import encode_all
-from everlong.core.messages import Json, JsonObject, Message, Role, ToolCall, ToolResult
-from everlong.core.rounds import pairs_of
+from everlong.core import Json, JsonObject, Message, Role, ToolCall, ToolResult, encode_all, pairs_of
 from everlong.errors import WireError
 from everlong.wire.document import Aside, Document, Record
 from everlong.wire.fields import dump, load, pack, unpack

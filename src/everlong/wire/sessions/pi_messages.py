@@ -9,7 +9,7 @@ The fields of the entry around it are the caller's: `parse` packs them with what
 
 from typing import assert_never, cast
 
-from everlong.core.messages import (
+from everlong.core import (
     CallId,
     Image,
     Json,

@@ -7,7 +7,7 @@ place as an aside and is named in a warning. Which records make the conversation
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
-from everlong.core.messages import Json, JsonObject, Message
+from everlong.core import Json, JsonObject, Message
 from everlong.errors import WireError
 from everlong.wire.document import Aside, Record
 from everlong.wire.fields import dump, load, unpack

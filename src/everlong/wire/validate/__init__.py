@@ -6,7 +6,7 @@ Independent of our own parsers and renderers, so that it checks those too. Never
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
-from everlong.core.messages import JsonObject
+from everlong.core import JsonObject
 from everlong.errors import InputError
 from everlong.wire.validate.anthropic import anthropic_problems
 from everlong.wire.validate.gemini import gemini_problems

@@ -8,7 +8,7 @@ and id, the same id again in a later turn, pictures in tool results.
 import re
 from collections.abc import Iterator, Sequence
 
-from everlong.core.messages import Json, JsonObject
+from everlong.core import Json, JsonObject
 from everlong.wire.validate.problem import Problem
 from everlong.wire.validate.texts import argument_fault, blank
 

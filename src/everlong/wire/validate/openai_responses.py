@@ -7,7 +7,7 @@ led to.
 import re
 from collections.abc import Iterator, Sequence
 
-from everlong.core.messages import Json, JsonObject
+from everlong.core import Json, JsonObject
 from everlong.wire.validate.problem import Problem
 from everlong.wire.validate.texts import argument_fault, blank
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import NoReturn, cast
 
-from everlong.core.messages import Json
+from everlong.core import Json
 from everlong.wire.fields import dump
 from everlong.wire.validate.problem import Problem
 

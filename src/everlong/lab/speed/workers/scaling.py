@@ -4,7 +4,7 @@ import tracemalloc
 from collections.abc import Callable
 
 import everlong
-from everlong.engine.fitting import Fitted
+from everlong.engine import Fitted
 from everlong.lab.peers.rules import texts
 from everlong.lab.peers.shapes import Message
 from everlong.lab.speed.transcripts import TOOLS

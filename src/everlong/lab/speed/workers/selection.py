@@ -3,13 +3,13 @@
 from dataclasses import replace
 from typing import cast
 
-from everlong.compress.by_need import by_need
-from everlong.compress.draft import Task, draft_of
-from everlong.core.messages import History, Json, Message, Role, Text
+from everlong.compress import Task, by_need, draft_of
+from everlong.core import History, Json, Message, Role, Text
 from everlong.lab.speed.workers.job import Job, cpu, serve, transcript
-from everlong.relevance.index import Index
-from everlong.tokens.counter import Counter
-from everlong.wire.openai_chat import FORMAT, parse_body
+from everlong.relevance import Index
+from everlong.tokens import Counter
+from everlong.wire import parse_body
+from everlong.wire.openai_chat import FORMAT
 
 MODEL = "gpt-4o"
 PARTS = 10  # the first and the last of them are compared

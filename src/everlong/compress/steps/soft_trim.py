@@ -13,8 +13,7 @@ from everlong.compress.draft import Draft, Task, part_ref
 from everlong.compress.rewriting import Cause, Change, Origins, rewrite
 from everlong.compress.tool_results import Found, results_in, shortened, with_text
 from everlong.compress.trimming import Cut, cut_characters, cut_lines
-from everlong.core.messages import ToolResult
-from everlong.core.refs import Ref
+from everlong.core import Ref, ToolResult
 
 __all__ = ["Unit", "soft_trim"]
 

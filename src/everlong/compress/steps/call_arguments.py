@@ -7,7 +7,7 @@ from everlong.compress.argument_texts import described
 from everlong.compress.draft import Draft, Task
 from everlong.compress.rewriting import Cause, Change, Origins, rewrite
 from everlong.compress.turns import last_round_at
-from everlong.core.messages import Role, ToolCall
+from everlong.core import Role, ToolCall
 
 __all__ = ["call_arguments"]
 

@@ -21,9 +21,7 @@ from everlong.compress.rewriting import Cause, Change, Origins, rewrite
 from everlong.compress.tool_results import Found, placeholder, results_in, shortened, with_text
 from everlong.compress.trimming import Cut, cut_characters, fair_cap
 from everlong.compress.turns import firm_steps, rounds_in
-from everlong.core.messages import Reasoning, ToolCall
-from everlong.core.protection import Protection, protected
-from everlong.core.rounds import Step, safe_cuts, steps_of
+from everlong.core import Protection, Reasoning, Step, ToolCall, protected, safe_cuts, steps_of
 from everlong.errors import BudgetImpossible
 
 __all__ = ["emergency", "floor"]

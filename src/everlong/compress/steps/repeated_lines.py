@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from everlong.compress.draft import Draft, Task
 from everlong.compress.shortening import Shorter, each_text, open_results, original, shorten
-from everlong.core.refs import Ref, bytes_of
+from everlong.core import Ref, bytes_of
 
 __all__ = ["USUAL", "Repeats", "collapse", "expand", "repeated_lines"]
 

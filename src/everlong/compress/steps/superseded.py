@@ -11,9 +11,7 @@ from dataclasses import dataclass, field
 from everlong.compress.draft import OURS, Draft, Task
 from everlong.compress.file_access import Access, Use, accesses, looks_failed, looks_partial
 from everlong.compress.shortening import Shorter, is_stub, open_results, original, shorten, with_stub
-from everlong.core.messages import ToolCall, ToolResult
-from everlong.core.refs import Ref
-from everlong.core.rounds import pairs_of
+from everlong.core import Ref, ToolCall, ToolResult, pairs_of
 
 __all__ = ["superseded"]
 

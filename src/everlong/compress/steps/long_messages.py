@@ -11,8 +11,7 @@ from everlong.compress.markers import gap_in_message
 from everlong.compress.rewriting import Cause, Change, Origins, rewrite, sealed
 from everlong.compress.trimming import Cut, cut_characters, fair_cap
 from everlong.compress.turns import last_round_at
-from everlong.core.messages import Message, Role, Text
-from everlong.core.refs import Ref
+from everlong.core import Message, Ref, Role, Text
 
 __all__ = ["long_messages"]
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from everlong.compress.draft import Draft, Task
 from everlong.compress.turns import firm_steps, rounds_in
-from everlong.core.rounds import head_length
+from everlong.core import head_length
 
 __all__ = ["newest"]
 

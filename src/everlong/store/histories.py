@@ -7,13 +7,10 @@ question and no result without its call. Compaction points are not looked at: `T
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from everlong.core.budget import reply_budget, session_budget
-from everlong.core.messages import History, Message, Role
-from everlong.core.rounds import pairs_of, rounds_of
-from everlong.core.threads import Row
-from everlong.engine.threads import Threads
+from everlong.core import History, Message, Role, Row, pairs_of, reply_budget, rounds_of, session_budget
+from everlong.engine import Threads
 from everlong.errors import InputError
-from everlong.tokens.counter import Counter
+from everlong.tokens import Counter
 
 __all__ = ["HistorySettings", "history", "reply_budget", "session_budget"]
 

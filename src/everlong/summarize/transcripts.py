@@ -9,22 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
-from everlong.core.messages import (
-    CallId,
-    Image,
-    Message,
-    Opaque,
-    Part,
-    Reasoning,
-    ResultPart,
-    Role,
-    Text,
-    ToolCall,
-    ToolResult,
-)
+from everlong.core import CallId, Image, Message, Opaque, Part, Reasoning, ResultPart, Role, Text, ToolCall, ToolResult
 from everlong.summarize.frames import framed
 from everlong.summarize.secrets import redacted
-from everlong.tokens.counter import Counter
+from everlong.tokens import Counter
 
 __all__ = ["Line", "clamped", "lines_of", "shown", "transcript"]
 

@@ -4,7 +4,7 @@ The tag carries a hash of what it frames, lengthened until it does not occur ins
 """
 
 from everlong.compress.draft import Task
-from everlong.core.refs import ref_of
+from everlong.core import ref_of
 
 __all__ = ["background"]
 

@@ -8,7 +8,7 @@ from everlong.compress.bound_reasoning import bound_reasoning
 from everlong.compress.draft import Draft, Task
 from everlong.compress.rewriting import Cause, Change, rewrite
 from everlong.compress.turns import last_round_at
-from everlong.core.messages import Reasoning
+from everlong.core import Reasoning
 
 __all__ = ["reasoning"]
 

@@ -4,10 +4,10 @@ import json
 from dataclasses import replace
 from typing import cast
 
-from everlong.core.messages import History, Json, JsonObject
+from everlong.core import History, Json, JsonObject
 from everlong.errors import WireError
 from everlong.wire.document import Document
-from everlong.wire.read import BODY_FORMATS, LIST_FIELD, SESSION_FORMATS
+from everlong.wire.reading import BODY_FORMATS, LIST_FIELD, SESSION_FORMATS
 from everlong.wire.sessions import chatbox
 
 __all__ = ["value_of", "with_messages", "write"]

@@ -10,9 +10,7 @@ from dataclasses import dataclass, replace
 
 from everlong.compress.draft import OURS, Draft, Task
 from everlong.compress.shortening import Shorter, is_stub, original, shorten, with_stub
-from everlong.core.messages import Part, Role, Text, ToolCall, ToolResult
-from everlong.core.refs import Ref
-from everlong.core.rounds import pairs_of
+from everlong.core import Part, Ref, Role, Text, ToolCall, ToolResult, pairs_of
 
 __all__ = ["duplicates"]
 

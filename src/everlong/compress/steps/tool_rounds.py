@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from everlong.compress.draft import OURS, Draft, Task
 from everlong.compress.rewriting import Cause, Change, rewrite
 from everlong.compress.turns import rounds_in
-from everlong.core.messages import Reasoning, ToolCall, ToolResult
-from everlong.core.rounds import pairs_of
+from everlong.core import Reasoning, ToolCall, ToolResult, pairs_of
 
 __all__ = ["tool_rounds"]
 

@@ -11,10 +11,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from everlong.compress.draft import OURS, Draft, Slot, Step, Task
-from everlong.core.edits import Action, Edit
-from everlong.core.messages import History, Message
-from everlong.core.refs import message_ref
-from everlong.core.rounds import steps_of
+from everlong.core import Action, Edit, History, Message, message_ref, steps_of
 
 __all__ = ["Strategy", "step_from"]
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from everlong.compress.draft import OURS, Draft, Task, part_ref
 from everlong.compress.markers import picture_stub
 from everlong.compress.rewriting import Cause, Change, rewrite
-from everlong.core.messages import Image, Text, ToolResult
-from everlong.tokens.images import dimensions
+from everlong.core import Image, Text, ToolResult
+from everlong.tokens import dimensions
 
 __all__ = ["images"]
 

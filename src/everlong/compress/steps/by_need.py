@@ -5,13 +5,11 @@ verbatim excerpts of what the question, recent thoughts and arguments refer to, 
 and a ledger of names of what else was there. The budget is filled; nothing protected is touched.
 """
 
-from everlong.compress.background import background
 from everlong.compress.draft import OURS, Draft, Task
 from everlong.compress.excerpts import Selection
-from everlong.core.edits import Action, Edit
-from everlong.core.messages import History, Message, Role, Text
-from everlong.core.rounds import steps_of
-from everlong.relevance.index import Index
+from everlong.compress.text.background import background
+from everlong.core import Action, Edit, History, Message, Role, Text, steps_of
+from everlong.relevance import Index
 
 __all__ = ["by_need"]
 

@@ -23,7 +23,7 @@ from typing import NoReturn, TypeAlias, cast
 
 from everlong.compress.draft import Draft, Task
 from everlong.compress.shortening import Shorter, each_text, open_results, shorten
-from everlong.core.messages import Json, JsonObject
+from everlong.core import Json, JsonObject
 from everlong.errors import InputError
 
 __all__ = ["from_table", "json_tables", "to_table"]

@@ -12,7 +12,7 @@ from everlong.compress.draft import Draft, Task
 from everlong.compress.rewriting import Cause, Change, Origins, rewrite
 from everlong.compress.tool_results import Found, placeholder, results_in, string_argument
 from everlong.compress.turns import last_round_at
-from everlong.core.messages import JsonText, Message, Role
+from everlong.core import JsonText, Message, Role
 
 __all__ = ["Priority", "priority", "priority_of"]
 

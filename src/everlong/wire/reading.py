@@ -10,7 +10,7 @@ from dataclasses import replace
 from types import ModuleType
 from typing import cast
 
-from everlong.core.messages import Json, JsonObject
+from everlong.core import Json, JsonObject
 from everlong.errors import InputError, WireError
 from everlong.wire import anthropic_messages, gemini, openai_chat, openai_responses
 from everlong.wire.decoding import Decoded, decode_bytes
