@@ -1,21 +1,15 @@
-"""What of a request its provider should keep in its cache, and where that is to be told. Decides, writes nothing.
-
-A prefix is kept up to a mark, and found again from a mark on or shortly behind its end. So marks belong where what
-stands until the next cut ends and where what the next request repeats ends; never behind text that is said only once.
-"""
+"""Choose which prefix of a request the provider should cache. Pure: the format writes the marks."""
 
 from dataclasses import replace
 
-from everlong.core import History, Role
+from everlong.core import Role
 from everlong.engine.beside import before_tail, with_standing
 from everlong.engine.replies import Caching, Request
 from everlong.engine.view import View
 from everlong.engine.work import Work
+from everlong.wire import breakpoints
 
 __all__ = ["beginning", "breakpoints", "caching_of"]
-
-#: Parts that one step may have: providers look back 20 blocks from a mark for the end of what they have kept.
-LOOKED_BACK = 16
 
 
 def caching_of(work: Work, view: View) -> Caching | None:
@@ -29,23 +23,6 @@ def caching_of(work: Work, view: View) -> Caching | None:
     else:
         stable = _stable(view, len(work.live.front)) + len(call.standing)
     return Caching(stable=min(stable, lasting), lasting=lasting, seconds=work.settings.cache_seconds)
-
-
-def breakpoints(request: Request) -> tuple[int, ...]:
-    """Behind how many of the messages a mark belongs, the smallest first; the system text in front has its own.
-
-    A step of many blocks gets one before it too, where the request before ended: from its end it would not be found.
-    Example: system, point, user, a, user, stable 2 -> 2, 5
-    """
-    caching = request.caching
-    if caching is None:
-        return ()
-    lasting = min(caching.lasting, len(request.messages))
-    stable = min(caching.stable, lasting)
-    asked = _end_of_the_request_before(request.messages[:lasting])
-    wide = sum(len(message.parts) for message in request.messages[asked:lasting]) > LOOKED_BACK
-    marks = {stable, lasting} | ({asked} if wide and asked > stable else set())
-    return tuple(sorted(marks - {0}))
 
 
 def beginning(request: Request, until: int) -> Request:
@@ -73,13 +50,3 @@ def _repeated(before: View | None, view: View) -> int:
     """How many messages of a view are likely to come again: all, if it only grew since the last one."""
     pairs = zip(before.messages if before is not None else (), view.messages, strict=False)
     return next((at for at, (one, other) in enumerate(pairs) if one != other), len(view.messages))
-
-
-def _end_of_the_request_before(messages: History) -> int:
-    """How many messages the request had whose answer is the last one here."""
-    at = len(messages)
-    while at and messages[at - 1].role is not Role.ASSISTANT:
-        at -= 1
-    while at and messages[at - 1].role is Role.ASSISTANT:
-        at -= 1
-    return at

@@ -51,6 +51,18 @@ if TYPE_CHECKING:
     from everlong.wire.repair.pairs import NO_RESULT as NO_RESULT
     from everlong.wire.repair.rules import rules_of as rules_of
     from everlong.wire.repair.shapes import NOT_ITS_OWN as NOT_ITS_OWN
+    from everlong.wire.replies import (
+        Caching as Caching,
+        CallGrew as CallGrew,
+        Failed as Failed,
+        Finished as Finished,
+        Reply as Reply,
+        Request as Request,
+        Restarted as Restarted,
+        Said as Said,
+        Thought as Thought,
+        breakpoints as breakpoints,
+    )
     from everlong.wire.sessions.chatbox_runs import message_id as message_id
     from everlong.wire.sessions.conversation import (
         HEADING as HEADING,
@@ -102,6 +114,7 @@ else:
             "repair.pairs": "NO_RESULT",
             "repair.rules": "rules_of",
             "repair.shapes": "NOT_ITS_OWN",
+            "replies": "Caching CallGrew Failed Finished Reply Request Restarted Said Thought breakpoints",
             "sessions.chatbox_runs": "message_id",
             "sessions.conversation": "HEADING summary_text tell_summary",
             "sessions.nanobot": "SUFFIX file_name legacy_file_name session_key summary_in summary_message",
