@@ -13,9 +13,9 @@ __all__ = ["Engine", "Fitted", "count", "fit", "window"]
 
 _HOMES = {
     "Engine": "everlong.engine.engine",
-    "Fitted": "everlong.engine.fitting",
-    "count": "everlong.engine.direct",
-    "fit": "everlong.engine.fitting",
+    "Fitted": "everlong.engine.fitted",
+    "count": "everlong.engine.fitted",
+    "fit": "everlong.engine.fitted",
     "window": "everlong.windows",
 }
 

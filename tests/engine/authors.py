@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from everlong.core import Event, EventKind, Point
-from everlong.engine.authors import Author
-from everlong.engine.replies import Reply, Request
+from everlong.engine.contracts import Reply, Request
+from everlong.engine.summaries.author import Author
 from everlong.llm import Answer, Asked, Endpoint, HttpModel, Script, ScriptedModel, ScriptedServer, Step, Window
 from tests.engine.talking import IMPATIENT, Talk
 

@@ -14,11 +14,10 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
-from everlong.engine.authors import Author
-from everlong.engine.calls import Call
+from everlong.engine.contracts import Call, Reply, Request
 from everlong.engine.engine import Engine
-from everlong.engine.replies import Reply, Request
-from everlong.engine.summaries import Summaries
+from everlong.engine.summaries.author import Author
+from everlong.engine.summaries.schedule import Summaries
 from everlong.llm import Answer, ScriptedModel
 from everlong.store import open_store
 from tests.engine.authors import HONEST

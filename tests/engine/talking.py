@@ -7,12 +7,10 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from everlong.core import OUTCOMES, Event, History, Message, Text, ToolResult
-from everlong.engine.calls import Call
-from everlong.engine.conversing import converse
+from everlong.engine.contracts import Call, Failed, Finished, Model, Reply, Threads
 from everlong.engine.engine import Engine
-from everlong.engine.replies import Failed, Finished, Model, Reply
 from everlong.engine.settings import Settings
-from everlong.engine.threads import Threads
+from everlong.engine.turn import converse
 from everlong.llm import Endpoint, HttpModel, Patience, ScriptedServer
 from everlong.store import MemoryThreads
 from everlong.wire import valid

@@ -264,7 +264,7 @@ def test_a_model_may_be_used_from_one_event_loop_after_the_other() -> None:
 
 ELSEWHERE = """
 import asyncio, sys
-from everlong.engine.replies import Finished, Request
+from everlong.engine.contracts import Finished, Request
 from everlong.llm.client import HttpModel
 from everlong.llm.endpoints import Endpoint
 async def main():

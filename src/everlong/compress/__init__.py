@@ -15,9 +15,6 @@ if TYPE_CHECKING:
         part_ref as part_ref,
     )
     from everlong.compress.excerpts import Selection as Selection
-    from everlong.compress.file_access import Use as Use, accesses as accesses, looks_failed as looks_failed
-    from everlong.compress.markers import gap_in_result as gap_in_result
-    from everlong.compress.originals import original_in as original_in
     from everlong.compress.pipeline import Preset as Preset, arrive as arrive, cut as cut
     from everlong.compress.presets import PRESETS as PRESETS, nanobot as nanobot, preset_named as preset_named
     from everlong.compress.steps.by_need import by_need as by_need
@@ -38,16 +35,16 @@ if TYPE_CHECKING:
     from everlong.compress.steps.terminal import as_shown as as_shown, terminal as terminal
     from everlong.compress.steps.tool_rounds import tool_rounds as tool_rounds
     from everlong.compress.text.background import WORDS as WORDS, background as background
-    from everlong.compress.trimming import Cut as Cut, cut_characters as cut_characters
+    from everlong.compress.text.file_access import Use as Use, accesses as accesses, looks_failed as looks_failed
+    from everlong.compress.text.markers import gap_in_result as gap_in_result
+    from everlong.compress.text.originals import original_in as original_in
+    from everlong.compress.text.trimming import Cut as Cut, cut_characters as cut_characters
 else:
     __all__, __getattr__, __dir__ = open_door(
         __name__,
         {
             "draft": "Draft OURS Step Task draft_of part_content part_ref",
             "excerpts": "Selection",
-            "file_access": "Use accesses looks_failed",
-            "markers": "gap_in_result",
-            "originals": "original_in",
             "pipeline": "Preset arrive cut",
             "presets": "PRESETS nanobot preset_named",
             "steps.by_need": "by_need",
@@ -68,6 +65,9 @@ else:
             "steps.terminal": "as_shown terminal",
             "steps.tool_rounds": "tool_rounds",
             "text.background": "WORDS background",
-            "trimming": "Cut cut_characters",
+            "text.file_access": "Use accesses looks_failed",
+            "text.markers": "gap_in_result",
+            "text.originals": "original_in",
+            "text.trimming": "Cut cut_characters",
         },
     )

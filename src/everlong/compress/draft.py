@@ -1,11 +1,9 @@
-"""A request in the making: which messages stand in it, what was changed, and what steps may not touch.
+"""Which thoughts a provider wants back: the one home of the question "may this reasoning go?".
 
-A `Draft` starts as the history itself and is handed from step to step; each step gives back a new one.
-Edits are recorded here and nowhere else, so every change has its message, reason, sizes and reference.
-A step never changes the head (system text), pins, the last user message or results the model has not
-read yet: `Draft.open` lists what it may touch.
+Thoughts go or stay for a whole message at once, and none is ever shortened: signatures cover all of it.
 """
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
@@ -20,16 +18,35 @@ from everlong.core import (
     Part,
     Reasoning,
     Ref,
+    Role,
+    Round,
+    Step as MessageStep,
     Text,
     ToolCall,
     ToolResult,
+    head_length,
+    last_user_index,
     message_ref,
     protected,
     ref_of,
+    steps_of,
 )
 from everlong.tokens import Counter
 
-__all__ = ["OURS", "Draft", "Slot", "Step", "Task", "draft_of", "part_content", "part_ref"]
+__all__ = [
+    "OURS",
+    "Draft",
+    "Slot",
+    "Step",
+    "Task",
+    "bound_reasoning",
+    "draft_of",
+    "firm_steps",
+    "last_round_at",
+    "part_content",
+    "part_ref",
+    "rounds_in",
+]
 
 OURS = -1  # the `at` of a message that we added
 
@@ -144,3 +161,59 @@ def part_content(part: Part) -> str:
 def part_ref(part: Part) -> Ref:
     """The reference of a part's content."""
     return ref_of(part_content(part))
+
+
+def last_round_at(draft: Draft) -> int:
+    """The index in the history from which on everything belongs to the last round; past its end if nobody asked."""
+    asked = last_user_index(draft.history)
+    return len(draft.history) if asked is None else asked
+
+
+def rounds_in(draft: Draft) -> tuple[Round, ...]:
+    """The rounds of the draft, after the leading system text, as positions.
+
+    Example: system, user, assistant, ours, user -> rounds [1, 4) and [4, 5)
+    """
+    head = head_length(draft.messages)
+    groups: list[list[MessageStep]] = []
+    for step in steps_of(draft.messages):
+        if step.start < head:
+            continue
+        first = draft.slots[step.start]
+        if not groups or (first.message.role is Role.USER and first.at != OURS):
+            groups.append([])
+        groups[-1].append(step)
+    return tuple(Round(steps[0].start, steps[-1].stop, tuple(steps)) for steps in groups)
+
+
+def firm_steps(draft: Draft) -> frozenset[MessageStep]:
+    """The steps that stay, because something in them is protected or ours: a step stays or goes as a whole."""
+    return frozenset(
+        step
+        for step in steps_of(draft.messages)
+        if any(slot.at == OURS or slot.at in draft.protected for slot in draft.slots[step.start : step.stop])
+    )
+
+
+#: Models that refuse a call that comes back without the thoughts that led to it, in whatever turn.
+WANTED_WITH_CALLS = re.compile(r"deepseek|kimi|moonshot|mimo", re.IGNORECASE)
+#: Formats whose thoughts are signed: while a tool loop is open, its turns come back as they were.
+SIGNED = frozenset({"anthropic", "gemini", "openai-responses"})
+
+
+def bound_reasoning(draft: Draft, task: Task) -> frozenset[int]:
+    """Positions of the messages that must keep their reasoning, whatever a step was told.
+
+    Example, anthropic: user, thought + call, result (not read yet) -> {1}
+    """
+    loop = last_round_at(draft) if draft.history and draft.history[-1].results else len(draft.history)
+    with_calls = WANTED_WITH_CALLS.search(task.model) is not None
+    return frozenset(
+        position
+        for position, slot in enumerate(draft.slots)
+        if (with_calls and slot.message.calls) or (slot.at >= loop and (task.fmt in SIGNED or _signed(slot.message)))
+    )
+
+
+def _signed(message: Message) -> bool:
+    return any(isinstance(part, Reasoning) and part.signature for part in message.parts)

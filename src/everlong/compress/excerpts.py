@@ -4,16 +4,67 @@ Owns what is chosen and how it reads; where it goes and how it is framed is not 
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 
-from everlong.compress.talk_quotes import TalkQuotes
 from everlong.core import History, Message, Text, ToolCall, ToolResult
-from everlong.relevance import Chunk, ChunkKind, Index, argument_text, names_by_need, names_in, query_of, ranked
+from everlong.relevance import (
+    Chunk,
+    ChunkKind,
+    Index,
+    are_notes,
+    argument_text,
+    names_by_need,
+    names_in,
+    query_of,
+    ranked,
+)
 from everlong.tokens import Counter
 
-__all__ = ["Ledger", "Selection"]
+__all__ = ["Ledger", "Selection", "TalkQuotes"]
+
+
+class TalkQuotes:
+    """The chunks of a talk as they read in an excerpt. `history` begins with the messages that the index holds."""
+
+    def __init__(self, history: History, index: Index, counter: Counter) -> None:
+        self._history = history
+        self._chunks = index.chunks
+        self._counter = counter
+        self._are_notes = are_notes(index)
+
+    def cost(self, number: int, days: Container[str]) -> int:
+        """The tokens that a chunk adds to an excerpt that shows these days already."""
+        day = self.day(number)
+        line = f"{self._line(number)}\n"
+        return self._counter.text(line if not day or day in days else f"{day}\n{line}")
+
+    def text(self, numbers: Iterable[int]) -> str:
+        """These chunks, in conversation order. Example: [2023-05-08]⏎Ann: I moved to Oslo.⏎Ben: When?"""
+        lines: list[str] = []
+        shown = ""
+        before = -1
+        for number in sorted(numbers):
+            day = self.day(number)
+            if day and day != shown:
+                lines.append(day)
+                shown = day
+            chunk = self._chunks[number]
+            goes_on = before == number - 1 >= 0 and self._chunks[before].at == chunk.at
+            lines.append(chunk.text if goes_on else self._line(number))
+            before = number
+        return "\n".join(lines)
+
+    def day(self, number: int) -> str:
+        """The line that says when it was said; "" where that is not known or each is a note for itself."""
+        time = self._history[self._chunks[number].at].time
+        return f"[{time.date().isoformat()}]" if time and not self._are_notes else ""
+
+    def _line(self, number: int) -> str:
+        chunk = self._chunks[number]
+        return chunk.text if self._are_notes else f"{self._history[chunk.at].name or chunk.label}: {chunk.text}"
+
 
 HEADER_TOKENS = 14  # the line that says where an excerpt comes from
 SMALLEST_EXCERPT = 24  # tokens; below that the room is full

@@ -2,23 +2,134 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
-from everlong.core import Message, Pin, Point, Row
-from everlong.engine.blocking import BlockingEngine
-from everlong.engine.calls import Call, Prepared
-from everlong.engine.means import Means, Observer
-from everlong.engine.previewing import Preview
-from everlong.engine.recalling import Found
-from everlong.engine.replies import Model
+from everlong.core import EventKind, Message, Pin, Point, Row, Withdrawal
+from everlong.engine.contracts import Call, Model, Prepared, Threads
+from everlong.engine.events import Observer
+from everlong.engine.preparation import Cause, cut_now, cut_planned, prepare, remember, standing
+from everlong.engine.preview import Preview, preview
+from everlong.engine.recall import Found, recall
+from everlong.engine.recovery import recover
 from everlong.engine.settings import DEFAULT_SETTINGS, Settings
-from everlong.engine.threads import Threads
-from everlong.errors import ContextOverflow, ProviderError
+from everlong.engine.thread import Means, newest_cut, refreshed, work_on
+from everlong.engine.usage import record_failure, record_usage
+from everlong.errors import ContextOverflow, InputError, NoThread, ProviderError, ThreadExists
 from everlong.windows import Registry
-from everlong.wire import Usage
+from everlong.wire import Usage, document_of
 
-__all__ = ["Engine"]
+__all__ = ["BlockingEngine", "Engine"]
+
+BY_HAND = "asked for"
+LITTLE = 0.95  # a cut by hand that would leave more than this share is not worth its point
+
+
+class BlockingEngine:
+    """Prepares every request of a thread, learns from every answer, recovers from every refusal."""
+
+    def __init__(self, means: Means) -> None:
+        self.means = means
+
+    def append(
+        self, thread: str, messages: Sequence[Message] | Sequence[Mapping[str, Any]], *, owner: str = ""
+    ) -> tuple[Row, ...]:
+        """Add messages to a thread, values or dicts of any wire format; a thread that is not there yet is made."""
+        threads, said = self.means.threads, _values(messages)
+        try:
+            return threads.append(thread, said)
+        except NoThread:
+            with suppress(ThreadExists):  # two may come first at once
+                threads.create(thread, owner=owner)
+            return threads.append(thread, said)
+
+    def prepare(self, thread: str, call: Call) -> Prepared:
+        """What is to be sent now: it fits, it is valid, and begins as the request before did, unless a cut was due."""
+        return prepare(self.means, thread, call)
+
+    def preview(self, thread: str, call: Call) -> Preview:
+        """How full the window is: what would be sent now, looked at without sending it."""
+        return preview(self.means, thread, call)
+
+    def record_usage(
+        self, prepared: Prepared, usage: Usage | None, *, stop: str = "stop", said: bool = True
+    ) -> ContextOverflow | None:
+        """The call was answered. An overflow that came as a success is given back: recover from it."""
+        return record_usage(self.means, prepared, usage, stop=stop, said=said)
+
+    def record_failure(self, prepared: Prepared, reason: str) -> None:
+        """The call came to nothing; its turn is over."""
+        record_failure(self.means, prepared, reason)
+
+    def recover(self, prepared: Prepared, error: ProviderError) -> Prepared:
+        """Another request to try after a refusal. Raises what the caller must hear where there is none."""
+        return recover(self.means, prepared, error)
+
+    def compact(self, thread: str, call: Call) -> Point | None:
+        """Cut now, down to the low mark, because someone asks for it. None if there is nothing worth cutting."""
+        means = self.means
+        with means.lives.lock(thread), means.journal(thread) as journal:
+            live = refreshed(means.threads, thread, means.lives.get(thread))
+            work = work_on(means, live, call, journal, call.parent)
+            before = standing(work).tokens
+            target, limit = min(work.sizes.low, before // 2), work.sizes.cut_limit
+            if work.sizes.preset.every_call:
+                return None
+            cause = Cause(reason=BY_HAND, before=before)
+            planned = cut_planned(work, cause, limit=limit, target=min(target, limit))
+            if planned.tokens_after > LITTLE * before:
+                return None
+            view = cut_now(work, cause, target=target)
+            remember(work, view)
+            point = work.live.opened.point
+            return point.entry if point is not None and isinstance(point.entry, Point) else None
+
+    def undo(self, thread: str) -> Row | None:
+        """Withdraw the newest compaction: the next request is what it would have been without. None if none stands.
+
+        A summary that was only kept beside what a cut left goes together with that cut.
+        """
+        means = self.means
+        with means.lives.lock(thread), means.journal(thread) as journal:
+            point = means.threads.open(thread).point
+            if point is None or not isinstance(point.entry, Point):
+                return None
+            means.threads.append(thread, [Withdrawal(row.order) for row in newest_cut(means.threads, thread)])
+            journal.note(
+                EventKind.CONTEXT_RESTORED,
+                reason="undone",
+                tokens_before=point.entry.tokens_after,
+                tokens_after=point.entry.tokens_before,
+            )
+            return point
+
+    def pin(self, thread: str, order: int | None = None, text: str = "") -> Pin:
+        """Keep a message, or a text of one's own, in every request."""
+        if (order is None) == (not text):
+            raise InputError("pin either a message by its order, or a text")
+        return self.means.threads.pin(thread, order, text)
+
+    def unpin(self, thread: str, pin: str) -> None:
+        """Let it go."""
+        self.means.threads.unpin(thread, pin)
+
+    def recall(self, thread: str, what: str, *, limit: int = 10) -> Found:
+        """What a reference names, byte for byte, or what answers a query."""
+        return recall(self.means.threads, thread, what, limit=limit)
+
+    def forget(self, thread: str) -> None:
+        """Let go of what is held in memory of a thread; nothing stored changes."""
+        live = self.means.lives.get(thread)
+        if live is not None:
+            self.means.lives.put(thread, replace(live, view=None, past=None, anchor=None))
+
+
+def _values(messages: Sequence[Message] | Sequence[Mapping[str, Any]]) -> tuple[Message, ...]:
+    if all(isinstance(message, Message) for message in messages):
+        return tuple(cast("Sequence[Message]", messages))
+    return document_of([dict(cast("Mapping[str, Any]", message)) for message in messages]).messages
 
 
 class Engine:

@@ -4,20 +4,88 @@ The one path that every caller takes: shape on arrival, cut where the limit is p
 again. A later view of a longer history repeats the earlier one byte for byte until the next cut.
 """
 
+from collections import Counter as Tally
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 
 from everlong.compress import OURS, Draft, Preset, Task, arrive, by_need, cut, draft_of
-from everlong.core import Edit, History, Message, Role, Text, user_text
-from everlong.engine.mending import Placed, mended
+from everlong.core import (
+    CallId,
+    Edit,
+    History,
+    Image,
+    Message,
+    Part,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+    message_ref,
+    user_text,
+)
 from everlong.errors import BudgetImpossible
 from everlong.relevance import Index, language_of
 from everlong.tokens import Counter
-from everlong.wire import rules_of
+from everlong.wire import Repaired, repair_history, rules_of
 
-__all__ = ["View", "Wish", "arrived", "assembled", "cut_view", "grown_view", "view_of"]
+__all__ = [
+    "Placed",
+    "View",
+    "Wish",
+    "arrived",
+    "assembled",
+    "cut_view",
+    "flattened",
+    "grown_view",
+    "mended",
+    "view_of",
+    "without_images",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Messages to be sent, for each its index in the history (`OURS` if we added it), and what repairs changed."""
+
+    messages: History
+    places: tuple[int, ...]
+    edits: tuple[Edit, ...] = ()
+
+    def __add__(self, other: "Placed") -> "Placed":
+        return Placed(self.messages + other.messages, self.places + other.places, self.edits + other.edits)
+
+
+def mended(said: Placed, history: History, counter: Counter, fmt: str) -> Placed:
+    """The messages as the provider of `fmt` accepts them."""
+    repaired = repair_history(said.messages, fmt)
+    if not repaired.edits:
+        return said
+    places = tuple(said.places[at] if said.places else OURS for at in repaired.places)
+    return Placed(repaired.messages, places, tuple(_edits(repaired, said, history, counter)))
+
+
+def _edits(repaired: Repaired, said: Placed, history: History, counter: Counter) -> Iterator[Edit]:
+    """The edits with their tokens; where one message has several, the first accounts for all of them."""
+    after: Tally[int] = Tally()
+    for at, message in zip(repaired.places, repaired.messages, strict=True):
+        after[at] += counter.message(message)
+    told: set[int] = set()
+    for edit in repaired.edits:
+        now = after[edit.at]
+        before = now if edit.at in told else counter.messages(said.messages[edit.at : edit.at + 1])
+        told.add(edit.at)
+        at = _in_history(edit.at, said.places)
+        yield replace(edit, at=at, before=before, after=now, ref=message_ref(history[at]))
+
+
+def _in_history(position: int, places: tuple[int, ...]) -> int:
+    """The message that stands there; for one of ours the next that is not."""
+    later = (at for at in places[position:] if at != OURS)
+    earlier = (at for at in reversed(places[:position]) if at != OURS)
+    return next(later, next(earlier, 0))
+
 
 ATTEMPTS = 4  # a repair may add a few tokens; each attempt aims lower by what was too much
 SLACK = 16  # tokens
@@ -213,3 +281,50 @@ def _with_index(preset: Preset, index: Index) -> Preset:
     """The preset whose selection uses the conversation's own index instead of making one."""
     steps = tuple(partial(by_need, index=index) if step is by_need else step for step in preset.cut)
     return replace(preset, cut=steps)
+
+
+IMAGE_NOTE = "[image left out: the provider did not accept it]"
+
+
+def flattened(messages: History) -> History:
+    """Every message as plain text.
+
+    Example: assistant calls read(a.py), tool answers "x" -> assistant "[called read: …]", user "[result of read] x"
+    """
+    names = {call.id: call.name for message in messages for call in message.calls}
+    said = (_flat(message, names) for message in messages)
+    return tuple(message for message in said if message.parts)
+
+
+def without_images(messages: History) -> History:
+    """A note in place of every picture, also inside results."""
+    return tuple(message.with_parts(tuple(map(_without_image, message.parts))) for message in messages)
+
+
+def _flat(message: Message, names: dict[CallId, str]) -> Message:
+    parts: list[Part] = []
+    for part in message.parts:
+        match part:
+            case Text(text):
+                parts.append(Text(text))
+            case Image():
+                parts.append(part)
+            case ToolCall(_, name, arguments):
+                parts.append(Text(f"[called {name}: {arguments}]"))
+            case ToolResult(call=call):
+                parts.append(Text(f"[result of {part.name or names.get(call, 'a tool')}]\n{part.text}"))
+            case _:
+                continue
+    role = Role.USER if message.role is Role.TOOL else message.role
+    return Message(role, tuple(parts), name=message.name, time=message.time)
+
+
+def _without_image(part: Part) -> Part:
+    match part:
+        case Image():
+            return Text(IMAGE_NOTE)
+        case ToolResult(call, content, name, failed, extra):
+            kept = tuple(Text(IMAGE_NOTE) if isinstance(inner, Image) else inner for inner in content)
+            return ToolResult(call, kept, name, failed, extra)
+        case _:
+            return part

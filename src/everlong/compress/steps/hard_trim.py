@@ -4,10 +4,9 @@ A placeholder names the tool, the file it worked on and the original size. Stops
 under the limit. Results of the last round stay.
 """
 
-from everlong.compress.draft import Draft, Task
-from everlong.compress.rewriting import Cause, Change, Origins, rewrite
-from everlong.compress.tool_results import placeholder, results_in
-from everlong.compress.turns import last_round_at
+from everlong.compress.draft import Draft, Task, last_round_at
+from everlong.compress.text.rewriting import Cause, Change, Origins, rewrite
+from everlong.compress.text.tool_results import placeholder, results_in
 
 __all__ = ["hard_trim"]
 

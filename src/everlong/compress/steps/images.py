@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from everlong.compress.draft import OURS, Draft, Task, part_ref
-from everlong.compress.markers import picture_stub
-from everlong.compress.rewriting import Cause, Change, rewrite
+from everlong.compress.text.markers import picture_stub
+from everlong.compress.text.rewriting import Cause, Change, rewrite
 from everlong.core import Image, Text, ToolResult
 from everlong.tokens import dimensions
 

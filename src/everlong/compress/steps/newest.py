@@ -8,8 +8,7 @@ steps stay. Messages are counted after the leading system text, and so are token
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from everlong.compress.draft import Draft, Task
-from everlong.compress.turns import firm_steps, rounds_in
+from everlong.compress.draft import Draft, Task, firm_steps, rounds_in
 from everlong.core import head_length
 
 __all__ = ["newest"]

@@ -8,10 +8,9 @@ Pins need no rule: they are protected.
 import re
 from enum import IntEnum
 
-from everlong.compress.draft import Draft, Task
-from everlong.compress.rewriting import Cause, Change, Origins, rewrite
-from everlong.compress.tool_results import Found, placeholder, results_in, string_argument
-from everlong.compress.turns import last_round_at
+from everlong.compress.draft import Draft, Task, last_round_at
+from everlong.compress.text.rewriting import Cause, Change, Origins, rewrite
+from everlong.compress.text.tool_results import Found, placeholder, results_in, string_argument
 from everlong.core import JsonText, Message, Role
 
 __all__ = ["Priority", "priority", "priority_of"]

@@ -4,10 +4,8 @@ All thoughts of a message go, or none; what the provider wants back stays, whate
 message that held nothing else goes.
 """
 
-from everlong.compress.bound_reasoning import bound_reasoning
-from everlong.compress.draft import Draft, Task
-from everlong.compress.rewriting import Cause, Change, rewrite
-from everlong.compress.turns import last_round_at
+from everlong.compress.draft import Draft, Task, bound_reasoning, last_round_at
+from everlong.compress.text.rewriting import Cause, Change, rewrite
 from everlong.core import Reasoning
 
 __all__ = ["reasoning"]

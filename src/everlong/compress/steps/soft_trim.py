@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from everlong.compress.draft import Draft, Task, part_ref
-from everlong.compress.rewriting import Cause, Change, Origins, rewrite
-from everlong.compress.tool_results import Found, results_in, shortened, with_text
-from everlong.compress.trimming import Cut, cut_characters, cut_lines
+from everlong.compress.text.rewriting import Cause, Change, Origins, rewrite
+from everlong.compress.text.tool_results import Found, results_in, shortened, with_text
+from everlong.compress.text.trimming import Cut, cut_characters, cut_lines
 from everlong.core import Ref, ToolResult
 
 __all__ = ["Unit", "soft_trim"]

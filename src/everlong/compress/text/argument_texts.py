@@ -1,0 +1,62 @@
+"""Long texts inside the arguments of a call, replaced by a description of what was there.
+
+    {"path": "a.py", "content": "…50 000 characters…"}
+    {"path": "a.py", "content": {"omitted": {"characters": 50000, "ref": "0123456789abcdef"}}}
+
+The arguments stay valid JSON: only the long string is replaced, every other byte (keys, paths, numbers, their
+order) is as it came. What takes its place is an object, not words: models repeat what they see in their own
+earlier calls, and words would end up in somebody's file, while a tool that wants a string refuses an object.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+
+from everlong.compress.text.rewriting import sealed
+from everlong.core import JsonText, Ref, ToolCall
+
+__all__ = ["described", "without_long_texts"]
+
+SMALLEST = 200  # characters; below that the description is as long as the text
+
+#: A string, and the colon that makes it a key. Possessive: a string of megabytes needs no memory to look back.
+STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"(\s*:)?', re.DOTALL)
+#: What is named like a place stays, however long.
+PLACE = re.compile(r"path|file_?name|^files?$|director|folder|^dir$|^cwd$|ur[li]$", re.IGNORECASE)
+
+
+def described(call: ToolCall, ref: Ref, longest: int) -> ToolCall | None:
+    """The call without texts above `longest` characters; None if it has none, or is signed by the provider."""
+    if sealed(call):
+        return None
+    arguments = without_long_texts(call.arguments, ref, longest)
+    return None if arguments == call.arguments else ToolCall(call.id, call.name, arguments, call.extra)
+
+
+def without_long_texts(arguments: JsonText, ref: Ref, longest: int) -> JsonText:
+    """The same JSON object with its long strings described; anything else comes back as it is.
+
+    Example: '{"n": 1.50, "text": "xxx…"}' -> '{"n": 1.50, "text": {"omitted": {"characters": 3000, "ref": "…"}}}'
+    """
+    if len(arguments) <= longest:
+        return arguments
+    try:
+        if not isinstance(json.loads(arguments), dict):
+            return arguments
+    except (ValueError, RecursionError):
+        return arguments
+    return "".join(_pieces(arguments, ref, max(SMALLEST, longest)))
+
+
+def _pieces(arguments: JsonText, ref: Ref, longest: int) -> Iterator[str]:
+    done, key = 0, ""
+    for found in STRING.finditer(arguments):
+        if found[1]:
+            key = found[0][1:].partition('"')[0]
+        elif len(found[0]) - 2 > longest and not PLACE.search(key):
+            text = json.loads(found[0])
+            if len(text) > longest:
+                yield arguments[done : found.start()]
+                yield json.dumps({"omitted": {"characters": len(text), "ref": ref}})
+                done = found.end()
+    yield arguments[done:]

@@ -1,0 +1,126 @@
+"""The texts that stand where something was left out, in English and Chinese: their one home.
+
+Each says what is missing, how much, and the reference under which the original is kept; how to ask for it
+only where the model can ask (`Task.recall`). Never put inside the arguments of a call.
+"""
+
+import re
+from dataclasses import dataclass
+
+from everlong.compress.draft import Task
+from everlong.compress.text.trimming import Cut, tail_start
+from everlong.core import Ref
+
+__all__ = ["gap_in_message", "gap_in_result", "is_placeholder", "picture_stub", "result_placeholder"]
+
+LONGEST_NAME = 200  # characters of a path, an address or a tool's name inside a marker
+LONGEST_PLACEHOLDER = 1_000  # characters; anything longer is a result, whatever it begins with
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """One language. The fields are format strings."""
+
+    lines: str
+    characters: str
+    message: str
+    result: str
+    tokens: str
+    picture: str
+    pictures: str
+    unnamed: str
+    ref: str
+    recall: str
+    comma: str
+
+
+WORDS = {
+    "en": Words(
+        lines="{left} lines left out here, about {tokens} tokens; {shown} of {total} lines shown; "
+        "continue at line {next}",
+        characters="{left} characters left out here, about {tokens} tokens; {shown} of {total} characters shown; "
+        "the cut is in line {next} of {lines}",
+        message="{left} of {total} characters left out here",
+        result="result of {tool} left out: {what}",
+        tokens="about {tokens} tokens",
+        picture="image left out: {what}",
+        pictures="with {count} image(s)",
+        unnamed="a tool",
+        ref="; ref {ref}",
+        recall='; {tool}("{ref}") returns it',
+        comma=", ",
+    ),
+    "zh": Words(
+        lines="已省略 {left} 行，约 {tokens} tokens；共 {total} 行，显示 {shown} 行；从第 {next} 行继续",
+        characters="已省略 {left} 字符，约 {tokens} tokens；共 {total} 字符，显示 {shown} 字符；"
+        "截断处在第 {next} 行（共 {lines} 行）",
+        message="已省略 {left} 字符，共 {total} 字符",
+        result="工具 {tool} 的结果已省略：{what}",
+        tokens="原始长度约 {tokens} tokens",
+        picture="图片已省略：{what}",
+        pictures="含 {count} 张图片",
+        unnamed="（未知）",
+        ref="；引用 {ref}",
+        recall='；可用 {tool}("{ref}") 取回',
+        comma="，",
+    ),
+}
+
+PLACEHOLDER = re.compile(r"\[(?:result of [^\n]+ left out: |工具 [^\n]+ 的结果已省略：)[^\n]*\]")
+
+
+def gap_in_result(cut: Cut, tokens: int, ref: Ref, task: Task) -> str:
+    """Between the head and the tail of a tool result; `tokens` are left out."""
+    words = _words(task)
+    shown, total = cut.lines_shown, cut.lines
+    if cut.on_lines:
+        what = words.lines.format(left=total - shown, tokens=tokens, shown=shown, total=total, next=cut.next_line)
+    else:
+        kept, whole = cut.characters, len(cut.text)
+        what = words.characters.format(
+            left=whole - kept, tokens=tokens, shown=kept, total=whole, next=cut.next_line, lines=total
+        )
+    return _marker(what, ref, task)
+
+
+def gap_in_message(cut: Cut, ref: Ref, task: Task) -> str:
+    """Between the head and the tail of what somebody said."""
+    total = len(cut.text)
+    return _marker(_words(task).message.format(left=total - cut.characters, total=total), ref, task)
+
+
+def result_placeholder(tool: str, path: str, tokens: int, pictures: int, ref: Ref, task: Task) -> str:
+    """All that stays of a tool result: one line."""
+    words = _words(task)
+    facts = [_one_line(path)] if path else []
+    facts.append(words.tokens.format(tokens=tokens))
+    if pictures:
+        facts.append(words.pictures.format(count=pictures))
+    named = _one_line(tool) or words.unnamed
+    return _marker(words.result.format(tool=named, what=words.comma.join(facts)), ref, task)
+
+
+def is_placeholder(text: str) -> bool:
+    """Whether the text is one of ours, in any language, and nothing but."""
+    return len(text) <= LONGEST_PLACEHOLDER and PLACEHOLDER.fullmatch(text) is not None
+
+
+def picture_stub(facts: tuple[str, ...], ref: Ref, task: Task) -> str:
+    """What stands for a picture; `facts` say what it was. Example: ("image/png", "640x480", "12 kB")"""
+    words = _words(task)
+    return _marker(words.picture.format(what=words.comma.join(map(_one_line, facts))), ref, task)
+
+
+def _words(task: Task) -> Words:
+    return WORDS.get(task.language, WORDS["en"])
+
+
+def _marker(what: str, ref: Ref, task: Task) -> str:
+    words = _words(task)
+    return f"[{what}{words.ref.format(ref=ref)}{words.recall.format(tool=task.recall, ref=ref) if task.recall else ''}]"
+
+
+def _one_line(text: str) -> str:
+    """A name as it can stand in a marker; a long one keeps its end, where paths differ."""
+    flat = " ".join(text.encode("utf-8", "replace").decode().split())  # JSON escapes may hide half a surrogate pair
+    return flat if len(flat) <= LONGEST_NAME else "…" + flat[tail_start(flat, LONGEST_NAME) :]

@@ -1,0 +1,115 @@
+"""The tool results of a draft, each with the call it answers, and the two ways to say one shorter.
+
+A *placeholder* is one line; an *excerpt* is the head and the tail around one marker. Both carry the reference
+of the original. Which results, when and how far is for the steps to decide.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from everlong.compress.draft import OURS, Draft, Slot, Task
+from everlong.compress.text.markers import gap_in_result, is_placeholder, result_placeholder
+from everlong.compress.text.rewriting import Change, Origins, part_tokens
+from everlong.compress.text.trimming import Cut, cut_characters
+from everlong.core import Image, JsonText, Ref, Text, ToolCall, ToolResult, pairs_of
+from everlong.relevance import PATH_KEYS
+from everlong.tokens import Counter
+
+__all__ = ["Found", "placeholder", "results_in", "shortened", "string_argument", "with_text"]
+
+WORTH = 20  # tokens; for fewer a result is not taken away
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A result as it stands in a draft. `open` says whether a step may touch it."""
+
+    position: int
+    part: int
+    slot: Slot
+    result: ToolResult
+    call: ToolCall | None
+    tokens: int
+    open: bool
+
+    @property
+    def tool(self) -> str:
+        """The name of the tool, "" if nobody says."""
+        return self.result.name or (self.call.name if self.call else "")
+
+
+def results_in(draft: Draft, counter: Counter) -> Iterator[Found]:
+    """Every result, oldest first."""
+    messages = draft.messages
+    calls = {pair.result: messages[pair.call[0]].parts[pair.call[1]] for pair in pairs_of(messages)}
+    for position, slot in enumerate(draft.slots):
+        free = slot.at != OURS and slot.at not in draft.protected
+        for index, part in enumerate(slot.message.parts):
+            if isinstance(part, ToolResult):
+                call = calls.get((position, index))
+                known = call if isinstance(call, ToolCall) else None
+                yield Found(position, index, slot, part, known, part_tokens(slot, index, counter), free)
+
+
+def placeholder(found: Found, origins: Origins, task: Task, least: int = WORTH) -> tuple[Change, int] | None:
+    """The result as one line, and the tokens that saves; None if it is one already, or saves fewer than `least`."""
+    if is_placeholder(found.result.text):
+        return None
+    given = origins.part(found.slot, found.part)
+    original = given if isinstance(given, ToolResult) else found.result
+    size = found.tokens if original == found.result else task.counter.part(original)
+    ref = origins.ref(found.slot, found.part)
+    path = string_argument(found.call.arguments, PATH_KEYS) if found.call else ""
+    pictures = sum(isinstance(inner, Image) for inner in original.content)
+    line = result_placeholder(found.tool, path, size, pictures, ref, task)
+    now = replace(found.result, content=(Text(line, _first_extra(found.result)),))
+    saved = found.tokens - task.counter.part(now)
+    return (Change(found.position, found.part, now, ref), saved) if saved >= least else None
+
+
+def shortened(cut: Cut, ref: Ref, task: Task, most_tokens: int | None, tail_share: float) -> str:
+    """The head and the tail of a result with the marker between, in at most `most_tokens` (the marker at least)."""
+    whole = task.counter.text(cut.text)
+    while True:
+        left_out = max(0, whole - _tokens_kept(cut, task.counter))
+        text = cut.joined(gap_in_result(cut, left_out, ref, task))
+        size = task.counter.text(text)
+        if most_tokens is None or size <= most_tokens or cut.characters == 0:
+            return text
+        # Tokens are not spread evenly over a text: aim a little lower, and always get shorter.
+        aim = int(cut.characters * most_tokens / size * 0.95)
+        cut = cut_characters(cut, min(aim, cut.characters - 1), tail_share)
+
+
+def with_text(result: ToolResult, text: str) -> ToolResult:
+    """The same result in other words; pictures and what is carried along stay where they are."""
+    said = Text(text, _first_extra(result))
+    at = next((index for index, inner in enumerate(result.content) if isinstance(inner, Text)), 0)
+    after = (inner for inner in result.content[at:] if not isinstance(inner, Text))
+    return replace(result, content=(*result.content[:at], said, *after))
+
+
+def string_argument(arguments: JsonText, keys: tuple[str, ...]) -> str:
+    """The first of these arguments that is there, as text; "" if none is, or if they are no JSON object."""
+    try:
+        fields = json.loads(arguments)
+    except (ValueError, RecursionError):
+        return ""
+    if not isinstance(fields, dict):
+        return ""
+    for key in keys:
+        value = fields.get(key)
+        if isinstance(value, list):
+            value = " ".join(item for item in value if isinstance(item, str))
+        if isinstance(value, str) and value.strip():
+            return value
+    return ""
+
+
+def _tokens_kept(cut: Cut, counter: Counter) -> int:
+    return counter.text(cut.text[: cut.head]) + counter.text(cut.text[cut.tail :])
+
+
+def _first_extra(result: ToolResult) -> JsonText:
+    return next((inner.extra for inner in result.content if isinstance(inner, Text)), "")

@@ -1,0 +1,348 @@
+"""Where conversations are kept: the contract that every store meets.
+
+One thread is an append-only log. Nothing that was appended changes or goes; a compaction is an appended point,
+undoing it an appended withdrawal. The one exception is `remove`, of a whole thread. Calls may wait for a disk or a
+database: the engine makes them off the event loop.
+"""
+
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from types import TracebackType
+from typing import Protocol, Self
+
+from everlong.core import (
+    Budget,
+    Edit,
+    Entry,
+    Event,
+    History,
+    Hit,
+    JsonText,
+    Message,
+    Opened,
+    Pin,
+    Role,
+    Row,
+    Text,
+    Thread,
+    head_length,
+)
+from everlong.engine.view import View, Wish
+from everlong.windows import Window
+from everlong.wire import Caching, CallGrew, Failed, Finished, Reply, Request, Restarted, Said, Thought, breakpoints
+
+__all__ = [
+    "Assembler",
+    "Caching",
+    "Call",
+    "CallGrew",
+    "Compressor",
+    "Failed",
+    "Finished",
+    "Model",
+    "Prepared",
+    "Provider",
+    "Reply",
+    "Request",
+    "Restarted",
+    "Said",
+    "Thought",
+    "Threads",
+    "assemble",
+    "before_tail",
+    "beginning",
+    "breakpoints",
+    "with_beside",
+    "with_standing",
+    "without_tail",
+]
+
+
+class Threads(Protocol):
+    """A store of threads. Every method may be called from any thread of the process.
+
+    Orders, limits and counts below zero count as zero. Settings and metadata are JSON objects, anything else is refused
+    with StoreError, as is any use after `close`. Times are kept in UTC.
+    """
+
+    # Threads
+
+    def create(self, thread: str, *, owner: str = "", title: str = "", metadata: JsonText = "{}") -> Thread:
+        """A new, empty thread. Raises ThreadExists."""
+
+    def thread(self, thread: str) -> Thread:
+        """What is known of a thread; reads no bodies. Raises NoThread, as all methods with a thread do."""
+
+    def threads(
+        self, *, owner: str | None = None, archived: bool | None = False, limit: int | None = None, skip: int = 0
+    ) -> list[Thread]:
+        """Threads, the latest changed first; reads no bodies. `owner` None: of all; `archived` None: both kinds."""
+
+    def change(
+        self,
+        thread: str,
+        *,
+        title: str | None = None,
+        archived: bool | None = None,
+        settings: JsonText | None = None,
+        metadata: JsonText | None = None,
+    ) -> Thread:
+        """Rename, archive, set; what is None stays. The log is untouched."""
+
+    def branch(self, thread: str, order: int, new: str, *, title: str = "") -> Thread:
+        """A new thread of the same owner that starts with the first `order` rows of this one, points and pins too."""
+
+    def remove(self, thread: str) -> None:
+        """Remove a thread with all that belongs to it: rows, points, pins, events, what a search finds it by.
+
+        History never changes; this is the one deliberate exception, for retention and privacy, and it is never a part
+        of anything else: no engine, no compaction calls it. All of it goes or nothing. What branches or other threads
+        share with it stays theirs. Who appends to it meanwhile comes before, or gets NoThread. Token counts stay:
+        they are known by content hashes, not by threads.
+        """
+
+    # The log
+
+    def append(
+        self, thread: str, entries: Sequence[Entry], *, ids: Sequence[str] | None = None, expected: int | None = None
+    ) -> tuple[Row, ...]:
+        """Add entries, all or none, durable when it returns; their rows.
+
+        `ids` name the rows (else the store makes names); the same ids again give the rows that are there and add
+        nothing, so a caller may repeat what it does not know to have succeeded. With `expected`, raises
+        ThreadChanged unless the thread has just that many rows. Points and withdrawals refer to rows that are there.
+        """
+
+    def read(self, thread: str, start: int = 0, stop: int | None = None) -> Iterator[Row]:
+        """The rows from `start` to `stop` (exclusive), in their order; few at a time are held."""
+
+    def last(self, thread: str, messages: int) -> list[Row]:
+        """The rows of the last so many messages, oldest first; no points or withdrawals."""
+
+    def row(self, thread: str, name: str) -> Row | None:
+        """The row whose id is `name`."""
+
+    def open(self, thread: str, before: int | None = None) -> Opened:
+        """What the view is made of; with `before`, as it was when the thread had only that many rows.
+
+        Reads the leading system text, the newest standing point and what follows its boundary, not the rest.
+        """
+
+    def points(self, thread: str) -> list[tuple[Row, bool]]:
+        """Every compaction point, oldest first, and whether it stands."""
+
+    # Pins
+
+    def pin(self, thread: str, order: int | None, text: str = "") -> Pin:
+        """Keep a message, or a text, in every view. The same pin again gives the one that is there."""
+
+    def unpin(self, thread: str, pin: str) -> None:
+        """Let it go; a pin that is not there is no error."""
+
+    def pins(self, thread: str) -> tuple[Pin, ...]:
+        """The pins, in the order they were made."""
+
+    # Events
+
+    def record(self, thread: str, events: Sequence[Event]) -> None:
+        """Keep events, in order. An outcome names, as its parent, a start of its kind that has none yet; anything else
+        is refused with StoreError, and nothing of the batch is kept.
+
+        An event whose id is there already is not kept twice.
+        """
+
+    def events(self, thread: str, *, after: str = "", kinds: Sequence[str] = ()) -> list[Event]:
+        """The events in the order they were recorded; only those after the event of that id, only of these kinds."""
+
+    def unfinished(self, thread: str) -> list[Event]:
+        """Starts without an outcome: what a crash left behind."""
+
+    # Finding what left the window
+
+    def original(self, thread: str, ref: str) -> bytes | None:
+        """The bytes of a message or part by its reference (a content hash); None if the thread has none such."""
+
+    def search(
+        self, query: str, *, thread: str | None = None, owner: str | None = None, limit: int = 10, around: int = 1
+    ) -> list[Hit]:
+        """Messages that answer a query, best first, in one thread or all of an owner (None: all), with neighbours."""
+
+    # What was learned
+
+    def counts(self, vocabulary: str, refs: Sequence[str]) -> dict[str, int]:
+        """Token counts that were kept, by message reference; what is not known is left out."""
+
+    def keep_counts(self, vocabulary: str, counts: Mapping[str, int]) -> None:
+        """Keep token counts."""
+
+    def fact(self, kind: str, key: str) -> JsonText | None:
+        """What was learned under that name: a window, a calibration. One indexed look-up."""
+
+    def keep_fact(self, kind: str, key: str, value: JsonText) -> None:
+        """Keep it, from now on; the newest counts."""
+
+    def facts(self, kind: str) -> dict[str, JsonText]:
+        """All of one kind, by key."""
+
+    def drop_facts(self, kind: str, before: datetime) -> int:
+        """Forget the facts of a kind that were last kept before that time; how many went. No zone: local time."""
+
+    def close(self) -> None:
+        """Let go of files and connections; a second time does nothing."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None: ...
+
+
+class Model(Protocol):
+    """A model behind some endpoint. Closing the iterator cancels the call upstream."""
+
+    #: The wire format it speaks: one of `wire.read.BODY_FORMATS`.
+    fmt: str
+    #: What figures learned about it are kept under; two servers never share a name.
+    endpoint: str
+    #: The provider's name in the registry; "" if it is none that the registry knows.
+    provider: str
+
+    def stream(self, request: Request) -> AsyncGenerator[Reply, None]:
+        """The pieces of the answer; the last is Finished or Failed."""
+
+    async def served_window(self, model: str) -> int | None:
+        """The window in force that the server itself tells; asked once. None if it does not tell."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """What a caller wants of which model; the messages come from the thread.
+
+    `endpoint` names the server for what is learned of it, `provider` is its name in the registry, `served` the window
+    that the server itself tells. `parent` is the event this call belongs to, such as an agent's turn.
+
+    `standing` and `tail` are sent and counted but never kept: they come anew with each call, no cut and no summary
+    touches them. `standing` is system text and follows the thread's own; it changes seldom, for a change costs the
+    cached prefix. `tail` may change with every call: it stands before the last user message, in a tool loop at the end.
+    """
+
+    model: str
+    fmt: str = "openai-chat"
+    endpoint: str = ""
+    provider: str = ""
+    served: int | None = None
+    tools: tuple[JsonText, ...] = ()
+    max_tokens: int | None = None
+    temperature: float | None = None
+    extra: JsonText = ""
+    parent: str = ""
+    #: The tool by which the model can ask for what left, for marks to name it; "" where it has none.
+    recall_tool: str = ""
+    standing: History = ()
+    tail: History = ()
+    #: Whether a provider that must be told so is told what to keep in its cache.
+    breakpoints: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A request that fits, and all that is known about it.
+
+    `tokens` is what the messages and tools are reckoned to take, `counted` what the counter says of the messages.
+    `edits` are those of this preparation, `turn` the id of its first event, `attempt` counts recoveries.
+    """
+
+    thread: str
+    call: Call
+    request: Request
+    window: Window
+    budget: Budget
+    tokens: int
+    counted: int
+    edits: tuple[Edit, ...] = ()
+    turn: str = ""
+    attempt: int = 0
+    #: The event of the overflow that this request is to recover from, and what was tried for other refusals.
+    overflow: str = ""
+    remedies: frozenset[str] = frozenset()
+    #: Rows of the thread that the view was made of.
+    length: int = 0
+    #: How many times what was sent before was replaced: requests of the same number extend each other.
+    cuts: int = 0
+
+
+class Provider(Protocol):
+    """Loads what was said. The only one of the three that may wait for something."""
+
+    async def load(self, thread: str, limit: int | None = None) -> History:
+        """The last `limit` messages of a thread, oldest first."""
+
+
+class Compressor(Protocol):
+    """Brings a history under a limit. Pure: the same input gives the same view."""
+
+    def __call__(self, history: History, wish: Wish, previous: View | None = None) -> View:
+        """What would be sent."""
+
+
+class Assembler(Protocol):
+    """Puts the pieces of a request together. Pure."""
+
+    def __call__(self, system: str, history: History, user: str) -> History:
+        """System text, then history, then what the user says now."""
+
+
+def assemble(system: str, history: History, user: str) -> History:
+    """System text, history, user message; what is empty is left out.
+
+    Example: assemble("be brief", (), "hi") -> system message, user message
+    """
+    head = (Message(Role.SYSTEM, (Text(system),)),) if system else ()
+    asked = (Message(Role.USER, (Text(user),)),) if user else ()
+    return (*head, *history, *asked)
+
+
+def with_beside(messages: History, call: Call) -> History:
+    """The messages of a thread with what the call brings.
+
+    Example: system, user, a, user -> system, standing, user, a, tail, user
+    """
+    placed = with_standing(messages, call)
+    if not call.tail:
+        return placed
+    at = before_tail(placed, call)
+    return (*placed[:at], *call.tail, *placed[at:])
+
+
+def before_tail(messages: History, call: Call) -> int:
+    """How many of the messages stand before the volatile tail: all of them, where there is none."""
+    asked = bool(call.tail and messages) and messages[-1].role is Role.USER
+    return len(messages) - asked
+
+
+def with_standing(messages: History, call: Call) -> History:
+    """With what is part of the prefix alone."""
+    if not call.standing:
+        return messages
+    head = head_length(messages)
+    return (*messages[:head], *call.standing, *messages[head:])
+
+
+def without_tail(messages: History, call: Call) -> History:
+    """What was sent for a call, as far as the next request repeats it."""
+    return tuple(message for message in messages if message not in call.tail) if call.tail else messages
+
+
+def beginning(request: Request, until: int) -> Request:
+    """The first messages of a request, marked where an earlier one ended: they are read from the cache, not written.
+
+    What is sent ends in a question or in results, so there is no end behind an answer.
+    """
+    messages, caching = request.messages[:until], request.caching
+    if caching is None:
+        return replace(request, messages=messages)
+    lasting = min(until, caching.lasting)
+    while until < caching.lasting and lasting and messages[lasting - 1].role is Role.ASSISTANT:
+        lasting -= 1
+    return replace(request, messages=messages, caching=replace(caching, lasting=lasting))

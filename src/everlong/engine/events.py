@@ -1,0 +1,197 @@
+"""What happens to a thread, written down as events: by the journal into the store, and told to observers."""
+
+import json
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from everlong.compress import Preset
+from everlong.core import OUTCOMES, Event, EventKind, JsonText, starts
+from everlong.engine.contracts import Threads
+from everlong.errors import InputError
+from everlong.windows import Window
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Span, TracerProvider
+
+__all__ = ["Journal", "Observer", "compression_data", "logs_events", "new_id", "now", "traces_events", "window_hint"]
+
+#: Told of every event of a thread, after it was kept. It must not wait; what it raises is logged and goes no further.
+Observer = Callable[[str, Event], None]
+
+log = logging.getLogger("everlong.observers")
+
+
+def now() -> datetime:
+    """Return the current time in UTC."""
+    return datetime.now(UTC)
+
+
+def new_id() -> str:
+    """Return a new random id."""
+    return uuid4().hex
+
+
+class Journal:
+    """Events of one piece of work, kept together when it is done, also when it failed."""
+
+    def __init__(
+        self,
+        threads: Threads,
+        thread: str,
+        *,
+        observers: Sequence[Observer] = (),
+        clock: Callable[[], datetime] = now,
+        new_id: Callable[[], str] = new_id,
+    ) -> None:
+        self._threads = threads
+        self._thread = thread
+        self._observers = observers
+        self._clock = clock
+        self._new_id = new_id
+        self._events: list[Event] = []
+
+    def note(self, kind: EventKind, *, parent: str = "", **figures: Any) -> str:
+        """Take down an event; its id."""
+        event = Event(id=self._new_id(), kind=kind, time=self._clock(), parent=parent, **figures)
+        self._events.append(event)
+        return event.id
+
+    def __enter__(self) -> "Journal":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        events, self._events = self._events, []
+        if not events:
+            return
+        self._threads.record(self._thread, events)
+        for event in events:
+            for observer in self._observers:
+                _tell(observer, self._thread, event)
+
+
+def _tell(observer: Observer, thread: str, event: Event) -> None:
+    try:
+        observer(thread, event)
+    except Exception:  # an observer is somebody else's code; a turn does not fail for who looks on
+        log.exception("an observer failed at %s of %s", event.kind.value, thread)
+
+
+KEPT_OPEN = 4_096  # spans; one whose end never comes is let go
+FAILURES = frozenset({EventKind.TURN_FAILED, EventKind.SUMMARY_FAILED, EventKind.OVERFLOW_FAILED})
+FIGURES = ("parent", "reason", "model", "messages_before", "messages_after", "tokens_before", "tokens_after", "cost")
+OPERATIONS = {
+    EventKind.TURN_STARTED: "chat",
+    EventKind.SUMMARY_STARTED: "summarize",
+    EventKind.OVERFLOW_DETECTED: "recover",
+}
+
+
+def logs_events(logger: logging.Logger | None = None) -> Observer:
+    """One log record an event, its figures as `record.everlong`; failures are warnings, the rest is information."""
+    out = logger or logging.getLogger("everlong.events")
+
+    def tell(thread: str, event: Event) -> None:
+        level = logging.WARNING if event.kind in FAILURES else logging.INFO
+        if out.isEnabledFor(level):
+            told = {"thread": thread, "event": event.kind.value, "id": event.id, **_figures(event)}
+            out.log(level, "%s", " ".join(f"{name}={value}" for name, value in told.items()), extra={"everlong": told})
+
+    return tell
+
+
+def traces_events(provider: "TracerProvider | None" = None) -> Observer:
+    """A span for every turn, summary and recovery, with `gen_ai.*` attributes; everything else is an event inside.
+
+    Needs the `telemetry` extra. Without a provider the global one of OpenTelemetry is used.
+    """
+    try:
+        from opentelemetry import trace  # noqa: PLC0415 - an extra that only those who trace install
+    except ImportError:
+        raise InputError("tracing needs OpenTelemetry: pip install 'everlong[telemetry]'") from None
+    tracer = trace.get_tracer("everlong", tracer_provider=provider)
+    open_spans: OrderedDict[str, Span] = OrderedDict()
+
+    def tell(thread: str, event: Event) -> None:
+        parent = open_spans.get(event.parent)
+        if starts(event.kind):
+            context = None if parent is None else trace.set_span_in_context(parent)
+            operation = OPERATIONS[event.kind]
+            attributes = {"gen_ai.operation.name": operation, "gen_ai.conversation.id": thread, **_attributes(event)}
+            name = f"{operation} {event.model}".strip()
+            span = tracer.start_span(name, context=context, start_time=_nanoseconds(event.time), attributes=attributes)
+            open_spans[event.id] = span
+            while len(open_spans) > KEPT_OPEN:
+                open_spans.popitem(last=False)[1].end()
+            return
+        if parent is None:
+            return
+        if any(event.kind in ends for ends in OUTCOMES.values()):
+            parent.set_attributes(_attributes(event))
+            if event.kind in FAILURES:
+                parent.set_status(trace.Status(trace.StatusCode.ERROR, event.reason))
+            parent.end(end_time=_nanoseconds(event.time))
+            open_spans.pop(event.parent, None)
+        elif event.kind is EventKind.USAGE_RECORDED:
+            parent.set_attributes(
+                {
+                    "gen_ai.usage.input_tokens": event.tokens_before or 0,
+                    "gen_ai.usage.output_tokens": event.tokens_after or 0,
+                    **_attributes(event),
+                }
+            )
+        else:
+            parent.add_event(event.kind.value, _attributes(event), timestamp=_nanoseconds(event.time))
+
+    return tell
+
+
+def _figures(event: Event) -> dict[str, Any]:
+    told = {name: getattr(event, name) for name in FIGURES}
+    return {name: value for name, value in told.items() if value not in (None, "")}
+
+
+def _attributes(event: Event) -> dict[str, Any]:
+    told = {f"everlong.{name}": value for name, value in _figures(event).items() if name not in ("parent", "model")}
+    return {"gen_ai.request.model": event.model, **told} if event.model else told
+
+
+def _nanoseconds(time: datetime) -> int:
+    return int(time.timestamp() * 1_000_000_000)
+
+
+#: Where the steps of a preset say how many messages they keep, and how long one of them may be.
+MESSAGES, CHARACTERS = ("most_messages",), ("most_characters", "user", "assistant")
+
+
+def compression_data(preset: Preset, before: int, after: int) -> JsonText:
+    """`original_count`, `compressed_count`, `max_messages` and `max_chars_per_message`; null where there is no limit.
+
+    Example: the preset simple, 40 messages, 12 sent -> max_messages 12, max_chars_per_message 4000
+    """
+    return json.dumps(
+        {
+            "original_count": before,
+            "compressed_count": after,
+            "max_messages": _smallest(preset, MESSAGES),
+            "max_chars_per_message": _smallest(preset, CHARACTERS),
+        }
+    )
+
+
+def window_hint(window: Window) -> str:
+    """What to do about a window that nobody knows."""
+    return (
+        f"no window is known for {window.model!r}; {window.context:,} tokens are assumed: "
+        "set EVERLONG_WINDOW, or `window` in the settings of the thread"
+    )
+
+
+def _smallest(preset: Preset, names: tuple[str, ...]) -> int | None:
+    set_by = [step.keywords for step in (*preset.arrival, *preset.cut) if isinstance(step, partial)]
+    said = [keywords[name] for keywords in set_by for name in names if name in keywords]
+    return min((figure for figure in said if isinstance(figure, int)), default=None)

@@ -1,0 +1,327 @@
+"""`fit`: any conversation into any budget, valid, whole where it matters, nothing wasted.
+
+Pure: the same messages and budget give the same bytes. Handed the result of an earlier call, it repeats
+what was sent before byte for byte and adds only what is new, until the budget is reached again.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import accumulate
+from typing import Any, cast
+
+from everlong.compress import Preset, original_in, preset_named
+from everlong.core import Action, Budget, Edit, Json, JsonObject, Message
+from everlong.engine.budget import counter_for, low_mark
+from everlong.engine.view import View, Wish, view_of
+from everlong.errors import BudgetImpossible, InputError, WireError
+from everlong.relevance import Index
+from everlong.tokens import Counter
+from everlong.windows import window
+from everlong.wire import LIST_FIELD, Document, document_of, dump, list_format, openai_chat, value_of, with_messages
+
+__all__ = ["Fitted", "copied", "count", "fit", "fit_document", "forget_counts", "gained", "parsed", "shared"]
+
+NESTED = (dict, list)  # what can change inside a message
+
+
+def copied(value: Json) -> Json:
+    """The same value, sharing nothing that can change."""
+    try:
+        return _copied(value)
+    except RecursionError:
+        raise WireError("nested too deeply", fmt=openai_chat.FORMAT) from None
+
+
+def _copied(value: Json) -> Json:
+    if isinstance(value, list):
+        return [_copied(inner) for inner in value]
+    # A dict is a Mapping, but asking for that first costs more than the copy.
+    if not isinstance(value, dict) and not isinstance(value, Mapping):
+        return value
+    copy = dict(value)
+    for key, inner in copy.items():
+        if isinstance(inner, NESTED):
+            copy[key] = _copied(inner)
+    return copy
+
+
+def shared(rows: Sequence[Json], known: Sequence[Json]) -> int:
+    """How many items at the front are still what was copied."""
+    for at, (row, copy) in enumerate(zip(rows, known, strict=False)):
+        if row != copy:
+            return at
+    return min(len(rows), len(known))
+
+
+def gained(rows: Sequence[Json], start: int) -> tuple[Json, ...] | None:
+    """Copies of what stands in the list from `start` on.
+
+    None if that may be another format: plain words, with which a list begins, are the same in all of them.
+    """
+    new = tuple(map(copied, rows[start:]))
+    return new if list_format(new) == openai_chat.FORMAT else None
+
+
+def parsed(new: Sequence[Json], start: int) -> Iterator[Message]:
+    """The messages of a list from item `start` on."""
+    return (openai_chat.parse(row, f"messages[{at}]") for at, row in enumerate(new, start))
+
+
+Messages = Sequence[Mapping[str, Any]] | Mapping[str, Any]
+
+#: Whose rules a session's messages must meet when they are sent.
+SENT_AS = {
+    "pi": "anthropic",
+    "claude-code": "anthropic",
+    "codex": "openai-responses",
+    "nanobot": "openai-chat",
+    "chatbox": "openai-chat",
+}
+
+#: Where an item of the list is one message, so that its index names it.
+ITEM_IS_MESSAGE = frozenset({"anthropic", "gemini", "openai-chat"})
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A conversation that fits. `tokens` counts messages and tool schemas, `edits` says what was changed and why."""
+
+    document: Document
+    view: View = field(repr=False)
+    tokens: int
+    budget: int
+    #: A copy of what the caller gave for each message: an untouched one goes back as it came.
+    given: tuple[Json, ...] = field(default=(), repr=False)
+    #: What the view was asked for; None if the messages were to stay as they are.
+    wish: Wish | None = field(default=None, repr=False)
+
+    @property
+    def edits(self) -> tuple[Edit, ...]:
+        """Every change: which message, what, why, tokens before and after, reference."""
+        return self.view.edits
+
+    @cached_property
+    def messages(self) -> list[JsonObject]:
+        """The messages, in the format they came in; what stands beside them is in `body`."""
+        if self.document.fmt == "openai-chat":
+            return self._chat_messages()
+        value = self.body
+        if isinstance(value, dict):
+            value = value[LIST_FIELD.get(self.document.fmt, "messages")]
+        if isinstance(value, str):  # Responses: a single question
+            value = [{"role": "user", "content": value}]
+        return cast("list[JsonObject]", value)
+
+    @cached_property
+    def body(self) -> Json:
+        """The whole request body or session in the format it came in."""
+        return value_of(self.document)
+
+    def original(self, ref: str) -> bytes:
+        """The bytes behind a reference: what stood there before the edit."""
+        for edit in self.edits:
+            if edit.ref == ref:
+                found = original_in(self.view.history[edit.at], edit.part, ref)
+                if found is not None:
+                    return found
+        raise InputError(f"no edit has the reference {ref!r}")
+
+    def _chat_messages(self) -> list[JsonObject]:
+        known = {id(message): raw for message, raw in zip(self.view.history, self.given, strict=False)}
+        out: list[JsonObject] = []
+        for message in self.view.messages:
+            raw = known.get(id(message))
+            if isinstance(raw, dict):
+                out.append(cast(JsonObject, copied(raw)))
+            else:
+                out.extend(openai_chat.render(message))
+        return out
+
+
+def fit(  # noqa: PLR0913 - what to fit, for whom, into how much; all but the first by name
+    messages: Messages,
+    *,
+    model: str = "",
+    budget: int | None = None,
+    tools: Sequence[Mapping[str, Any]] = (),
+    preset: str | Preset = "auto",
+    pins: Sequence[int] = (),
+    previous: Fitted | None = None,
+) -> Fitted:
+    """The messages brought under `budget` tokens, tool schemas included; same format out.
+
+    `messages` is a list in any wire format, or a whole request body. Without a budget the model's window
+    decides. `pins` are indexes into the messages that must stay as they are. With the `previous` result of a
+    shorter list, what was sent before is repeated byte for byte; when a cut is due it goes down to the preset's
+    low mark, so that the next ones need none. Raises BudgetImpossible, naming the parts and their sizes, if
+    what must stay is larger than the budget.
+    """
+    document, given = _parsed(messages, previous)
+    document = replace(document, tools=(*document.tools, *(dump(dict(tool)) for tool in tools)))
+    return fit_document(
+        document,
+        model=model,
+        budget=budget,
+        preset=preset,
+        pins=_pinned(pins, document, messages),
+        previous=previous,
+        given=given,
+    )
+
+
+def fit_document(  # noqa: PLR0913 - see fit
+    document: Document,
+    *,
+    model: str = "",
+    budget: int | None = None,
+    preset: str | Preset = "auto",
+    pins: frozenset[int] = frozenset(),
+    previous: Fitted | None = None,
+    given: tuple[Json, ...] = (),
+) -> Fitted:
+    """`fit` for a document that was read already."""
+    counter = counter_for(model or document.model)
+    limit = _default_budget(counter.model) if budget is None else budget
+    if limit < 0:
+        raise InputError(f"a budget is a number of tokens, not {limit}")
+    schemas = counter.tools(document.tools)
+    if preset == "off":
+        view = View(document.messages, document.messages, counter.messages(document.messages), (), 0, Index())
+        return Fitted(document, view, view.tokens + schemas, limit, given)
+    room = _messages_room(limit, schemas, counter)
+    chosen = preset_named(preset) if isinstance(preset, str) else preset
+    wish = Wish(
+        counter=counter,
+        limit=room,
+        target=room,
+        # Who goes on calling wants few cuts: each one starts the provider's prompt cache anew.
+        later=int(room * low_mark(limit, room, window(counter.model).prices, 1.0)),
+        preset=chosen,
+        window=limit,
+        fmt=SENT_AS.get(document.fmt, document.fmt),
+        pins=pins,
+    )
+    try:
+        view = view_of(document.messages, wish, _continued(previous, wish))
+    except BudgetImpossible as error:
+        aside = [("tool schemas", schemas), ("margin of an estimated count", limit - room - schemas)]
+        raise BudgetImpossible(limit, [*error.parts, *(part for part in aside if part[1])]) from None
+    return Fitted(with_messages(document, view.messages), view, view.tokens + schemas, limit, given, wish)
+
+
+def _continued(previous: Fitted | None, wish: Wish) -> View | None:
+    """The earlier view, as far as it can be repeated: not if it left out or shortened what is pinned now."""
+    if previous is None or previous.wish is None or previous.wish.fmt != wish.fmt:
+        return None
+    pinned = wish.pins - previous.wish.pins
+    if pinned and any(edit.at in pinned and edit.action in (Action.SHORTEN, Action.DROP) for edit in previous.edits):
+        return None
+    if previous.wish.counter is wish.counter:
+        return previous.view
+    return replace(previous.view, tokens=wish.counter.messages(previous.view.messages))
+
+
+def _default_budget(model: str) -> int:
+    """What the model's window leaves beside a reply."""
+    known = window(model)
+    return min(known.prompt, Budget.of(known.context, max_output=known.output).room)
+
+
+def _messages_room(limit: int, schemas: int, counter: Counter) -> int:
+    """What the messages may count to, so that the true figure stays under the limit even if the count is low."""
+    room = int(limit / (1 + counter.vocabulary.spread)) - schemas
+    if schemas and room <= 0:
+        raise BudgetImpossible(limit, [("tool schemas", schemas)])
+    return room
+
+
+def _parsed(messages: Messages, previous: Fitted | None) -> tuple[Document, tuple[Json, ...]]:
+    """The document, and a copy of each message as given where messages and list correspond one to one."""
+    if isinstance(messages, Mapping):
+        return document_of(dict(messages)), ()
+    rows = [cast(Json, row) for row in messages]
+    if previous is not None and previous.given and shared(rows, previous.given) == len(previous.given):
+        new = gained(rows, len(previous.given))
+        if new is not None:
+            history = (*previous.view.history, *parsed(new, len(previous.given)))
+            return replace(previous.document, messages=history, tools=()), (*previous.given, *new)
+    copies = list(map(copied, rows))
+    document = document_of(copies)
+    return document, tuple(copies) if document.fmt == openai_chat.FORMAT else ()
+
+
+def _pinned(pins: Sequence[int], document: Document, messages: Messages) -> frozenset[int]:
+    """Indexes of the caller's list as indexes of the history, which may have system text in front."""
+    if not pins:
+        return frozenset()
+    if document.fmt not in ITEM_IS_MESSAGE:
+        raise InputError(f"pins by index need one message an item, which {document.fmt} does not have")
+    length = len(messages.get(LIST_FIELD[document.fmt], ()) if isinstance(messages, Mapping) else messages)
+    offset = len(document.messages) - length
+    wrong = [pin for pin in pins if not 0 <= pin < length]
+    if wrong:
+        raise InputError(f"no message {wrong[0]} to pin: there are {length}")
+    return frozenset(pin + offset for pin in pins)
+
+
+GivenMessages = Sequence[Mapping[str, Any]] | Sequence[Message] | Mapping[str, Any]
+
+REMEMBERED_LISTS = 8  # the newest list of so many models
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """A list that was counted: a copy of each message, so that a changed one is noticed, and the tokens up to it."""
+
+    copies: tuple[Json, ...]
+    totals: tuple[int, ...]
+
+
+_counted: dict[str, _Counted] = {}
+
+
+def count(messages: GivenMessages, *, model: str = "", tools: Sequence[Mapping[str, Any]] = ()) -> int:
+    """Tokens of messages in any wire format (or a whole request body), with the tool schemas.
+
+    A list that begins as the last one did costs what is new.
+
+    >>> count([{"role": "user", "content": "hello world"}], model="gpt-4o")
+    6
+    """
+    counter = counter_for(model)
+    schemas = counter.tools(dump(dict(tool)) for tool in tools)
+    if isinstance(messages, Mapping):
+        document = document_of(dict(messages))
+        return counter.messages(document.messages) + counter.tools(document.tools) + schemas
+    if all(isinstance(message, Message) for message in messages):
+        return counter.messages(cast("Sequence[Message]", messages)) + schemas
+    return _count_list([cast(Json, row) for row in messages], model, counter) + schemas
+
+
+def forget_counts() -> None:
+    """Forget every list and every message that was counted: for those who measure."""
+    _counted.clear()
+    counter_for.cache_clear()
+
+
+def _count_list(rows: list[Json], model: str, counter: Counter) -> int:
+    known = _counted.get(model, _Counted((), ()))
+    start = shared(rows, known.copies)
+    new = gained(rows, start) if start else None
+    if new is None:
+        start, new = 0, tuple(map(copied, rows))
+        document = document_of(list(new))
+        messages: Iterable[Message] = document.messages
+        if document.fmt != openai_chat.FORMAT:
+            return counter.messages(messages)
+    else:
+        messages = parsed(new, start)
+    sizes = map(counter.message, messages)
+    totals = tuple(accumulate(sizes, initial=known.totals[start - 1] if start else 0))[1:]
+    known = _Counted((*known.copies[:start], *new), (*known.totals[:start], *totals))
+    _counted.pop(model, None)
+    _counted[model] = known
+    for oldest in list(_counted)[:-REMEMBERED_LISTS]:
+        _counted.pop(oldest, None)
+    return known.totals[-1] if known.totals else 0

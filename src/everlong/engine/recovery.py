@@ -1,0 +1,207 @@
+"""After a refusal: a request that may pass instead, or one clear error. Every attempt is strictly smaller or stops.
+
+An overflow teaches the window, if it tells it, and is answered with a harder cut, at most twice. A history that the
+provider calls malformed is sent once more as plain words, pictures that it refuses are left out once, a reply
+that is too long for it is asked for shorter. Anything else is the caller's to hear.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from everlong.core import EventKind, History, user_text
+from everlong.engine.budget import calibration_of, counter_for, keep_calibration, learn_window
+from everlong.engine.contracts import Prepared
+from everlong.engine.events import Journal
+from everlong.engine.preparation import Cause, cut_now, prepared_from, remember
+from everlong.engine.thread import Means, refreshed, work_on
+from everlong.engine.usage import record_failure
+from everlong.engine.view import flattened, without_images
+from everlong.errors import (
+    BudgetImpossible,
+    ContextOverflow,
+    MalformedHistory,
+    MediaRefused,
+    NotRecovered,
+    ProviderError,
+    ReplyLimitExceeded,
+    StoreError,
+)
+from everlong.relevance import language_of
+from everlong.wire import repair_history
+
+__all__ = ["recover"]
+
+MOST_ATTEMPTS = 2
+HARDER = 0.6  # of what was refused, for each attempt; where no window was told it is the only figure there is
+WORDS = {
+    "en": (
+        "The conversation does not fit this model's window{limit}, and a shorter form was refused too. "
+        "Start a new thread, remove large attachments or pins, or choose a model with a larger window.",
+        " of {limit:,} tokens",
+    ),
+    "zh": (
+        "对话超出了该模型的上下文窗口{limit}，压缩后仍被拒绝。请新建对话、移除较大的附件或固定内容，或选择窗口更大的模型。",
+        "（{limit:,} 个 token）",
+    ),
+}
+
+
+def recover(means: Means, prepared: Prepared, error: ProviderError) -> Prepared:
+    """The next request to try. Raises the error itself where nothing can be done about it, NotRecovered at the end."""
+    settings = means.settings.for_thread(means.threads.thread(prepared.thread).settings)
+    if settings.mode == "off" or settings.preset == "off":
+        record_failure(means, prepared, str(error))
+        raise error
+    if isinstance(error, ContextOverflow):
+        return _smaller(means, prepared, error)
+    for remedy in REMEDIES:
+        if isinstance(error, remedy.answers) and remedy.name not in prepared.remedies:
+            changed = remedy.apply(prepared, error)
+            if changed is not None:
+                return replace(changed, remedies=prepared.remedies | {remedy.name})
+    record_failure(means, prepared, str(error))
+    raise error
+
+
+def _smaller(means: Means, prepared: Prepared, error: ContextOverflow) -> Prepared:
+    thread, call = prepared.thread, prepared.call
+    with means.lives.lock(thread), means.journal(thread) as journal:
+        started = prepared.overflow or journal.note(
+            EventKind.OVERFLOW_DETECTED,
+            parent=prepared.turn,
+            model=call.model,
+            reason=str(error),
+            tokens_before=prepared.tokens,
+            tokens_after=error.limit,
+        )
+        prepared = replace(prepared, overflow=started)
+        _learn(means, journal, prepared, error)
+        if prepared.attempt >= MOST_ATTEMPTS:
+            raise _given_up(journal, prepared, error)
+        live = refreshed(means.threads, thread, means.lives.get(thread))
+        try:
+            work = work_on(means, live, call, journal, prepared.turn)
+            harder = min(work.sizes.low, int(prepared.counted * HARDER))
+            most = prepared.counted - 1 if prepared.counted <= work.sizes.cut_limit else None
+            view = cut_now(work, Cause(reason="overflow", before=prepared.counted), limit=most, target=harder)
+        except BudgetImpossible as impossible:
+            raise _given_up(journal, prepared, error, impossible) from impossible
+        except StoreError as broken:
+            _tell_failed(journal, prepared, str(broken))
+            raise
+        remember(work, view)
+        again = prepared_from(work, view, attempt=prepared.attempt + 1)
+        return _as_before(replace(again, overflow=started), prepared)
+
+
+def _as_before(again: Prepared, refused: Prepared) -> Prepared:
+    """With what helped against other refusals of this call."""
+    messages = again.request.messages
+    for remedy in REMEDIES:
+        if remedy.name in refused.remedies and remedy.view is not None:
+            messages = remedy.view(messages, again.call.fmt)
+    longest = [length for length in (again.request.max_tokens, refused.request.max_tokens) if length is not None]
+    shorter = replace(again.request, max_tokens=min(longest, default=None))
+    again = replace(again, request=shorter, remedies=refused.remedies)
+    return _with_messages(again, messages) or again
+
+
+def _learn(means: Means, journal: Journal, prepared: Prepared, error: ContextOverflow) -> None:
+    """The true window and the true size of what was sent, as far as the error tells them."""
+    call = prepared.call
+    if (
+        error.limit is not None
+        and error.limit > 0
+        and not error.ceiling
+        and learn_window(means.threads, call, error.limit)
+    ):
+        journal.note(
+            EventKind.WINDOW_LEARNED,
+            parent=prepared.turn,
+            model=call.model,
+            reason="an overflow told it",
+            tokens_before=prepared.budget.window,
+            tokens_after=error.limit,
+        )
+    if error.requested:
+        reply = prepared.request.max_tokens or 0
+        known = calibration_of(means.threads, call, counter_for(call.model))
+        counted = prepared.counted + prepared.budget.tools
+        # Some count the reserve for the answer in; the smaller reading is the careful one to learn from.
+        observed = known.observe(
+            counted, error.requested - reply if error.requested > reply + counted else error.requested
+        )
+        if observed != known:
+            keep_calibration(means.threads, call, observed)
+
+
+def _given_up(
+    journal: Journal,
+    prepared: Prepared,
+    error: ContextOverflow,
+    impossible: BudgetImpossible | None = None,
+) -> NotRecovered:
+    asked = (user_text(message) for message in reversed(prepared.request.messages))
+    text, limited = WORDS[language_of([text for text in asked if text][:12])]
+    limit = error.limit if error.limit is not None else prepared.budget.window
+    message = text.format(limit=limited.format(limit=limit))
+    parts = () if impossible is None else impossible.parts
+    if parts:
+        message = f"{message} ({', '.join(f'{name} {size:,}' for name, size in parts)})"
+    _tell_failed(journal, prepared, str(error))
+    return NotRecovered(message, limit=limit, requested=error.requested or prepared.tokens, parts=parts)
+
+
+def _tell_failed(journal: Journal, prepared: Prepared, reason: str) -> None:
+    for kind, parent in ((EventKind.OVERFLOW_FAILED, prepared.overflow), (EventKind.TURN_FAILED, prepared.turn)):
+        journal.note(kind, parent=parent, model=prepared.call.model, reason=reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """Something that is tried once for one kind of refusal: another form of the messages, or else a shorter reply."""
+
+    name: str
+    answers: type[ProviderError]
+    view: Callable[[History, str], History] | None = None
+
+    def apply(self, prepared: Prepared, error: ProviderError) -> Prepared | None:
+        """The request to try; None if it would be the same."""
+        if self.view is None:
+            return _with_shorter_reply(prepared, error)
+        return _with_messages(prepared, self.view(prepared.request.messages, prepared.call.fmt))
+
+
+def _as_words(messages: History, fmt: str) -> History:
+    return repair_history(flattened(messages), fmt).messages
+
+
+def _without_pictures(messages: History, fmt: str) -> History:
+    return repair_history(without_images(messages), fmt).messages
+
+
+def _with_shorter_reply(prepared: Prepared, error: ProviderError) -> Prepared | None:
+    asked = prepared.request.max_tokens or prepared.budget.reply
+    told = error.limit if isinstance(error, ReplyLimitExceeded) and error.limit else asked // 2
+    if not 0 < told < asked:
+        return None
+    return replace(prepared, request=replace(prepared.request, max_tokens=told))
+
+
+def _with_messages(prepared: Prepared, messages: History) -> Prepared | None:
+    if messages == prepared.request.messages:
+        return None
+    counter, call = counter_for(prepared.call.model), prepared.call
+    counted = max(0, counter.messages(messages) - counter.messages((*call.standing, *call.tail)))
+    caching = prepared.request.caching
+    if caching is not None:  # this form is sent once; the system text in front of it stays
+        caching = replace(caching, stable=0, lasting=0)
+    request = replace(prepared.request, messages=messages, caching=caching)
+    return replace(prepared, request=request, counted=counted)
+
+
+REMEDIES = (
+    Remedy("words", MalformedHistory, _as_words),
+    Remedy("no pictures", MediaRefused, _without_pictures),
+    Remedy("shorter reply", ReplyLimitExceeded),
+)

@@ -1,0 +1,386 @@
+"""Summaries beside the conversation, never in its way: begun when due or asked for, one at a time for each thread.
+
+Each is written from a snapshot while the thread goes on, and stands only if nothing overtook it. Every attempt that is
+begun is a pair of events, its start and exactly one outcome, and a row in the ledger if anything was spent.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+
+from everlong.compress import preset_named
+from everlong.core import EventKind, Message, head_length, user_text
+from everlong.engine.budget import sizes_of
+from everlong.engine.contracts import Call, Model, Prepared
+from everlong.engine.engine import Engine
+from everlong.engine.events import Journal
+from everlong.engine.preparation import buffer_start
+from everlong.engine.settings import DEFAULT_THRESHOLD, Settings
+from everlong.engine.summaries.author import Author, Watcher, Written, by_rules, write_summary
+from everlong.engine.summaries.commit import SUMMARY, Outcome, committed
+from everlong.engine.summaries.snapshot import BY_COUNT, Snapshot, Wanted, snapshot_of
+from everlong.engine.thread import Means, Work, account_of, reaching, refreshed, work_on
+from everlong.engine.turn import whole
+from everlong.errors import EverlongError, NoThread
+from everlong.summarize import Style, redacted
+
+__all__ = ["ROUNDS", "Outcome", "Summaries", "chatbox_mark", "is_due", "is_due_when_idle", "style_of", "switched_on"]
+
+# How far before the high mark: a step of a tool loop, or a turn, and the largest share of the mark. A summary that
+# comes too late for a cut is taken along by the next one; a cut that comes too early is paid for.
+STEP, TURN = (1_500, 0.05), (2_500, 0.15)
+ROUNDS = 10  # between two rolling summaries
+CHATBOX_RESERVE, CHATBOX_THRESHOLD = 32_000, 0.6
+CHATBOX_LEAST = 2  # a window that the reserve would eat keeps half
+
+#: The style that the document of a preset asks for.
+STYLES: dict[str, Style] = {
+    "nanobot": "rolling",
+    "nanobot-v3": "rolling",
+    "static-buffer": "buffer",
+    "chatbox": "chat",
+}
+#: Presets whose documents have no summaries unless someone asks for them.
+ASKED_FOR = frozenset({"nanobot", "nanobot-v3", "simple"})
+
+
+def style_of(settings: Settings) -> Style:
+    """The style of a thread's summaries where nobody chose one."""
+    return STYLES.get(settings.preset, "structured")
+
+
+def switched_on(settings: Settings) -> bool:
+    """Whether summaries are begun by themselves under these settings."""
+    if settings.mode != "auto" or settings.preset == "off" or settings.summaries == "off":
+        return False
+    return settings.summaries == "on" or settings.preset not in ASKED_FOR
+
+
+def is_due(means: Means, prepared: Prepared, settings: Settings, style: Style) -> bool:
+    """Whether one should be begun now that the request was answered. Holds no lock: a look, not a decision."""
+    if style not in BY_COUNT and means.threads.thread(prepared.thread).points != prepared.cuts:
+        return False  # it was cut since: what was sent says nothing of what stands now
+    last = next(iter(means.threads.last(prepared.thread, 1)), None)
+    in_loop = last is not None and isinstance(last.entry, Message) and bool(last.entry.calls)
+    match style:
+        case "rolling":
+            return not in_loop and sum(bool(user_text(said)) for said in _uncovered(means, prepared.thread)) >= ROUNDS
+        case "buffer":
+            return not in_loop and _evicted(means, prepared.thread)
+        case _ if settings.preset == "chatbox":
+            return not in_loop and prepared.tokens >= chatbox_mark(prepared.window.context, settings)
+        case _:
+            live = refreshed(means.threads, prepared.thread, means.lives.get(prepared.thread))
+            sizes = sizes_of(means.threads, settings, prepared.call, anchor=live.anchor, registry=means.registry)
+            mark = prepared.budget.high * sizes.room
+            tokens, share = STEP if in_loop else TURN
+            return prepared.tokens - prepared.budget.tools >= mark - min(tokens, share * mark)
+
+
+def is_due_when_idle(means: Means, prepared: Prepared, settings: Settings, style: Style) -> bool:
+    """Whether one should be begun because nobody speaks any more: the next request would pay for a cold cache."""
+    thread = means.threads.thread(prepared.thread)
+    if style in BY_COUNT or preset_named(settings.preset).every_call or thread.length > prepared.length + 1:
+        return False  # or somebody does speak
+    last = next(iter(means.threads.last(prepared.thread, 1)), None)
+    in_loop = last is not None and isinstance(last.entry, Message) and bool(last.entry.calls)
+    wanted = prepared.budget.room * prepared.budget.high / settings.threshold
+    return not in_loop and prepared.tokens - prepared.budget.tools >= settings.cold_mark * wanted
+
+
+def chatbox_mark(window: int, settings: Settings) -> int:
+    """Tokens from which Chatbox compacts. Example: window 200 000, nothing set -> (200 000 - 32 000) x 0.6 = 100 800"""
+    threshold = CHATBOX_THRESHOLD if settings.threshold == DEFAULT_THRESHOLD else settings.threshold
+    return round(max(window - CHATBOX_RESERVE, window // CHATBOX_LEAST) * threshold)
+
+
+def _uncovered(means: Means, thread: str) -> list[Message]:
+    """The messages that no summary covers yet."""
+    live = refreshed(means.threads, thread, means.lives.get(thread))
+    account = account_of(means.threads, thread, live.opened.point)
+    rows = means.threads.read(thread, 0 if account is None else account.covers)
+    return [row.entry for row in rows if isinstance(row.entry, Message)]
+
+
+def _evicted(means: Means, thread: str) -> bool:
+    """Whether the buffer has let go of messages that no summary covers."""
+    live = refreshed(means.threads, thread, means.lives.get(thread))
+    past = reaching(means.threads, live.past, live.opened)
+    start = buffer_start(past.history)
+    account = account_of(means.threads, thread, live.opened.point)
+    first = 0 if account is None else account.covers
+    return any(order >= first for order in past.orders[head_length(past.history) : start])
+
+
+NOT_DUE = Outcome(EventKind.SUMMARY_SKIPPED, "not due")
+NOTHING_NEW = "nothing worth a summary since the last one"
+TAKEN_OVER = "another process took it over"
+AGAIN_AFTER = 20  # rows that a thread must grow by after an attempt that came to nothing
+IDLE = 0.8  # of the time after which a provider forgets a prefix
+REMEMBERED = 1_024  # threads whose last such attempt is known
+
+
+class Summaries:
+    """Writes summaries for the threads of one engine.
+
+    `authors` are asked in their order; after them, unless `own_model` is off, the model of the conversation itself.
+    Without a `style` each thread has that of its preset. `watch` is told the words of a summary as they come.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        authors: Sequence[Author] = (),
+        *,
+        style: Style | None = None,
+        own_model: bool = True,
+        watch: Callable[[str, str], None] | None = None,
+    ) -> None:
+        self._engine = engine
+        self._authors = tuple(authors)
+        self._style = style
+        self._own_model = own_model
+        self._watch = watch
+        self._running: dict[str, asyncio.Task[Outcome]] = {}
+        self._queued: dict[str, tuple[Prepared, Model]] = {}
+        self._waiting: dict[str, asyncio.TimerHandle] = {}
+        #: thread -> its rows when an attempt came to nothing.
+        self._in_vain: OrderedDict[str, int] = OrderedDict()
+        engine.after_turn.append(self.after_turn)
+
+    def after_turn(self, prepared: Prepared, model: Model) -> None:
+        """A turn is over: begin a summary if one is due, or look again when the one that runs is done. Never waits."""
+        thread = prepared.thread
+        if thread in self._running:
+            self._queued[thread] = (prepared, model)
+        else:
+            self._start(thread, self._considered(prepared, model))
+        self._stop_waiting(thread)
+        seconds = IDLE * self._means.settings.cache_seconds
+        self._waiting[thread] = asyncio.get_running_loop().call_later(seconds, self._idle, prepared, model)
+
+    async def compact(self, thread: str, call: Call, model: Model, *, focus: str = "") -> Outcome:
+        """Someone asks for it: a summary now, with what it should keep in view. One that runs is waited for first."""
+        while (running := self._running.get(thread)) is not None:
+            await asyncio.wait([running])
+        return await self._start(thread, self._asked_for(thread, _to(call, model), model, focus))
+
+    async def resume(self, thread: str, call: Call, model: Model) -> bool:
+        """Go on with what a crash interrupted, if it left anything; whether it did. Returns when it is under way."""
+        if thread in self._running or not await asyncio.to_thread(self._abandoned, thread):
+            return False
+        if thread not in self._running:
+            wanted = Wanted(reason="interrupted before", style=self._chosen(await self._settings(thread)))
+            self._start(thread, self._run(thread, _to(call, model), model, wanted))
+        return True
+
+    def running(self, thread: str) -> bool:
+        """Whether a summary of the thread is being written."""
+        return thread in self._running
+
+    async def drain(self) -> None:
+        """Wait until nothing is running: before the program ends."""
+        for thread in list(self._waiting):
+            self._stop_waiting(thread)
+        while self._running:
+            await asyncio.wait(list(self._running.values()))
+
+    @property
+    def _means(self) -> Means:
+        return self._engine.blocking.means
+
+    async def _settings(self, thread: str) -> Settings:
+        kept = await asyncio.to_thread(self._means.threads.thread, thread)
+        return self._means.settings.for_thread(kept.settings)
+
+    def _chosen(self, settings: Settings) -> Style:
+        return self._style or style_of(settings)
+
+    def _start(self, thread: str, work: Coroutine[None, None, Outcome]) -> "asyncio.Task[Outcome]":
+        running = asyncio.create_task(work, name=f"summary of {thread}")
+        self._running[thread] = running
+        running.add_done_callback(partial(self._done, thread))
+        return running
+
+    def _done(self, thread: str, task: "asyncio.Task[Outcome]") -> None:
+        """What ended meanwhile is looked at now."""
+        self._running.pop(thread, None)
+        queued = self._queued.pop(thread, None)
+        if queued is not None and not task.cancelled():
+            self._start(thread, self._considered(*queued))
+
+    def _stop_waiting(self, thread: str) -> None:
+        timer = self._waiting.pop(thread, None)
+        if timer is not None:
+            timer.cancel()
+
+    def _idle(self, prepared: Prepared, model: Model) -> None:
+        """Nobody spoke for so long that the provider is about to forget the prefix: the last moment to use it."""
+        self._waiting.pop(prepared.thread, None)
+        running = self._running.get(prepared.thread)
+        if running is not None:
+            running.add_done_callback(lambda _: self._idle(prepared, model))
+        else:
+            self._start(prepared.thread, self._considered(prepared, model, idle=True))
+
+    async def _considered(self, prepared: Prepared, model: Model, *, idle: bool = False) -> Outcome:
+        try:
+            settings = await self._settings(prepared.thread)
+            style = self._chosen(settings)
+            if not await asyncio.to_thread(self._due, prepared, settings, style, idle):
+                return NOT_DUE
+        except EverlongError as error:  # the store is away; the next turn looks again
+            return Outcome(EventKind.SUMMARY_FAILED, str(error))
+        call = replace(_to(prepared.call, model), parent=prepared.turn)
+        wanted = Wanted(reason="idle" if idle else "it is due", style=style, sent=prepared)
+        return await self._run(prepared.thread, call, model, wanted)
+
+    def _due(self, prepared: Prepared, settings: Settings, style: Style, idle: bool) -> bool:
+        if not switched_on(settings) or not (self._authors or self._own_model):
+            return False
+        tried = self._in_vain.get(prepared.thread)
+        if tried is not None and abs(prepared.length - tried) < AGAIN_AFTER:
+            return False
+        return (is_due_when_idle if idle else is_due)(self._means, prepared, settings, style)
+
+    async def _asked_for(self, thread: str, call: Call, model: Model, focus: str) -> Outcome:
+        style = self._chosen(await self._settings(thread))
+        wanted = Wanted(reason="asked for", style=style, focus=redacted(focus.strip()), by_hand=True)
+        return await self._run(thread, call, model, wanted)
+
+    async def _run(self, thread: str, call: Call, model: Model, wanted: Wanted) -> Outcome:
+        """One attempt. Once begun it ends in one outcome, also when the program ends before it is written."""
+        written = Written(summary=None, reasons=("cancelled",))
+        begun: Snapshot | Outcome = NOT_DUE
+        told = False
+        try:
+            begun = await whole(asyncio.to_thread(self._begun, thread, call, wanted))
+            if isinstance(begun, Outcome):
+                return begun
+            own = Author(model=model, name=call.model, window=begun.window)
+            authors = (*self._authors, *((own,) if self._own_model else ()))
+            written = await write_summary(begun.task, authors, self._watcher(thread))
+            told = True
+            return await whole(asyncio.to_thread(self._ended, thread, call, begun, written))
+        except EverlongError as error:
+            return Outcome(EventKind.SUMMARY_FAILED, str(error))
+        finally:
+            if isinstance(begun, Snapshot) and not told:
+                self._ended(thread, call, begun, written, given_up=True)
+
+    def _watcher(self, thread: str) -> Watcher | None:
+        return None if self._watch is None else partial(self._watch, thread)
+
+    def _work(self, thread: str, call: Call, journal: Journal, event: str) -> Work:
+        means = self._means
+        return work_on(means, refreshed(means.threads, thread, means.lives.get(thread)), call, journal, event)
+
+    def _begun(self, thread: str, call: Call, wanted: Wanted) -> Snapshot | Outcome:
+        """What there is to summarise now, its start told. By hand it is also told if there is nothing."""
+        with self._means.lives.lock(thread), self._means.journal(thread) as journal:
+            snapshot = snapshot_of(self._work(thread, call, journal, call.parent), wanted)
+            if snapshot is None and not wanted.by_hand:
+                return NOT_DUE
+            before = None if snapshot is None else snapshot.before
+            started = journal.note(
+                EventKind.SUMMARY_STARTED,
+                parent=call.parent,
+                model=call.model,
+                reason=wanted.reason,
+                tokens_before=before,
+            )
+            if snapshot is not None:
+                return replace(snapshot, started=started)
+            journal.note(EventKind.SUMMARY_SKIPPED, parent=started, model=call.model, reason=NOTHING_NEW)
+            return Outcome(EventKind.SUMMARY_SKIPPED, NOTHING_NEW)
+
+    def _ended(
+        self, thread: str, call: Call, snapshot: Snapshot, written: Written, *, given_up: bool = False
+    ) -> Outcome:
+        """Apply what was written, if it may be, and tell how it ended."""
+        means = self._means
+        try:
+            with means.lives.lock(thread), means.journal(thread) as journal:
+                _tell_spent(journal, call, snapshot, written)
+                if all(event.id != snapshot.started for event in means.threads.unfinished(thread)):
+                    return Outcome(EventKind.SUMMARY_SKIPPED, TAKEN_OVER)
+                if given_up:
+                    outcome = Outcome(EventKind.SUMMARY_FAILED, "; ".join(written.reasons))
+                else:
+                    outcome = self._applied(self._work(thread, call, journal, snapshot.started), snapshot, written)
+                _tell_outcome(journal, call, snapshot, written, outcome)
+        except EverlongError as error:  # the store is away: the start is left behind, as by a crash
+            outcome = Outcome(EventKind.SUMMARY_FAILED, str(error))
+        if outcome.kind is not EventKind.SUMMARY_APPLIED:
+            self._vain(thread)
+        return outcome
+
+    def _applied(self, work: Work, snapshot: Snapshot, written: Written) -> Outcome:
+        summary, reason = written.summary, "; ".join(written.reasons) or "there is no author"
+        if summary is None and (snapshot.by_hand or not work.sizes.preset.every_call):
+            summary = by_rules(snapshot.task, work.sizes.counter)
+        if summary is None:
+            return Outcome(EventKind.SUMMARY_FAILED, reason)
+        try:
+            outcome = committed(work, snapshot, summary)
+        except EverlongError as error:
+            return Outcome(EventKind.SUMMARY_FAILED, str(error))
+        if outcome.kind is EventKind.SUMMARY_APPLIED and written.summary is None:
+            return replace(outcome, reason=f"by rules: {reason}")
+        return outcome
+
+    def _vain(self, thread: str) -> None:
+        with suppress(NoThread):  # removed meanwhile
+            self._in_vain[thread] = self._means.threads.thread(thread).length
+            self._in_vain.move_to_end(thread)
+        while len(self._in_vain) > REMEMBERED:
+            self._in_vain.popitem(last=False)
+
+    def _abandoned(self, thread: str) -> bool:
+        """Whether a summary was begun and came to nothing; what a crash left without an outcome gets one now."""
+        threads = self._means.threads
+        left = [event for event in threads.unfinished(thread) if event.kind is EventKind.SUMMARY_STARTED]
+        lost = False
+        with self._means.journal(thread) as journal:
+            for event in left:
+                made = threads.row(thread, event.id) is not None
+                lost = lost or not made
+                kind = EventKind.SUMMARY_APPLIED if made else EventKind.SUMMARY_FAILED
+                journal.note(kind, parent=event.id, model=event.model, reason="interrupted")
+        return lost
+
+
+def _tell_spent(journal: Journal, call: Call, snapshot: Snapshot, written: Written) -> None:
+    if not written.calls:
+        return
+    usage = written.usage
+    journal.note(
+        EventKind.USAGE_RECORDED,
+        parent=snapshot.started,
+        model=written.author or call.model,
+        reason=SUMMARY,
+        tokens_before=usage.prompt,
+        tokens_after=usage.output,
+        cost=written.cost,
+        data=f'{{"cached":{usage.cached},"cache_written":{usage.cache_written},"calls":{written.calls}}}',
+    )
+
+
+def _tell_outcome(journal: Journal, call: Call, snapshot: Snapshot, written: Written, outcome: Outcome) -> None:
+    journal.note(
+        outcome.kind,
+        parent=snapshot.started,
+        model=written.author or call.model,
+        reason=outcome.reason,
+        tokens_before=snapshot.before,
+        tokens_after=outcome.tokens,
+        cost=written.cost,
+    )
+
+
+def _to(call: Call, model: Model) -> Call:
+    """The call with what is known of the model it goes to."""
+    return replace(call, fmt=model.fmt, endpoint=model.endpoint, provider=call.provider or model.provider)

@@ -1,0 +1,171 @@
+"""What a summary is written from: the messages that no summary covers yet, as the thread is now.
+
+Whole rounds, all but the newest; in a tool loop that is one long round, whole steps, all but the open one. System text
+is never summarised: it stands in every request as it is.
+"""
+
+from dataclasses import dataclass, replace
+
+from everlong.core import History, Message, Role, last_user_index, steps_of, user_text
+from everlong.engine.contracts import Prepared, Request, beginning, with_standing, without_tail
+from everlong.engine.preparation import buffer_start, caching_of, standing
+from everlong.engine.thread import Past, Work, account_of, summary_limit
+from everlong.engine.view import View
+from everlong.summarize import COMMON_WORDS, UNTOLD, Style, Summary, spoken
+
+__all__ = ["BY_COUNT", "Snapshot", "Task", "Wanted", "snapshot_of"]
+
+LEAST = 600  # tokens that a summary must be about to be worth its call
+SPOKEN_BACK = 12  # user messages that decide the language
+#: Styles whose documents count messages and not tokens.
+BY_COUNT: frozenset[Style] = frozenset({"rolling", "buffer"})
+TELLING_WORDS = 3  # different common words of a language in Latin letters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Why a summary is begun, in which style, what it should keep in view, and whether a person waits for it.
+
+    `sent` is the last request of the thread, which its model still has in its cache.
+    """
+
+    reason: str
+    style: Style
+    focus: str = ""
+    by_hand: bool = False
+    sent: Prepared | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What is to be summarised. `cached` is a request whose beginning the model `cached_at` it was sent to knows."""
+
+    covered: History
+    previous: Summary | None
+    style: Style
+    language: str
+    limit: int
+    focus: str = ""
+    cached: Request | None = None
+    #: Endpoint and name of that model, and how many of its tokens one of ours is, by what it reported.
+    cached_at: tuple[str, str] = ("", "")
+    scale: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """The task, and how the thread looked: its rows, the tokens of its view, up to where the summary will cover it."""
+
+    task: Task
+    length: int
+    before: int
+    covers: int
+    window: int
+    started: str = ""
+    by_hand: bool = False
+
+
+def snapshot_of(work: Work, wanted: Wanted) -> Snapshot | None:
+    """What there is to summarise now; None if it is not worth a call."""
+    length = work.live.opened.thread.length
+    until = length if wanted.sent is None else min(length, wanted.sent.length + 1)  # the request, and its answer
+    previous = account_of(work.means.threads, work.thread, work.live.opened.point)
+    past = work.past()
+    said = _uncovered(past, 0 if previous is None else previous.covers, until)
+    messages = tuple(message for _, message in said)
+    leaving = _evicted(past, said) if wanted.style == "buffer" else _leaving(messages)
+    least = 1 if wanted.style in BY_COUNT else LEAST
+    by_rounds = bool(last_user_index(messages))
+    if work.sizes.counter.messages(messages[:leaving]) < least and wanted.style != "buffer":
+        leaving, by_rounds = _steps_leaving(messages), False  # a long loop after a short talk
+    covered = messages[:leaving]
+    if work.sizes.counter.messages(covered) < least:
+        return None
+    view = standing(work)
+    task = Task(
+        covered=covered,
+        previous=previous,
+        style=wanted.style,
+        language=_language(messages, previous),
+        limit=summary_limit(work.sizes.cut_limit),
+        focus=wanted.focus,
+        cached=_cached(work, wanted, view, by_rounds=by_rounds),
+        cached_at=(work.call.endpoint, work.call.model),
+        scale=_scale(work),
+    )
+    return Snapshot(
+        task=task,
+        length=length,
+        before=view.tokens,
+        covers=said[leaving - 1][0] + 1,
+        window=work.sizes.window.prompt,
+        by_hand=wanted.by_hand,
+    )
+
+
+def _uncovered(past: Past, first: int, until: int) -> list[tuple[int, Message]]:
+    pairs = zip(past.orders, past.history, strict=True)
+    return [(order, said) for order, said in pairs if first <= order < until and said.role is not Role.SYSTEM]
+
+
+def _leaving(said: History) -> int:
+    """How many of the messages a summary covers: all rounds but the newest, else all steps but the newest.
+
+    Example: user, a, user, a -> 2; user, call 1, result 1, call 2, result 2, call 3 -> 5
+    """
+    return last_user_index(said) or _steps_leaving(said)
+
+
+def _steps_leaving(said: History) -> int:
+    steps = steps_of(said)
+    return steps[-1].start if steps else 0
+
+
+def _evicted(past: Past, said: list[tuple[int, Message]]) -> int:
+    start = buffer_start(past.history)
+    first = past.orders[start] if start < len(past.orders) else past.length
+    return sum(order < first for order, _ in said)
+
+
+def _language(said: History, previous: Summary | None) -> str:
+    texts = [text for message in reversed(said) if (text := user_text(message))][:SPOKEN_BACK]
+    if not texts and previous is not None:
+        return previous.language
+    told = spoken(texts)
+    known = COMMON_WORDS.get(told)
+    if told == "en" or known is None:
+        return told
+    # One short word that two languages share, said again and again, tells nothing.
+    return told if len(known.intersection(" ".join(texts).lower().split())) >= TELLING_WORDS else UNTOLD
+
+
+def _scale(work: Work) -> float:
+    """How many of the provider's tokens one of ours is; what it has not shown to be more is taken as it is."""
+    counted = max(1, work.sizes.counter.messages(work.live.front) + work.sizes.counter.messages(work.live.since))
+    return max(1.0, work.sizes.true(counted) / (counted + work.sizes.budget.tools))
+
+
+def _cached(work: Work, wanted: Wanted, view: View, *, by_rounds: bool) -> Request | None:
+    """The beginning of the last request that the provider has in its cache: as far as what is to be covered reaches."""
+    if wanted.style == "buffer" or (wanted.sent is None and work.sizes.preset.every_call):
+        return None  # what was evicted is not in it
+    if wanted.sent is None:
+        sent = _request(work, view)
+        until = _leaving(sent.messages) if by_rounds else _steps_leaving(sent.messages)
+    else:
+        sent = replace(wanted.sent.request, messages=without_tail(wanted.sent.request.messages, wanted.sent.call))
+        until = _leaving(sent.messages) if by_rounds else len(sent.messages)
+    return beginning(sent, until) if until else None
+
+
+def _request(work: Work, view: View) -> Request:
+    call = work.call
+    return Request(
+        model=call.model,
+        messages=with_standing(view.messages, call),
+        tools=call.tools,
+        max_tokens=call.max_tokens,
+        temperature=call.temperature,
+        extra=call.extra,
+        caching=caching_of(work, view),
+    )

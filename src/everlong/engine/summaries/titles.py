@@ -1,0 +1,124 @@
+"""Titles of threads by the naming model: asked once, beside the conversation, checked before anyone sees them.
+
+A title that someone gave, or gives meanwhile, stays. Where the model gives none, the first words of the first request
+are the title.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+from everlong.core import EventKind, History, Message, Role, Text, user_text
+from everlong.engine.contracts import Model, Prepared, Request
+from everlong.engine.engine import Engine
+from everlong.engine.summaries.author import Author, Heard, heard
+from everlong.engine.token_map import text_title
+from everlong.engine.usage import cost_of
+from everlong.errors import EverlongError
+from everlong.summarize import LONGEST_TITLE, parsed_title, redacted, spoken, title_prompt
+from everlong.windows import window
+
+__all__ = ["Titles"]
+
+TITLE = "title"  # the reason of its row in the ledger
+REPLY = 400  # tokens: a title, and some thinking before it
+READ = 40  # rows at the front of a thread
+REMEMBERED = 10_000  # threads that are known to have a title
+
+
+class Titles:
+    """Names the threads of one engine, each once, after its first answered turn.
+
+    The first of `authors` is asked, the model of the conversation itself if there is none and `own_model` says so.
+    """
+
+    def __init__(self, engine: Engine, authors: Sequence[Author] = (), *, own_model: bool = True) -> None:
+        self._engine = engine
+        self._author = next(iter(authors), None)
+        self._own_model = own_model
+        self._running: dict[str, asyncio.Task[str]] = {}
+        self._named: set[str] = set()
+        engine.after_turn.append(self.after_turn)
+
+    def after_turn(self, prepared: Prepared, model: Model) -> None:
+        """A turn is over: name the thread if it has no name. Returns at once."""
+        thread = prepared.thread
+        if thread in self._named or thread in self._running:
+            return
+        own = Author(model=model, name=prepared.call.model) if self._own_model else None
+        task = asyncio.create_task(self._titled(thread, self._author or own), name=f"title of {thread}")
+        self._running[thread] = task
+        task.add_done_callback(lambda _: self._running.pop(thread, None))
+
+    async def drain(self) -> None:
+        """Wait until nothing is running: before the program ends."""
+        while self._running:
+            await asyncio.wait(list(self._running.values()))
+
+    async def _titled(self, thread: str, author: Author | None) -> str:
+        """The title it has in the end; "" where it cannot be looked at."""
+        try:
+            said = await asyncio.to_thread(self._unnamed, thread)
+            if not said:
+                return ""
+            asked = author if author is not None and await asyncio.to_thread(self._may_ask, thread) else None
+            title = await self._asked(thread, asked, said) if asked is not None else ""
+            return await asyncio.to_thread(self._keep, thread, title or _first_words(said))
+        except EverlongError:  # the store is away; a name is worth no error, the next turn looks again
+            return ""
+
+    def _unnamed(self, thread: str) -> History:
+        """What was said first, if the thread has no title and a user spoke."""
+        threads = self._engine.threads
+        if threads.thread(thread).title:
+            self._remember(thread)
+            return ()
+        said = tuple(row.entry for row in threads.read(thread, 0, READ) if isinstance(row.entry, Message))
+        return said if _first_words(said) else ()
+
+    def _may_ask(self, thread: str) -> bool:
+        """Whether models may be asked for anything beside the conversation."""
+        means = self._engine.blocking.means
+        settings = means.settings.for_thread(means.threads.thread(thread).settings)
+        return settings.mode == "auto" and settings.summaries != "off"
+
+    async def _asked(self, thread: str, author: Author, said: History) -> str:
+        language = spoken(user_text(message) for message in said)
+        asking = Message(Role.USER, (Text(title_prompt(said, language)),))
+        answer = await heard(author, Request(model=author.name, messages=(asking,), max_tokens=REPLY))
+        await asyncio.to_thread(self._tell_spent, thread, author, answer)
+        if answer.message is None or answer.message.calls:
+            return ""
+        return redacted(parsed_title(answer.message.text) or "")
+
+    def _remember(self, thread: str) -> None:
+        if len(self._named) >= REMEMBERED:
+            self._named.clear()
+        self._named.add(thread)
+
+    def _keep(self, thread: str, title: str) -> str:
+        """The title, unless someone gave one meanwhile."""
+        self._remember(thread)
+        given = self._engine.threads.thread(thread).title
+        return given or self._engine.threads.change(thread, title=title).title
+
+    def _tell_spent(self, thread: str, author: Author, answer: Heard) -> None:
+        usage = answer.usage
+        if not usage.prompt and not usage.output:
+            return
+        with self._engine.blocking.means.journal(thread) as journal:
+            journal.note(
+                EventKind.USAGE_RECORDED,
+                model=author.name,
+                reason=TITLE,
+                tokens_before=usage.prompt,
+                tokens_after=usage.output,
+                cost=cost_of(usage, window(author.name, provider=author.model.provider).prices),
+                data=f'{{"cached":{usage.cached},"cache_written":{usage.cache_written}}}',
+            )
+
+
+def _first_words(said: History) -> str:
+    """The beginning of what the user said first."""
+    first = next((text for message in said if (text := user_text(message).strip())), "")
+    title = text_title(redacted(first))
+    return title if len(title) <= LONGEST_TITLE else title[: LONGEST_TITLE - 1].rstrip() + "…"

@@ -1,0 +1,186 @@
+"""After every call: what the provider reported, learned from and written down."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from everlong.core import Event, EventKind
+from everlong.engine.budget import Anchor, calibration_of, counter_for, keep_calibration, learn_window
+from everlong.engine.contracts import Prepared, with_beside
+from everlong.engine.events import Journal
+from everlong.engine.thread import Means
+from everlong.errors import ContextOverflow
+from everlong.windows import Prices
+from everlong.wire import Usage, plausible, silent_overflow, truncated_window
+
+__all__ = ["Spent", "cost_of", "record_failure", "record_usage", "spent_on"]
+
+MILLION = 1_000_000
+STOOD_STILL = 128  # tokens more than before, of which a report knows nothing
+ANY_ESTIMATE = 100  # so many times what was reported: only where it ends counts
+LEAST_TRUE = 0.5  # of what was counted; below it a report counts only a part of the request
+
+
+def record_usage(
+    means: Means, prepared: Prepared, usage: Usage | None, *, stop: str = "stop", said: bool = True
+) -> ContextOverflow | None:
+    """Take in what an answer cost. The overflow that it hides, if it hides one; then the call is not finished.
+
+    `said` is whether the answer has any words or calls in it.
+    """
+    thread = prepared.thread
+    with means.lives.lock(thread), means.journal(thread) as journal:
+        hidden = None if usage is None else _hidden_overflow(means, journal, prepared, usage, stop, said)
+        if usage is not None:
+            _note_usage(journal, prepared, usage)
+        if hidden is not None:
+            return hidden
+        if usage is not None and plausible(usage, prepared.budget.window, estimate=prepared.tokens):
+            _learn(means, prepared, usage)
+        if prepared.overflow:
+            journal.note(
+                EventKind.OVERFLOW_RECOVERED,
+                parent=prepared.overflow,
+                model=prepared.call.model,
+                tokens_after=prepared.tokens,
+            )
+        journal.note(EventKind.TURN_FINISHED, parent=prepared.turn, model=prepared.call.model, reason=stop)
+        return None
+
+
+def record_failure(means: Means, prepared: Prepared, reason: str) -> None:
+    """The call came to nothing: refused for good, broken off, or cancelled."""
+    with means.journal(prepared.thread) as journal:
+        if prepared.overflow:
+            journal.note(EventKind.OVERFLOW_FAILED, parent=prepared.overflow, model=prepared.call.model, reason=reason)
+        journal.note(EventKind.TURN_FAILED, parent=prepared.turn, model=prepared.call.model, reason=reason)
+
+
+def cost_of(usage: Usage, prices: Prices) -> float | None:
+    """US dollars, or None where no price is known. What was cached or written to the cache has its own price."""
+    if prices.input is None and prices.output is None:
+        return None
+    base = prices.input or 0.0
+    read = base if prices.cache_read is None else prices.cache_read
+    written = base if prices.cache_write is None else prices.cache_write
+    plain = max(0, usage.prompt - usage.cached - usage.cache_written)
+    total = plain * base + usage.cached * read + usage.cache_written * written + usage.output * (prices.output or 0.0)
+    return total / MILLION
+
+
+def _note_usage(journal: Journal, prepared: Prepared, usage: Usage) -> None:
+    journal.note(
+        EventKind.USAGE_RECORDED,
+        parent=prepared.turn,
+        model=prepared.call.model,
+        tokens_before=usage.prompt,
+        tokens_after=usage.output,
+        cost=cost_of(usage, prepared.window.prices),
+        data=f'{{"cached":{usage.cached},"cache_written":{usage.cache_written},"reasoning":{usage.reasoning}}}',
+    )
+
+
+def _hidden_overflow(
+    means: Means, journal: Journal, prepared: Prepared, usage: Usage, stop: str, said: bool
+) -> ContextOverflow | None:
+    """An overflow that came as a success. The window it shows is learned."""
+    served = truncated_window(usage, prepared.tokens) or _stands_still(means, prepared, usage)
+    if served is not None:
+        if learn_window(means.threads, prepared.call, served):
+            _tell_learned(journal, prepared, served, "the server read less than was sent")
+        return ContextOverflow(
+            f"the server read {usage.prompt:,} of about {prepared.tokens:,} tokens and dropped the rest in silence",
+            limit=served,
+            requested=prepared.tokens,
+        )
+    output = usage.output if said else 0
+    sign = silent_overflow(usage, prepared.budget.window, finish=stop, output=output)
+    # An answer that was cut where the window ended is an answer: only what said nothing, or says so, is tried again.
+    if sign is None or said:
+        return None
+    return ContextOverflow(str(sign), requested=usage.prompt)
+
+
+def _stands_still(means: Means, prepared: Prepared, usage: Usage) -> int | None:
+    """The window of a server whose report does not grow although more is sent: what is too much is dropped bit by bit.
+
+    Example: 8 246 counted and 8 192 reported, then 8 800 counted and again 8 192 reported -> 8 192
+    """
+    live = means.lives.get(prepared.thread)
+    anchor = None if live is None else live.anchor
+    if anchor is None or (anchor.model, anchor.cuts) != (prepared.call.model, prepared.cuts):
+        return None
+    more = prepared.counted + prepared.budget.tools - anchor.counted
+    if more < STOOD_STILL or usage.prompt > anchor.reported:
+        return None
+    return truncated_window(usage, anchor.counted + usage.prompt * ANY_ESTIMATE)
+
+
+def _tell_learned(journal: Journal, prepared: Prepared, window: int, reason: str) -> None:
+    journal.note(
+        EventKind.WINDOW_LEARNED,
+        parent=prepared.turn,
+        model=prepared.call.model,
+        reason=reason,
+        tokens_before=prepared.budget.window,
+        tokens_after=window,
+    )
+
+
+def _learn(means: Means, prepared: Prepared, usage: Usage) -> None:
+    """Calibrate by what was reported, and anchor the next count at it."""
+    counter = counter_for(prepared.call.model)
+    known = calibration_of(means.threads, prepared.call, counter)
+    counted = prepared.counted + prepared.budget.tools
+    if usage.prompt < LEAST_TRUE * counted:
+        return
+    observed = known.observe(counted, usage.prompt)
+    if observed != known:
+        keep_calibration(means.threads, prepared.call, observed)
+    live = means.lives.get(prepared.thread)
+    sent = prepared.request.messages
+    if live is not None and live.view is not None and with_beside(live.view.messages, prepared.call) == sent:
+        anchor = Anchor(prepared.call.model, prepared.cuts, counted, usage.prompt)
+        means.lives.put(prepared.thread, replace(live, anchor=anchor))
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Calls and tokens of one model. `cost` is in US dollars; `unpriced` counts calls without a known price."""
+
+    model: str
+    calls: int = 0
+    prompt: int = 0
+    cached: int = 0
+    output: int = 0
+    cost: float = 0.0
+    unpriced: int = 0
+
+
+def spent_on(events: Iterable[Event]) -> list[Spent]:
+    """What was spent on each model, the dearest first."""
+    spent: dict[str, Spent] = {}
+    for event in events:
+        if event.kind is not EventKind.USAGE_RECORDED:
+            continue
+        so_far = spent.get(event.model, Spent(event.model))
+        spent[event.model] = replace(
+            so_far,
+            calls=so_far.calls + 1,
+            prompt=so_far.prompt + (event.tokens_before or 0),
+            cached=so_far.cached + _cached(event),
+            output=so_far.output + (event.tokens_after or 0),
+            cost=so_far.cost + (event.cost or 0.0),
+            unpriced=so_far.unpriced + (event.cost is None),
+        )
+    return sorted(spent.values(), key=lambda one: (-one.cost, -one.prompt, one.model))
+
+
+def _cached(event: Event) -> int:
+    """How much of the prompt was cached; 0 where the event does not say."""
+    try:
+        more = json.loads(event.data)
+    except ValueError:
+        return 0
+    cached = more.get("cached") if isinstance(more, dict) else None
+    return cached if isinstance(cached, int) else 0

@@ -1,0 +1,104 @@
+"""A summary that comes after a plain cut: kept beside what the cut left, seen by nobody until the next one."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from everlong.core import EventKind, Recalled
+from everlong.engine.settings import Settings
+from everlong.engine.summaries.commit import committed
+from everlong.engine.summaries.snapshot import Snapshot, Wanted, snapshot_of
+from everlong.engine.thread import Work, account_of, refreshed, work_on
+from everlong.llm import ScriptedModel, Window, reads_files
+from everlong.summarize import Summary
+from tests.core.build import assistant, user
+from tests.engine.talking import Talk
+
+WRITTEN = Summary(language="en", context="Files were read, one for each question.")
+EARLY = "What was the harbour password of the lighthouse keeper?"
+
+
+def work_in(talk: Talk, journal: object) -> Work:
+    means = talk.engine.blocking.means
+    live = refreshed(means.threads, talk.thread, means.lives.get(talk.thread))
+    return work_on(means, live, talk.call, journal, "")  # type: ignore[arg-type]
+
+
+async def cut_before_its_summary() -> tuple[Talk, Snapshot]:
+    """A thread whose summary is still being written when it is cut."""
+    talk = Talk(ScriptedModel(reads_files(1), Window(16_000, told=True)), Settings(window=16_000))
+    said = "The harbour password of the lighthouse keeper is amber-heron-42."
+    await talk.engine.append(talk.thread, [user(said), assistant("Noted.")])
+    for turn in range(14):
+        await talk.say(f"Question {turn}: what does function_{turn} do?")
+    means = talk.engine.blocking.means
+    with means.journal(talk.thread) as journal:
+        started = journal.note(EventKind.SUMMARY_STARTED)
+        snapshot = snapshot_of(work_in(talk, journal), Wanted(reason="it is due", style="structured"))
+    assert snapshot is not None
+    await talk.engine.compact(talk.thread, talk.call)
+    return talk, replace(snapshot, started=started)
+
+
+def kept(talk: Talk, snapshot: Snapshot) -> None:
+    means = talk.engine.blocking.means
+    with means.journal(talk.thread) as journal:
+        outcome = committed(work_in(talk, journal), snapshot, WRITTEN)
+    assert outcome.kind is EventKind.SUMMARY_APPLIED
+    assert outcome.tokens is None
+
+
+def recalled(talk: Talk) -> int:
+    return sum(isinstance(row.entry, Recalled) for row in talk.threads.read(talk.thread))
+
+
+def test_not_a_byte_changes_until_the_next_cut_takes_it_along() -> None:
+    async def run() -> None:
+        talk, snapshot = await cut_before_its_summary()
+        await talk.engine.append(talk.thread, [user(EARLY)])
+        before = (await talk.engine.prepare(talk.thread, talk.call)).request.messages
+        assert recalled(talk) == 1
+        kept(talk, snapshot)
+        assert (await talk.engine.prepare(talk.thread, talk.call)).request.messages == before
+        assert WRITTEN.context not in "\n".join(message.text for message in before)
+        await talk.engine.append(talk.thread, [assistant("amber-heron-42")])
+        for turn in range(14):
+            await talk.say(f"And then {turn}: what does function_{turn} do?")
+        after = (await talk.engine.prepare(talk.thread, talk.call)).request.messages
+        assert sum(WRITTEN.context in message.text for message in after) == 1
+
+    asyncio.run(asyncio.wait_for(run(), 300))
+
+
+@pytest.mark.parametrize("asked", [False, True], ids=["nothing recalled", "something recalled"])
+def test_an_undo_takes_back_the_cut_and_the_summary_beside_it_at_once(asked: bool) -> None:
+    async def run() -> None:
+        views = []
+        for late in (False, True):
+            talk, snapshot = await cut_before_its_summary()
+            if asked:
+                await talk.engine.append(talk.thread, [user(EARLY)])
+                await talk.engine.prepare(talk.thread, talk.call)
+            if late:
+                kept(talk, snapshot)
+            await talk.engine.undo(talk.thread)
+            assert account_of(talk.threads, talk.thread) is None
+            assert talk.threads.open(talk.thread).point is None
+            views.append((await talk.engine.prepare(talk.thread, talk.call)).request.messages)
+        assert views[0] == views[1]
+        assert recalled(talk) == (2 if asked else 0)
+
+    asyncio.run(asyncio.wait_for(run(), 300))
+
+
+def test_a_question_that_came_before_the_summary_and_after_the_cut_is_looked_up() -> None:
+    async def run() -> None:
+        talk, snapshot = await cut_before_its_summary()
+        await talk.engine.append(talk.thread, [user(EARLY)])
+        kept(talk, snapshot)
+        sent = (await talk.engine.prepare(talk.thread, talk.call)).request.messages
+        assert recalled(talk) == 1
+        assert any("amber-heron-42" in message.text for message in sent)
+
+    asyncio.run(asyncio.wait_for(run(), 300))

@@ -1,0 +1,124 @@
+"""Where a cut is due and where it goes: by price, by window, by what one wants to pay."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from everlong.core import EventKind
+from everlong.engine.budget import low_mark, sizes_of, writing_weight
+from everlong.engine.contracts import Call
+from everlong.engine.engine import Engine
+from everlong.engine.settings import HIGHEST_THRESHOLD, LOWEST_THRESHOLD, Settings
+from everlong.engine.summaries.schedule import is_due_when_idle, style_of
+from everlong.llm import ScriptedModel, Window, reads_files
+from everlong.store import MemoryThreads
+from everlong.windows import Prices
+from tests.core.build import assistant, user
+from tests.engine.talking import Talk
+
+ANTHROPIC, HALF, PLAIN = Prices(3.0, 15.0, 0.3, 3.75), Prices(2.5, 10.0, 1.25), Prices(3.0, 15.0)
+TOOLS = ('{"name": "look", "description": "' + "looks for something " * 100 + '"}',)
+
+
+@pytest.mark.parametrize(
+    ("window", "room", "prices", "low"),
+    [
+        (64_000, 43_000, ANTHROPIC, 0.28),
+        (200_000, 180_000, ANTHROPIC, 0.25),
+        (64_000, 43_000, HALF, 0.5),
+        (64_000, 43_000, PLAIN, 0.5),
+        (64_000, 43_000, Prices(), 0.28),
+        (16_000, 10_000, ANTHROPIC, 0.5),
+        (32_000, 20_000, ANTHROPIC, 0.4),
+    ],
+    ids=["a tenth", "large", "half price", "no cache", "nobody says", "small: half stays", "8 000 tokens stay"],
+)
+def test_how_deep_a_cut_goes(window: int, room: int, prices: Prices, low: float) -> None:
+    assert low_mark(window, room, prices, 0.9) == pytest.approx(low)
+
+
+def test_a_read_that_costs_nothing_divides_nothing() -> None:
+    assert writing_weight(Prices(0.0, 0.0, 0.0, 0.0)) > 0
+
+
+@given(
+    window=st.integers(2_000, 1_000_000),
+    cap=st.none() | st.integers(1, 1_000_000),
+    threshold=st.floats(LOWEST_THRESHOLD, HIGHEST_THRESHOLD),
+    low=st.none() | st.floats(0.001, HIGHEST_THRESHOLD),
+    tools=st.booleans(),
+)
+@settings(max_examples=150, deadline=None)
+def test_marks_stand_in_their_order_whatever_is_set(
+    window: int, cap: int | None, threshold: float, low: float | None, tools: bool
+) -> None:
+    chosen = Settings(window=window, soft_cap=cap, threshold=threshold, low_mark=low)
+    engine = Engine(MemoryThreads(), settings=chosen)
+    engine.blocking.append("t", [user("Hello.")])
+    means = engine.blocking.means
+    call = Call(model="gpt-4o", tools=TOOLS if tools else (), max_tokens=100)
+    sizes = sizes_of(means.threads, chosen, call)
+    assert 0 < sizes.budget.low <= sizes.budget.high <= 1
+    assert 0 <= sizes.low <= sizes.cut_limit
+    assert sizes.high <= sizes.limit
+    if cap is not None:
+        assert sizes.high + sizes.budget.tools <= max(cap, sizes.budget.tools + 1)
+
+
+def test_a_soft_cap_holds_after_a_message_that_was_larger_than_it() -> None:
+    async def run() -> None:
+        model = ScriptedModel(reads_files(1), Window(200_000, told=True))
+        talk = Talk(model, Settings(window=200_000, soft_cap=8_000, mode="trim"))
+        await talk.say("What is this about? " + "word " * 9_000)
+        for turn in range(20):
+            await talk.say(f"Question {turn}: what does function_{turn} do?")
+        assert (await talk.engine.prepare(talk.thread, talk.call)).tokens <= 8_000
+
+    asyncio.run(asyncio.wait_for(run(), 300))
+
+
+def test_a_thread_with_a_lower_threshold_than_the_low_mark_of_all_goes_on() -> None:
+    chosen = Settings(low_mark=0.8).for_thread('{"threshold": 0.5}')
+    engine = Engine(MemoryThreads(), settings=chosen)
+    engine.blocking.append("t", [user("Hello.")])
+    budget = engine.blocking.prepare("t", Call(model="gpt-4o", max_tokens=100)).budget
+    assert (budget.low, budget.high) == (0.5, 0.5)
+
+
+#: tokens that were said, and the soft cap -> whether it is reason enough that the cache is cold
+COLD: dict[str, tuple[int, int | None, bool]] = {
+    "over .6 of the cap": (5_400, 8_000, True),
+    "under .6 of the cap": (4_200, 8_000, False),
+    "no cap: far from .6 of the window": (5_400, None, False),
+    "a cap above the window is none": (5_400, 100_000, False),
+}
+
+
+@pytest.mark.parametrize(("tokens", "cap", "due"), COLD.values(), ids=COLD)
+def test_the_cold_mark_is_a_share_of_the_soft_cap(tokens: int, cap: int | None, due: bool) -> None:
+    now = [datetime(2026, 1, 1, tzinfo=UTC)]
+    chosen = Settings(window=64_000, soft_cap=cap, cold_mark=0.6, cache_seconds=300.0)
+    engine = Engine(MemoryThreads(), settings=chosen, clock=lambda: now[0])
+    talk = engine.blocking
+    for _ in range(tokens // 600):
+        talk.append("t", [user("word " * 292), assistant("word " * 292)])
+    talk.append("t", [user("And now?")])
+    call = Call(model="gpt-4o", tools=TOOLS, max_tokens=500)
+    warm = talk.prepare("t", call)
+    assert warm.tokens - warm.budget.tools == pytest.approx(tokens, rel=0.05)
+    talk.append("t", [assistant("So it is.")])
+    assert is_due_when_idle(talk.means, warm, chosen, style_of(chosen)) is due
+    talk.append("t", [user("And then?")])
+    assert not cuts(engine)
+    now[0] += timedelta(seconds=301)
+    cold = talk.prepare("t", call)
+    assert cuts(engine) == (["cold cache"] if due else [])
+    assert (cold.tokens < warm.tokens) is due
+
+
+def cuts(engine: Engine) -> list[str]:
+    """Why what was sent was cut."""
+    events = engine.blocking.means.threads.events("t")
+    return [event.reason for event in events if event.kind is EventKind.CONTEXT_COMPRESSED]
