@@ -12,12 +12,11 @@ import pexpect
 from rich.console import Console
 
 from everlong.agent import AgentConfig
-from everlong.cli.chat_commands import run_command
-from everlong.cli.chat_screen import Screen
-from everlong.cli.chat_session import Setup, opened_session
-from everlong.cli.chat_talk import Chat, Desk
+from everlong.cli.chat.commands import run_command
+from everlong.cli.chat.screen import Screen
+from everlong.cli.chat.session import Setup, opened_session
+from everlong.cli.chat.turns import Chat, Desk, Worker
 from everlong.cli.chat_wording import ChatWording
-from everlong.cli.chat_worker import Worker
 from everlong.engine import Settings
 from everlong.llm import Script, ScriptedModel, Window, echo
 from everlong.store import open_store
@@ -98,7 +97,7 @@ def talking(
 
 PROGRAM = (
     "from everlong.cli.main import main, program\n"
-    "from everlong.cli.chat import chat_command\n"
+    "from everlong.cli.commands.chat import chat_command\n"
     "program.add_command(chat_command)\n"
     "main()\n"
 )

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from everlong.agent import standard_tools
-from everlong.cli.chat_commands import COMMANDS
-from everlong.cli.chat_session import OWN_NAMES
+from everlong.cli.chat.commands import COMMANDS
+from everlong.cli.chat.session import OWN_NAMES
 from everlong.cli.chat_wording import CHAT_TEXTS, REASONS, ChatWording
 from everlong.core import Image, Point
 from everlong.llm import Answer, Asked, Refusal, Step

@@ -11,15 +11,14 @@ from hypothesis import given, settings, strategies as st
 from rich.console import Console
 
 from everlong.agent import DEFAULT_CONFIG, CallEnded, CallStarted, Entered, Outcome, TurnEnded
-from everlong.cli.chat_blocks import LONGEST_OPEN, Blocks
-from everlong.cli.chat_drawing import markdown
-from everlong.cli.chat_input import completions
-from everlong.cli.chat_json import event_json
-from everlong.cli.chat_meter import Meter
-from everlong.cli.chat_options import ChatOptions
-from everlong.cli.chat_sample import begin_sample, sample_talk
-from everlong.cli.chat_screen import MOST_SHOWN, Screen
-from everlong.cli.chat_source import choose, provider_of_key
+from everlong.cli.chat.drawing import LONGEST_OPEN, Blocks, markdown
+from everlong.cli.chat.json_lines import event_json
+from everlong.cli.chat.keyboard import completions
+from everlong.cli.chat.meter import Meter
+from everlong.cli.chat.options import ChatOptions
+from everlong.cli.chat.sample import begin_sample, sample_talk
+from everlong.cli.chat.screen import MOST_SHOWN, Screen
+from everlong.cli.chat.source import choose, provider_of_key
 from everlong.cli.chat_wording import ChatWording
 from everlong.core import EventKind, Message, Role, Text
 from everlong.engine import CallGrew, Failed, Finished, Restarted, Said, Thought

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from everlong.cli.demo_playing import FACTS, THREAD, Outcome, Play, Turn
+from everlong.cli.demo.play import FACTS, THREAD, Outcome, Play, Turn
 from everlong.cli.demo_wording import DEMO_TEXTS
-from everlong.cli.files import read_document
+from everlong.cli.terminal.files import read_document
 from everlong.core import Message
 from everlong.store import open_store
 from tests.cli.running import everlong

@@ -3,9 +3,9 @@
 import click
 import pytest
 
-from everlong.cli.lab import lab_command
+from everlong.cli.commands.lab import lab_command
+from everlong.cli.commands.sessions import sessions_command
 from everlong.cli.main import program
-from everlong.cli.sessions import sessions_command
 from tests.cli.running import everlong
 
 GROUPS = {"": program, "sessions": sessions_command, "lab": lab_command}

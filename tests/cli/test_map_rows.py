@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from everlong.cli.maps.markup import axis_steps, history_picture, thousands
 from everlong.cli.maps.rows import Row, State, cells_of, fates_of, rows_of, segments_of, totals_of
-from everlong.cli.maps.svg import axis_steps, history_picture, thousands
 from everlong.core import Image, Message, Role, Text
 from everlong.engine import map_tokens
 from everlong.tokens import Counter

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import pytest
 
-from everlong.cli.sessions import sessions_command
+from everlong.cli.commands.sessions import sessions_command
 from everlong.core import Point, Withdrawal
 from everlong.store import open_store
 from tests.cli.running import Ran, everlong

@@ -11,8 +11,8 @@ from rich.console import Console
 
 from everlong import cli
 from everlong.cli.maps.wording import LANGUAGES
-from everlong.cli.sessions_drawing import Shown, draw_session
-from everlong.cli.sessions_lists import short_ids, when
+from everlong.cli.sessions.lists import short_ids, when
+from everlong.cli.sessions.transcript import Shown, draw_session
 from everlong.cli.sessions_wording import SESSION_TEXTS, SessionWording
 from everlong.store import default_store, open_store
 from tests.cli.running import everlong
@@ -28,9 +28,7 @@ def test_both_languages_have_the_same_figures(key: str) -> None:
 
 def test_every_text_is_used() -> None:
     folder = Path(cli.__path__[0])
-    code = "\n".join(
-        path.read_text(encoding="utf-8") for path in folder.glob("sessions*.py") if "wording" not in path.name
-    )
+    code = "\n".join(path.read_text(encoding="utf-8") for path in folder.glob("sessions/*.py"))
     for key in SESSION_TEXTS:
         assert f'"{key}"' in code or f"'{key}'" in code or key.startswith("role_"), key
 

@@ -5,10 +5,10 @@ from string import Formatter
 
 import pytest
 
-from everlong.cli.maps.page_text import figure, preview, said
-from everlong.cli.maps.shown_text import clean, one_line
+from everlong.cli.maps.markup import figure, preview, said
 from everlong.cli.maps.wording import TEXTS, Wording, language_from
 from everlong.cli.maps.wording_chinese import OBJECTIONS, REASONS, in_chinese
+from everlong.cli.terminal.text import clean, one_line
 from everlong.core import Protection
 from everlong.wire import problems
 

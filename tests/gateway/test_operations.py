@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from everlong.cli.serve import serve_command
+from everlong.cli.commands.serve import serve_command
 from everlong.engine import Summaries
 from everlong.gateway.clients import hashed
 from everlong.gateway.config import GatewayConfig, KeyTable, UpstreamTable

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from everlong.cli.lab_clients import NAMES, clients_command
+from everlong.cli.lab.clients import NAMES, clients_command
 from everlong.core import CallId, Message, Role, Text, ToolResult
 from everlong.lab.clients.drivers.telling import Given
 from everlong.lab.clients.judging import Judged, Lived, judge, left_out

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from everlong.cli.lab_tables import print_results
+from everlong.cli.lab.survival_table import print_results
 from everlong.lab.cases import Cases, edit_cases, probe_cases, question_cases
 from everlong.lab.data import agents
 from everlong.lab.measuring import Job, Plan, measured, summed

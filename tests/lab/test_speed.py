@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from everlong import count
-from everlong.cli.lab_speed import speed_command
+from everlong.cli.lab.speed import speed_command
 from everlong.errors import InputError
 from everlong.lab.environments import ENVIRONMENTS, HERE, Environments
 from everlong.lab.peers.rules import Message, intact, legible, message_tokens, problems, total

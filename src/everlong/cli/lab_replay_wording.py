@@ -1,7 +1,7 @@
 """What `everlong lab replay` says on a terminal, in English and Chinese."""
 
 from everlong.cli.maps.wording import Wording
-from everlong.cli.terminal import amount
+from everlong.cli.terminal.tables import amount
 
 __all__ = ["REPLAY_TEXTS", "ReplayWording"]
 

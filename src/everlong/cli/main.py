@@ -6,16 +6,16 @@ from collections.abc import Sequence
 import click
 
 from everlong import __version__
-from everlong.cli.chat import chat_command
-from everlong.cli.count import count_command
-from everlong.cli.demo import demo_command
-from everlong.cli.fit import fit_command
-from everlong.cli.inspect import inspect_command
-from everlong.cli.lab import lab_command
-from everlong.cli.models import models_command
-from everlong.cli.serve import serve_command
-from everlong.cli.sessions import sessions_command
-from everlong.cli.streams import say_what_can_be_said
+from everlong.cli.commands.chat import chat_command
+from everlong.cli.commands.count import count_command
+from everlong.cli.commands.demo import demo_command
+from everlong.cli.commands.fit import fit_command
+from everlong.cli.commands.inspect import inspect_command
+from everlong.cli.commands.lab import lab_command
+from everlong.cli.commands.models import models_command
+from everlong.cli.commands.serve import serve_command
+from everlong.cli.commands.sessions import sessions_command
+from everlong.cli.terminal.streams import say_what_can_be_said
 from everlong.errors import EverlongError
 
 __all__ = ["main", "program"]

@@ -12,13 +12,12 @@ from string import Template
 
 from everlong import __version__
 from everlong.cli.maps.inspection import Inspection
+from everlong.cli.maps.markup import figure, gauge, history_picture, said, swatch
 from everlong.cli.maps.page_lists import card, edit_tables, lists
 from everlong.cli.maps.page_messages import round_list
-from everlong.cli.maps.page_text import figure, said, swatch
 from everlong.cli.maps.rows import SCHEMAS, State, fates_of, segments_of, totals_of
-from everlong.cli.maps.svg import gauge, history_picture
 from everlong.cli.maps.wording import Wording
-from everlong.cli.terminal import percent
+from everlong.cli.terminal.tables import percent
 
 __all__ = ["page_of"]
 

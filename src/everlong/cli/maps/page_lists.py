@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Sequence
 
 from everlong.cli.maps.inspection import Inspection
-from everlong.cli.maps.page_text import figure, linked, meter, said, swatch
+from everlong.cli.maps.markup import figure, linked, meter, said, swatch
 from everlong.cli.maps.plan import Plan, causes_of
 from everlong.cli.maps.rows import NEAREST, SCHEMAS, Row, State
 from everlong.cli.maps.wording import Wording
-from everlong.cli.terminal import percent
+from everlong.cli.terminal.tables import percent
 from everlong.core import Action
 
 __all__ = ["card", "edit_tables", "lists"]

@@ -8,11 +8,10 @@ from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from everlong.cli.maps.inspection import Inspection
-from everlong.cli.maps.page_text import figure, meter, preview, said, swatch
+from everlong.cli.maps.markup import figure, meter, preview, ribbon, said, swatch
 from everlong.cli.maps.rows import SCHEMAS, Row, State, segments_of
-from everlong.cli.maps.svg import ribbon
 from everlong.cli.maps.wording import Wording
-from everlong.cli.terminal import percent
+from everlong.cli.terminal.tables import percent
 from everlong.core import Image, Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from everlong.engine import RoundWeight
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from everlong.cli.maps.rows import SCHEMAS, Segment, State, cells_of
 from everlong.cli.maps.wording import Wording
-from everlong.cli.terminal import amount, bar
+from everlong.cli.terminal.tables import amount, bar
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from everlong.cli.maps.wording_chinese import in_chinese
-from everlong.cli.terminal import amount, percent
+from everlong.cli.terminal.tables import amount, percent
 
 __all__ = ["LANGUAGES", "TEXTS", "Wording", "language_from"]
 

@@ -1,0 +1,1 @@
+"""`everlong chat`: the agent at a terminal, for one message, or for a program that reads lines of JSON."""

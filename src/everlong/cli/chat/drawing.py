@@ -1,0 +1,165 @@
+"""Pieces of the chat as rich draws them. Whatever a model or a tool wrote goes through `clean` on its last step."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, ClassVar
+
+from everlong.cli.terminal.text import clean, one_line
+from everlong.core import CallId, JsonText, ToolCall
+from everlong.engine import call_title
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.markdown import Markdown
+    from rich.segment import Segment
+    from rich.text import Text
+
+__all__ = ["LONGEST_OPEN", "Blocks", "Harmless", "Tail", "call_line", "markdown", "thought", "words"]
+
+LONGEST_LINE = 400  # characters of anything that stands on one line
+
+
+class Harmless:
+    """A drawing of somebody else's text: entities of markdown may hide what was cleaned, links where they lead.
+
+    So every segment is cleaned again when it is drawn, and none carries a link. Empty lines around it are left out.
+    """
+
+    def __init__(self, drawing: "RenderableType") -> None:
+        self.drawing = drawing
+
+    def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "Iterator[Segment]":
+        from rich.segment import Segment  # noqa: PLC0415 - only where it is seen
+
+        lines = console.render_lines(self.drawing, options, pad=False)
+        full = [at for at, line in enumerate(lines) if any(segment.text.strip() for segment in line)]
+        for line in lines[full[0] : full[-1] + 1] if full else ():
+            for segment in line:
+                if not segment.control:
+                    style = segment.style.update_link(None) if segment.style is not None else None
+                    yield Segment(clean(segment.text), style)
+            yield Segment.line()
+
+
+class Tail:
+    """The last lines of a drawing, as many as the terminal has room for: what is open is never taller than it."""
+
+    def __init__(self, drawing: "RenderableType", spare: int) -> None:
+        self.drawing, self.spare = drawing, spare
+
+    def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "Iterator[Segment]":
+        from rich.segment import Segment  # noqa: PLC0415 - only where it is seen
+
+        lines = console.render_lines(self.drawing, options.update(height=None), pad=False)
+        most = max(1, console.height - self.spare)
+        for at, line in enumerate(lines[-most:]):
+            if at:
+                yield Segment.line()
+            yield from line
+
+
+def words(text: str, style: str = "") -> "Text":
+    """Words of anyone, never read as markup."""
+    from rich.text import Text  # noqa: PLC0415 - only where it is seen
+
+    return Text(clean(text), style=style)
+
+
+def markdown(block: str) -> "RenderableType":
+    """A block of an answer."""
+    return Harmless(_kind_of_markdown()(clean(block).strip("\n"), hyperlinks=False, code_theme="ansi_dark"))
+
+
+@cache
+def _kind_of_markdown() -> "type[Markdown]":
+    """Markdown whose headings stand where lines begin: in the middle of a wide terminal nobody looks for one."""
+    from rich.markdown import Heading, Markdown  # noqa: PLC0415 - loads a parser
+
+    class Plain(Heading):
+        def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "Iterator[Text]":
+            self.text.justify = "left"
+            yield self.text
+
+    class Left(Markdown):
+        elements: ClassVar = {**Markdown.elements, "heading_open": Plain}
+
+    return Left
+
+
+def thought(block: str) -> "RenderableType":
+    """A block of thinking: dimmed, set in a little."""
+    from rich.padding import Padding  # noqa: PLC0415 - only where it is seen
+
+    return Padding(words(block.strip("\n"), "dim italic"), (0, 0, 0, 2), expand=False)
+
+
+def call_line(name: str, arguments: JsonText) -> str:
+    """A call on one line. Example: read_file {"path": "a.py"} -> "read_file a.py" """
+    return one_line(call_title(ToolCall(CallId(""), name[:LONGEST_LINE], arguments)))[:LONGEST_LINE]
+
+
+FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)$")
+LONGEST_OPEN = 12_000  # characters; an open block beyond that is closed by us, so that drawing it stays cheap
+
+
+@dataclass(slots=True)
+class Blocks:
+    """Takes text piece by piece. `open` is what may still change."""
+
+    open: str = ""
+    #: How much of `open` was looked through, and the fence that is open there, with its line.
+    _seen: int = 0
+    _fence: str = ""
+    _opening: str = ""
+
+    def add(self, text: str) -> list[str]:
+        """Take more text; the blocks that are complete now.
+
+        Example: "one\\n\\ntwo" -> ["one\\n\\n"], and "two" stays open
+        """
+        self.open += text
+        if "\n" not in text and len(self.open) < LONGEST_OPEN:
+            return []
+        complete: list[str] = []
+        while (end := self.open.find("\n", self._seen)) >= 0:
+            line = self.open[self._seen : end]
+            self._seen = end + 1
+            if self._ends_block(line):
+                complete.append(self._taken(self._seen))
+        while len(self.open) >= LONGEST_OPEN:
+            complete.append(self._forced())
+        return complete
+
+    def end(self) -> str:
+        """There is no more: the block that was open, "" if it says nothing."""
+        return self._taken(len(self.open))
+
+    def _ends_block(self, line: str) -> bool:
+        """Whether the block is complete with this line: an empty one outside a fence, or the end of a fence."""
+        found = FENCE.match(line)
+        if self._fence:
+            closes = found is not None and found[1].startswith(self._fence) and not found[2].strip()
+            if closes:
+                self._fence = ""
+            return closes
+        if found is not None:
+            self._fence, self._opening = found[1], line
+            return False
+        return not line.strip()
+
+    def _taken(self, length: int) -> str:
+        block, self.open = self.open[:length], self.open[length:]
+        self._seen = max(0, self._seen - length)
+        return block if block.strip() else ""
+
+    def _forced(self) -> str:
+        """The beginning of a block that does not end, as a block; a fence is closed there and opened again."""
+        cut = self.open.rfind("\n", len(self._opening) + 1 if self._fence else 0, LONGEST_OPEN) + 1 or LONGEST_OPEN
+        if not self._fence:
+            return self._taken(cut)
+        block = f"{self._taken(cut).rstrip(chr(10))}\n{self._fence}\n"
+        self.open = f"{self._opening}\n{self.open}"
+        self._seen += len(self._opening) + 1
+        return block

@@ -1,0 +1,321 @@
+"""What is seen of a turn: its answer block by block, its thoughts dimmed, each call on one line. Terminal only.
+
+Complete blocks are printed for good; what is open, and what runs, is redrawn below them a few times a second. Where
+nobody looks (a pipe, a file) only words are written, line by line, and nothing is drawn twice.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from everlong.agent import AgentEvent, CallEnded, CallStarted, Entered, Outcome, TurnEnded
+from everlong.cli.chat.drawing import Blocks, Tail, call_line, markdown, thought, words
+from everlong.cli.chat.meter import Meter
+from everlong.cli.chat_wording import ChatWording
+from everlong.cli.terminal.tables import amount
+from everlong.cli.terminal.text import clean, one_line
+from everlong.core import Event, EventKind, JsonText
+from everlong.engine import SUMMARY, CallGrew, Failed, Finished, Restarted, Said, Thought
+from everlong.errors import ContextOverflow
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.live import Live
+
+__all__ = ["MOST_SHOWN", "Made", "Screen", "notice_of", "shown_call"]
+
+#: kind -> the key of its words and their colour. What is not here is nobody's business at a prompt.
+NOTICES: dict[EventKind, tuple[str, str]] = {
+    EventKind.CONTEXT_COMPRESSED: ("notice_cut", "cyan"),
+    EventKind.CONTEXT_RESTORED: ("notice_restored", "cyan"),
+    EventKind.CONTEXT_WARNED: ("notice_warned", "yellow"),
+    EventKind.SUMMARY_STARTED: ("notice_summary_started", "dim"),
+    EventKind.SUMMARY_APPLIED: ("notice_summary", "cyan"),
+    EventKind.SUMMARY_SKIPPED: ("notice_summary_skipped", "dim"),
+    EventKind.SUMMARY_FAILED: ("notice_summary_failed", "yellow"),
+    EventKind.OVERFLOW_DETECTED: ("notice_overflow", "yellow"),
+    EventKind.OVERFLOW_RECOVERED: ("notice_recovered", "cyan"),
+    EventKind.WINDOW_LEARNED: ("notice_learned", "yellow"),
+    EventKind.RECALLED: ("notice_recalled", "cyan"),
+}
+
+
+def notice_of(event: Event, say: ChatWording) -> tuple[str, str] | None:
+    """One line and its colour; None if it is not worth one."""
+    known = NOTICES.get(event.kind)
+    if known is None or (event.kind is EventKind.CONTEXT_COMPRESSED and event.reason == SUMMARY):
+        return None  # the second is told by the summary itself
+    key, style = known
+    if event.kind is EventKind.SUMMARY_APPLIED and event.reason:
+        key, style = "notice_summary_by_rules", "yellow"  # the reason is why no model wrote it
+    before, after = (("?" if n is None else amount(n)) for n in (event.tokens_before, event.tokens_after))
+    return say(key, before=before, after=after, reason=say.reason(one_line(event.reason))), style
+
+
+REDRAWN = 0.1  # seconds between two drawings of what is open
+LONGEST_LINE = 65_536  # characters that wait for the end of their line, on their way to a pipe
+MOST_SHOWN = 200_000  # characters of one answer; the rest is in the thread
+LOOKED_AT = 2_000  # characters of an outcome whose first line is told
+FIRST_LINE = 100
+SPARE_LINES = 4  # of the terminal, kept free below what is open
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A call that was made, for `/show`."""
+
+    name: str
+    arguments: JsonText
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    number: int
+    line: str
+    begun: float
+
+
+class Screen:
+    """Draws the events of turns. `made` are the calls of this chat, in their order."""
+
+    def __init__(self, out: "Console", say: ChatWording, *, aside: "Console | None" = None) -> None:
+        self.out, self.say = out, say
+        #: Where everything but the answer goes: elsewhere, if the answer is piped on.
+        self.aside = aside or out
+        self.made: list[Made] = []
+        self.error = ""
+        #: Whether somebody else tells what went wrong.
+        self.told_elsewhere = False
+        self._blocks = Blocks()
+        self._line = ""
+        self._thinking = False
+        self._shown = 0
+        self._running: dict[str, _Running] = {}
+        self._waiting_since: float | None = None
+        self._live: Live | None = None
+        self._drawn = 0.0
+
+    # --- a turn -----------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """A turn begins; until its first word a sign turns."""
+        self.error = ""
+        self._shown = 0
+        self._waiting_since = monotonic()
+        if self.out.is_terminal:
+            from rich.live import Live  # noqa: PLC0415 - only on a terminal
+
+            self._live = Live(console=self.out, auto_refresh=False, transient=True, vertical_overflow="crop")
+            self._live.start()
+            self.draw()
+
+    def end(self) -> None:
+        """The turn is over, however: what is open is closed."""
+        self._close_block()
+        self.pause()
+        self._running.clear()
+        self._waiting_since = None
+
+    def pause(self) -> None:
+        """Stop drawing below, so that someone can be asked."""
+        if self._live is not None:
+            from rich.text import Text  # noqa: PLC0415
+
+            self._live.update(Text(""))
+            self._live.stop()
+            self._live = None
+
+    def resume(self) -> None:
+        """Go on drawing."""
+        if self._live is None:
+            shown, since = self._shown, self._waiting_since
+            self.begin()
+            self._shown, self._waiting_since = shown, since
+
+    def show(self, event: AgentEvent) -> None:
+        """One event of a turn."""
+        match event:
+            case Said(text):
+                self._add(text, thinking=False)
+            case Thought(text):
+                self._add(text, thinking=True)
+            case CallGrew() | Entered():
+                self._close_block()
+            case Restarted(reason):
+                self._restarted(reason)
+            case CallStarted():
+                self._call_started(event)
+            case CallEnded():
+                self._call_ended(event)
+            case Finished(stop=stop):
+                self._finished(stop)
+            case Failed(error):
+                self._close_block()
+                self.fail(str(error), overflow=isinstance(error, ContextOverflow))
+            case TurnEnded(reason, steps):
+                self._turn_ended(reason, steps)
+        self.draw(soon=True)
+
+    def draw(self, *, soon: bool = False) -> None:
+        """Redraw what is open; `soon` only if it was not just now."""
+        if self._live is None or (soon and monotonic() - self._drawn < REDRAWN):
+            return
+        self._drawn = monotonic()
+        self._live.update(Tail(self._below(), SPARE_LINES), refresh=True)
+
+    # --- lines ------------------------------------------------------------------------------------
+
+    def note(self, text: str, style: str = "dim") -> None:
+        """A line of ours."""
+        self.aside.print(words(text, style))
+
+    def fail(self, reason: str, *, overflow: bool = False) -> None:
+        """What went wrong, and what can be done about it."""
+        self.error = one_line(reason)
+        if self.told_elsewhere:
+            return
+        self.note(f"✗ {self.error}", "bold red")
+        if overflow:
+            self.note(f"  {self.say('overflow_help')}", "yellow")
+
+    def notices(self, events: Sequence[Event]) -> None:
+        """What happened to the thread beside the talk."""
+        for event in events:
+            told = notice_of(event, self.say)
+            if told is not None:
+                self.note(f"└ {told[0]}", told[1])
+
+    def meter(self, meter: Meter | None, model: str) -> None:
+        """The line between two turns."""
+        if meter is None:
+            return
+        figures, name = words(meter.text(self.say), "dim"), words(f"  {one_line(model)}", "dim")
+        with_bar = words(f"{meter.bar()}  ", meter.style).append_text(figures)
+        forms = (with_bar.copy().append_text(name), with_bar, figures)  # the figures are what must be seen
+        line = next((form for form in forms if form.cell_len <= self.aside.width), figures)
+        self.aside.print(line, no_wrap=True, overflow="ellipsis")
+
+    # --- what is open -----------------------------------------------------------------------------
+
+    def _add(self, text: str, *, thinking: bool) -> None:
+        if thinking is not self._thinking:
+            self._close_block()
+            if not thinking and self.out.is_terminal:
+                self.out.print()
+            self._thinking = thinking
+        self._waiting_since = None
+        if not self.out.is_terminal:
+            self._write(text)
+            return
+        room = MOST_SHOWN - self._shown
+        if room <= 0:
+            return
+        self._shown += len(text)
+        for block in self._blocks.add(text[:room]):
+            self._print_block(block)
+        if self._shown >= MOST_SHOWN:
+            self._close_block()
+            self.note(self.say("more_not_shown"), "yellow")
+
+    def _write(self, text: str) -> None:
+        """The answer as it is, for whoever reads a pipe: whole lines, thoughts left out."""
+        if self._thinking:
+            return
+        lines, end, self._line = (self._line + text).rpartition("\n")
+        if len(self._line) > LONGEST_LINE:
+            lines, end, self._line = lines + end + self._line, "", ""
+        if lines or end:
+            self.out.print(words(lines), soft_wrap=True, end=end)
+
+    def _close_block(self) -> None:
+        if self._line:
+            self._write("\n")
+        block = self._blocks.end()
+        if block:
+            self._print_block(block)
+        self._blocks = Blocks()
+
+    def _print_block(self, block: str) -> None:
+        if not block.strip():
+            return
+        if self._live is not None:
+            self._live.update(Tail(self._below(), SPARE_LINES))
+        self.out.print(thought(block) if self._thinking else markdown(block))
+        if not self._thinking:
+            self.out.print()
+
+    def _below(self) -> "RenderableType":
+        """All that is still open: the block, the calls that run, or that an answer is waited for."""
+        from rich.console import Group  # noqa: PLC0415 - only on a terminal
+
+        now = monotonic()
+        drawn: list[RenderableType] = []
+        if self._blocks.open.strip():
+            drawn.append(thought(self._blocks.open) if self._thinking else markdown(self._blocks.open))
+        sign = SPINNER[int(now / REDRAWN) % len(SPINNER)]
+        drawn += [
+            self._short(f"{sign} {call.line} · {now - call.begun:.0f} s", "cyan") for call in self._running.values()
+        ]
+        if not drawn and self._waiting_since is not None:
+            waited = f"{sign} {self.say('waiting', seconds=f'{now - self._waiting_since:.0f}')}"
+            drawn.append(self._short(waited, "dim"))
+        return Group(*drawn)
+
+    def _short(self, text: str, style: str) -> "RenderableType":
+        line = words(text, style)
+        line.truncate(max(10, self.out.width - 1), overflow="ellipsis")
+        return line
+
+    def _restarted(self, reason: str) -> None:
+        """What was said so far does not count."""
+        self._close_block()
+        self.note(self.say("restarted", reason=one_line(reason)), "yellow")
+        self._shown = 0
+
+    def _finished(self, stop: str) -> None:
+        self._close_block()
+        if stop == "length":
+            self.note(self.say("stopped_at_length"), "yellow")
+        self._waiting_since = monotonic()
+
+    def _call_started(self, event: CallStarted) -> None:
+        self._close_block()
+        self.made.append(Made(event.name, event.arguments, Outcome("")))
+        line = call_line(event.name, event.arguments)
+        self._running[event.call] = _Running(len(self.made), line, monotonic())
+
+    def _call_ended(self, event: CallEnded) -> None:
+        call = self._running.pop(event.call, None)
+        if call is None:
+            return
+        self.made[call.number - 1] = replace(self.made[call.number - 1], outcome=event.outcome)
+        text = event.outcome.text
+        first = one_line(text[:LOOKED_AT].strip().partition("\n")[0])[:FIRST_LINE]
+        lines = self.say.many("lines", text.count("\n") + 1 if text else 0)
+        told = first if event.outcome.failed else lines
+        sign, style = ("✗", "red") if event.outcome.failed else ("✓", "cyan")
+        self.aside.print(self._short(f"{sign} {call.number} {call.line} · {told} · {event.seconds:.1f} s", style))
+
+    def _turn_ended(self, reason: str, steps: int) -> None:
+        self._close_block()
+        left, self._running = [*self._running.values()], {}
+        for call in left:  # stopped before they had begun
+            self.aside.print(self._short(f"✗ {call.number} {call.line} · {self.say('interrupted')}", "red"))
+        match reason:
+            case "interrupted":
+                self.note(f"■ {self.say('interrupted')}", "yellow")
+            case "most steps" | "most tokens":
+                self.note(self.say(reason.replace(" ", "_"), steps=amount(steps)), "yellow")
+            case "failed" if not self.error:
+                self.fail(self.say("failed"))
+
+
+def shown_call(made: Made, say: ChatWording, most: int) -> str:
+    """A call with all that came of it, as far as it is worth showing."""
+    text = clean(made.outcome.text)
+    left = len(text) - most
+    shown = text if left <= 0 else f"{text[:most]}\n{say.many('more_characters', left)}"
+    return f"{one_line(made.name)} {clean(made.arguments[:most])}\n{shown}"

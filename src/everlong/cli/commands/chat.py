@@ -1,0 +1,41 @@
+"""`everlong chat`: the agent in the terminal, in one shot, or for programs."""
+
+import os
+from typing import Any
+
+import click
+
+from everlong.cli.maps.wording import LANGUAGES, language_from
+from everlong.errors import InputError
+
+__all__ = ["chat_command"]
+
+
+@click.command("chat", short_help="Talk to the agent in the terminal.")
+@click.option("--message", "-m", help="Say this, print the answer and end. Text on standard input is attached.")
+@click.option("--json", "json_wanted", is_flag=True, help="Print events as lines of JSON; for one message.")
+@click.option("--model", help="The model's name (default: EVERLONG_MODEL, else one that the upstream has).")
+@click.option("--upstream", help="Where the model is: an address with its /v1, a gateway's too, or a provider's name.")
+@click.option("--local", is_flag=True, help="Talk to the small local model: no key, no account.")
+@click.option("--sample", is_flag=True, help="Begin with a sample conversation in a small window.")
+@click.option("--continue", "latest", is_flag=True, help="Go on with the latest thread.")
+@click.option("--thread", metavar="ID", help="Go on with this thread; the beginning of its id is enough.")
+@click.option("--store", metavar="URL", help="Where threads are kept (default: EVERLONG_STORE, else your own file).")
+@click.option("--workspace", metavar="FOLDER", help="The folder that tools may use (default: this one).")
+@click.option("--yes", is_flag=True, help="Ask nothing before the shell acts.")
+@click.option("--no-tools", is_flag=True, help="Only talk.")
+@click.option("--system", metavar="TEXT", help="The system text of new threads.")
+@click.option("--preset", help="How a history is cut.")
+@click.option("--lang", type=click.Choice(LANGUAGES), help="Language of the words (default: the locale's).")
+def chat_command(lang: str | None, **given: Any) -> None:
+    """Talk to a model that never runs out of window.
+
+    The model is the local one (--local), one behind --upstream, or the one whose key is in the environment. Inside,
+    /help lists the commands. Ctrl-C stops an answer or a tool; the thread can always be gone on with.
+    """
+    try:
+        from everlong.cli.chat.options import ChatOptions  # noqa: PLC0415 - the agent, which other commands need not load
+        from everlong.cli.chat.program import run  # noqa: PLC0415
+    except ImportError as error:
+        raise InputError(f"chatting needs more packages ({error.name}): pip install 'everlong[llm]'") from None
+    run(ChatOptions(language=lang or language_from(os.environ), **given))

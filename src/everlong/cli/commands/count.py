@@ -1,0 +1,69 @@
+"""`everlong count`: how many tokens a conversation is, and where they are."""
+
+import json
+
+import click
+
+from everlong.cli.terminal.files import read_document, tell_warnings
+from everlong.cli.terminal.tables import amount, console, percent, table
+from everlong.engine import TokenMap, counter_for, map_tokens
+from everlong.windows import Window, window
+
+__all__ = ["count_command"]
+
+
+@click.command("count", short_help="Count the tokens of a conversation.")
+@click.argument("file", required=False, metavar="FILE")
+@click.option("--model", "-m", default="", help="Count for this model (default: the one named in FILE).")
+@click.option("--sample", is_flag=True, help="Use the sample conversation that ships with everlong.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def count_command(file: str | None, model: str, sample: bool, as_json: bool) -> None:
+    """Count the tokens of the conversation in FILE (- for standard input), exactly where a tokenizer is known.
+
+    FILE may be a request body or message list of OpenAI, Anthropic or Gemini, or a session file.
+    """
+    document = read_document(file, sample=sample)
+    tell_warnings(document)
+    counter = counter_for(model or document.model)
+    weights = map_tokens(document.messages, counter, document.tools)
+    room = window(counter.model)
+    at_most = round(weights.total * (1 + counter.vocabulary.spread))
+    if as_json:
+        click.echo(json.dumps(_as_json(weights, room, at_most), indent=2))
+    else:
+        _print(weights, room, at_most)
+
+
+def _as_json(weights: TokenMap, room: Window, at_most: int) -> dict[str, object]:
+    return {
+        "model": weights.model,
+        "tokens": weights.total,
+        "exact": weights.exact,
+        "at_most": at_most,
+        "vocabulary": weights.vocabulary,
+        "messages": len(weights.messages),
+        "tool_schemas": weights.schemas,
+        "by_role": {role.value: tokens for role, tokens, _ in weights.by_role},
+        "by_kind": dict(weights.by_kind),
+        "by_tool": {tool.name: tool.call_tokens + tool.result_tokens for tool in weights.by_tool},
+        "window": {"tokens": room.context, "source": room.source, "known": room.known},
+    }
+
+
+def _print(weights: TokenMap, room: Window, at_most: int) -> None:
+    out = console()
+    if not weights.messages and not weights.schemas:
+        out.print("No messages: the conversation is empty.")
+        return
+    rows = [
+        (role.value, amount(messages), amount(tokens), percent(tokens, weights.total))
+        for role, tokens, messages in weights.by_role
+    ]
+    if weights.schemas:
+        rows.append(("tool schemas", "", amount(weights.schemas), percent(weights.schemas, weights.total)))
+    out.print(table(("", "messages", "tokens", "share"), rows))
+    how = "exact" if weights.exact else f"estimated, at most {amount(at_most)}"
+    named = weights.model or "unknown model"
+    out.print(f"[bold]{amount(weights.total)}[/bold] tokens for {named} ({how}; vocabulary {weights.vocabulary})")
+    source = room.source if room.known else "assumed: the model is not in the registry"
+    out.print(f"{percent(at_most, room.context)} of its window of {amount(room.context)} ({source})", style="dim")

@@ -1,0 +1,109 @@
+"""`everlong fit`: a conversation brought under a budget, in the format it came in."""
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from everlong.cli.terminal.files import read_document, tell_warnings
+from everlong.cli.terminal.streams import print_json
+from everlong.cli.terminal.tables import amount, console, percent, table
+from everlong.compress import PRESETS
+from everlong.core import Edit
+from everlong.engine import Fitted, counter_for, fit_document
+from everlong.errors import InputError
+from everlong.wire import write
+
+__all__ = ["fit_command"]
+
+LISTED = 12  # kinds of edits shown
+
+
+@click.command("fit", short_help="Bring a conversation under a budget of tokens.")
+@click.argument("file", required=False, metavar="FILE")
+@click.option(
+    "--budget", "-b", type=click.IntRange(min=1), help="Tokens for messages and tool schemas (default: the window)."
+)
+@click.option("--output", "-o", "output", metavar="OUT", help="Write the conversation here (- for standard output).")
+@click.option("--model", "-m", default="", help="Count for this model (default: the one named in FILE).")
+@click.option(
+    "--preset", default="auto", type=click.Choice([*sorted(PRESETS), "off"]), help="How to choose what stays."
+)
+@click.option("--sample", is_flag=True, help="Use the sample conversation that ships with everlong.")
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+def fit_command(  # noqa: PLR0913 - one parameter an option
+    file: str | None,
+    budget: int | None,
+    output: str | None,
+    model: str,
+    preset: str,
+    sample: bool,
+    as_json: bool,
+) -> None:
+    """Bring the conversation in FILE (- for standard input) under a budget; same format out, with a report.
+
+    The report goes to standard output, or to standard error when the conversation itself goes there.
+    """
+    document = read_document(file, sample=sample)
+    tell_warnings(document)
+    fitted = fit_document(document, model=model, budget=budget, preset=preset)
+    before = counter_for(model or document.model).messages(document.messages) + fitted.tokens - fitted.view.tokens
+    if output is not None:
+        _write(fitted, output)
+    to_stderr = output == "-"
+    if as_json:
+        print_json(_as_json(fitted, before), err=to_stderr)
+    else:
+        _print(fitted, before, to_stderr=to_stderr)
+
+
+def _write(fitted: Fitted, output: str) -> None:
+    data = write(fitted.document)
+    if output == "-":
+        sys.stdout.buffer.write(data)
+        return
+    try:
+        Path(output).write_bytes(data)
+    except OSError as error:
+        raise InputError(f"{output}: {error.strerror or error}") from error
+
+
+def _as_json(fitted: Fitted, before: int) -> dict[str, object]:
+    return {
+        "budget": fitted.budget,
+        "tokens_before": before,
+        "tokens": fitted.tokens,
+        "messages_before": len(fitted.view.history),
+        "messages": len(fitted.view.messages),
+        "edits": [asdict(edit) | {"action": edit.action.value} for edit in fitted.edits],
+    }
+
+
+def _print(fitted: Fitted, before: int, *, to_stderr: bool) -> None:
+    out = console(stderr=to_stderr)
+    figures = f"[bold]{amount(before)}[/bold] → [bold]{amount(fitted.tokens)}[/bold] tokens"
+    out.print(f"{figures}, {percent(fitted.tokens, fitted.budget)} of {amount(fitted.budget)}")
+    kept = f"{len(fitted.view.history)} messages in, {len(fitted.view.messages)} out"
+    if not fitted.edits:
+        out.print(f"{kept}; it fits, nothing was changed")
+        return
+    out.print(f"{kept}, {len(fitted.edits)} edits")
+    groups: dict[tuple[str, str, str], list[Edit]] = {}
+    for edit in fitted.edits:
+        groups.setdefault((edit.step, edit.action.value, edit.reason), []).append(edit)
+    ordered = sorted(groups.items(), key=lambda row: -sum(abs(edit.saved) for edit in row[1]))
+    rows = [
+        (
+            reason,
+            step,
+            action,
+            amount(len(edits)),
+            amount(sum(edit.before for edit in edits)),
+            amount(sum(edit.after for edit in edits)),
+        )
+        for (step, action, reason), edits in ordered[:LISTED]
+    ]
+    out.print(table(("why", "step", "what", "edits", "before", "after"), rows))
+    if len(ordered) > LISTED:
+        out.print(f"and {len(ordered) - LISTED} more kinds; --json lists every edit with its reference", style="dim")

@@ -1,0 +1,137 @@
+"""`everlong inspect`: the token map of a conversation, on the terminal, as a page or as JSON."""
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from everlong.cli.maps.inspection import as_json, inspect_document
+from everlong.cli.maps.page import page_of
+from everlong.cli.maps.terminal_map import draw_map
+from everlong.cli.maps.wording import LANGUAGES, Wording, language_from
+from everlong.cli.terminal.files import source_bytes
+from everlong.cli.terminal.tables import amount, console
+from everlong.errors import InputError
+from everlong.wire import BODY_FORMATS, Document, read_all
+
+__all__ = ["inspect_command"]
+
+PAGES = (".html", ".htm")
+LONG_WORK = 500_000  # bytes of a file; more takes longer than a blink
+
+
+@click.command("inspect", short_help="Show where the window of a conversation goes.")
+@click.argument("file", required=False, metavar="FILE")
+@click.option("--model", "-m", default="", help="Count for this model (default: the one named in FILE).")
+@click.option("--sample", is_flag=True, help="Use the sample conversation that ships with everlong.")
+@click.option(
+    "--budget", "-b", type=click.IntRange(min=1), help="Show what would be cut to fit this many tokens, and why."
+)
+@click.option(
+    "--html",
+    is_flag=False,
+    flag_value="",
+    default=None,
+    metavar="[PATH]",
+    help="Write one HTML page (default: beside FILE, ending in .map.html; - for standard output).",
+)
+@click.option("--json", "json_wanted", is_flag=True, help="Print JSON.")
+@click.option("--top", default=10, type=click.IntRange(min=0), help="Rows in each list, 0 for all (default 10).")
+@click.option("--pick", default=1, type=click.IntRange(min=1), help="Which conversation, if FILE holds several.")
+@click.option("--for", "target", type=click.Choice(sorted(BODY_FORMATS)), help="Check against this provider's rules.")
+@click.option("--lang", type=click.Choice(LANGUAGES), help="Language of the words (default: from the environment).")
+def inspect_command(  # noqa: PLR0913 - one parameter an option
+    file: str | None,
+    model: str,
+    sample: bool,
+    budget: int | None,
+    html: str | None,
+    json_wanted: bool,
+    top: int,
+    pick: int,
+    target: str | None,
+    lang: str | None,
+) -> None:
+    """Show where the window goes in the conversation in FILE (- for standard input).
+
+    What each message, round, role and tool weighs, what is protected, what repeats, and what the provider would
+    reject. FILE may be a request body or message list of OpenAI, Anthropic or Gemini, or a session file.
+    """
+    if file is None and not sample and html and html != "-" and not html.endswith(PAGES):
+        file, html = html, ""  # `inspect --html FILE`: the option took what was meant as FILE
+    page_path = None if html is None else _page_path(html, file, sample=sample)
+    say = Wording(lang or language_from(os.environ))
+    name = _name(file, sample=sample)
+    data = source_bytes(file, sample=sample)
+    with _patience(len(data), say):
+        documents = _documents(data, file or name)
+        document = _picked(documents, pick)
+        shown = inspect_document(document, name=name, model=model, target=target or "", budget=budget)
+    if len(documents) > 1 and not json_wanted:
+        click.echo(say("several", n=amount(len(documents)), at=str(pick)), err=True)
+    if page_path is not None:
+        _write(page_path, page_of(shown, say, top=top))
+        if page_path != "-":
+            click.echo(say("page_written", path=page_path), err=json_wanted)
+    if json_wanted:
+        click.echo(json.dumps(as_json(shown, picked=pick, conversations=len(documents)), indent=2))
+    elif page_path is None:
+        draw_map(shown, console(), say, top=top)
+
+
+def _name(file: str | None, *, sample: bool) -> str:
+    if sample:
+        return "sample"
+    return "standard input" if file in (None, "-") else Path(str(file)).name
+
+
+def _documents(data: bytes, named: str) -> tuple[Document, ...]:
+    """Every conversation in the file; an error names it."""
+    try:
+        return read_all(data)
+    except InputError as error:
+        raise InputError(f"{'standard input' if named == '-' else named}: {error}") from error
+
+
+@contextmanager
+def _patience(size: int, say: Wording) -> Iterator[None]:
+    """A sign of life while a large file is counted, where a person looks."""
+    if size < LONG_WORK or not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console  # noqa: PLC0415 - only where it is seen
+
+    with Console(stderr=True).status(say("working")):
+        yield
+
+
+def _picked(documents: Sequence[Document], pick: int) -> Document:
+    if pick > len(documents):
+        raise InputError(f"no conversation {pick}: the file holds {len(documents)}")
+    return documents[pick - 1]
+
+
+def _page_path(html: str, file: str | None, *, sample: bool) -> str:
+    """Where the page goes. A path that is no page's is refused: it may be the conversation itself."""
+    if html == "-" or html.endswith(PAGES):
+        return html
+    if html:
+        raise InputError(f"{html}: a page ends in .html")
+    if sample or file in (None, "-"):
+        return f"everlong-{'sample' if sample else 'conversation'}.map.html"
+    path = Path(str(file))
+    return str(path.with_name(Path(path.name.removesuffix(".gz")).stem + ".map.html"))
+
+
+def _write(path: str, page: str) -> None:
+    if path == "-":
+        click.echo(page.encode("utf-8", "replace"), nl=False)  # as its head says, not as the terminal would
+        return
+    try:
+        Path(path).write_text(page, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from error

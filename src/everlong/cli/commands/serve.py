@@ -1,0 +1,62 @@
+"""`everlong serve`: the gateway on one port."""
+
+import re
+import webbrowser
+from threading import Timer
+from typing import Any
+
+import click
+
+from everlong.errors import InputError
+
+__all__ = ["serve_command"]
+
+UNTIL_IT_SERVES = 1.5  # seconds before a browser is opened
+
+
+@click.command("serve", short_help="Serve the gateway: any client, one changed base URL.")
+@click.option("--config", "file", help="A TOML file with the settings.")
+@click.option("--host", help="The address to listen at; 127.0.0.1 if not given.")
+@click.option("--port", type=int, help="The port to listen at; 8333 if not given, 0 takes a free one.")
+@click.option("--upstream", help="One server for everything: an address with its /v1, or a provider's name.")
+@click.option("--local", is_flag=True, help="Answer with the local model: no key, no account.")
+@click.option("--store", help="Where cuts and summaries are kept: a store's URL, memory: for nowhere.")
+@click.option("--mode", help="off changes nothing, trim cuts, auto also summarises.")
+@click.option("--preset", help="How a history is cut.")
+@click.option("--keep", help="What is stored of a conversation: nothing, edits or text.")
+@click.option("--usage", help="The usage that clients are told: sent or original.")
+@click.option("--recall-tool/--no-recall-tool", default=None, help="Offer a recall tool, answered in the gateway.")
+@click.option("--workers", type=int, help="Processes that serve, on one store.")
+@click.option("--access-log/--no-access-log", default=None, help="Write one line a request, without contents.")
+@click.option("--app/--no-app", default=None, help="Serve the chat app at / as well; it is, in one process.")
+@click.option("--sample", is_flag=True, help="Put a sample thread into the app, if it has none yet.")
+@click.option("--browse", is_flag=True, help="Open the app in the browser.")
+@click.option("--new-key", is_flag=True, help="Make a key for a client, print it and its table for the file, and end.")
+def serve_command(file: str | None, local: bool, new_key: bool, sample: bool, browse: bool, **options: Any) -> None:
+    """Serve OpenAI and Anthropic clients: set their base URL to http://127.0.0.1:8333/v1 and change nothing else.
+
+    The chat app is at http://127.0.0.1:8333, for people.
+
+    Upstreams come from the configuration, from keys in the environment, or are the providers themselves with the
+    client's own key.
+    """
+    try:
+        from everlong.cli.app import FACTORY, told  # noqa: PLC0415 - for those who serve
+        from everlong.gateway import clients, serve  # noqa: PLC0415 - a server's packages
+    except ImportError as error:
+        raise InputError(f"serving needs more packages ({error.name}): pip install 'everlong[server]'") from None
+    if new_key:
+        key = clients.new_key()
+        click.echo(f'{key}\n\n[[keys]]\nname = "…"\nhash = "{clients.hashed(key)}"')
+        return
+
+    def tell(line: str) -> None:
+        click.echo(line, err=True)
+        address = re.search(r"https?://[^/\s]+", line)
+        if address is not None and options["app"] is not False:
+            click.echo(f"The chat app is at {address[0]}", err=True)
+            if browse:
+                Timer(UNTIL_IT_SERVES, webbrowser.open, [address[0]]).start()
+
+    with told(local=local, sample=sample):
+        serve(file, options, local=local, tell=tell, factory=FACTORY)

@@ -1,0 +1,323 @@
+"""`everlong lab replay`: what sessions cost, what they would have cost, and what would have been lost."""
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import click
+import msgspec
+
+from everlong.cli.lab.options import DATA, HALF, HTML, JOBS, JSON, LANGUAGE, WORK_FILES, names_listed, tokens_listed
+from everlong.cli.lab.replay_table import print_replay
+from everlong.cli.lab_replay_wording import ReplayWording
+from everlong.cli.maps.wording import language_from
+from everlong.cli.terminal.files import check_place, source_bytes, write_page
+from everlong.cli.terminal.streams import print_json
+from everlong.cli.terminal.tables import amount, progress
+from everlong.errors import InputError
+from everlong.lab import (
+    COMPARED,
+    PAUSES,
+    TARIFFS,
+    UNCUT,
+    Pauses,
+    ReplayPlan,
+    ReplayResult,
+    Session,
+    Tariff,
+    Terms,
+    billed,
+    data_folder,
+    in_half,
+    policy_named,
+    published,
+    replayed,
+    sessions_at,
+    sessions_in,
+    tariff_from,
+    tariff_of,
+)
+
+__all__ = ["Asked", "replay", "replay_command"]
+
+WINDOWS = "64000,128000"
+#: What a page shows unless told otherwise.
+PAGE_THRESHOLDS = (0.4, 0.55, 0.7, 0.85, 0.95)
+
+
+def _shares(_: click.Context, __: click.Parameter, value: str | None) -> tuple[float, ...] | None:
+    """Example: ".7,0.4" -> (0.4, 0.7)"""
+    if value is None:
+        return None
+    try:
+        return tuple(sorted({float(piece) for piece in value.split(",") if piece.strip()}))
+    except ValueError:
+        raise click.BadParameter("shares with commas between them, such as .4,.7") from None
+
+
+@click.command("replay", short_help="What sessions cost, and would have cost.")
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@DATA
+@click.option("--files", metavar="NAME,NAME", help=f"Files in agents/ of the data folder (default: {WORK_FILES}).")
+@HALF
+@click.option(
+    "--window",
+    "windows",
+    default=WINDOWS,
+    callback=tokens_listed,
+    metavar="N,N",
+    help=f"Tokens that a request and its answer may take (default: {WINDOWS}).",
+)
+@click.option("--model", metavar="NAME", help="Counts and prices as for this model (default: the one most used).")
+@click.option("--prices", metavar="TABLE|FILE", help="Prices and cache rules by name or file (default: the model's).")
+@click.option("--policy", "policies", multiple=True, metavar="NAME", help="What to play; may be repeated.")
+@click.option(
+    "--pauses",
+    type=click.Choice(PAUSES),
+    default=PAUSES[0],
+    help="Pauses between requests: as recorded, none, or before every user turn.",
+)
+@click.option(
+    "--front",
+    type=click.IntRange(min=0),
+    default=12_000,
+    metavar="N",
+    help="Tokens of system text and tools before every request (default: 12000).",
+)
+@click.option(
+    "--reply",
+    type=click.IntRange(min=1),
+    default=8_000,
+    metavar="N",
+    help="Tokens kept free for the answer (default: 8000).",
+)
+@click.option("--longest", type=click.IntRange(min=1), default=None, metavar="N", help="Only the N longest.")
+@click.option(
+    "--thresholds", callback=_shares, metavar="N,N", help="Also auto at these thresholds (default: some with --html)."
+)
+@click.option("--no-reading", is_flag=True, help="What was lost is not read again.")
+@JOBS
+@JSON
+@HTML
+@LANGUAGE
+def replay_command(paths: tuple[str, ...], **options: object) -> None:
+    """What sessions cost, what they would have cost, and what would have been lost.
+
+    PATH is a file, a folder, - for standard input, or claude-code, codex, pi or nanobot: the places where these keep
+    sessions. Without PATH the data folder is replayed. Every request is made as a policy would send it, and paid for
+    by a provider's prices and cache rules. No model is called and nothing is sent.
+    """
+    from everlong.cli.lab.replay import Asked, replay  # noqa: PLC0415 - only a run needs the engine
+
+    if paths and (options["data"] or options["files"]):
+        raise click.UsageError("--data and --files name the data folder; PATH is replayed instead of it")
+    usual = PAGE_THRESHOLDS if options["html"] is not None else ()
+    given = options.pop("thresholds")
+    asked = Asked(
+        thresholds=usual if given is None else given,  # type: ignore[arg-type]
+        longest=options.pop("longest") or 0,  # type: ignore[arg-type]
+        language=str(options.pop("language") or language_from(os.environ)),
+        reading=not options.pop("no_reading"),
+        **options,  # type: ignore[arg-type]
+    )
+    replay(paths, asked)
+
+
+STANDARD_INPUT = "-"
+LEAST_ROOM = 1_000  # tokens of conversation; below, not even a question and its answer stand
+USUAL_MODEL = "gpt-4o"
+USUAL_PRICES = "anthropic"
+SHARES = ("ratio", "kept_percent", "literal_percent", "likely_percent")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What was asked for. `thresholds` are those at which ours is played as well."""
+
+    data: str | None
+    files: str | None
+    half: str
+    windows: tuple[int, ...]
+    model: str | None
+    prices: str | None
+    policies: tuple[str, ...]
+    pauses: Pauses
+    front: int
+    reply: int
+    longest: int
+    thresholds: tuple[float, ...]
+    reading: bool
+    processes: int
+    as_json: bool
+    html: str | None
+    language: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """The policies to play: those that were asked for, and ours at other thresholds."""
+
+    policies: tuple[str, ...]
+    thresholds: tuple[str, ...]
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """Each once."""
+        return tuple(dict.fromkeys((*self.policies, *self.thresholds)))
+
+
+def replay(paths: Sequence[str], asked: Asked) -> None:
+    """Play it and show it."""
+    say = ReplayWording(asked.language)
+    names = _checked(asked)
+    tariff = None if asked.prices is None else tariff_from(asked.prices)
+    with progress(say("finding"), None):
+        sessions = _sessions(paths, asked)
+    named = asked.model or (_most_used(sessions) if paths else USUAL_MODEL)
+    plan = ReplayPlan(
+        policies=names.all,
+        windows=asked.windows,
+        tariff=tariff or _prices_of(named, say),
+        model=named or USUAL_MODEL,
+        reply=asked.reply,
+        front=asked.front,
+        pauses=asked.pauses,
+        reading=asked.reading,
+    )
+    rounds = 1 + len(plan.windows) * len(plan.policies) - (UNCUT in plan.policies)
+    with progress(say("playing"), len(sessions) * rounds) as tell:
+        found = replayed(sessions, plan, asked.processes, tell)
+    results = [result for result in found if result.policy in names.policies]
+    thresholds = [result for result in found if result.policy in names.thresholds]
+    _show(plan, results, thresholds, asked)
+
+
+# --- what was asked ----------------------------------------------------------------------------
+
+
+def _checked(asked: Asked) -> _Names:
+    """The names of policies. Raises InputError for what could only go wrong later, when much has been read."""
+    if not asked.windows:
+        raise InputError("name a window, such as --window 64000")
+    for size in asked.windows:
+        if size - asked.reply - asked.front < LEAST_ROOM:
+            raise InputError(
+                f"a window of {size} leaves no room: {asked.reply} are kept for the answer (--reply) "
+                f"and {asked.front} stand in front (--front)"
+            )
+    if asked.html is not None:
+        check_place(asked.html)
+    policies = tuple(dict.fromkeys(asked.policies or COMPARED))
+    names = _Names(policies, tuple(f"auto@{share:g}" for share in asked.thresholds))
+    terms = Terms(
+        window=asked.windows[0], tariff=TARIFFS[USUAL_PRICES], model=USUAL_MODEL, reply=asked.reply, front=asked.front
+    )
+    for name in names.all:
+        policy_named(name).begin(terms).close()  # shares that cannot be are told when it begins
+    return names
+
+
+# --- sessions, model, prices -------------------------------------------------------------------
+
+
+def _sessions(paths: Sequence[str], asked: Asked) -> list[Session]:
+    if not paths:
+        names = names_listed(asked.files or WORK_FILES)
+        return published(data_folder(asked.data), names, asked.half, asked.longest)
+    files = [path for path in paths if path != STANDARD_INPUT]
+    found: list[Session] = []
+    if STANDARD_INPUT in paths:
+        said = sessions_in(source_bytes(STANDARD_INPUT), "standard input", _tell)
+        found += [session for session in said if session.requests]
+    if files:
+        found += sessions_at(files, _tell)
+    chosen = [session for session in found if in_half(session.told.id, asked.half)]
+    if not chosen:
+        raise InputError(f"{', '.join(paths)}: nothing to replay ({asked.half})")
+    return sorted(chosen, key=lambda session: -session.told.tokens)[: asked.longest] if asked.longest else chosen
+
+
+def _most_used(sessions: Sequence[Session]) -> str:
+    """The model of most requests, by the record of each session, else as it names one; "" if none does."""
+    used: Counter[str] = Counter()
+    for session in sessions:
+        for one in session.told.recorded:
+            used[one.model] += one.requests
+        if not session.told.recorded and session.models:
+            used[session.models[0]] += len(session.requests)
+    return next((model for model, _ in used.most_common() if model), "")
+
+
+def _prices_of(model: str, say: ReplayWording) -> Tariff:
+    """Those of the model; the usual ones, and a line about it, where none are known."""
+    if model:
+        try:
+            return tariff_of(model)
+        except InputError:
+            pass
+    _tell(say("no_prices", model=model, usual=USUAL_PRICES) if model else say("no_model", usual=USUAL_PRICES))
+    return TARIFFS[USUAL_PRICES]
+
+
+def _tell(line: str) -> None:
+    click.echo(line, err=True)
+
+
+# --- what was found ----------------------------------------------------------------------------
+
+
+def _show(plan: ReplayPlan, results: Sequence[ReplayResult], thresholds: Sequence[ReplayResult], asked: Asked) -> None:
+    if asked.html is not None:
+        from everlong.lab import replay_page  # noqa: PLC0415 - only where a page is asked for
+
+        say = ReplayWording(asked.language)
+        page = replay_page(
+            results,
+            language=asked.language,
+            facts=(say("counted", model=plan.model), say("around", front=amount(plan.front), reply=amount(plan.reply))),
+            thresholds=thresholds,
+            tariffs=(plan.tariff,),
+            pauses=plan.pauses,
+        )
+        write_page(page, asked.html)
+    if asked.as_json:
+        print_json(_as_json(plan, results, thresholds))
+    elif asked.html != "-":
+        print_replay(plan, results, thresholds, asked.language)
+
+
+def _as_json(
+    plan: ReplayPlan, results: Sequence[ReplayResult], thresholds: Sequence[ReplayResult]
+) -> dict[str, object]:
+    sessions = [played.session for played in results[0].played]
+    record = billed(sessions)
+    return {
+        "model": plan.model,
+        "tariff": msgspec.to_builtins(plan.tariff),
+        "windows": list(plan.windows),
+        "front": plan.front,
+        "reply": plan.reply,
+        "pauses": plan.pauses,
+        "reading": plan.reading,
+        "recorded": [] if record is None else msgspec.to_builtins(record.models),
+        "sessions": msgspec.to_builtins(sessions),
+        "results": [_described(result) for result in results],
+        "thresholds": [_described(result) for result in thresholds],
+    }
+
+
+def _described(result: ReplayResult) -> dict[str, object]:
+    """Every figure, the shares too; a conversation is named by its id."""
+    figures = {field.name: getattr(result, field.name) for field in fields(result) if field.name != "played"}
+    shares = {name: round(getattr(result, name), 4) for name in SHARES}
+    played = [
+        {
+            "session": one.session.id,
+            "dollars": one.dollars,
+            "paid": msgspec.to_builtins(one.paid),
+            "probes": msgspec.to_builtins(one.probes),
+        }
+        for one in result.played
+    ]
+    return {**figures, **shares, "played": played}

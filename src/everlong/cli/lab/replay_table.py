@@ -1,0 +1,169 @@
+"""What a replay found, on a terminal: what was really paid, a table for each window, and a verdict in plain words."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from everlong.cli.lab_replay_wording import ReplayWording
+from everlong.cli.terminal.tables import amount, console, percent, table
+from everlong.lab import Billed, Recorded, ReplayPlan, ReplayResult, Scene, Told, billed, money, scenes, tokens_short
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["print_replay"]
+
+SAME = 0.005  # of the uncut cost: less is no difference that is spoken of
+CREDIT = 0.05  # points: less is nothing that a summary adds
+WIDEST = 1_000  # columns; no terminal is wider
+MANY = 100  # from here on tenths say nothing
+RECORDED = ("model", "requests", "sent", "cached", "received", "cost")
+PLAYED = (
+    "policy",
+    "cost",
+    "of_uncut",
+    "kept",
+    "literal",
+    "cuts",
+    "resets",
+    "summaries",
+    "summary_cost",
+    "readings",
+    "refused",
+)
+
+
+def print_replay(
+    plan: ReplayPlan, results: Sequence[ReplayResult], thresholds: Sequence[ReplayResult], language: str
+) -> None:
+    """What was paid, then every window: its policies, ours at other thresholds behind them, and a verdict."""
+    out, say = console(), ReplayWording(language)
+    sessions = [played.session for played in results[0].played]
+    for line in _head(plan, sessions, say):
+        out.print(line, markup=False)
+    out.print()
+    record = billed(sessions)
+    if record is None:
+        out.print(say("not_recorded"), style="dim")
+    else:
+        out.print(say("recorded"), style="bold")
+        _draw(out, [say(name) for name in RECORDED], _paid_rows(record, say))
+        for line in _on_record(record, len(sessions), say):
+            out.print(line, style="dim")
+    for scene in scenes(results):
+        out.print()
+        out.print(say("window", n=amount(scene.window)), style="bold")
+        others = [one for one in thresholds if one.window == scene.window and one not in scene.results]
+        _draw(out, [say(name) for name in PLAYED], [_played_row(one) for one in (*scene.results, *others)])
+        for line in _notes(scene, say):
+            out.print(line, style="dim", markup=False)
+        for line in _verdict(scene.ours, say) if scene.ours else ():
+            out.print(line, markup=False)
+
+
+def _draw(out: "Console", head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table; its columns stand closer where they would not fit."""
+    drawn = table(head, rows)
+    drawn.show_edge = False
+    drawn.padding = (0, 1, 0, 0)
+    if out.measure(drawn, options=out.options.update(width=WIDEST)).maximum > out.width:
+        drawn.padding = 0
+    out.print(drawn)
+
+
+def _head(plan: ReplayPlan, sessions: Sequence[Told], say: ReplayWording) -> Iterator[str]:
+    tokens = sum(session.tokens for session in sessions)
+    size = (say.many("sessions", len(sessions)), say("tokens", n=tokens_short(tokens)))
+    yield say("comma").join((*size, say("prices", name=plan.tariff.name)))
+    if plan.model != plan.tariff.name:
+        yield say("counted", model=plan.model)
+    yield say("around", front=amount(plan.front), reply=amount(plan.reply))
+
+
+# --- what was really paid ----------------------------------------------------------------------
+
+
+def _paid_rows(record: Billed, say: ReplayWording) -> list[tuple[str, ...]]:
+    rows = [_paid_row(one.model, [one]) for one in record.models]
+    return [*rows, _paid_row(say("all_models"), record.models)] if len(rows) > 1 else rows
+
+
+def _paid_row(name: str, models: Sequence[Recorded]) -> tuple[str, ...]:
+    prompt, read = sum(one.prompt for one in models), sum(one.read for one in models)
+    known = [one.dollars for one in models if one.dollars is not None]
+    return (
+        name,
+        amount(sum(one.requests for one in models)),
+        tokens_short(prompt),
+        percent(read, prompt),
+        tokens_short(sum(one.output for one in models)),
+        money(sum(known) if known else None),
+    )
+
+
+def _on_record(record: Billed, sessions: int, say: ReplayWording) -> Iterator[str]:
+    if record.sessions < sessions:
+        yield say.counted_by("recorded_some", record.sessions, all=amount(sessions))
+    unpriced = sum(one.requests for one in record.models if one.dollars is None)
+    if unpriced:
+        yield say.many("recorded_unpriced", unpriced)
+
+
+# --- what was played ---------------------------------------------------------------------------
+
+
+def _played_row(result: ReplayResult) -> tuple[str, ...]:
+    sessions = len(result.played) or 1
+    return (
+        result.policy,
+        money(result.dollars),
+        f"{result.ratio:.2f}",
+        f"{result.kept_percent:.1f}" if result.probes else "–",
+        f"{result.literal_percent:.1f}" if result.probes else "–",
+        _mean(result.cuts / sessions),
+        _mean(result.resets / sessions),
+        _count(result.summaries),
+        money(result.summary_dollars) if result.summaries else "–",
+        _count(result.readings),
+        _count(result.over + result.invalid),
+    )
+
+
+def _mean(figure: float) -> str:
+    return f"{figure:.1f}" if figure < MANY else f"{figure:.0f}"
+
+
+def _count(number: int) -> str:
+    return amount(number) if number else "–"
+
+
+def _notes(scene: Scene, say: ReplayWording) -> Iterator[str]:
+    yield say("each")
+    if scene.longest > scene.window:
+        yield say("longest", n=amount(scene.longest))
+    for one in scene.results:
+        if one.likely_percent - one.kept_percent > CREDIT:
+            yield say("likely", policy=one.policy, share=f"{one.likely_percent:.1f} %")
+
+
+# --- the verdict -------------------------------------------------------------------------------
+
+
+def _verdict(ours: ReplayResult, say: ReplayWording) -> Iterator[str]:
+    change = ours.ratio - 1
+    key = "same" if abs(change) < SAME else "less" if change < 0 else "more"
+    share = f"{100 * abs(change):.0f} %"
+    yield say(key, policy=ours.policy, ours=money(ours.dollars), uncut=money(ours.uncut), share=share)
+    if ours.probes:
+        kept, literal = (f"{figure:.1f} %" for figure in (ours.kept_percent, ours.literal_percent))
+        yield say.counted_by("stays", ours.probes, kept=kept, literal=literal)
+    else:
+        yield say("unprobed")
+    refused = ours.over + ours.invalid
+    if refused:
+        yield say.counted_by("invalid", refused, over=amount(ours.over), invalid=amount(ours.invalid))
+    else:
+        yield say("valid")
+    if ours.broken:
+        yield say.many("broken", ours.broken)
+    if ours.dearer:
+        yield say.many("dearer", ours.dearer)

@@ -1,0 +1,1 @@
+"""`everlong sessions`: the commands that list, show, search, change, import and export stored conversations."""

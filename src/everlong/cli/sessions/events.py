@@ -1,0 +1,138 @@
+"""`everlong sessions events` and `cost`: what happened to a session, and what it cost."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+
+import click
+
+from everlong.cli.sessions.options import Setting, session_command, stored_in, the_thread
+from everlong.cli.sessions_wording import SessionWording
+from everlong.cli.terminal.streams import print_json
+from everlong.cli.terminal.tables import amount, console, table
+from everlong.cli.terminal.text import one_line
+from everlong.core import Event, EventKind, Json, starts
+from everlong.engine import Spent, spent_on
+
+__all__ = ["cost_command", "events_command"]
+
+SHOWN = 40  # events
+KINDS = tuple(kind.value for kind in EventKind)
+
+
+@click.command("events", short_help="Show what happened to a session, oldest first.")
+@click.argument("session", metavar="ID")
+@click.option("--kind", "kinds", multiple=True, type=click.Choice(KINDS), metavar="KIND", help="Only such; repeatable.")
+@click.option("--last", default=SHOWN, type=click.IntRange(min=0), help=f"The last so many, 0: all ({SHOWN}).")
+@session_command
+def events_command(setting: Setting, session: str, kinds: Sequence[str], last: int) -> None:
+    """Show what happened to a session: its turns, cuts, summaries, overflows and calls, oldest first."""
+    with stored_in(setting) as store:
+        thread = the_thread(store, session)
+        recorded = store.events(thread.id, kinds=kinds)
+        unfinished = {event.id for event in store.unfinished(thread.id)}
+    shown = recorded[-last:] if last else recorded
+    if setting.json:
+        print_json([_event_json(event, event.id in unfinished) for event in shown])
+        return
+    if not shown:
+        click.echo(setting.say("no_events"))
+        return
+    out = console()
+    if len(shown) < len(recorded):
+        out.print(setting.say.many("events_earlier", len(recorded) - len(shown)), style="dim italic")
+    for event in shown:
+        note = setting.say("unfinished") if event.id in unfinished else ""
+        _draw(event, note, setting.say)
+
+
+def _event_json(event: Event, unfinished: bool) -> dict[str, object]:
+    """The event; of a start also whether it came to its end."""
+    ended = {"finished": not unfinished} if starts(event.kind) else {}
+    return asdict(event) | {"kind": event.kind.value, "data": _data(event)} | ended
+
+
+def _data(event: Event) -> Json:
+    """What else it says; text that is no JSON as it stands."""
+    try:
+        return json.loads(event.data) if event.data else None
+    except ValueError:
+        return event.data
+
+
+def _draw(event: Event, note: str, say: SessionWording) -> None:
+    from rich.text import Text  # noqa: PLC0415 - only where it is seen
+
+    line = Text(event.time.astimezone().strftime("%Y-%m-%d %H:%M:%S  "), style="dim")
+    line.append(f"{event.kind.value:<20}", style="not dim cyan")
+    line.append("  " + " · ".join(filter(None, (*_facts(event, say), note))), style="not dim")
+    console().print(line, soft_wrap=True)
+
+
+def _facts(event: Event, say: SessionWording) -> list[str]:
+    before, after = event.tokens_before, event.tokens_after
+    facts = [one_line(event.model)]
+    if event.messages_before is not None and event.messages_after is not None:
+        facts.append(say("messages_changed", before=amount(event.messages_before), after=amount(event.messages_after)))
+    if before is not None and after is not None:
+        if event.kind is EventKind.USAGE_RECORDED:
+            facts.append(say("tokens_used", prompt=amount(before), output=amount(after)))
+        else:
+            facts.append(say("tokens", before=amount(before), after=amount(after)))
+    if event.cost is not None:
+        facts.append(f"${_dollars(event.cost)}")
+    facts.append(one_line(event.reason))
+    return facts
+
+
+@click.command("cost", short_help="Show what the calls of sessions cost.")
+@click.argument("session", metavar="[ID]", required=False)
+@click.option("--owner", default=None, help="Only sessions of this owner.")
+@session_command
+def cost_command(setting: Setting, session: str | None, owner: str | None) -> None:
+    """Show what the calls of a session cost, or of all sessions: calls, tokens and US dollars by model."""
+    if session is not None and owner is not None:
+        raise click.UsageError("name a session or an owner, not both")
+    with stored_in(setting) as store:
+        threads = [the_thread(store, session)] if session is not None else store.threads(owner=owner, archived=None)
+        usage = (store.events(thread.id, kinds=[EventKind.USAGE_RECORDED]) for thread in threads)
+        spent = spent_on(event for events in usage for event in events)
+    total = _total(spent)
+    if setting.json:
+        models = [asdict(one) for one in spent]
+        print_json({"sessions": len(threads), "models": models, "total": asdict(total) | {"model": None}})
+    elif not spent:
+        click.echo(setting.say("no_cost"))
+    else:
+        _draw_cost(spent, total, setting.say)
+
+
+def _total(spent: Sequence[Spent]) -> Spent:
+    total = Spent("")
+    for one in spent:
+        figures = {name: getattr(total, name) + getattr(one, name) for name in asdict(total) if name != "model"}
+        total = replace(total, **figures)
+    return total
+
+
+def _draw_cost(spent: Sequence[Spent], total: Spent, say: SessionWording) -> None:
+    from rich.markup import escape  # noqa: PLC0415 - only where it is seen
+
+    rows = [(escape(one_line(one.model)) or say("unnamed"), *_figures(one)) for one in spent]
+    if len(spent) > 1:
+        rows.append((say("total"), *_figures(total)))
+    heads = ("head_model", "head_calls", "head_prompt", "head_cached", "head_output", "head_cost")
+    out = console()
+    out.print(table([say(head) for head in heads], rows))
+    if total.unpriced:
+        out.print(say.many("unpriced", total.unpriced), style="dim")
+
+
+def _figures(one: Spent) -> tuple[str, ...]:
+    counted = (one.calls, one.prompt, one.cached, one.output)
+    return (*map(amount, counted), _dollars(one.cost) if one.unpriced < one.calls else "–")
+
+
+def _dollars(cost: float) -> str:
+    """Example: 0.00123 -> 0.0012, 12.5 -> 12.50"""
+    return f"{cost:.2f}" if cost >= 1 else f"{cost:.4f}"

@@ -1,0 +1,189 @@
+"""`everlong sessions import` and `export`: sessions of other programs in, files for them out."""
+
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Protocol
+
+import click
+
+from everlong.cli.sessions.lists import short_ids
+from everlong.cli.sessions.options import Setting, session_command, stored_in, the_thread
+from everlong.cli.sessions_wording import SessionWording
+from everlong.cli.terminal.files import source_bytes
+from everlong.cli.terminal.streams import print_json
+from everlong.cli.terminal.tables import amount, console
+from everlong.cli.terminal.text import one_line
+from everlong.engine import Threads
+from everlong.errors import InputError
+from everlong.store import FORMATS, Imported, exported, import_session, sessions_in
+
+__all__ = ["export_command", "import_command"]
+
+SUFFIXES = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
+NAMED = 10  # files without a conversation that are named; a folder may hold thousands
+LISTED = 30  # sessions
+SHORTEST_TITLE = 16
+STYLES = {"is_new": "green", "is_grown": "green", "is_branch": "yellow", "is_known": "dim"}
+
+
+class Tell(Protocol):
+    """Takes note that so many files or rows are done."""
+
+    def __call__(self, *, files: int = 0, rows: int = 0) -> None: ...
+
+
+@click.command("import", short_help="Keep the sessions of files or folders.")
+@click.argument("files", nargs=-1, required=True, metavar="FILE…")
+@click.option("--owner", default="", help="Whose sessions these are.")
+@session_command
+def import_command(setting: Setting, files: Sequence[str], owner: str) -> None:
+    """Keep the sessions in each FILE (- for standard input), or in every file of a folder.
+
+    Takes sessions of pi, Claude Code, Codex, nanobot and Chatbox, and chat JSON of OpenAI, Anthropic and Gemini. What
+    these programs compacted becomes a point that can be undone. The same file again adds only what is new.
+    """
+    paths = list(_paths(files))
+    done: list[Imported] = []
+    notes: list[str] = []
+    passed_over: list[str] = []
+    with stored_in(setting, new=True) as store, _progress(len(paths), setting.say) as tell:
+        for path, named in paths:
+            try:
+                done += _import_file(store, path, owner, tell, notes)
+            except InputError as error:
+                if named:
+                    raise
+                passed_over.append(str(error))
+            tell(files=1)
+    for note in (*notes, *passed_over[:NAMED]):
+        click.echo(f"skipped {note}", err=True)
+    if setting.json:
+        print_json([asdict(one) | {"outcome": _outcome(one).removeprefix("is_")} for one in done])
+    else:
+        _tell(done, len(passed_over), setting.say)
+
+
+def _paths(files: Sequence[str]) -> Iterator[tuple[str, bool]]:
+    """Every file to read, and whether it was named itself; what is found in a folder may be something else."""
+    for file in files:
+        path = Path(file)
+        if file == "-" or not path.is_dir():
+            yield file, True
+            continue
+        inside = [one for one in sorted(path.rglob("*")) if one.name.endswith(SUFFIXES) and one.is_file()]
+        if not inside:
+            raise InputError(f"{file}: no file in it ends in {' or '.join(SUFFIXES[:2])}")
+        yield from ((str(one), False) for one in inside)
+
+
+def _import_file(store: Threads, path: str, owner: str, tell: Tell, notes: list[str]) -> list[Imported]:
+    """The sessions of a file, kept; what could not be read goes into `notes`."""
+    name = "standard input" if path == "-" else Path(path).name
+    stem = name.removesuffix(".gz").removesuffix(".jsonl").removesuffix(".json")
+    try:
+        sessions = sessions_in(source_bytes(path), stem)
+    except InputError as error:
+        if str(error).startswith(path):
+            raise
+        raise InputError(f"{path}: {error}") from error
+    for session in sessions:
+        notes += [f"{name}: {warning}" for warning in session.warnings]
+    return [import_session(store, session, owner=owner, progress=lambda rows: tell(rows=rows)) for session in sessions]
+
+
+@contextmanager
+def _progress(files: int, say: SessionWording) -> Iterator[Tell]:
+    """A bar where a person looks: files, and the rows that were added."""
+    if not sys.stderr.isatty():
+        yield lambda *, files=0, rows=0: None  # noqa: ARG005 - nobody looks
+        return
+    from rich.progress import MofNCompleteColumn, Progress, TextColumn  # noqa: PLC0415 - only where it is seen
+
+    shown = (*Progress.get_default_columns()[:2], MofNCompleteColumn(), TextColumn("{task.fields[added]}", style="dim"))
+    with Progress(*shown, console=console(stderr=True), transient=True) as bar:
+        task = bar.add_task(say("importing"), total=files, added="")
+        added = 0
+
+        def tell(*, files: int = 0, rows: int = 0) -> None:
+            nonlocal added
+            added += rows
+            bar.update(task, advance=files, added=say.many("messages", added))
+
+        yield tell
+
+
+def _outcome(one: Imported) -> str:
+    if one.branch_of:
+        return "is_branch"
+    if one.new:
+        return "is_new"
+    return "is_grown" if one.messages or one.points else "is_known"
+
+
+def _added(one: Imported, say: SessionWording) -> str:
+    counted = (("messages", one.messages), ("points", one.points))
+    return say("comma").join(say.many(what, number) for what, number in counted if number)
+
+
+def _tell(done: Sequence[Imported], passed_over: int, say: SessionWording) -> None:
+    from rich.cells import cell_len  # noqa: PLC0415 - only where it is seen
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    out = console()
+    # What changed comes first; of what did not, no more than fits a screen.
+    shown = sorted(done, key=lambda one: _outcome(one) == "is_known")[:LISTED]
+    ids = short_ids([one.thread for one in done])
+    rows = [(say(_outcome(one)), _added(one, say), one_line(ids[one.thread])) for one in shown]
+    taken = sum(max(map(cell_len, column)) for column in zip(*rows, strict=True)) if rows else 0
+    drawn = Table.grid(padding=(0, 2, 0, 0))
+    drawn.add_column(no_wrap=True)
+    drawn.add_column(no_wrap=True, overflow="ellipsis", max_width=max(SHORTEST_TITLE, out.width - taken - 8))
+    drawn.add_column(no_wrap=True)
+    drawn.add_column(no_wrap=True, style="cyan")
+    for one, (outcome, added, name) in zip(shown, rows, strict=True):
+        title = Text(one_line(one.title) or say("untitled"))
+        drawn.add_row(Text(outcome, style=STYLES[_outcome(one)]), title, added, Text(name))
+    out.print(drawn)
+    if len(shown) < len(done):
+        out.print(say("more", n=amount(len(done) - len(shown))), style="dim")
+    kinds = Counter(_outcome(one) for one in done)
+    total = say(
+        "imported_total",
+        sessions=say.many("imported", len(done)),
+        new=amount(kinds["is_new"] + kinds["is_branch"]),
+        grown=amount(kinds["is_grown"]),
+        known=amount(kinds["is_known"]),
+        messages=say.many("messages", sum(one.messages for one in done)),
+    )
+    out.print(total, style="dim")
+    if passed_over:
+        out.print(say.many("passed_over", passed_over), style="dim")
+
+
+@click.command("export", short_help="Write a session as a file.")
+@click.argument("session", metavar="ID")
+@click.option("--format", "fmt", type=click.Choice(FORMATS), default="openai", help="nanobot, or openai (default).")
+@click.option("--output", "-o", "output", default="-", metavar="FILE", help="Where to (default: standard output).")
+@click.option("--as-sent", is_flag=True, help="Only the newest summary and what follows it, as it would be sent.")
+@session_command
+def export_command(setting: Setting, session: str, fmt: str, output: str, as_sent: bool) -> None:
+    """Write a session as a file: OpenAI chat JSON, or a session that nanobot loads."""
+    with stored_in(setting) as store:
+        thread = the_thread(store, session)
+        data = exported(store, thread.id, fmt, as_sent=as_sent)
+    if output == "-":
+        sys.stdout.buffer.write(data)
+        return
+    try:
+        Path(output).write_bytes(data)
+    except OSError as error:
+        raise InputError(f"{output}: {error.strerror or error}") from error
+    if setting.json:
+        print_json({"session": thread.id, "format": fmt, "file": output, "bytes": len(data)})
+    else:
+        click.echo(setting.say("exported", title=one_line(thread.title) or thread.id, path=output))

@@ -1,0 +1,225 @@
+"""`everlong sessions list` and `search`: which sessions there are, and where something was said."""
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from itertools import islice
+
+import click
+
+from everlong.cli.sessions.options import (
+    Setting,
+    is_there,
+    session_command,
+    stored_in,
+    the_thread,
+    thread_json,
+)
+from everlong.cli.sessions_wording import SessionWording
+from everlong.cli.terminal.streams import print_json
+from everlong.cli.terminal.tables import amount, console
+from everlong.cli.terminal.text import one_line
+from everlong.core import Hit, Message, Thread
+from everlong.relevance import terms_of, words_of
+from everlong.store import asked_terms, texts_of
+
+__all__ = ["list_command", "search_command", "short_ids", "when"]
+
+LISTED = 30
+LONG_ID = 20  # characters; longer ids are shown by as much of their beginning as tells them apart
+SHORT_ID = 8
+FIGURES = 3  # columns of figures, right-aligned
+SHORTEST_TITLE = 16
+EXCERPT = 220  # characters
+LOOKED_AT = 200_000  # characters of a message in which an excerpt is looked for
+MOST_PLACES = 400  # of words asked for in one message
+SAYS_MUCH = 1.0  # weight of a term that is worth marking; single Chinese characters say less
+
+
+@click.command("list")
+@click.option("--owner", default=None, help="Only sessions of this owner.")
+@click.option("--archived", is_flag=True, help="Only archived sessions.")
+@click.option("--all", "everything", is_flag=True, help="Archived sessions too.")
+@click.option("--limit", default=LISTED, type=click.IntRange(min=0), help=f"At most so many, 0 for all ({LISTED}).")
+@session_command
+def list_command(setting: Setting, owner: str | None, archived: bool, everything: bool, limit: int) -> None:
+    """List the sessions, the latest changed first."""
+    threads: list[Thread] = []
+    if is_there(setting) or not setting.own:
+        with stored_in(setting) as store:
+            threads = store.threads(owner=owner, archived=None if everything else archived)
+    if setting.json:
+        print_json([thread_json(thread) for thread in threads[: limit or None]])
+        return
+    if not threads:
+        click.echo(setting.say("none"))
+        click.echo(setting.say("none_hint"), err=True)
+        return
+    _draw(threads, limit or len(threads), setting.say)
+
+
+def _draw(threads: Sequence[Thread], limit: int, say: SessionWording) -> None:
+    from rich import box  # noqa: PLC0415 - only where it is seen
+    from rich.cells import cell_len  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    out = console()
+    shown = threads[:limit]
+    owners = any(thread.owner for thread in shown)
+    now = datetime.now(UTC)
+    ids = short_ids([thread.id for thread in threads])
+    cells = [
+        (
+            amount(thread.messages),
+            amount(thread.points) if thread.points else "",
+            when(thread.updated, now, say),
+            *([one_line(thread.owner)] if owners else []),
+            one_line(ids[thread.id]),
+        )
+        for thread in shown
+    ]
+    heads = [say("head_messages"), say("head_points"), say("head_changed"), *([say("head_owner")] if owners else [])]
+    heads.append(say("head_id"))
+    widths = [max(map(cell_len, column)) for column in zip(heads, *cells, strict=True)]
+    drawn = Table(box=box.SIMPLE, pad_edge=False, header_style="dim")
+    room = out.width - sum(widths) - 3 * len(widths) - 2
+    drawn.add_column(say("title"), no_wrap=True, overflow="ellipsis", max_width=max(SHORTEST_TITLE, room))
+    for at, head in enumerate(heads):
+        style = "cyan" if at == len(heads) - 1 else ""
+        drawn.add_column(head, justify="right" if at < FIGURES else "left", no_wrap=True, style=style)
+    for thread, row in zip(shown, cells, strict=True):
+        title = Text(one_line(thread.title) or say("untitled"), style="" if thread.title else "dim")
+        if thread.archived:
+            title = Text(f"{say('archived')}  ", style="dim").append_text(title)
+        drawn.add_row(title, *map(Text, row))
+    out.print(drawn)
+    if len(shown) < len(threads):
+        out.print(say.many("list_more", len(threads) - len(shown)), style="dim")
+
+
+def short_ids(ids: Sequence[str]) -> dict[str, str]:
+    """Each id as short as it can be typed. Example: two UUIDs -> their first eight characters"""
+    ordered = sorted(ids)
+    shortened: dict[str, str] = {}
+    for at, name in enumerate(ordered):
+        neighbours = [*ordered[max(0, at - 1) : at], *ordered[at + 1 : at + 2]]
+        length = SHORT_ID
+        while length < len(name) and any(other.startswith(name[:length]) for other in neighbours):
+            length += 1
+        shortened[name] = name if len(name) <= LONG_ID else name[:length]
+    return shortened
+
+
+def when(moment: datetime, now: datetime, say: SessionWording) -> str:
+    """How long ago, or the day if that was long ago. Example: 90 minutes -> "1 h ago" """
+    minutes = int((now - moment).total_seconds() // 60)
+    if minutes < 1:
+        return say("now")
+    for unit, length, most in (("minutes_ago", 1, 60), ("hours_ago", 60, 24), ("days_ago", 1_440, 7)):
+        if minutes < length * most:
+            return say.many(unit, minutes // length)
+    return moment.astimezone().strftime("%Y-%m-%d")
+
+
+@click.command("search", short_help="Find where something was said.")
+@click.argument("query")
+@click.option("--in", "inside", metavar="ID", help="Only in this session.")
+@click.option("--owner", default=None, help="Only in sessions of this owner.")
+@click.option("--limit", default=10, type=click.IntRange(min=1), help="At most so many messages (10).")
+@session_command
+def search_command(setting: Setting, query: str, inside: str | None, owner: str | None, limit: int) -> None:
+    """Find where something was said, in Chinese or English, also in what was compacted long ago."""
+    with stored_in(setting) as store:
+        thread = None if inside is None else the_thread(store, inside).id
+        hits = store.search(query, thread=thread, owner=owner, limit=limit)
+        titles = {name: store.thread(name) for name in dict.fromkeys(hit.thread for hit in hits)}
+    if setting.json:
+        print_json([_hit_json(hit, titles[hit.thread], query) for hit in hits])
+        return
+    if not hits:
+        click.echo(setting.say("not_found"))
+        return
+    for name, found in titles.items():
+        _draw_hits([hit for hit in hits if hit.thread == name], found, query, setting.say)
+    console().print(setting.say.many("found", len(hits)), style="dim")
+
+
+def _hit_json(hit: Hit, thread: Thread, query: str) -> dict[str, object]:
+    message = hit.row.entry
+    return {
+        "session": hit.thread,
+        "title": thread.title,
+        "order": hit.row.order,
+        "id": hit.row.id,
+        "role": message.role.value if isinstance(message, Message) else "",
+        "time": _said_at(hit),
+        "score": round(hit.score, 4),
+        "excerpt": excerpt(message, query)[0] if isinstance(message, Message) else "",
+    }
+
+
+def _said_at(hit: Hit) -> datetime:
+    message = hit.row.entry
+    return message.time if isinstance(message, Message) and message.time else hit.row.time
+
+
+def _draw_hits(hits: Sequence[Hit], thread: Thread, query: str, say: SessionWording) -> None:
+    from rich.padding import Padding  # noqa: PLC0415 - only where it is seen
+    from rich.text import Text  # noqa: PLC0415
+
+    out = console()
+    name = one_line(thread.id)
+    head = Text(one_line(thread.title) or say("untitled"), style="bold")
+    head.truncate(max(SHORTEST_TITLE, out.width - len(name) - 2), overflow="ellipsis")
+    out.print(head.append(f"  {name}", style="not bold cyan"), soft_wrap=True)
+    for hit in hits:
+        message = hit.row.entry
+        if not isinstance(message, Message):
+            continue
+        text, marks = excerpt(message, query)
+        line = Text(f"{hit.row.order:>5}  {say('role_' + message.role.value)}  ", style="dim")
+        line.append(_said_at(hit).astimezone().strftime("%Y-%m-%d %H:%M"))
+        out.print(Padding(line, (0, 0, 0, 1), expand=False))
+        shown = Text(text)
+        for start, stop in marks:
+            shown.stylize("bold yellow", start, stop)
+        out.print(Padding(shown, (0, 0, 0, 8), expand=False))
+    out.print()
+
+
+def excerpt(message: Message, query: str) -> tuple[str, list[tuple[int, int]]]:
+    """The part of a message that answers a query best, on one line, and where the words asked for stand in it."""
+    text = one_line("\n".join(texts_of(message))[:LOOKED_AT])
+    places = _places(text, query)
+    start = max(places, key=lambda place: (_worth(text, places, place[0]), -place[0]), default=(0, 0))[0]
+    first = max(0, start - EXCERPT // 4)
+    if first:
+        space = text.find(" ", first, start)
+        first = space + 1 if space >= 0 else first
+    stop = min(len(text), first + EXCERPT)
+    front = "…" if first else ""
+    shown = front + text[first:stop] + ("…" if stop < len(text) else "")
+    moved = len(front) - first
+    return shown, [(a + moved, b + moved) for a, b in places if a >= first and b <= stop]
+
+
+def _places(text: str, query: str) -> list[tuple[int, int]]:
+    """Where words of the query stand, in whatever form."""
+    asked = asked_terms(query)
+    telling = {term for term, weight in asked.items() if weight >= SAYS_MUCH} or set(asked)
+    words = {word for word in words_of(text) if any(term in telling for term, _ in terms_of(word))}
+    if not words:
+        return []
+    either = "|".join(_whole(word) for word in sorted(words, key=len, reverse=True))
+    return [found.span() for found in islice(re.finditer(either, text), MOST_PLACES)]
+
+
+def _whole(word: str) -> str:
+    """The word by itself; in scripts without spaces words stand inside other text."""
+    return rf"(?<![A-Za-z0-9_]){re.escape(word)}(?![A-Za-z0-9_])" if word.isascii() else re.escape(word)
+
+
+def _worth(text: str, places: Sequence[tuple[int, int]], start: int) -> int:
+    """How many different words asked for stand from here on within an excerpt."""
+    return len({text[a:b].lower() for a, b in places if start <= a and b <= start + EXCERPT * 3 // 4})

@@ -1,0 +1,74 @@
+"""How figures and tables look on a terminal. rich is loaded when something is drawn, not before."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+__all__ = ["amount", "bar", "console", "pairs", "percent", "progress", "table"]
+
+EIGHTHS = " ▏▎▍▌▋▊▉"
+FULL = "█"
+
+
+def console(*, stderr: bool = False) -> "Console":
+    """Standard output or error; colours only where a person looks."""
+    from rich.console import Console  # noqa: PLC0415 - 30 ms that `--json` and errors need not pay
+
+    return Console(highlight=False, soft_wrap=False, stderr=stderr)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> "Table":
+    """A plain table: first column left, figures right."""
+    from rich import box  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
+    drawn = Table(box=box.SIMPLE, pad_edge=False, header_style="dim")
+    for at, title in enumerate(head):
+        drawn.add_column(title, justify="left" if at == 0 else "right", overflow="fold")
+    for row in rows:
+        drawn.add_row(*row)
+    return drawn
+
+
+def pairs(rows: Iterable[tuple[str, str]]) -> "Table":
+    """What and how much, a line each."""
+    from rich.table import Table  # noqa: PLC0415
+
+    drawn = Table.grid(padding=(0, 3, 0, 1))
+    for row in rows:
+        drawn.add_row(*row)
+    return drawn
+
+
+def amount(number: int) -> str:
+    """12345 -> 12 345, readable in every language."""
+    return f"{number:,}".replace(",", " ")
+
+
+def percent(part: int, whole: int) -> str:
+    """A share of something, "–" of nothing."""
+    return f"{100 * part / whole:.1f} %" if whole else "–"
+
+
+def bar(part: int, whole: int, width: int) -> str:
+    """A bar of `width` cells. Example: bar(1, 2, 4) -> two full cells"""
+    eighths = round(8 * width * part / whole) if whole else 0
+    return FULL * (eighths // 8) + EIGHTHS[eighths % 8].strip()
+
+
+@contextmanager
+def progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """A bar while it lasts; it is told how much more is done. Without a total it only shows that something goes on."""
+    out = console(stderr=True)
+    if not out.is_terminal:
+        yield lambda _: None
+        return
+    from rich.progress import Progress  # noqa: PLC0415 - only where it is seen
+
+    with Progress(console=out, transient=True) as bars:
+        task = bars.add_task(what, total=total)
+        yield lambda done: bars.advance(task, done)
