@@ -1,31 +1,65 @@
-"""Keeps a conversation with a language model going for ever."""
+"""Everlong keeps conversations with language models going past the context window.
 
-from importlib import import_module
+These names are all that most programs need. Each is loaded when it is first used, so that importing everlong costs next
+to nothing. `everlong.testing` has the scripted model and server for tests of your own.
+"""
+
 from typing import TYPE_CHECKING
 
+from everlong.doors import open_door
+
 if TYPE_CHECKING:
-    from everlong.engine import Engine, Fitted, count, fit
-    from everlong.windows import window
+    from everlong.agent import Agent as Agent, tool as tool
+    from everlong.core import Message as Message, Role as Role, Text as Text
+    from everlong.engine import (
+        Author as Author,
+        Call as Call,
+        Engine as Engine,
+        Failed as Failed,
+        Finished as Finished,
+        Fitted as Fitted,
+        Said as Said,
+        Settings as Settings,
+        Summaries as Summaries,
+        converse as converse,
+        count as count,
+        fit as fit,
+    )
+    from everlong.errors import (
+        BudgetImpossible as BudgetImpossible,
+        ContextOverflow as ContextOverflow,
+        EverlongError as EverlongError,
+        InputError as InputError,
+        MalformedHistory as MalformedHistory,
+        MediaRefused as MediaRefused,
+        NoThread as NoThread,
+        NotRecovered as NotRecovered,
+        ProviderError as ProviderError,
+        RateLimited as RateLimited,
+        ReplyLimitExceeded as ReplyLimitExceeded,
+        StoreBusy as StoreBusy,
+        StoreError as StoreError,
+        ThreadChanged as ThreadChanged,
+        ThreadExists as ThreadExists,
+        WireError as WireError,
+    )
+    from everlong.llm import HttpModel as HttpModel, endpoint_at as endpoint_at
+    from everlong.store import open_store as open_store
+    from everlong.windows import window as window
+else:
+    __all__, __getattr__, __dir__ = open_door(
+        __name__,
+        {
+            "agent": "Agent tool",
+            "core": "Message Role Text",
+            "engine": "Author Call Engine Failed Finished Fitted Said Settings Summaries converse count fit",
+            "errors": "BudgetImpossible ContextOverflow EverlongError InputError MalformedHistory MediaRefused NoThread "
+            "NotRecovered ProviderError RateLimited ReplyLimitExceeded StoreBusy StoreError ThreadChanged "
+            "ThreadExists WireError",
+            "llm": "HttpModel endpoint_at",
+            "store": "open_store",
+            "windows": "window",
+        },
+    )
 
 __version__ = "0.1.0"
-
-__all__ = ["Engine", "Fitted", "count", "fit", "window"]
-
-_HOMES = {
-    "Engine": "everlong.engine.engine",
-    "Fitted": "everlong.engine.fitted",
-    "count": "everlong.engine.fitted",
-    "fit": "everlong.engine.fitted",
-    "window": "everlong.windows",
-}
-
-
-def __getattr__(name: str) -> object:
-    """Load a public name when it is first used: importing everlong alone costs next to nothing."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

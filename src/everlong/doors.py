@@ -16,9 +16,14 @@ def open_door(
 ) -> tuple[list[str], Callable[[str], object], Callable[[], list[str]]]:
     """Return `__all__`, `__getattr__` and `__dir__` of a package. `homes` maps a module to the names it gives.
 
+    A module is named from the package on, or by its full name.
     Example: open_door("everlong.engine", {"settings": "Settings Summaries"})
     """
-    module_of = {name: f"{package}.{module}" for module, names in homes.items() for name in names.split()}
+    module_of = {
+        name: module if module.startswith("everlong.") else f"{package}.{module}"
+        for module, names in homes.items()
+        for name in names.split()
+    }
     public = sorted(module_of)
 
     def load(name: str) -> object:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from everlong.agent.agent import Agent
 from everlong.agent.config import AgentConfig
-from everlong.agent.tool import Outcome, Place, Tool
+from everlong.agent.definitions import Outcome, Place, Tool
 from everlong.core import JsonObject
 from everlong.engine import Engine
 from everlong.llm import Answer, ScriptedModel

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from everlong.agent.bounding import MOST_KEPT, bounded, plain, received
-from everlong.agent.tool import Outcome, Place
+from everlong.agent.definitions import Outcome, Place
 from everlong.agent.tools.recalling import recall_tool
 from everlong.agent.tools.standard import standard_tools
 from everlong.agent.tools.todo import TodoList

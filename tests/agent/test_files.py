@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from everlong.agent.tool import Outcome, Place, Tool
+from everlong.agent.definitions import Outcome, Place, Tool
 from everlong.agent.tools.changing import edit_file, write_file
 from everlong.agent.tools.listing import MOST_IN_FOLDER, list_files
 from everlong.agent.tools.reading import LARGEST_PICTURE, MOST_CHARACTERS, read_file

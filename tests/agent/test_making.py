@@ -10,8 +10,7 @@ from typing import Annotated, Any, Literal, TypedDict
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from everlong.agent.making import tool
-from everlong.agent.tool import Outcome, Place, Tool
+from everlong.agent.definitions import Outcome, Place, Tool, tool
 from everlong.errors import InputError
 
 PLACE = Place(thread="t", call="c", workspace=Path())

@@ -10,8 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from everlong.agent.config import McpServer
+from everlong.agent.definitions import Outcome, Place, Tool
 from everlong.agent.mcp_servers import McpServers
-from everlong.agent.tool import Outcome, Place, Tool
 from everlong.llm import ScriptedModel
 from tests.agent.acting import CONFIG, Act, Ran, calls_then, ended, run
 

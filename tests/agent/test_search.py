@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from everlong.agent.tool import Outcome, Place
+from everlong.agent.definitions import Outcome, Place
 from everlong.agent.tools.aside import aside
 from everlong.agent.tools.searching import MOST_CHARACTERS, MOST_MATCHES, search_files, searching_for
 
@@ -137,7 +137,7 @@ def test_an_interrupt_ends_the_search(tmp_path: Path) -> None:
 #: A program that was started in the workspace, as `everlong chat` is.
 STARTED_THERE = """
 import asyncio, pathlib
-from everlong.agent.tool import Place
+from everlong.agent.definitions import Place
 from everlong.agent.tools.searching import search_files
 place = Place(thread="t", call="c", workspace=pathlib.Path())
 print(asyncio.run(search_files.run({"pattern": "def sub"}, place)).text)

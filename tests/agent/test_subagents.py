@@ -9,10 +9,10 @@ import pytest
 
 from everlong.agent.agent import Agent
 from everlong.agent.config import AgentConfig, SubAgents
+from everlong.agent.definitions import Outcome, Place, Tool
 from everlong.agent.events import AgentEvent
 from everlong.agent.resuming import INTERRUPTED
 from everlong.agent.subagents import Spawning, spawn_tools
-from everlong.agent.tool import Outcome, Place, Tool
 from everlong.core import JsonObject, Message
 from everlong.engine import Engine, Model
 from everlong.errors import StoreError

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from everlong.agent.tool import Outcome, Place
+from everlong.agent.definitions import Outcome, Place
 from everlong.agent.tools.todo import MOST_ITEMS, TodoItem, TodoList, todo_tool
 from everlong.errors import InputError
 

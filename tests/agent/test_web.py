@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from everlong.agent.tool import Outcome, Place
+from everlong.agent.definitions import Outcome, Place
 from everlong.agent.tools.addresses import Address, addresses_of, is_public, resolve_by_system
 from everlong.agent.tools.fetching import FetchLimits, fetch_tool
 from everlong.agent.tools.readable import Page, text_of_page

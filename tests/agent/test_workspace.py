@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from everlong.agent.tool import Place
+from everlong.agent.definitions import Place
 from everlong.agent.workspace import inside, open_folder, open_reading, replace_file, shown
 from everlong.errors import InputError
 

@@ -14,6 +14,13 @@ if TYPE_CHECKING:
         folder_config as folder_config,
         load_config as load_config,
     )
+    from everlong.agent.definitions import (
+        Approve as Approve,
+        Outcome as Outcome,
+        Place as Place,
+        Tool as Tool,
+        tool as tool,
+    )
     from everlong.agent.events import (
         AgentEvent as AgentEvent,
         CallEnded as CallEnded,
@@ -21,7 +28,6 @@ if TYPE_CHECKING:
         Entered as Entered,
         TurnEnded as TurnEnded,
     )
-    from everlong.agent.making import tool as tool
     from everlong.agent.mcp_servers import McpServers as McpServers
     from everlong.agent.resuming import open_calls as open_calls
     from everlong.agent.standing import (
@@ -31,22 +37,20 @@ if TYPE_CHECKING:
     )
     from everlong.agent.subagents import Spawning as Spawning, spawn_tools as spawn_tools
     from everlong.agent.todos import Todos as Todos
-    from everlong.agent.tool import Approve as Approve, Outcome as Outcome, Place as Place, Tool as Tool
     from everlong.agent.tools.standard import standard_tools as standard_tools
 else:
     __all__, __getattr__, __dir__ = open_door(
         __name__,
         {
-            "making": "tool",
             "agent": "Agent Kind",
             "config": "AgentConfig DEFAULT_CONFIG SubAgents at_home folder_config load_config",
+            "definitions": "Approve Outcome Place Tool tool",
             "events": "AgentEvent CallEnded CallStarted Entered TurnEnded",
             "mcp_servers": "McpServers",
             "resuming": "open_calls",
             "standing": "NOTHING Standing workspace_standing",
             "subagents": "Spawning spawn_tools",
             "todos": "Todos",
-            "tool": "Approve Outcome Place Tool",
             "tools.standard": "standard_tools",
         },
     )

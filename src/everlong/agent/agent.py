@@ -13,11 +13,10 @@ from typing import Literal, TypeAlias
 
 from everlong.agent.calling import Bench
 from everlong.agent.config import DEFAULT_CONFIG, AgentConfig
+from everlong.agent.definitions import Approve, Place, Tool, schemas_of
 from everlong.agent.events import AgentEvent, Tell, TurnEnded
 from everlong.agent.resuming import CRASHED, INTERRUPTED, close_calls
-from everlong.agent.schemas import schemas_of
 from everlong.agent.standing import NOTHING, Standing
-from everlong.agent.tool import Approve, Place, Tool
 from everlong.agent.turns import Turn
 from everlong.core import History, Message, Role, Row, Text
 from everlong.engine import Call, Engine, Model, whole

@@ -8,7 +8,7 @@ The whole result is appended to the thread; how much of it a model is shown is d
 import re
 from dataclasses import replace
 
-from everlong.agent.tool import Outcome
+from everlong.agent.definitions import Outcome
 from everlong.compress import Cut, Task, as_shown, cut_characters, gap_in_result
 from everlong.core import Ref
 from everlong.tokens import Counter, estimate

@@ -15,9 +15,9 @@ from time import monotonic
 from typing import Any, TypeVar
 
 from everlong.agent.bounding import received
+from everlong.agent.definitions import Outcome, Place, Tool
 from everlong.agent.events import CallEnded, CallStarted, Tell
 from everlong.agent.resuming import INTERRUPTED
-from everlong.agent.tool import Outcome, Place, Tool
 from everlong.core import JsonObject, JsonText, Message, Role, Text, ToolCall, ToolResult
 from everlong.engine import Engine, whole
 

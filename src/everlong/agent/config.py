@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
-from everlong.agent.tool import Approve
+from everlong.agent.definitions import Approve
 from everlong.core import Json
 from everlong.engine import DEFAULT_SETTINGS, NanobotSettings, Settings
 from everlong.errors import InputError

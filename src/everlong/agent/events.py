@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from everlong.agent.tool import Outcome
+from everlong.agent.definitions import Outcome
 from everlong.core import JsonText, Message
 from everlong.engine import Reply
 

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from everlong.agent.config import McpServer
-from everlong.agent.tool import Outcome, Place, Tool
+from everlong.agent.definitions import Outcome, Place, Tool
 from everlong.core import Image, JsonObject
 from everlong.errors import InputError
 

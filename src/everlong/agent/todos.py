@@ -7,7 +7,7 @@ import asyncio
 from contextlib import suppress
 from dataclasses import replace
 
-from everlong.agent.tool import Outcome, Place, Tool
+from everlong.agent.definitions import Outcome, Place, Tool
 from everlong.agent.tools.todo import TodoList, todo_tool
 from everlong.core import JsonObject
 from everlong.engine import Threads

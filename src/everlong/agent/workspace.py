@@ -14,7 +14,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import BinaryIO
 
-from everlong.agent.tool import Place
+from everlong.agent.definitions import Place
 from everlong.errors import InputError
 
 __all__ = ["inside", "open_folder", "open_reading", "replace_file", "shown"]

@@ -79,7 +79,8 @@ else:
             "edits": "Action Edit",
             "encoding": "decode encode encode_all",
             "events": "Event EventKind OUTCOMES STARTS starts",
-            "messages": "CallId History Image Json JsonObject JsonText Message Opaque Part Reasoning ResultPart Role Text ToolCall ToolResult user_text",
+            "messages": "CallId History Image Json JsonObject JsonText Message Opaque Part Reasoning ResultPart Role Text "
+            "ToolCall ToolResult user_text",
             "points": "Entry Log Point Recalled Withdrawal newest_point said_from view",
             "protection": "Protection protected",
             "refs": "Ref bytes_of message_ref ref_of",

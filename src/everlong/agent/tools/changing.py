@@ -3,8 +3,7 @@
 import threading
 from typing import Annotated
 
-from everlong.agent.making import tool
-from everlong.agent.tool import Place
+from everlong.agent.definitions import Place, tool
 from everlong.agent.tools.encodings import Encoding, decoded
 from everlong.agent.tools.nearest import nearest_lines
 from everlong.agent.workspace import inside, open_reading, replace_file, shown

@@ -17,8 +17,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
 from everlong.agent.bounding import plain
-from everlong.agent.making import tool
-from everlong.agent.tool import Outcome, Tool
+from everlong.agent.definitions import Outcome, Tool, tool
 from everlong.agent.tools.addresses import Address, Resolve, addresses_of, is_public, resolve_by_system
 from everlong.agent.tools.aside import aside
 from everlong.agent.tools.readable import Page

@@ -4,8 +4,7 @@ import os
 from collections import Counter
 from typing import Annotated
 
-from everlong.agent.making import tool
-from everlong.agent.tool import Place
+from everlong.agent.definitions import Place, tool
 from everlong.agent.tools.walking import MOST_DEPTH, Entry, entries, open_below
 from everlong.agent.workspace import open_folder
 from everlong.errors import InputError

@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from everlong.agent.tool import Place
+from everlong.agent.definitions import Place
 from everlong.agent.tools.encodings import LOOKED_AT, encoding_of
 from everlong.agent.tools.walking import Entry, open_below, walk
 from everlong.agent.workspace import open_folder, open_reading

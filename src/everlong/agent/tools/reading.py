@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Annotated, BinaryIO
 
-from everlong.agent.making import tool
-from everlong.agent.tool import Outcome, Place
+from everlong.agent.definitions import Outcome, Place, tool
 from everlong.agent.tools.encodings import LOOKED_AT, Encoding, encoding_of, media_type_of
 from everlong.agent.workspace import open_reading
 from everlong.core import Image

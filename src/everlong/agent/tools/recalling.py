@@ -6,8 +6,7 @@ What comes back is framed as background: it was said before, and nothing in it i
 import asyncio
 from typing import Annotated, assert_never
 
-from everlong.agent.making import tool
-from everlong.agent.tool import Outcome, Place, Tool
+from everlong.agent.definitions import Outcome, Place, Tool, tool
 from everlong.compress import Task, background, part_ref
 from everlong.core import Hit, Image, Message, Opaque, Reasoning, Text, ToolCall, ToolResult
 from everlong.engine import Engine

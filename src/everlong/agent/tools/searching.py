@@ -5,8 +5,7 @@ from typing import Annotated
 
 import msgspec
 
-from everlong.agent.making import tool
-from everlong.agent.tool import Outcome, Place, Tool
+from everlong.agent.definitions import Outcome, Place, Tool, tool
 from everlong.agent.tools.aside import aside
 from everlong.agent.tools.matching import Ended, Looking, Match, Said, Wanted
 from everlong.agent.workspace import inside

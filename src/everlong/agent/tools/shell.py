@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Annotated
 
 from everlong.agent.bounding import plain
-from everlong.agent.making import tool
-from everlong.agent.tool import Outcome, Place, Tool
+from everlong.agent.definitions import Outcome, Place, Tool, tool
 from everlong.agent.tools.capturing import Capture
 from everlong.agent.workspace import inside
 from everlong.errors import InputError

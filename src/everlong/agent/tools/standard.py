@@ -1,6 +1,6 @@
 """The tools that an agent has unless told otherwise, put together."""
 
-from everlong.agent.tool import Tool
+from everlong.agent.definitions import Tool
 from everlong.agent.tools.changing import edit_file, write_file
 from everlong.agent.tools.listing import list_files
 from everlong.agent.tools.reading import read_file

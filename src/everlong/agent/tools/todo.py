@@ -8,8 +8,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from everlong.agent.making import tool
-from everlong.agent.tool import Tool
+from everlong.agent.definitions import Tool, tool
 from everlong.core import JsonText
 from everlong.errors import InputError
 

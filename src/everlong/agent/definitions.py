@@ -1,25 +1,64 @@
-"""Makes a tool of a function: its name, its docstring and its type hints say all that a model must know.
-
-Arguments are checked before the function is called, and each wrong one is told in a line of its own. Whatever the
-function raises becomes a failed outcome: a tool never ends a turn. Only a cancellation passes through.
-"""
+"""A tool: something the model may call, and the decorator that makes one of a function."""
 
 import asyncio
 import inspect
 import json
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from types import TracebackType
 from typing import Annotated, Any, cast, get_args, get_origin, get_type_hints, overload
 
 import msgspec
 
-from everlong.agent.tool import Outcome, Place, Tool
-from everlong.core import Json, JsonObject
+from everlong.core import Image, Json, JsonObject, JsonText
 from everlong.errors import EverlongError, InputError
 
-__all__ = ["tool"]
+__all__ = ["NO_CALLS", "Approve", "Outcome", "Place", "Tool", "schemas_of", "tool"]
+
+#: Asked before a tool acts: the tool's name and, in words, what it is about to do. True lets it.
+Approve = Callable[[str, str], Awaitable[bool]]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a call came to. A failure is an outcome too: the model reads it and goes on."""
+
+    text: str
+    failed: bool = False
+    images: tuple[Image, ...] = ()
+
+
+async def _nobody(name: str, what: str) -> bool:  # noqa: ARG001 - nobody to ask
+    return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a call is made: the thread and call it belongs to, the workspace, and whom to ask."""
+
+    thread: str
+    call: str
+    workspace: Path
+    #: Folders beside the workspace that may be used as well.
+    allowed: tuple[Path, ...] = ()
+    approve: Approve = field(default=_nobody, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """A tool. `parameters` is the JSON schema of its arguments; `run` never raises for what the model did wrong.
+
+    `asks` tools act on the world beyond the workspace: they are approved before they run, unless that is switched off.
+    """
+
+    name: str
+    description: str
+    parameters: JsonText
+    run: Callable[[JsonObject, Place], Awaitable[Outcome]] = field(repr=False)
+    asks: bool = False
+
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")  # what every provider takes
 LONGEST_MESSAGE = 2_000  # characters of an exception
@@ -245,3 +284,50 @@ def _outcome(given: Any) -> Outcome:
             return Outcome("done")
         case _:
             return Outcome(msgspec.json.encode(given, enc_hook=str).decode())
+
+
+def _chat(tool: Tool, parameters: Json) -> JsonObject:
+    return {"type": "function", "function": {**_named(tool), "parameters": parameters}}
+
+
+def _responses(tool: Tool, parameters: Json) -> JsonObject:
+    return {"type": "function", **_named(tool), "parameters": parameters}
+
+
+def _anthropic(tool: Tool, parameters: Json) -> JsonObject:
+    return {**_named(tool), "input_schema": parameters}
+
+
+def _gemini(tool: Tool, parameters: Json) -> JsonObject:
+    return {"functionDeclarations": [{**_named(tool), "parametersJsonSchema": parameters}]}
+
+
+def _named(tool: Tool) -> JsonObject:
+    return {"name": tool.name, "description": tool.description}
+
+
+SHAPES: Mapping[str, Callable[[Tool, Json], JsonObject]] = {
+    "anthropic": _anthropic,
+    "gemini": _gemini,
+    "openai-chat": _chat,
+    "openai-responses": _responses,
+}
+#: Fields of a body by which the model answers in words. The tools stay declared: the calls before need them.
+NO_CALLS: Mapping[str, JsonText] = {
+    "anthropic": '{"tool_choice":{"type":"none"}}',
+    "gemini": '{"toolConfig":{"functionCallingConfig":{"mode":"NONE"}}}',
+    "openai-chat": '{"tool_choice":"none"}',
+    "openai-responses": '{"tool_choice":"none"}',
+}
+
+
+def schemas_of(tools: Sequence[Tool], fmt: str) -> tuple[JsonText, ...]:
+    """The tools in the order given, as the format declares them. Raises InputError for one whose schema is no JSON."""
+    schemas = []
+    for tool in tools:
+        try:
+            parameters: Json = json.loads(tool.parameters)
+        except ValueError as error:
+            raise InputError(f"the parameters of tool {tool.name!r} are no JSON schema: {error}") from None
+        schemas.append(json.dumps(SHAPES[fmt](tool, parameters), ensure_ascii=False))
+    return tuple(schemas)
