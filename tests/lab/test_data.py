@@ -10,8 +10,11 @@ import pytest
 
 from everlong.core import CallId, Role, ToolCall
 from everlong.errors import InputError
-from everlong.lab.cases import edit_cases, every, probe_cases, question_cases, replaced_texts
+from everlong.lab.cases import every
 from everlong.lab.data import agents, data_folder, dialogue_names, dialogues, half_of, in_half, rows
+from everlong.lab.measures.dialogs import question_cases
+from everlong.lab.measures.edits import edit_cases, replaced_texts
+from everlong.lab.measures.probes import probe_cases
 from tests.lab.folders import DATA
 
 

@@ -5,16 +5,10 @@ from typing import TYPE_CHECKING
 from everlong.doors import open_door
 
 if TYPE_CHECKING:
-    from everlong.lab.cases import (
-        Cases as Cases,
-        edit_cases as edit_cases,
-        every as every,
-        probe_cases as probe_cases,
-        question_cases as question_cases,
-    )
-    from everlong.lab.clients.judging import Judged as Judged
-    from everlong.lab.clients.running import Runner as Runner
+    from everlong.lab.cases import Cases as Cases, every as every
+    from everlong.lab.clients.runner import Runner as Runner
     from everlong.lab.clients.table import CLIENTS as CLIENTS
+    from everlong.lab.clients.verdict import Judged as Judged
     from everlong.lab.data import (
         HALVES as HALVES,
         Conversation as Conversation,
@@ -24,8 +18,23 @@ if TYPE_CHECKING:
         in_half as in_half,
     )
     from everlong.lab.environments import Environments as Environments, folder_from as folder_from
-    from everlong.lab.making import conversations_in as conversations_in, probes_in as probes_in, save as save
-    from everlong.lab.measuring import Job as Job, Plan as Plan, measured as measured, summed as summed
+    from everlong.lab.measures.dialogs import question_cases as question_cases
+    from everlong.lab.measures.edits import edit_cases as edit_cases
+    from everlong.lab.measures.measurement import (
+        Job as Job,
+        Plan as Plan,
+        Result as Result,
+        Row as Row,
+        measured as measured,
+        summed as summed,
+    )
+    from everlong.lab.measures.probes import (
+        conversations_in as conversations_in,
+        probe_cases as probe_cases,
+        probes_in as probes_in,
+        save as save,
+    )
+    from everlong.lab.pool import run as run
     from everlong.lab.replay.caches import Cache as Cache, Outgoing as Outgoing, Rules as Rules, shared as shared
     from everlong.lab.replay.courses import (
         Beside as Beside,
@@ -34,10 +43,9 @@ if TYPE_CHECKING:
         Sending as Sending,
         Terms as Terms,
     )
-    from everlong.lab.replay.playing import played as played
+    from everlong.lab.replay.plan import ReplayPlan as ReplayPlan, replayed as replayed
+    from everlong.lab.replay.playback import played as played
     from everlong.lab.replay.policies import COMPARED as COMPARED, UNCUT as UNCUT, policy_named as policy_named
-    from everlong.lab.replay.published import published as published
-    from everlong.lab.replay.replaying import ReplayPlan as ReplayPlan, replayed as replayed
     from everlong.lab.replay.results import (
         Paid as Paid,
         Played as Played,
@@ -46,64 +54,68 @@ if TYPE_CHECKING:
         Told as Told,
     )
     from everlong.lab.replay.sessions import PAUSES as PAUSES, Pauses as Pauses, Session as Session
-    from everlong.lab.replay.sources import sessions_at as sessions_at, sessions_in as sessions_in
+    from everlong.lab.replay.sources import (
+        published as published,
+        sessions_at as sessions_at,
+        sessions_in as sessions_in,
+    )
     from everlong.lab.replay.tariffs import (
         TARIFFS as TARIFFS,
         Tariff as Tariff,
         tariff_from as tariff_from,
         tariff_of as tariff_of,
     )
+    from everlong.lab.report.measures_page import measures_page as measures_page
     from everlong.lab.report.replay_figures import Billed as Billed, Scene as Scene, billed as billed, scenes as scenes
     from everlong.lab.report.replay_page import replay_page as replay_page
     from everlong.lab.report.speed_page import speed_page as speed_page
+    from everlong.lab.report.svg import tokens_short as tokens_short
     from everlong.lab.report.wording import money as money
-    from everlong.lab.results import Result as Result, Row as Row
-    from everlong.lab.running import run as run
     from everlong.lab.speed import NAMES as NAMES
-    from everlong.lab.speed.jobs import Bench as Bench
-    from everlong.lab.speed.program import machine as machine, measure as measure, versions as versions
+    from everlong.lab.speed.bench import Bench as Bench
+    from everlong.lab.speed.benchmarks import machine as machine, measure as measure, versions as versions
     from everlong.lab.speed.tables import Table as Table
-    from everlong.lab.strategies import (
+    from everlong.lab.strategies.strategy import counter as counter
+    from everlong.lab.strategies.table import (
         DIALOGUE_STRATEGIES as DIALOGUE_STRATEGIES,
         WORK_STRATEGIES as WORK_STRATEGIES,
         strategy_named as strategy_named,
     )
-    from everlong.lab.strategy import counter as counter
-    from everlong.lab.svg import tokens_short as tokens_short
 else:
     __all__, __getattr__, __dir__ = open_door(
         __name__,
         {
-            "cases": "Cases edit_cases every probe_cases question_cases",
-            "clients.judging": "Judged",
-            "clients.running": "Runner",
+            "cases": "Cases every",
+            "clients.runner": "Runner",
             "clients.table": "CLIENTS",
+            "clients.verdict": "Judged",
             "data": "Conversation HALVES agents data_folder dialogue_names in_half",
             "environments": "Environments folder_from",
-            "making": "conversations_in probes_in save",
-            "measuring": "Job Plan measured summed",
+            "measures.dialogs": "question_cases",
+            "measures.edits": "edit_cases",
+            "measures.measurement": "Job Plan Result Row measured summed",
+            "measures.probes": "conversations_in probe_cases probes_in save",
+            "pool": "run",
             "replay.caches": "Cache Outgoing Rules shared",
             "replay.courses": "Beside Course Policy Sending Terms",
-            "replay.playing": "played",
+            "replay.plan": "ReplayPlan replayed",
+            "replay.playback": "played",
             "replay.policies": "COMPARED UNCUT policy_named",
-            "replay.published": "published",
-            "replay.replaying": "ReplayPlan replayed",
             "replay.results": "Paid Played Recorded ReplayResult Told",
             "replay.sessions": "PAUSES Pauses Session",
-            "replay.sources": "sessions_at sessions_in",
+            "replay.sources": "published sessions_at sessions_in",
             "replay.tariffs": "TARIFFS Tariff tariff_from tariff_of",
+            "report.measures_page": "measures_page",
             "report.replay_figures": "Billed Scene billed scenes",
             "report.replay_page": "replay_page",
             "report.speed_page": "speed_page",
+            "report.svg": "tokens_short",
             "report.wording": "money",
-            "results": "Result Row",
-            "running": "run",
             "speed": "NAMES",
-            "speed.jobs": "Bench",
-            "speed.program": "machine measure versions",
+            "speed.bench": "Bench",
+            "speed.benchmarks": "machine measure versions",
             "speed.tables": "Table",
-            "strategies": "DIALOGUE_STRATEGIES WORK_STRATEGIES strategy_named",
-            "strategy": "counter",
-            "svg": "tokens_short",
+            "strategies.strategy": "counter",
+            "strategies.table": "DIALOGUE_STRATEGIES WORK_STRATEGIES strategy_named",
         },
     )

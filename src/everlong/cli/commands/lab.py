@@ -192,9 +192,9 @@ def _useful(conversations: Iterable[Conversation]) -> tuple[int, ...]:
 
 def _tell(results: Sequence[Result], asked: Asked) -> None:
     if asked.html is not None:
-        from everlong.lab.report import page  # noqa: PLC0415 - only where a page is asked for
+        from everlong.lab import measures_page  # noqa: PLC0415 - only where a page is asked for
 
-        write_page(page(results, language=asked.language), asked.html)
+        write_page(measures_page(results, language=asked.language), asked.html)
     if asked.as_json:
         print_json([asdict(result) for result in results])
     elif asked.html != "-":

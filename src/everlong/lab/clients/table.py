@@ -6,8 +6,7 @@ few files more; the others get one that holds a few files.
 
 from dataclasses import dataclass
 
-from everlong.lab.clients.npm import NpmPackages
-from everlong.lab.environments import ENVIRONMENTS, Environment
+from everlong.lab.environments import ENVIRONMENTS, Environment, NpmPackages
 
 __all__ = ["CLIENTS", "ClientRow"]
 

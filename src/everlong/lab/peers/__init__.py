@@ -1,6 +1,6 @@
 """Other libraries as strategies, each running in an environment of its own.
 
-`PEER_NAMES` and `peer_named` are loaded when they are first used: a peer's own process imports this package too, and
+`PEER_NAMES` and `open_peer` are loaded when they are first used: a peer's own process imports this package too, and
 has nothing but the standard library and the peer.
 """
 
@@ -8,14 +8,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from everlong.lab.peers.serving import peer_named
+    from everlong.lab.peers.peer import open_peer
     from everlong.lab.peers.table import PEER_NAMES
 
-__all__ = ["PEER_NAMES", "peer_named"]
+__all__ = ["PEER_NAMES", "open_peer"]
 
 _HOMES = {
     "PEER_NAMES": "everlong.lab.peers.table",
-    "peer_named": "everlong.lab.peers.serving",
+    "open_peer": "everlong.lab.peers.peer",
 }
 
 

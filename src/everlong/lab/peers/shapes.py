@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["FAILURES", "SUMMARY", "Fitting", "Message", "settled", "system_apart"]
+__all__ = ["FAILURES", "SUMMARY", "Counting", "Fitting", "Message", "settled", "system_apart"]
 
 Message = dict[str, Any]
 
@@ -51,3 +51,17 @@ def system_apart(messages: list[Message]) -> tuple[list[Message], list[Message]]
 def settled(messages: list[Message]) -> list[Message]:
     """Messages that were put together part by part, without the lists of calls that stayed empty."""
     return [{key: value for key, value in message.items() if key != "tool_calls" or value} for message in messages]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counting:
+    """One way to count. `count` is timed on what `read` made of the messages; `forget` drops what it remembers.
+
+    `grow` takes the whole history, which has been counted, and gives the function that says the new total once a
+    message has been added (itself read as a list of one).
+    """
+
+    read: Callable[[list[dict[str, Any]]], Any]
+    count: Callable[[Any], int]
+    grow: Callable[[Any], Callable[[Any], int]]
+    forget: Callable[[], None] = lambda: None

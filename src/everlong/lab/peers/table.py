@@ -37,7 +37,7 @@ _ROWS = (
     PeerRow("openai-agents", "openai-agents ToolOutputTrimmer", "openai-agents", "openai_agents_trimmer", "trim"),
     PeerRow("strands", "strands sliding, overflow loop", "strands", "strands_sliding", "sliding"),
     PeerRow("headroom", "headroom compress", "headroom", "headroom_compress", "compress"),
-    PeerRow("minilm", "BM25 + MiniLM embeddings, rank fusion", "minilm", "minilm_fusion", "fusion", talk=True),
+    PeerRow("minilm", "BM25 + MiniLM embeddings, rank fusion", "minilm", "minilm", "fusion", talk=True),
 )
 
 PEERS = {row.name: row for row in _ROWS}

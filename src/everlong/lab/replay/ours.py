@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
 from everlong.compress import preset_named
-from everlong.core import History, JsonText, Message, head_length
+from everlong.core import History, JsonText, Message, Role, Text, head_length
 from everlong.engine import (
     DEFAULT_THRESHOLD,
     Call,
@@ -31,11 +31,32 @@ from everlong.engine import (
 from everlong.errors import BudgetImpossible
 from everlong.lab.replay.caches import shared
 from everlong.lab.replay.courses import Beside, Sending, Terms
-from everlong.lab.replay.summary_words import summary_of
 from everlong.store import MemoryThreads
+from everlong.summarize import clipped, one_line
+from everlong.tokens import Counter
 from everlong.wire import Usage
 
-__all__ = ["Ours", "marks_of"]
+__all__ = ["Ours", "marks_of", "summary_of"]
+
+MOST_TOKENS = 800  # about what our own instruction asks for: lists of short sentences
+LONGEST = 300  # characters of one item
+
+
+def summary_of(asked: History, counter: Counter) -> Message:
+    """The answer to a request for a summary: JSON in the form that is asked for."""
+    said = [one_line(message.text) for message in asked if message.role is Role.ASSISTANT and message.text.strip()]
+    items: list[str] = []
+    left = MOST_TOKENS
+    for text in reversed(said):
+        item = clipped(text, LONGEST)
+        left -= counter.text(item) + 4
+        if left < 0:
+            break
+        items.insert(0, item)
+    context = items[-1] if items else "The conversation goes on with the same work as before."
+    body = {"context": context, "done": items[:-1], "next": []}
+    return Message(Role.ASSISTANT, (Text(json.dumps(body, ensure_ascii=False)),))
+
 
 THREAD = "replay"
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)

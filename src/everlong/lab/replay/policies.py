@@ -19,10 +19,10 @@ from functools import partial
 from everlong.compress import PRESETS
 from everlong.engine import HIGHEST_THRESHOLD, LOWEST_THRESHOLD
 from everlong.errors import InputError
-from everlong.lab.replay.batches import Clearing, EachTurn, Marks, Rounds, Summary, Trimming, Whole
+from everlong.lab.replay.baselines import Clearing, EachTurn, Marks, Rounds, Summary, Trimming, Whole
 from everlong.lab.replay.courses import Course, Policy, Terms
 from everlong.lab.replay.ours import Ours
-from everlong.lab.strategies import strategy_named
+from everlong.lab.strategies.table import strategy_named
 
 __all__ = ["COMPARED", "UNCUT", "policy_named"]
 

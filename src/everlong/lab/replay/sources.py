@@ -15,16 +15,18 @@ from pathlib import Path
 
 from everlong.core import History, JsonObject, Message, Role
 from everlong.errors import InputError
-from everlong.lab.data import Conversation
-from everlong.lab.making import chat_form, probes_in
-from everlong.lab.replay.recorded import RECORDING, SYNTHETIC, recorded_of
+from everlong.lab.cases import Cases
+from everlong.lab.data import Conversation, agents
+from everlong.lab.measures.probes import chat_form, probe_cases, probes_in
+from everlong.lab.replay.records import RECORDING, SYNTHETIC, recorded_of
 from everlong.lab.replay.results import Recorded, Told
 from everlong.lab.replay.sessions import Session
-from everlong.lab.strategy import counter
+from everlong.lab.strategies.strategy import counter
+from everlong.tokens import CALL_FRAME, MESSAGE_FRAME
 from everlong.wire import Document, decode_bytes, read_all, records_of, unpack
 from everlong.wire.sessions import chatbox, claude_code, codex, nanobot, pi
 
-__all__ = ["PLACES", "sessions_at", "sessions_in"]
+__all__ = ["PLACES", "published", "sessions_at", "sessions_in"]
 
 #: Where programs keep their sessions, below the home directory.
 PLACES: dict[str, tuple[str, ...]] = {
@@ -254,3 +256,25 @@ def _chain_document(said: Sequence[JsonObject]) -> Document:
     lines = [(f"record {at}", record | {"isSidechain": False}) for at, record in enumerate(said, start=1)]
     records, _ = records_of(lines, claude_code.parse_record)
     return claude_code.document(records)
+
+
+def published(folder: Path, files: Sequence[str], half: str = "all", longest: int = 0) -> list[Session]:
+    """The sessions of these files, the longest first; only so many of them, if a number is given."""
+    asked = {one.conversation.id: one for one in probe_cases(folder, files, half)}
+    found = [_published_session(one, asked.get(one.id)) for name in files for one in agents(folder, name, half)]
+    if not found:
+        raise InputError(f"{folder}: no conversations in {', '.join(files)} ({half})")
+    found.sort(key=lambda session: -session.told.tokens)
+    return found[:longest] if longest else found
+
+
+def _published_session(conversation: Conversation, asked: Cases | None) -> Session:
+    messages = conversation.messages
+    frames = sum(MESSAGE_FRAME + CALL_FRAME * len(message.calls) for message in messages)
+    told = Told(
+        id=conversation.id,
+        source=conversation.source,
+        messages=len(messages),
+        tokens=counter().messages(messages) - frames,
+    )
+    return Session(told=told, messages=messages, cases=() if asked is None else asked.cases)

@@ -16,8 +16,8 @@ from everlong.lab.report.replay_figures import Scene, billed, scenes
 from everlong.lab.report.replay_pictures import front_card, thresholds_card, turns_card
 from everlong.lab.report.replay_verdict import percent, verdict
 from everlong.lab.report.sheet import card, sheet, table
+from everlong.lab.report.svg import tokens_short
 from everlong.lab.report.wording import Wording, money, spaced
-from everlong.lab.svg import tokens_short
 
 __all__ = ["replay_page"]
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from everlong.lab.replay.results import Played, ReplayResult
-from everlong.lab.report.linear import Axis, Dot, Mark, dot_plot, value_plot
+from everlong.lab.report.plots import Axis, Dot, Mark, dot_plot, value_plot
 from everlong.lab.report.replay_figures import (
     Scene,
     Threshold,
@@ -19,8 +19,8 @@ from everlong.lab.report.replay_figures import (
 )
 from everlong.lab.report.replay_verdict import percent
 from everlong.lab.report.sheet import card, figure, table
+from everlong.lab.report.svg import Line
 from everlong.lab.report.wording import Wording, money, spaced
-from everlong.lab.svg import Line
 
 __all__ = ["front_card", "thresholds_card", "turns_card"]
 

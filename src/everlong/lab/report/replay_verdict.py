@@ -7,8 +7,8 @@ from math import isfinite
 from everlong.lab.replay.results import ReplayResult
 from everlong.lab.report.replay_figures import Billed, Scene, billed
 from everlong.lab.report.sheet import card, table
+from everlong.lab.report.svg import tokens_short
 from everlong.lab.report.wording import Wording, money, spaced
-from everlong.lab.svg import tokens_short
 
 __all__ = ["percent", "verdict"]
 

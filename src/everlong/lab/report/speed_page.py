@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from html import escape
 
 from everlong.lab.report.sheet import card, figure, sheet, table
+from everlong.lab.report.svg import Bar, bar_chart
 from everlong.lab.report.wording import Wording
 from everlong.lab.speed.tables import Table
-from everlong.lab.svg import Bar, bar_chart
 
 __all__ = ["speed_page"]
 

@@ -7,8 +7,7 @@ import everlong
 from everlong.core import History, Json, Message as Value
 from everlong.engine import forget_counts
 from everlong.errors import EverlongError
-from everlong.lab.peers.shapes import FAILURES, Fitting, Message
-from everlong.lab.speed.counters.shapes import Counting
+from everlong.lab.peers.shapes import FAILURES, Counting, Fitting, Message
 from everlong.lab.speed.transcripts import TOOLS
 from everlong.tokens import Counter, Tally
 from everlong.wire import parse_body

@@ -5,7 +5,7 @@ from typing import Any
 
 import anthropic
 
-from everlong.lab.clients.drivers.telling import Given, read, run, tool
+from everlong.lab.clients.drivers.task import Given, read, run, tool
 
 TOOL: Any = {"name": "read_file", "description": tool()["description"], "input_schema": tool()["parameters"]}
 

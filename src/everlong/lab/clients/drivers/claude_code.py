@@ -3,7 +3,7 @@
 import json
 import os
 
-from everlong.lab.clients.drivers.telling import Given, run, said_by
+from everlong.lab.clients.drivers.task import Given, run, said_by
 
 SET_UP = {"ANTHROPIC_API_KEY": "key", "CLAUDE_CODE_MAX_OUTPUT_TOKENS": "4000"}
 QUIET = {

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from everlong.lab.clients.drivers.telling import Given, run, said_by
+from everlong.lab.clients.drivers.task import Given, run, said_by
 
 CONFIG = """
 model = "{model}"

@@ -8,7 +8,7 @@ from langchain.agents import create_agent
 from langchain_anthropic import ChatAnthropic  # type: ignore[import-not-found]
 from langchain_openai import ChatOpenAI
 
-from everlong.lab.clients.drivers.telling import Given, run
+from everlong.lab.clients.drivers.task import Given, run
 
 
 def read_file(path: str) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 import litellm
 
-from everlong.lab.clients.drivers.telling import Given, read, run, tool
+from everlong.lab.clients.drivers.task import Given, read, run, tool
 
 TOOL: Any = {"type": "function", "function": tool()}
 

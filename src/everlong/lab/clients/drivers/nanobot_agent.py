@@ -6,7 +6,7 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-from everlong.lab.clients.drivers.telling import Given, run, said_by
+from everlong.lab.clients.drivers.task import Given, run, said_by
 
 NANOBOT = Path(sys.executable).with_name("nanobot")
 

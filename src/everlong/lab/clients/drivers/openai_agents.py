@@ -8,7 +8,7 @@ from typing import Any
 from agents import Agent, OpenAIChatCompletionsModel, OpenAIResponsesModel, Runner, function_tool
 from openai import AsyncOpenAI
 
-from everlong.lab.clients.drivers.telling import Given, run
+from everlong.lab.clients.drivers.task import Given, run
 
 
 @function_tool  # type: ignore[untyped-decorator]

@@ -4,7 +4,7 @@ from typing import Any
 
 import openai
 
-from everlong.lab.clients.drivers.telling import Given, read, run, tool
+from everlong.lab.clients.drivers.task import Given, read, run, tool
 
 CHAT_TOOL: Any = {"type": "function", "function": tool()}
 RESPONSES_TOOL: Any = {"type": "function", **tool()}

@@ -10,7 +10,7 @@ from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from everlong.lab.clients.drivers.telling import Given, run
+from everlong.lab.clients.drivers.task import Given, run
 
 
 def read_file(path: str) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from langchain_core.messages import BaseMessage, convert_to_messages
 from langchain_core.messages.utils import count_tokens_approximately
 
-from everlong.lab.speed.counters.shapes import Counting
+from everlong.lab.peers.shapes import Counting
 
 
 def _grown(messages: list[BaseMessage]) -> Callable[[list[BaseMessage]], int]:

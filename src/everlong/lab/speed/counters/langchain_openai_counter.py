@@ -5,7 +5,7 @@ from collections.abc import Callable
 from langchain_core.messages import BaseMessage, convert_to_messages
 from langchain_openai import ChatOpenAI
 
-from everlong.lab.speed.counters.shapes import Counting
+from everlong.lab.peers.shapes import Counting
 
 MODEL = ChatOpenAI(model="gpt-4o")
 

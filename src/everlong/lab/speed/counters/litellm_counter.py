@@ -4,8 +4,7 @@ from collections.abc import Callable
 
 from litellm import token_counter
 
-from everlong.lab.peers.shapes import Message
-from everlong.lab.speed.counters.shapes import Counting
+from everlong.lab.peers.shapes import Counting, Message
 
 
 def _count(messages: list[Message]) -> int:

@@ -8,8 +8,7 @@ from typing import Any
 from splintr import Tokenizer
 
 from everlong.lab.peers.rules import texts
-from everlong.lab.peers.shapes import Message
-from everlong.lab.speed.counters.shapes import Counting
+from everlong.lab.peers.shapes import Counting, Message
 
 TOKEN_BYTES = 4
 

@@ -2,8 +2,7 @@
 
 import tiktoken
 
-from everlong.lab.peers.shapes import Message
-from everlong.lab.speed.counters.shapes import Counting
+from everlong.lab.peers.shapes import Counting, Message
 
 
 def _texts(messages: list[Message]) -> list[str]:

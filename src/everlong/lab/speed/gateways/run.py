@@ -4,17 +4,17 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from everlong.lab.environments import HERE, PACKAGE, SERVER, Environment
-from everlong.lab.speed.gateways.parties import DIRECT, HOP, PARTIES, Party
+from everlong.lab.speed.bench import Bench
+from everlong.lab.speed.gateways.parties import DIRECT, HOP, PARTIES, Party, Running, running
 from everlong.lab.speed.gateways.processes import resident_megabytes
-from everlong.lab.speed.gateways.running import Running, running
-from everlong.lab.speed.gateways.showing import PACES, Rest, added_table, rate_table, rest_table
-from everlong.lab.speed.jobs import Bench
+from everlong.lab.speed.gateways.tables import PACES, Rest, added_table, rate_table, rest_table
 from everlong.lab.speed.tables import Table
 
 __all__ = ["SIZES", "run", "run_with"]
 
 LARGEST_RESULT = 1_000  # tokens: steps as an agent makes them
 FIRST_SEED = 100
+CLIENT = "everlong.lab.speed.gateways.client"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +87,13 @@ def _tables(bench: Bench, everybody: list[Running]) -> list[Table]:
         bench.tell(f"gateways, {size.tokens:,} tokens, one request at a time")
         growing, new = files[: size.growing], files[size.growing :]
         job = {"question": "latencies", "targets": targets, "steps": size.steps}
-        found = bench.perform(_tools(bench), "gateways", **job, growing=growing, new=new)
+        found = bench.perform(_tools(bench), CLIENT, **job, growing=growing, new=new)
         if found is None:
             return []
         tables.append(added_table(size.tokens, found))
         bench.tell(f"gateways, {size.tokens:,} tokens, {size.clients} clients at once")
         job |= {"question": "throughput", "seconds": size.seconds, "rounds": size.rounds, "paces": list(PACES)}
-        sums = bench.perform(_tools(bench), "gateways", **job, conversations=new[: size.clients])
+        sums = bench.perform(_tools(bench), CLIENT, **job, conversations=new[: size.clients])
         if sums is not None:
             tables.append(rate_table(size.tokens, size.clients, sums))
     gateways = {one.party.title: _rest(bench, one) for one in everybody[1:] if one.party != HOP}

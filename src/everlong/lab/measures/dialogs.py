@@ -1,0 +1,35 @@
+"""The measure of dialogues: a question comes last, and the turns that answer it must still be there."""
+
+from pathlib import Path
+
+from everlong.core import Message, Role, Text
+from everlong.errors import InputError
+from everlong.lab.cases import Case, Cases
+from everlong.lab.data import dialogues, in_half, rows
+
+__all__ = ["question_cases"]
+
+
+def question_cases(folder: Path, name: str, half: str = "all") -> list[Cases]:
+    """Return a case for every question of a dialogue data set that has evidence."""
+    conversations = {conversation.id: conversation for conversation in dialogues(folder, name, half)}
+    texts = {
+        key: dict(zip(conversation.ids, (turn.text for turn in conversation.messages), strict=True))
+        for key, conversation in conversations.items()
+    }
+    cases: dict[str, list[Case]] = {}
+    path = folder / name / "questions.jsonl"
+    for row in rows(path):
+        try:
+            key, evidence = str(row["conversation"]), row["evidence"]
+            if not in_half(key, half) or not evidence:
+                continue
+            wanted = tuple(texts[key][turn] for turn in evidence)
+            groups = (("category", str(row.get("category", ""))),)
+            question = Message(Role.USER, (Text(row["question"]),))
+        except KeyError as error:
+            raise InputError(f"{path}: {row.get('id', 'a question')} refers to {error}, which is not there") from error
+        except TypeError as error:
+            raise InputError(f"{path}: {row.get('id', 'a question')} cannot be read: {error}") from error
+        cases.setdefault(key, []).append(Case(len(conversations[key].messages), wanted, groups, question))
+    return [Cases(conversations[key], tuple(group)) for key, group in cases.items()]

@@ -1,0 +1,72 @@
+"""The bench: runs a benchmark's program in the environment of a library, and keeps the transcripts.
+
+A job and its result travel as JSON files; the program runs in a fresh process. What a library prints is ignored.
+"""
+
+import json
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from everlong.lab.environments import CORE, HERE, Environment, Environments
+from everlong.lab.peers.shapes import Message
+from everlong.lab.speed.transcripts import build
+
+__all__ = ["Bench"]
+
+PATIENCE = 900  # seconds for one job
+
+Result = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """Where a benchmark runs and how thoroughly. Without peers everlong is measured where it is, alone."""
+
+    environments: Environments
+    quick: bool = False
+    peers: bool = True
+
+    def place(self, environment: Environment) -> Environment | None:
+        """Where what belongs there runs; None, after one line, if it cannot."""
+        if not self.peers:
+            return HERE if environment == CORE else None
+        return environment if self.environments.installed(environment) else None
+
+    def tell(self, line: str) -> None:
+        """Progress goes beside the tables, not into them."""
+        self.environments.tell(line)
+
+    def perform(self, environment: Environment, program: str, **job: Any) -> Result | None:
+        """Run a program, a module by its full name, on a job. Report one line and return None if it fails."""
+        with tempfile.TemporaryDirectory() as folder:
+            job_file, result_file = Path(folder, "job.json"), Path(folder, "result.json")
+            job_file.write_text(json.dumps(job), encoding="utf-8")
+            python = str(self.environments.python(environment))
+            command = [python, "-m", program, str(job_file), str(result_file)]
+            settings = self.environments.settings()
+            try:
+                done = subprocess.run(
+                    command, cwd=folder, env=settings, capture_output=True, text=True, timeout=PATIENCE, check=False
+                )
+            except subprocess.TimeoutExpired:
+                self.tell(f"left out: not done after {PATIENCE} s")
+                return None
+            if done.returncode:
+                said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+                self.tell(f"left out: {said[-1]}")
+                return None
+            result: Result = json.loads(result_file.read_text(encoding="utf-8"))
+            return result
+
+    def stored(self, tokens: int, seed: int, *, largest: int | None = None) -> Path:
+        """The file with the messages of a transcript, made when first asked for."""
+        name = f"{tokens}-{seed}{'' if largest is None else f'-{largest}'}.json"
+        path = self.environments.folder / "transcripts" / name
+        if not path.is_file():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            messages: list[Message] = build(tokens, seed, largest=largest).messages
+            path.write_text(json.dumps(messages, ensure_ascii=False), encoding="utf-8")
+        return path

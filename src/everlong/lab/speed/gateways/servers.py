@@ -1,0 +1,223 @@
+"""The servers of the gateways' benchmark: an upstream with canned answers, and a hop that forwards bytes unread.
+
+Both cost less than any gateway. The upstream answers in OpenAI's and Anthropic's format, plain or streamed: it looks
+for the end of a request and for one word, parses nothing and keeps nothing. A request for `/pace/40` delays every later
+answer by 40 ms, as if a model were thinking; `/pace/0` ends that. The hop is the least that a gateway can be: what a
+gateway takes beyond it is its own work.
+
+    python -m everlong.lab.speed.gateways.servers PORT              the upstream
+    python -m everlong.lab.speed.gateways.servers PORT UPSTREAM     the hop, in front of that port
+"""
+
+import asyncio
+import json
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import cast
+
+__all__ = ["Hop", "Pace", "Upstream"]
+
+LENGTH = re.compile(rb"(?i)\r\ncontent-length: *(\d+)")
+CHUNKED = re.compile(rb"(?i)\r\ntransfer-encoding: *chunked")
+#: What a body ends with when it was sent in chunks.
+LAST_CHUNK = b"0\r\n\r\n"
+PACE = re.compile(rb"/pace/(\d+)")
+STREAM_WANTED = re.compile(rb'"stream": ?true')
+#: `stream` stands within this many bytes of one of the ends of a body; a transcript in between never holds it.
+ENDS = 2_000
+
+WORDS = ("The", " first", " ticket", " is", " named", " in", " turn", " one", ",", " the", " last", " log", " shows")
+PLAIN_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%b"
+STREAM_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+
+Answers = tuple[bytes, tuple[bytes, ...]]
+
+
+def _packed(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+def _plain(value: object) -> bytes:
+    body = _packed(value)
+    return PLAIN_HEAD % (len(body), body)
+
+
+def _chunk(event: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(event), event)
+
+
+def _openai() -> Answers:
+    shared = {"id": "chatcmpl-1", "created": 1_790_000_000, "model": "gpt-4.1"}
+    usage = {"prompt_tokens": 20_000, "completion_tokens": len(WORDS), "total_tokens": 20_000 + len(WORDS)}
+    message = {"role": "assistant", "content": "".join(WORDS)}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    plain = _plain({**shared, "object": "chat.completion", "choices": [choice], "usage": usage})
+    deltas: list[tuple[dict[str, str], str | None]] = [({"role": "assistant", "content": ""}, None)]
+    deltas += [({"content": word}, None) for word in WORDS]
+    events = [
+        {
+            **shared,
+            "object": "chat.completion.chunk",
+            "choices": [{"index": 0, "delta": delta, "finish_reason": reason}],
+        }
+        for delta, reason in [*deltas, ({}, "stop")]
+    ]
+    events.append({**shared, "object": "chat.completion.chunk", "choices": [], "usage": usage})
+    lines = [b"data: %b\n\n" % _packed(event) for event in events]
+    return plain, tuple(_chunk(line) for line in (*lines, b"data: [DONE]\n\n"))
+
+
+def _anthropic() -> Answers:
+    usage = {"input_tokens": 20_000, "output_tokens": len(WORDS)}
+    message = {"id": "msg_1", "type": "message", "role": "assistant", "model": "claude-opus-4-5", "usage": usage}
+    ended = {"stop_reason": "end_turn", "stop_sequence": None}
+    plain = _plain({**message, "content": [{"type": "text", "text": "".join(WORDS)}], **ended})
+    begun = {**message, "content": [], "stop_reason": None, "stop_sequence": None}
+    events: list[dict[str, object]] = [
+        {"type": "message_start", "message": begun},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        *({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": word}} for word in WORDS),
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": ended, "usage": {"output_tokens": len(WORDS)}},
+        {"type": "message_stop"},
+    ]
+    return plain, tuple(
+        _chunk(b"event: %b\ndata: %b\n\n" % (str(event["type"]).encode(), _packed(event))) for event in events
+    )
+
+
+#: What is asked for, by a part of the path -> the plain answer, the streamed one.
+ANSWERS: dict[bytes, Answers] = {b"/messages": _anthropic(), b"/chat/completions": _openai()}
+#: Whatever else a gateway asks on its way gets a list of nothing.
+OTHER: Answers = (_plain({"object": "list", "data": []}), ())
+
+
+@dataclass(slots=True)
+class Pace:
+    """Seconds before an answer begins, on every connection alike."""
+
+    seconds: float = 0.0
+
+
+class Upstream(asyncio.Protocol):
+    """One connection, one request after the other."""
+
+    def __init__(self, pace: Pace) -> None:
+        self.pace = pace
+        self._start_anew()
+
+    def _start_anew(self) -> None:
+        self.pieces: list[bytes] = []
+        self.missing: int | None = None  # bytes of the body; None: the head is not whole, or chunks come
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep where answers go."""
+        self.transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Count down to the end of the request, then answer it."""
+        self.pieces.append(data)
+        if self.missing is None:
+            self._look_for_the_end()
+        else:
+            self.missing -= len(data)
+        if self.missing is not None and self.missing <= 0:
+            request = self.pieces
+            self._start_anew()
+            if self.pace.seconds:
+                asyncio.get_running_loop().call_later(self.pace.seconds, self._answer, request)
+            else:
+                self._answer(request)
+
+    def _look_for_the_end(self) -> None:
+        end = self.pieces[0].find(b"\r\n\r\n")
+        if end < 0:
+            self.pieces = [b"".join(self.pieces)]
+            end = self.pieces[0].find(b"\r\n\r\n")
+        if end < 0:
+            return
+        head = self.pieces[0][:end]
+        if length := LENGTH.search(head):
+            self.missing = end + 4 + int(length[1]) - sum(map(len, self.pieces))
+        elif not CHUNKED.search(head) or b"".join(self.pieces[-2:]).endswith(LAST_CHUNK):
+            self.missing = 0
+
+    def _answer(self, request: list[bytes]) -> None:
+        first, last = request[0], request[-1]
+        path = first[: first.find(b"\r\n")]
+        if asked := PACE.search(path):
+            self.pace.seconds = int(asked[1]) / 1e3
+        plain, streamed = next((answers for part, answers in ANSWERS.items() if part in path), OTHER)
+        if len(last) < ENDS and len(request) > 1:
+            last = request[-2][-ENDS:] + last
+        if STREAM_WANTED.search(first[:ENDS]) or STREAM_WANTED.search(last[-ENDS:]):
+            self._send_on(iter((STREAM_HEAD + streamed[0], *streamed[1:], LAST_CHUNK)))
+        else:
+            self.transport.write(plain)
+
+    def _send_on(self, pieces: Iterator[bytes]) -> None:
+        """One piece each time round the loop, so that each travels by itself, as a model's words do."""
+        piece = next(pieces, None)
+        if piece is not None and not self.transport.is_closing():
+            self.transport.write(piece)
+            asyncio.get_running_loop().call_soon(self._send_on, pieces)
+
+
+class Hop(asyncio.Protocol):
+    """One end of a connection; what it receives leaves at the other end."""
+
+    def __init__(self, other: "Hop | None" = None, *, upstream: int = 0) -> None:
+        self.other = other
+        self.upstream = upstream
+        self.transport: asyncio.Transport | None = None
+        self.early: list[bytes] = []
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The client's end opens the upstream's; what came before that is open is sent first."""
+        self.transport = cast(asyncio.Transport, transport)
+        if self.upstream:
+            self.opening = asyncio.get_running_loop().create_task(self._open())
+        elif self.other:
+            self.other.other = self
+            self.transport.writelines(self.other.early)
+
+    async def _open(self) -> None:
+        await asyncio.get_running_loop().create_connection(lambda: Hop(self), "127.0.0.1", self.upstream)
+
+    def data_received(self, data: bytes) -> None:
+        """Pass it on."""
+        if self.other and self.other.transport:
+            self.other.transport.write(data)
+        else:
+            self.early.append(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - why does not matter
+        """One end gone, both gone."""
+        if self.other and self.other.transport:
+            self.other.transport.close()
+
+
+async def _listen(port: int, upstream: int = 0) -> None:
+    """Serve as the upstream itself, or as the hop in front of the one whose port is given."""
+    pace = Pace()
+    server = await asyncio.get_running_loop().create_server(
+        lambda: Hop(upstream=upstream) if upstream else Upstream(pace), "127.0.0.1", port
+    )
+    await server.serve_forever()
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    """Return the fastest event loop that is installed."""
+    try:
+        import uvloop  # noqa: PLC0415 - not everywhere; the answers are the same without it
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
+if __name__ == "__main__":
+    with asyncio.Runner(loop_factory=_new_loop) as runner:
+        ports = [int(port) for port in sys.argv[1:]]
+        runner.run(_listen(*ports))

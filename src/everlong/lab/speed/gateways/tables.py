@@ -1,0 +1,223 @@
+"""The tables of the gateways' benchmark, and whether the aims are met."""
+
+from dataclasses import asdict, dataclass
+from math import ceil
+from statistics import median
+from typing import Any
+
+from everlong.lab.speed.gateways.client import KINDS
+from everlong.lab.speed.gateways.parties import DIRECT, EVERLONG
+from everlong.lab.speed.tables import Shown, Table, figure
+
+__all__ = ["PACES", "Added", "Rate", "Rest", "added", "added_table", "ninetieth", "rate", "rate_table", "rest_table"]
+
+#: What the worker found for one gateway: a kind -> its times.
+Found = dict[str, dict[str, Any]]
+#: What is timed of a plain answer, and of a stream.
+TIMED = ("plain", "streamed")
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """Milliseconds above those of going direct: the difference of the medians, and of the ninetieth percentiles."""
+
+    median: float
+    ninetieth: float
+
+
+def ninetieth(times: list[float]) -> float:
+    """The time that nine of ten stay within. Example: 1, 2, …, 10 -> 9"""
+    return sorted(times)[ceil(len(times) * 0.9) - 1]
+
+
+def added(found: Found, direct: Found) -> dict[tuple[str, str], Added]:
+    """Of each kind, plain and streamed; a kind that was never answered is not there."""
+    return {
+        (kind, how): Added(
+            (median(times[how]) - median(direct[kind][how])) * 1e3,
+            (ninetieth(times[how]) - ninetieth(direct[kind][how])) * 1e3,
+        )
+        for kind, times in found.items()
+        for how in TIMED
+        if times[how] and direct[kind][how]
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Requests a second, as a share of going direct, and CPU milliseconds of the gateway for each."""
+
+    each_second: float
+    share: float
+    cpu: float
+
+
+def rate(found: dict[str, Any], direct: dict[str, Any]) -> Rate:
+    """Of what many clients got answered."""
+    each_second = found["answered"] / found["seconds"]
+    straight = direct["answered"] / direct["seconds"]
+    cpu = found["cpu"] / found["answered"] * 1e3 if found["answered"] else 0.0
+    return Rate(each_second, each_second / straight if straight else 0.0, cpu)
+
+
+MOST_ADDED = {20_000: 3.0, 200_000: 12.0}  # ms in the median, by tokens
+LEAST_SHARE = {20_000: 0.60}  # of direct, by tokens
+MOST_MEGABYTES, MOST_SECONDS = 150, 2.0
+
+THINKING = 40  # ms; no model is as quick, and still a gateway's own work shows
+#: How long the upstream takes for an answer, in ms.
+PACES = {0: "flat out", THINKING: f"{THINKING} ms upstream"}
+
+MAIN = KINDS[0]
+COLUMNS = [(kind, how) for kind in KINDS for how in TIMED]
+NAMES = {"plain": "plain", "streamed": "first chunk"}
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Seconds from start to first answer, MB held then and after the run, MB installed; None where it is not known."""
+
+    started_in: float
+    resident_first: float | None
+    resident: float | None
+    installed: float | None
+
+
+def added_table(tokens: int, found: dict[str, Found]) -> Table:
+    """What each gateway adds, one request at a time."""
+    direct = found[DIRECT.title]
+    differences = {name: added(kinds, direct) for name, kinds in found.items() if name != DIRECT.title}
+    rows = [(DIRECT.title, *(_own(direct, column) for column in COLUMNS), "–")]
+    for name, values in differences.items():
+        cells = (
+            f"{_signed(values[column].median)} ({_signed(values[column].ninetieth)})" if column in values else "–"
+            for column in COLUMNS
+        )
+        rows.append((name, *cells, " / ".join(_cpu(found[name][kind]) for kind in KINDS)))
+    head = ("", *(f"{kind}, {NAMES[how]}" for kind, how in COLUMNS), f"CPU ms: {' / '.join(KINDS)}")
+    notes = [
+        "Wall ms, median (and 90th percentile): of going direct as they are, of the others what they add. Growing: a "
+        "conversation that is one step longer each time. Same: one body again and again. New: never seen before. CPU: "
+        "of the gateway's processes for one request, which holds on a busy machine as wall time does not. A growing "
+        f"request has {_kilobytes(direct[MAIN]):,.0f} kB on average.",
+        *_refused(found),
+        *_added_verdict(tokens, differences.get(EVERLONG.title)),
+    ]
+    medians = [0.0, *(max(0.0, values[MAIN, "plain"].median) if values else 0.0 for values in differences.values())]
+    shown = Shown("growing, plain: added ms", tuple(medians), tuple(f"{figure(value)} ms" for value in medians))
+    return Table(f"Through a gateway, {tokens:,} tokens", head, tuple(rows), tuple(notes), found, shown)
+
+
+def rate_table(tokens: int, clients: int, found: dict[str, dict[str, dict[str, Any]]]) -> Table:
+    """Requests a second at each pace of the upstream."""
+    rates = {
+        int(pace): {name: rate(one, sums[DIRECT.title]) for name, one in sums.items()} for pace, sums in found.items()
+    }
+    rows = tuple(
+        (name, *(cell for by_name in rates.values() for cell in _rate_cells(name, by_name[name])))
+        for name in next(iter(rates.values()))
+    )
+    head = ("", *(f"{PACES[pace]}: {column}" for pace in rates for column in ("a second", "of direct", "CPU ms each")))
+    notes = [
+        "Plain answers, each client in a conversation of its own that grows with each request. Client, gateway and "
+        "upstream share the cores of this machine, so that flat out even a hop that reads nothing costs a share. With "
+        f"{THINKING} ms for each answer {clients} clients that go direct get at most {clients * 1000 // THINKING} a "
+        "second.",
+        *_refused(found),
+        *_share_verdict(tokens, rates),
+    ]
+    shares = tuple(one.share for one in rates[THINKING].values())
+    shown = Shown(f"{PACES[THINKING]}: share of direct", shares, tuple(map(_percent, shares)))
+    return Table(f"{clients} clients at once, {tokens:,} tokens", head, rows, tuple(notes), found, shown)
+
+
+def _rate_cells(name: str, one: Rate) -> tuple[str, str, str]:
+    return figure(one.each_second), _percent(one.share), figure(one.cpu) if name != DIRECT.title else "–"
+
+
+def _percent(share: float) -> str:
+    return f"{figure(share * 100)} %"
+
+
+def rest_table(found: dict[str, Rest]) -> Table:
+    """What a gateway takes before and after any request."""
+    rows = tuple(
+        (name, figure(one.started_in), _known(one.resident_first), _known(one.resident), _known(one.installed))
+        for name, one in found.items()
+    )
+    notes = [
+        "From the start of the process to its first answer; memory of all its processes then, and after everything "
+        "above; MB of site-packages without pip and setuptools, for everlong with its source."
+    ]
+    if ours := found.get(EVERLONG.title):
+        met = ours.started_in <= MOST_SECONDS and (ours.resident or 0.0) < MOST_MEGABYTES
+        notes.append(
+            f"Aim: the first answer within {MOST_SECONDS:g} s, less than {MOST_MEGABYTES} MB. everlong: "
+            f"{figure(ours.started_in)} s, {_known(ours.resident)} MB, {_met(met)}."
+        )
+    data = {name: asdict(one) for name, one in found.items()}
+    times = tuple(one.started_in for one in found.values())
+    shown = Shown("first answer, s", times, tuple(f"{figure(time)} s" for time in times))
+    return Table(
+        "Start and memory",
+        ("", "first answer, s", "memory then, MB", "after the run, MB", "installed, MB"),
+        rows,
+        tuple(notes),
+        data,
+        shown,
+    )
+
+
+def _own(direct: Found, column: tuple[str, str]) -> str:
+    times = direct[column[0]][column[1]]
+    return f"{figure(median(times) * 1e3)} ({figure(ninetieth(times) * 1e3)})" if times else "–"
+
+
+def _signed(value: float) -> str:
+    return f"{'+' if value >= 0 else '−'}{figure(abs(value))}"
+
+
+def _cpu(times: dict[str, Any]) -> str:
+    return figure(times["cpu"] / times["requests"] * 1e3) if times["requests"] else "–"
+
+
+def _kilobytes(times: dict[str, Any]) -> float:
+    sent, requests = int(times["sent"]), int(times["requests"])
+    return sent / max(1, requests) / 1e3
+
+
+def _known(megabytes: float | None) -> str:
+    return "–" if megabytes is None else figure(megabytes)
+
+
+def _met(met: bool) -> str:
+    return "met" if met else "NOT met"
+
+
+def _refused(found: dict[str, Found]) -> list[str]:
+    """A line for whatever was not answered; one is a gateway and the other a kind of request, or a pace."""
+    return [
+        f"{one}, {other}: {times['refused']} refused: {times['said'][:200]}"
+        for one, others in found.items()
+        for other, times in others.items()
+        if times["refused"]
+    ]
+
+
+def _added_verdict(tokens: int, ours: Any) -> list[str]:
+    if not ours or tokens not in MOST_ADDED:
+        return []
+    values = [ours[MAIN, how].median for how in TIMED if (MAIN, how) in ours]
+    told = ", ".join(f"{NAMES[how]} {figure(ours[MAIN, how].median)} ms" for how in TIMED if (MAIN, how) in ours)
+    met = bool(values) and max(values) <= MOST_ADDED[tokens]
+    return [f"Aim: at most {MOST_ADDED[tokens]:g} ms added in the median, growing. everlong: {told}, {_met(met)}."]
+
+
+def _share_verdict(tokens: int, rates: dict[int, dict[str, Rate]]) -> list[str]:
+    if tokens not in LEAST_SHARE or EVERLONG.title not in rates[THINKING]:
+        return []
+    flat_out, share = rates[0][EVERLONG.title].share, rates[THINKING][EVERLONG.title].share
+    return [
+        f"Aim: at least {_percent(LEAST_SHARE[tokens])} of direct, {PACES[THINKING]}. everlong: {_percent(share)}, "
+        f"{_met(share >= LEAST_SHARE[tokens])}; flat out {_percent(flat_out)}."
+    ]

@@ -1,0 +1,139 @@
+"""What everlong's own `fit` costs as a conversation grows: against counting alone, later calls, and memory."""
+
+import json
+import tracemalloc
+from collections.abc import Callable
+from statistics import median
+
+import everlong
+from everlong.engine import Fitted
+from everlong.lab.environments import CORE
+from everlong.lab.peers.rules import texts, total
+from everlong.lab.peers.shapes import Message
+from everlong.lab.speed.bench import Bench
+from everlong.lab.speed.tables import Table, figure
+from everlong.lab.speed.transcripts import TOOLS
+from everlong.lab.speed.worker import Job, cpu, serve, transcript
+
+__all__ = ["run"]
+
+SIZES, QUICK_SIZES = (10_000, 100_000, 1_000_000), (10_000, 100_000)
+SEED = 7
+HEAD = (
+    "tokens",
+    "cold: count, ms",
+    "fit to half, ms",
+    "ratio",
+    "loaded: count, ms",
+    "fit to half, ms",
+    "one more, nothing to cut, ms",
+    "next cut, ms",
+    "peak memory / text",
+)
+NOTE = (
+    "CPU time, each figure from fresh processes that never saw the text before; loaded: the vocabulary is there. "
+    "The two later calls are given `previous=`; at the next cut, one turn was added to what was cut and indexed."
+)
+
+
+def run(bench: Bench) -> list[Table]:
+    """One row a size; nothing at all if `fit` fails."""
+    place = bench.place(CORE)
+    if place is None:
+        return []
+    measured: dict[int, dict[str, float]] = {}
+    for size in QUICK_SIZES if bench.quick else SIZES:
+        file = bench.stored(size, SEED)
+        tokens = total(json.loads(file.read_text(encoding="utf-8")))
+        for question in FIGURES:
+            bench.tell(f"fitting, {size:,} tokens: {question}")
+            job = {"transcript": str(file), "tokens": tokens, "question": question}
+            rounds = [bench.perform(place, __name__, **job) for _ in range(1 if bench.quick else 3)]
+            figures = [result["figure"] for result in rounds if result is not None]
+            if not figures:
+                return []
+            measured.setdefault(tokens, {})[question] = median(figures)
+    rows = tuple(
+        (
+            f"{tokens:,}",
+            figure(found["count, cold"] * 1e3),
+            figure(found["fit, cold"] * 1e3),
+            figure(found["fit, cold"] / found["count, cold"]),
+            figure(found["count"] * 1e3),
+            figure(found["fit"] * 1e3),
+            figure(found["nothing to cut"] * 1e3),
+            figure(found["next cut"] * 1e3),
+            figure(found["memory"]),
+        )
+        for tokens, found in measured.items()
+    )
+    return [Table("everlong `fit` as a conversation grows", HEAD, rows, (NOTE,), measured)]
+
+
+MODEL = "gpt-4o"
+
+
+def work(job: Job) -> Job:
+    """One figure: CPU seconds, or bytes."""
+    messages = transcript(job["transcript"])
+    if job["question"] not in COLD:
+        _warm_up()
+    return {"figure": FIGURES[job["question"]](messages, job["tokens"])}
+
+
+def _fit(messages: list[Message], budget: int, previous: Fitted | None = None) -> Fitted:
+    result = everlong.fit(messages, model=MODEL, budget=budget, tools=TOOLS, previous=previous)
+    result.messages  # noqa: B018 - they are written out when they are first asked for
+    return result
+
+
+def _warm_up() -> None:
+    small = [{"role": "user", "content": f"number {index} of many small words"} for index in range(40)]
+    _fit(small, 400)
+
+
+def _counting(messages: list[Message], _: int) -> float:
+    return cpu(lambda: everlong.count(messages, model=MODEL, tools=TOOLS))[0]
+
+
+def _fitting(messages: list[Message], tokens: int) -> float:
+    return cpu(_fit, messages, tokens // 2)[0]
+
+
+def _nothing_to_cut(messages: list[Message], tokens: int) -> float:
+    """One more message, all of it fits."""
+    before = _fit(messages[:-1], tokens * 2)
+    return cpu(_fit, messages, tokens * 2, before)[0]
+
+
+def _next_cut(messages: list[Message], tokens: int) -> float:
+    """One more turn, which makes a new cut due; what came before was cut and indexed already."""
+    asked = [at for at, message in enumerate(messages) if message["role"] == "user"]
+    before = _fit(messages[: asked[-2]], tokens // 2)
+    return cpu(_fit, messages, tokens // 2, before)[0]
+
+
+def _peak(messages: list[Message], tokens: int) -> float:
+    """The most memory in use during a first fit, as a multiple of the text; Python's own, not the vocabulary."""
+    size = sum(len(text.encode()) for message in messages for text in texts(message))
+    tracemalloc.start()
+    _fit(messages, tokens // 2)
+    return tracemalloc.get_traced_memory()[1] / size
+
+
+#: Asked of a process that has not even loaded the vocabulary.
+COLD = frozenset({"count, cold", "fit, cold"})
+
+FIGURES: dict[str, Callable[[list[Message], int], float]] = {
+    "count, cold": _counting,
+    "fit, cold": _fitting,
+    "count": _counting,
+    "fit": _fitting,
+    "nothing to cut": _nothing_to_cut,
+    "next cut": _next_cut,
+    "memory": _peak,
+}
+
+
+if __name__ == "__main__":
+    serve(work)

@@ -1,0 +1,105 @@
+"""Baselines for agents' work: what most programs do, in a few lines each.
+
+All of them leave out old reasoning first, keep the system text, cut only between steps (a call and its results),
+and fill the rest newest first until a step no longer fits.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
+
+from everlong.core import History, Message, Reasoning, Role, Text, ToolResult, head_length, steps_of
+from everlong.lab.strategies.strategy import counter
+
+__all__ = [
+    "CLEARED",
+    "cleared",
+    "ends_of",
+    "newest",
+    "newest_steps",
+    "old_before",
+    "trimmed",
+    "whole",
+    "with_results",
+    "without_reasoning",
+]
+
+KEPT_STEPS = 4  # assistant messages at the end whose results stay as they are
+KEPT_CHARACTERS = 1_500  # at each end of an old result
+CLEARED = "[Old tool result content cleared]"
+
+
+def whole(messages: History, budget: int) -> History:  # noqa: ARG001 - the budget is what it ignores
+    """Nothing is cut: the most that can be found."""
+    return messages
+
+
+def newest(messages: History, budget: int) -> History:
+    """Newest first, pair-safe."""
+    return newest_steps(without_reasoning(messages), budget)
+
+
+def trimmed(messages: History, budget: int) -> History:
+    """Old tool results cut to their first and last 1 500 characters, then newest first."""
+    return newest_steps(_old_results(without_reasoning(messages), ends_of), budget)
+
+
+def cleared(messages: History, budget: int) -> History:
+    """Old tool results replaced by a line, then newest first."""
+    return newest_steps(_old_results(without_reasoning(messages), lambda _: CLEARED), budget)
+
+
+def newest_steps(messages: History, budget: int) -> History:
+    """System text and the newest steps that fit, none skipped."""
+    count = counter().message
+    head = head_length(messages)
+    left = budget - sum(map(count, messages[:head]))
+    start = len(messages)
+    for step in reversed(steps_of(messages)):
+        left -= sum(map(count, messages[step.start : step.stop]))
+        if step.start < head or left < 0:
+            break
+        start = step.start
+    return (*messages[:head], *messages[start:])
+
+
+def without_reasoning(messages: History) -> History:
+    """The messages without thinking; one that only thought is left out."""
+    return tuple(bare for bare in map(_bare, messages) if bare.parts)
+
+
+@lru_cache(maxsize=100_000)
+def _bare(message: Message) -> Message:
+    if not any(isinstance(part, Reasoning) for part in message.parts):
+        return message
+    return message.with_parts(tuple(part for part in message.parts if not isinstance(part, Reasoning)))
+
+
+def _old_results(messages: History, shorten: Callable[[str], str]) -> History:
+    old = old_before(messages)
+    return (*(with_results(message, shorten) for message in messages[:old]), *messages[old:])
+
+
+def old_before(messages: History) -> int:
+    """Where the newest assistant messages begin; results before them are old."""
+    spoken = [at for at, message in enumerate(messages) if message.role is Role.ASSISTANT]
+    return spoken[-KEPT_STEPS] if len(spoken) >= KEPT_STEPS else 0
+
+
+def with_results(message: Message, shorten: Callable[[str], str]) -> Message:
+    """The message with the text of each tool result put through `shorten`."""
+    if not message.results:
+        return message
+    return message.with_parts(
+        tuple(
+            replace(part, content=(Text(shorten(part.text)),)) if isinstance(part, ToolResult) else part
+            for part in message.parts
+        )
+    )
+
+
+def ends_of(text: str) -> str:
+    """The first and last 1 500 characters of a long text."""
+    if len(text) <= 2 * KEPT_CHARACTERS:
+        return text
+    return f"{text[:KEPT_CHARACTERS]}\n[…]\n{text[-KEPT_CHARACTERS:]}"

@@ -1,0 +1,92 @@
+"""Every strategy that the lab knows by name: ours, the baselines, the peers, and anyone's own.
+
+auto, nanobot, …        our presets
+newest, bm25, …         baselines
+module:function         your own: OpenAI messages and a budget in, OpenAI messages out
+"""
+
+import importlib
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache, partial
+from time import perf_counter
+
+from everlong.compress import PRESETS, Preset, by_need
+from everlong.core import History
+from everlong.engine import Wish, view_of
+from everlong.errors import InputError
+from everlong.lab.strategies.baselines import cleared, newest, trimmed, whole
+from everlong.lab.strategies.bm25 import bm25, bm25_neighbours, half_bm25
+from everlong.lab.strategies.strategy import Select, Strategy, counter, from_chat, plain
+from everlong.relevance import Index
+from everlong.wire import openai_chat
+
+__all__ = ["BASELINES", "DIALOGUE_STRATEGIES", "WORK_STRATEGIES", "of_preset", "strategy_named"]
+
+
+def of_preset(preset: Preset) -> Strategy:
+    """The preset, cutting anew at every call: nothing of an earlier cut is kept but the index of what was read."""
+    return Strategy(preset.name, lambda: _begun(preset))
+
+
+def _begun(preset: Preset) -> Select:
+    # As the engine does it. The step itself takes a new index where this one knows more than it may.
+    index = Index()
+    steps = tuple(partial(by_need, index=index) if step is by_need else step for step in preset.cut)
+    sharing = replace(preset, cut=steps)
+
+    def select(messages: History, budget: int) -> History:
+        counting = counter()
+        room = int(budget / (1 + counting.vocabulary.spread))
+        wish = Wish(counter=counting, limit=room, target=room, preset=sharing, window=budget, fmt=openai_chat.FORMAT)
+        return view_of(messages, wish).messages
+
+    return select
+
+
+BASELINES: dict[str, Select] = {
+    "newest": newest,
+    "trimmed": trimmed,
+    "cleared": cleared,
+    "half-bm25": half_bm25,
+    "bm25": bm25,
+    "bm25-neighbours": bm25_neighbours,
+    "whole": whole,
+}
+#: What is measured where no strategy is named.
+WORK_STRATEGIES = ("newest", "trimmed", "cleared", "half-bm25", "auto")
+DIALOGUE_STRATEGIES = ("newest", "bm25", "bm25-neighbours", "auto")
+
+
+@cache
+def strategy_named(name: str) -> Strategy:
+    """The strategy of that name. Raises InputError, naming those that exist."""
+    if name in PRESETS:
+        return of_preset(PRESETS[name])
+    if name in BASELINES:
+        return plain(name, BASELINES[name])
+    if ":" in name:
+        return from_chat(name, _own(name))
+    from everlong.lab.peers import PEER_NAMES, open_peer  # noqa: PLC0415 - only where one is named
+
+    if name in PEER_NAMES:
+        peer = open_peer(name)
+        return Strategy(name, lambda: peer, clock=perf_counter)  # CPU time would miss it: another process works
+    known = ", ".join([*PRESETS, *BASELINES, *PEER_NAMES])
+    raise InputError(f"no strategy {name!r}; there are {known}, and module:function for your own")
+
+
+def _own(name: str) -> Callable[..., list[dict[str, object]]]:
+    """A function that somebody wrote, found from the folder one stands in."""
+    module, _, function = name.partition(":")
+    if os.getcwd() not in sys.path:  # noqa: PTH109 - sys.path holds texts
+        sys.path.insert(0, os.getcwd())  # noqa: PTH109
+    try:
+        found = getattr(importlib.import_module(module), function)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InputError(f"{name}: {error}") from error
+    if not callable(found):
+        raise InputError(f"{name}: not a function")
+    return found  # type: ignore[no-any-return]
