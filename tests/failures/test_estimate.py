@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from everlong.tokens import ESTIMATED, count_exact, estimate
-from tests.tokens.test_estimate import (
+from tests.tokens.test_estimates import (
     CHINESE_CHAT,
     CHINESE_TECHNICAL,
     ENGLISH_CHAT,

@@ -19,7 +19,7 @@ FULL = """if True:
     from datetime import UTC, datetime
     from everlong.core.events import Event, EventKind
     from everlong.errors import EverlongError
-    from everlong.store.opening import open_store
+    from everlong.store.urls import open_store
     from tests.core.build import user
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     store = open_store(sys.argv[1])
@@ -51,7 +51,7 @@ READ_ONLY = """if True:
     import os, sys
     import everlong.store.jsonl, everlong.store.sqlite
     from everlong.errors import EverlongError
-    from everlong.store.opening import open_store
+    from everlong.store.urls import open_store
     if os.geteuid() == 0:
         os.seteuid(65534)  # root may write anything
     try:

@@ -16,7 +16,7 @@ from everlong.store import FolderLock, JsonlThreads
 from tests.core.build import assistant, calls, result, user
 from tests.store.contract.entries import point, talk
 from tests.store.engines import START
-from tests.store.jsonl_files import NanobotSession, path_of
+from tests.store.jsonl.session_files import NanobotSession, path_of
 
 GOOD = [user("one"), assistant("two"), user("three")]
 

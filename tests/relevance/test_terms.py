@@ -3,9 +3,8 @@
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from everlong.relevance.language import language_of
 from everlong.relevance.names import names_in
-from everlong.relevance.terms import COMPOUND_WEIGHT, stem, terms_of, words_of
+from everlong.relevance.terms import COMPOUND_WEIGHT, language_of, stem, terms_of, words_of
 
 WORDS = {
     "identifiers stay whole": ("self.read_file(x2)", ["self", "read_file", "x2"]),

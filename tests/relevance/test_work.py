@@ -9,7 +9,7 @@ from everlong.relevance.index import Index
 from everlong.relevance.names import names_in
 from everlong.relevance.query import argument_text, query_of, query_of_text
 from everlong.relevance.ranking import ranked
-from everlong.relevance.work_names import names_by_need
+from everlong.relevance.work import names_by_need
 from tests.core.build import assistant, calls, result, user
 
 

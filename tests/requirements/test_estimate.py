@@ -3,7 +3,7 @@
 import pytest
 
 from everlong.tokens import count_exact, estimate
-from tests.tokens.test_estimate import (
+from tests.tokens.test_estimates import (
     CHINESE_CHAT,
     CHINESE_TECHNICAL,
     JAPANESE_CHAT,

@@ -38,7 +38,7 @@ from everlong.store.bodies import (
     original_of,
     refs_of,
 )
-from everlong.store.searching import asked_terms, found_by
+from everlong.store.terms import asked_terms, found_by
 from tests.core.build import assistant, calls, result, user
 
 LONG = '一段很长的结果 \u2028 \ud800 \x00 " \\ {"@text":"' + "0" * 64 + '"} ' + "x" * LARGE

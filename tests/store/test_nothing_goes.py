@@ -24,13 +24,13 @@ ALLOWED = {
 }
 
 #: The one module of an engine that takes whole threads away.
-REMOVING = "removing.py"
+REMOVAL = "removal.py"
 
 
 @pytest.mark.parametrize("engine", ["sqlite", "postgres"])
 def test_no_statement_changes_or_removes_a_row(engine: str) -> None:
     code = "\n".join(
-        path.read_text(encoding="utf-8") for path in (FOLDER / engine).glob("*.py") if path.name != REMOVING
+        path.read_text(encoding="utf-8") for path in (FOLDER / engine).glob("*.py") if path.name != REMOVAL
     )
     found = set(STATEMENT.findall(code)) - {("UPDATE", "SET")}  # what an upsert says
     assert ("UPDATE", "threads") in found, "the search itself works"
@@ -38,8 +38,8 @@ def test_no_statement_changes_or_removes_a_row(engine: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ["sqlite", "postgres"])
-def test_removing_takes_away_and_changes_nothing(engine: str) -> None:
-    code = (FOLDER / engine / REMOVING).read_text(encoding="utf-8")
+def test_removal_takes_away_and_changes_nothing(engine: str) -> None:
+    code = (FOLDER / engine / REMOVAL).read_text(encoding="utf-8")
     assert {what for what, _ in STATEMENT.findall(code)} == {"DELETE FROM"}
 
 

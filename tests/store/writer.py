@@ -13,7 +13,7 @@ from pathlib import Path
 from everlong.core import Entry, Event, EventKind, Message, Point
 from everlong.engine import Threads
 from everlong.errors import ThreadChanged, ThreadExists
-from everlong.store.opening import open_store
+from everlong.store.urls import open_store
 from tests.core.build import calls, result, user
 
 __all__ = ["BRANCH", "LARGE", "REMOVED", "ROOT", "SHARED", "TOLD", "begin", "removable", "started", "turn_of"]

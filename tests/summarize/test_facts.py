@@ -7,12 +7,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from everlong.core import Message, Role, Text
-from everlong.summarize.facts import BOUNDS, facts_of
-from everlong.summarize.figures import figures_in
-from everlong.summarize.summary import Facts
+from everlong.summarize.facts import BOUNDS, facts_of, figures_in, typed_by_user
+from everlong.summarize.summary import Facts, as_message
 from everlong.summarize.tasks import open_tasks
-from everlong.summarize.typed import typed_by_user
-from everlong.summarize.writing import as_message
 from tests.core.build import assistant, calls, result, system, user
 from tests.properties.histories import histories
 

@@ -2,11 +2,10 @@
 
 import pytest
 
-from everlong.summarize.audit import audited
+from everlong.summarize.audit.verdict import audited
 from everlong.summarize.facts import facts_of
 from everlong.summarize.rules import summary_by_rules
-from everlong.summarize.summary import NO_FACTS, Facts, Style
-from everlong.summarize.writing import written
+from everlong.summarize.summary import NO_FACTS, Facts, Style, written
 from tests.summarize.honest import CHINESE, COUNTER, ENGLISH
 
 FACTS = Facts(requests=("fix the login", "then deploy"), files_changed=("a.py", "b.py"), failures=("run: exit 1",))

@@ -46,6 +46,7 @@ else:
             "config": "AgentConfig DEFAULT_CONFIG SubAgents at_home folder_config load_config",
             "definitions": "Approve Outcome Place Tool tool",
             "events": "AgentEvent CallEnded CallStarted Entered TurnEnded",
+            "making": "tool",
             "mcp_servers": "McpServers",
             "resuming": "open_calls",
             "standing": "NOTHING Standing workspace_standing",

@@ -7,7 +7,6 @@ from everlong.doors import open_door
 if TYPE_CHECKING:
     from everlong.relevance.chunks import PATH_KEYS as PATH_KEYS, Chunk as Chunk, ChunkKind as ChunkKind
     from everlong.relevance.index import Index as Index
-    from everlong.relevance.language import language_of as language_of
     from everlong.relevance.names import names_in as names_in
     from everlong.relevance.query import (
         argument_text as argument_text,
@@ -16,20 +15,24 @@ if TYPE_CHECKING:
     )
     from everlong.relevance.ranking import ranked as ranked
     from everlong.relevance.talk import are_notes as are_notes
-    from everlong.relevance.terms import STOP_WORDS as STOP_WORDS, terms_of as terms_of, words_of as words_of
-    from everlong.relevance.work_names import names_by_need as names_by_need
+    from everlong.relevance.terms import (
+        STOP_WORDS as STOP_WORDS,
+        language_of as language_of,
+        terms_of as terms_of,
+        words_of as words_of,
+    )
+    from everlong.relevance.work import names_by_need as names_by_need
 else:
     __all__, __getattr__, __dir__ = open_door(
         __name__,
         {
             "chunks": "Chunk ChunkKind PATH_KEYS",
             "index": "Index",
-            "language": "language_of",
             "names": "names_in",
             "query": "argument_text query_of query_of_text",
             "ranking": "ranked",
             "talk": "are_notes",
-            "terms": "STOP_WORDS terms_of words_of",
-            "work_names": "names_by_need",
+            "terms": "STOP_WORDS language_of terms_of words_of",
+            "work": "names_by_need",
         },
     )

@@ -5,18 +5,37 @@ asked about, on the day that is named. Where nobody answers, the messages are no
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import repeat
 
 from everlong.core import Message, Role, user_text
 from everlong.relevance.dates import named_days, nearness
-from everlong.relevance.feedback import with_feedback
 from everlong.relevance.index import Index
 from everlong.relevance.query import query_of_text
 from everlong.relevance.sessions import session_named
 from everlong.relevance.speakers import speakers_asked_about, without_names
+from everlong.relevance.terms import terms_of, words_of
 
-__all__ = ["are_notes", "worth_of_talk"]
+__all__ = ["are_notes", "with_feedback", "worth_of_talk"]
+
+BEST = 10  # texts whose words are taken
+FOUND_SHARE = 0.4  # of the whole weight, for what was found
+
+
+def with_feedback(query: Mapping[str, float], index: Index, scores: Sequence[float]) -> dict[str, float]:
+    """The query with the words of the texts that score best (a relevance model); its weights sum to 1."""
+    best = [number for number in sorted(range(len(scores)), key=lambda n: -scores[n])[:BEST] if scores[number] > 0]
+    if not best:
+        return dict(query)
+    asked, whole = sum(query.values()), sum(scores[number] for number in best)
+    fuller = {term: (1 - FOUND_SHARE) * weight / asked for term, weight in query.items()}
+    for number in best:
+        terms = [pair for word in words_of(index.chunks[number].text) for pair in terms_of(word)]
+        share = FOUND_SHARE * scores[number] / whole / sum(weight for _, weight in terms)
+        for term, weight in terms:
+            fuller[term] = fuller.get(term, 0.0) + share * weight
+    return fuller
+
 
 #: How much of a turn's score its neighbours in the session take part in, by how far away it stands.
 NEIGHBOURS = ((-1, 0.7), (-2, 0.4), (-3, 0.2), (1, 0.5), (2, 0.2))

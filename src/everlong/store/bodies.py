@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from enum import IntEnum
 from hashlib import blake2b
 from typing import Any, assert_never
@@ -17,6 +18,8 @@ from everlong.core import (
     Action,
     Edit,
     Entry,
+    Event,
+    EventKind,
     Json,
     JsonObject,
     Message,
@@ -38,8 +41,12 @@ __all__ = [
     "EntryKind",
     "body_of",
     "decode_entry",
+    "decode_event",
     "encode_entry",
+    "encode_event",
     "entry_of",
+    "event_fields",
+    "event_in",
     "kind_of",
     "large_texts_in",
     "original_of",
@@ -227,3 +234,32 @@ def _point_in(fields: dict[str, Any]) -> Point:
         edits=tuple(Edit(**{**edit, "action": Action(edit["action"])}) for edit in fields.get("edits", ())),
         **{name: fields[name] for name in _POINT_FIELDS if name in fields},
     )
+
+
+def event_fields(event: Event) -> JsonObject:
+    """The event as a JSON object; what it does not say is left out."""
+    said = {name: value for name, value in asdict(event).items() if value not in (None, "")}
+    return said | {"id": event.id, "kind": event.kind.value, "time": event.time.isoformat()}
+
+
+def event_in(fields: JsonObject) -> Event:
+    """What `event_fields` gave. Raises StoreError for anything else."""
+    try:
+        kind, time = EventKind(str(fields["kind"])), datetime.fromisoformat(str(fields["time"]))
+        return Event(**{**fields, "kind": kind, "time": time})  # type: ignore[arg-type]
+    except (ValueError, KeyError, TypeError) as error:
+        raise StoreError(f"a stored event cannot be read: {error}") from error
+
+
+def encode_event(event: Event) -> str:
+    """The event as one line of JSON."""
+    return json.dumps(event_fields(event), separators=(",", ":"))
+
+
+def decode_event(text: str) -> Event:
+    """What `encode_event` wrote. Raises StoreError for anything else."""
+    try:
+        fields = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise StoreError(f"a stored event cannot be read: {error}") from error
+    return event_in(fields)

@@ -5,13 +5,14 @@ conversations themselves.
 """
 
 import threading
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from everlong.core import (
     STARTS,
@@ -33,10 +34,41 @@ from everlong.core import (
 from everlong.errors import NoThread, StoreError, ThreadExists
 from everlong.store import rules
 from everlong.store.bodies import original_of
-from everlong.store.clocks import Clock, as_utc, in_utc, utc_now
-from everlong.store.memory_search import Words, best, words_in
+from everlong.store.rules import Clock, as_utc, in_utc, utc_now
+from everlong.store.terms import asked_terms, found_by, rarity, worth
 
-__all__ = ["Memory", "MemoryThreads"]
+__all__ = ["Memory", "MemoryThreads", "Words", "best", "words_in"]
+
+Place = TypeVar("Place")
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """How much of each term a message holds, and of all of them together."""
+
+    terms: Mapping[str, float]
+    length: float
+
+
+def words_in(message: Message) -> Words:
+    """What a message is found by: what it says, what it calls and what came of it."""
+    terms = found_by(message)
+    return Words(terms, sum(terms.values()))
+
+
+def best(query: str, places: Mapping[Place, Words], limit: int) -> list[tuple[Place, float]]:
+    """The places that answer a query and how well, best first."""
+    asked = asked_terms(query)
+    if not asked or not places or limit <= 0:
+        return []
+    average = max(1.0, sum(words.length for words in places.values()) / len(places))
+    scores: defaultdict[Place, float] = defaultdict(float)
+    for term, weight in asked.items():
+        holding = {place: words for place, words in places.items() if term in words.terms}
+        rare = weight * rarity(len(places), len(holding))
+        for place, words in holding.items():
+            scores[place] += rare * worth(words.terms[term], words.length, average)
+    return sorted(scores.items(), key=lambda found: -found[1])[:limit]
 
 
 @dataclass(slots=True)

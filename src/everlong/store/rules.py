@@ -5,26 +5,48 @@ Pure. An engine hands in what it knows of a thread and gets back what to keep, o
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
 from uuid import uuid4
 
 from everlong.core import STARTS, Entry, Event, EventKind, JsonText, Pin, Point, Recalled, Row, Withdrawal
 from everlong.errors import StoreError, ThreadChanged
-from everlong.store.clocks import Clock
 
 __all__ = [
+    "Clock",
     "added_rows",
+    "as_utc",
     "at_most",
     "check_branch",
     "check_entries",
     "check_objects",
+    "in_utc",
     "new_events",
     "new_pin",
     "pins_before",
     "row_names",
     "same_pin",
     "target_of",
+    "utc_now",
     "withdrawn_by",
 ]
+
+Clock = Callable[[], datetime]
+
+
+def utc_now() -> datetime:
+    """The machine's time."""
+    return datetime.now(UTC)
+
+
+def in_utc(clock: Clock) -> Clock:
+    """The same clock in UTC."""
+    return lambda: as_utc(clock())
+
+
+def as_utc(time: datetime) -> datetime:
+    """The same time in UTC; one without a zone is local time."""
+    return time.astimezone(UTC)
+
 
 MOST = 2**31 - 1  # rows, threads or hits that anybody asks for; databases count no further in one word
 

@@ -8,58 +8,57 @@ from typing import TYPE_CHECKING
 from everlong.doors import open_door
 
 if TYPE_CHECKING:
-    from everlong.summarize.audit import audited as audited
-    from everlong.summarize.chunking import chunks as chunks
+    from everlong.summarize.answers import parsed as parsed
+    from everlong.summarize.audit.language import COMMON_WORDS as COMMON_WORDS, UNTOLD as UNTOLD, spoken as spoken
+    from everlong.summarize.audit.verdict import audited as audited
     from everlong.summarize.facts import facts_of as facts_of
     from everlong.summarize.frames import framed as framed, is_framed as is_framed
-    from everlong.summarize.languages import COMMON_WORDS as COMMON_WORDS, UNTOLD as UNTOLD, spoken as spoken
-    from everlong.summarize.merging import merged as merged
-    from everlong.summarize.parsing import parsed as parsed
-    from everlong.summarize.parts import FREE_LIMIT as FREE_LIMIT, PARTS as PARTS, words_for as words_for
+    from everlong.summarize.parts import (
+        FREE_LIMIT as FREE_LIMIT,
+        PARTS as PARTS,
+        Style as Style,
+        words_for as words_for,
+    )
     from everlong.summarize.prompts import instruction as instruction, system as system
     from everlong.summarize.rules import summary_by_rules as summary_by_rules
     from everlong.summarize.secrets import redacted as redacted
     from everlong.summarize.sentences import clipped as clipped, counted_words as counted_words, one_line as one_line
     from everlong.summarize.summary import (
         NO_FACTS as NO_FACTS,
+        NOTICE as NOTICE,
         Facts as Facts,
-        Style as Style,
         Summary as Summary,
+        all_lines as all_lines,
+        as_message as as_message,
+        as_system_section as as_system_section,
         decode_summary as decode_summary,
         encode_summary as encode_summary,
+        merged as merged,
+        written as written,
     )
     from everlong.summarize.titles import (
         LONGEST_TITLE as LONGEST_TITLE,
         parsed_title as parsed_title,
         title_prompt as title_prompt,
     )
-    from everlong.summarize.transcripts import transcript as transcript
-    from everlong.summarize.writing import (
-        NOTICE as NOTICE,
-        all_lines as all_lines,
-        as_message as as_message,
-        as_system_section as as_system_section,
-        written as written,
-    )
+    from everlong.summarize.transcripts import chunks as chunks, transcript as transcript
 else:
     __all__, __getattr__, __dir__ = open_door(
         __name__,
         {
-            "audit": "audited",
-            "chunking": "chunks",
+            "answers": "parsed",
+            "audit.language": "COMMON_WORDS UNTOLD spoken",
+            "audit.verdict": "audited",
             "facts": "facts_of",
             "frames": "framed is_framed",
-            "languages": "COMMON_WORDS UNTOLD spoken",
-            "merging": "merged",
-            "parsing": "parsed",
-            "parts": "FREE_LIMIT PARTS words_for",
+            "parts": "FREE_LIMIT PARTS Style words_for",
             "prompts": "instruction system",
             "rules": "summary_by_rules",
             "secrets": "redacted",
             "sentences": "clipped counted_words one_line",
-            "summary": "Facts NO_FACTS Style Summary decode_summary encode_summary",
+            "summary": "Facts NOTICE NO_FACTS Summary all_lines as_message as_system_section decode_summary "
+            "encode_summary merged written",
             "titles": "LONGEST_TITLE parsed_title title_prompt",
-            "transcripts": "transcript",
-            "writing": "NOTICE all_lines as_message as_system_section written",
+            "transcripts": "chunks transcript",
         },
     )

@@ -4,8 +4,6 @@ import re
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from everlong.summarize.summary import Style
-
 __all__ = [
     "CONTEXT_LIMIT",
     "FALLBACK_LIMIT",
@@ -15,10 +13,14 @@ __all__ = [
     "WORD_LIMIT",
     "Field",
     "Part",
+    "Style",
     "field_named",
     "words_for",
 ]
 
+#: structured: sections, ours and the default. free: prose. rolling: structured, merged every few rounds (N1-8).
+#: buffer: what happened, details, ongoing context (SB-5). chat: done, state, context, next (CB-1.2).
+Style: TypeAlias = Literal["structured", "free", "rolling", "buffer", "chat"]
 Field: TypeAlias = Literal[
     "context", "decisions", "constraints", "open_questions", "file_changes", "done", "next", "requests"
 ]

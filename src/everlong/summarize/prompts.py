@@ -5,13 +5,12 @@ What others said (the previous summary, the focus) stands in frames as data. The
 
 from functools import lru_cache
 
+from everlong.summarize.audit.language import language_named
 from everlong.summarize.frames import framed
-from everlong.summarize.languages import language_named
-from everlong.summarize.parts import FREE_LIMIT, PARTS, WORD_LIMIT, words_for
+from everlong.summarize.parts import FREE_LIMIT, PARTS, WORD_LIMIT, Style, words_for
 from everlong.summarize.secrets import redacted
 from everlong.summarize.sentences import clipped, plain_key
-from everlong.summarize.summary import Style, Summary
-from everlong.summarize.writing import all_lines
+from everlong.summarize.summary import Summary, all_lines
 
 __all__ = ["asked_lines", "instruction", "system"]
 

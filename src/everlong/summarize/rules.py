@@ -3,9 +3,9 @@
 It says nothing that does not stand in the conversation; where no facts are, it says that.
 """
 
-from everlong.summarize.parts import CONTEXT_LIMIT, FREE_LIMIT, words_for
+from everlong.summarize.parts import CONTEXT_LIMIT, FREE_LIMIT, Style, words_for
 from everlong.summarize.sentences import clipped, one_line
-from everlong.summarize.summary import Facts, Style, Summary
+from everlong.summarize.summary import Facts, Summary
 
 __all__ = ["summary_by_rules"]
 

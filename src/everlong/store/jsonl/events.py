@@ -10,8 +10,8 @@ from pathlib import Path
 
 from everlong.core import STARTS, Event, EventKind
 from everlong.errors import StoreError
-from everlong.store.event_bodies import event_fields, event_in
-from everlong.store.jsonl.writing import in_words, take_back, write_all
+from everlong.store.bodies import event_fields, event_in
+from everlong.store.jsonl.files import in_words, take_back, write_all
 from everlong.store.rules import new_events
 
 __all__ = ["EventLog"]

@@ -14,17 +14,13 @@ from pathlib import Path
 
 from everlong.core import Entry, Point, Row, bytes_of
 from everlong.errors import NoThread, StoreError
-from everlong.store.jsonl import names
-from everlong.store.jsonl.catching_up import EPOCH, catch_up
-from everlong.store.jsonl.first_lines import header_of
-from everlong.store.jsonl.header import Header
+from everlong.store.jsonl import files
+from everlong.store.jsonl.files import finish_removals, in_words, set_aside, take_back
 from everlong.store.jsonl.index import Index, Placed, Session
-from everlong.store.jsonl.lines import entry_in, referring
+from everlong.store.jsonl.indexer import EPOCH, catch_up
+from everlong.store.jsonl.lines import entry_in, fingerprint, referring
 from everlong.store.jsonl.lock import FolderLock
-from everlong.store.jsonl.quarantine import set_aside
-from everlong.store.jsonl.removing import finish_removals
-from everlong.store.jsonl.scanning import fingerprint
-from everlong.store.jsonl.writing import in_words, take_back
+from everlong.store.jsonl.metadata import Header, header_of
 from everlong.wire import summary_message
 
 __all__ = ["SessionFolder"]
@@ -39,7 +35,7 @@ class SessionFolder:
     """The files of one folder. `warnings` are all that was found wrong with them since it was opened."""
 
     def __init__(self, folder: Path, wait: float) -> None:
-        self.path = names.session_folder(folder)
+        self.path = files.session_folder(folder)
         self.lock = FolderLock(self.path, wait)
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -82,8 +78,8 @@ class SessionFolder:
 
     def free_file(self, key: str) -> Path:
         """The file of a new session: its usual name, or by its hash where that is taken (as Aa takes aa's on some)."""
-        usual = self.path / names.usual_name(key)
-        return self.path / names.hashed_name(key) if usual.exists() else usual
+        usual = self.path / files.usual_name(key)
+        return self.path / files.hashed_name(key) if usual.exists() else usual
 
     def refresh(self) -> None:
         """Take in every file that is new or changed, forget every one that is gone."""
@@ -91,7 +87,7 @@ class SessionFolder:
         changed: list[str] = []
         with in_words(self.path), os.scandir(self.path) as entries:
             for entry in entries:
-                if names.is_session(entry.name):
+                if files.is_session(entry.name):
                     found = entry.stat(follow_symlinks=False)
                     state = known.pop(entry.name, None)
                     if stat.S_ISREG(found.st_mode) and state != (found.st_ino, found.st_mtime_ns, found.st_size):
@@ -147,7 +143,7 @@ class SessionFolder:
             current = self._current(session)
             if current is not None and current.name == key:
                 return current
-        for name in names.candidates(key):
+        for name in files.candidates(key):
             path = self.path / name
             if path.is_file() and not path.is_symlink():
                 taken = self._take_in(name)
@@ -188,7 +184,7 @@ class SessionFolder:
                 if session is not None and _is_current(session, found):
                     return session
                 if session is None:
-                    session = self.index.new_session(name, names.key_by_name(name))
+                    session = self.index.new_session(name, files.key_by_name(name))
                 self._read(session, path, whole=not self._only_grew(session, found, path))
                 self.index.keep(session)
         return session

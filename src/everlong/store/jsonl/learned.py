@@ -12,7 +12,7 @@ from pathlib import Path
 from everlong.core import JsonText, bytes_of
 from everlong.errors import StoreError
 from everlong.store.bodies import text_of_bytes
-from everlong.store.jsonl.database import Database
+from everlong.store.sqlite_file import Database
 
 __all__ = ["Learned"]
 

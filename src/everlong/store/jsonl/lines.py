@@ -10,18 +10,75 @@ such lines, shows them to nobody and never sends them.
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from hashlib import blake2b
+from typing import BinaryIO, TypeAlias
 
 from everlong.core import Entry, Json, JsonObject, Message, Point, Recalled, Role, Row, Withdrawal, bytes_of
 from everlong.errors import StoreError, WireError
 from everlong.store.bodies import LARGE, EntryKind, body_of, entry_of, kind_of
-from everlong.store.jsonl.texts import is_whole, whole
-from everlong.store.jsonl.times import local_text, moment
 from everlong.wire import openai_chat
 from everlong.wire.sessions import nanobot
 
-__all__ = ["MARK", "Mark", "as_bytes", "entry_in", "lines_of", "mark_of", "referring", "refers_to"]
+__all__ = [
+    "MARK",
+    "Fault",
+    "Line",
+    "Mark",
+    "Scanned",
+    "as_bytes",
+    "entry_in",
+    "exact_text",
+    "fingerprint",
+    "is_whole",
+    "lines_of",
+    "local_text",
+    "mark_of",
+    "moment",
+    "referring",
+    "refers_to",
+    "scan",
+    "whole",
+]
+
+
+def is_whole(text: str) -> bool:
+    """Whether the text has no half of a character in it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def whole(text: str) -> str:
+    """The text with a sign in place of each half. Example: "a\\ud83d" -> "a�"."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def local_text(time: datetime) -> str:
+    """The moment in nanobot's way, always of one length. Example: 2026-01-02T03:04:05.000000"""
+    try:
+        local = time.astimezone()
+    except (OverflowError, ValueError, OSError):  # the first and last days of the calendar
+        local = time
+    return local.replace(tzinfo=None).isoformat(timespec="microseconds")
+
+
+def exact_text(time: datetime) -> str:
+    """The moment in UTC, so written that texts sort as moments do."""
+    return time.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def moment(written: object) -> datetime | None:
+    """The moment in UTC; None if it is none. Without a zone it is local time."""
+    if not isinstance(written, str):
+        return None
+    try:
+        return datetime.fromisoformat(written).astimezone(UTC)
+    except (OverflowError, ValueError, OSError):
+        return None
+
 
 MARK = "_everlong"
 
@@ -224,3 +281,81 @@ def _clean(line: JsonObject) -> JsonObject:
     text = json.dumps(line, ensure_ascii=False)
     cleaned: JsonObject = line if is_whole(text) else json.loads(whole(text))
     return cleaned
+
+
+BLANK = b" \t\r\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A JSON object. `raw` are its bytes with the line end, `number` counts from 1."""
+
+    number: int
+    offset: int
+    raw: bytes
+    fields: JsonObject
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is ended by a line feed."""
+        return self.raw.endswith(b"\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Bytes that are no record, and why. `torn`: the file ends in them. `stays`: nanobot can load them."""
+
+    number: int
+    offset: int
+    raw: bytes
+    why: str
+    torn: bool = False
+    stays: bool = False
+
+
+Scanned: TypeAlias = Line | Fault
+
+
+def fingerprint(raw: bytes) -> bytes:
+    """What a line is recognised by when the file was written anew."""
+    return blake2b(raw.strip(BLANK), digest_size=12).digest()
+
+
+def scan(file: BinaryIO, offset: int, number: int) -> Iterator[Scanned]:
+    """The lines from `offset` on; `number` lines stand before it."""
+    file.seek(offset)
+    for raw in file:
+        number += 1
+        if raw.strip(BLANK):
+            yield _line(number, offset, raw)
+        offset += len(raw)
+
+
+def _line(number: int, offset: int, raw: bytes) -> Scanned:
+    torn = not raw.endswith(b"\n")
+    filled = raw.strip(b"\0" + BLANK)
+    if not filled:
+        return Fault(number, offset, raw, "NUL bytes", torn)
+    if b"\0" in raw:
+        return _after_nul(number, offset, raw, torn)
+    why = ""
+    try:
+        fields = json.loads(raw.decode("utf-8"))
+    except UnicodeDecodeError:
+        why = "not UTF-8"
+    except (ValueError, RecursionError):
+        why = "cut off" if torn else "not JSON"
+    else:
+        if isinstance(fields, dict):
+            return Line(number, offset, raw, fields)
+        why = f"not an object but {type(fields).__name__}"
+    return Fault(number, offset, raw, why, torn)
+
+
+def _after_nul(number: int, offset: int, raw: bytes, torn: bool) -> Scanned:
+    """A record behind a block of NULs is still good; the block before it is what a lost page left."""
+    start = len(raw) - len(raw.lstrip(b"\0" + BLANK))
+    rest = _line(number, offset + start, raw[start:]) if b"\0" not in raw[start:] else None
+    if isinstance(rest, Line):
+        return Line(number, offset, raw, rest.fields)
+    return Fault(number, offset, raw, "NUL bytes", torn)

@@ -13,18 +13,16 @@ from everlong.core import Entry, Event, Hit, JsonText, Opened, Pin, Row, Thread,
 from everlong.errors import StoreError, ThreadExists
 from everlong.store import rules
 from everlong.store.bodies import EntryKind
-from everlong.store.clocks import Clock, as_utc, in_utc, utc_now
-from everlong.store.jsonl import finding, names
-from everlong.store.jsonl.appending import add_rows, put_header, told
-from everlong.store.jsonl.branching import copied_rows
+from everlong.store.jsonl import files, search
 from everlong.store.jsonl.events import EventLog
+from everlong.store.jsonl.files import finish_removal, remove_files, write_new_file
 from everlong.store.jsonl.folder import SessionFolder
-from everlong.store.jsonl.header import Header, KeptPin, header_out, titled
 from everlong.store.jsonl.index import Placed, Session
 from everlong.store.jsonl.learned import Learned
 from everlong.store.jsonl.lines import as_bytes
-from everlong.store.jsonl.removing import finish_removal, remove_files
-from everlong.store.jsonl.writing import write_new_file
+from everlong.store.jsonl.log import add_rows, copied_rows, put_header, told
+from everlong.store.jsonl.metadata import Header, KeptPin, header_out, titled
+from everlong.store.rules import Clock, as_utc, in_utc, utc_now
 
 __all__ = ["JsonlThreads"]
 
@@ -227,14 +225,14 @@ class JsonlThreads:
 
     def original(self, thread: str, ref: str) -> bytes | None:
         """The bytes of a message or part by its reference."""
-        return finding.original(self._folder, thread, ref)
+        return search.original(self._folder, thread, ref)
 
     def search(
         self, query: str, *, thread: str | None = None, owner: str | None = None, limit: int = 10, around: int = 1
     ) -> list[Hit]:
         """Messages that answer a query, best first."""
-        return finding.search(
-            self._folder, query, finding.Scope(thread, owner), rules.at_most(limit), rules.at_most(around)
+        return search.search(
+            self._folder, query, search.Scope(thread, owner), rules.at_most(limit), rules.at_most(around)
         )
 
     # What was learned
@@ -349,7 +347,7 @@ class JsonlThreads:
         """The events of a thread, up to date."""
         session = self._folder.session(thread)
         made = (session.file, self._folder.header(session).created)
-        log = self._events.setdefault(made, EventLog(names.events_beside(self._folder.file(session))))
+        log = self._events.setdefault(made, EventLog(files.events_beside(self._folder.file(session))))
         self._events.move_to_end(made)
         while len(self._events) > MOST_EVENT_LOGS:
             self._events.popitem(last=False)

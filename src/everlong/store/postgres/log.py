@@ -8,17 +8,36 @@ from uuid import UUID
 from everlong.core import Message, Opened, Pin, Point, Role, Row, Thread, Withdrawal, bytes_of
 from everlong.errors import NoThread, StoreError, ThreadExists
 from everlong.store.bodies import EntryKind, text_of_bytes
-from everlong.store.clocks import Clock
 from everlong.store.postgres.connections import Link
 from everlong.store.postgres.rows import ROW_COLUMNS, Prepared, page, rows_of, standing_point, write
-from everlong.store.postgres.values import THREAD_COLUMNS, name_key, thread_of
-from everlong.store.rules import added_rows, at_most, check_branch, check_entries, pins_before, same_pin, withdrawn_by
+from everlong.store.postgres.schema import THREAD_COLUMNS, name_key, thread_of
+from everlong.store.rules import (
+    Clock,
+    added_rows,
+    at_most,
+    check_branch,
+    check_entries,
+    pins_before,
+    same_pin,
+    withdrawn_by,
+)
 
-__all__ = ["Known", "append", "branch", "create", "known", "open_at", "pin", "pins_of", "points_of", "row_named"]
+__all__ = [
+    "StoredThread",
+    "append",
+    "branch",
+    "create",
+    "get_thread",
+    "open_at",
+    "pin",
+    "pins_of",
+    "points_of",
+    "row_named",
+]
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class StoredThread:
     """A thread with its number in the database, and how many of its rows are leading system text."""
 
     number: int
@@ -26,7 +45,7 @@ class Known:
     thread: Thread
 
 
-def known(link: Link, thread: str, *, locked: bool = False) -> Known:
+def get_thread(link: Link, thread: str, *, locked: bool = False) -> StoredThread:
     """The thread; `locked`, nobody else appends to it before the transaction ends. Raises NoThread."""
     lock: LiteralString = " FOR UPDATE" if locked else ""
     found = link.execute(
@@ -34,10 +53,10 @@ def known(link: Link, thread: str, *, locked: bool = False) -> Known:
     ).fetchone()
     if found is None:
         raise NoThread(f"there is no thread {thread!r}")
-    return Known(found[0], found[1], thread_of(found[2:]))
+    return StoredThread(found[0], found[1], thread_of(found[2:]))
 
 
-def create(link: Link, thread: Thread, call: UUID) -> tuple[Known, bool]:
+def create(link: Link, thread: Thread, call: UUID) -> tuple[StoredThread, bool]:
     """Make a thread; it, and whether it is new. Raises ThreadExists, unless it was this very call that made it."""
     made = link.execute(
         "INSERT INTO everlong.threads (id, owner, title, created, updated, parent, shared, settings, metadata, made_by)"
@@ -54,18 +73,18 @@ def create(link: Link, thread: Thread, call: UUID) -> tuple[Known, bool]:
         ),
     ).fetchone()
     if made is not None:
-        return Known(made[0], 0, thread), True
+        return StoredThread(made[0], 0, thread), True
     there = link.execute(
         "SELECT number FROM everlong.threads WHERE sha256(id) = %s AND made_by = %s", (name_key(thread.id), call)
     ).fetchone()
     if there is None:
         raise ThreadExists(f"there is a thread {thread.id!r} already")
-    return known(link, thread.id), False
+    return get_thread(link, thread.id), False
 
 
 def append(link: Link, thread: str, new: Mapping[str, Prepared], expected: int | None, clock: Clock) -> tuple[Row, ...]:
     """Add the entries whose ids are not there yet; the rows of all, in the order of the ids."""
-    found = known(link, thread, locked=True)
+    found = get_thread(link, thread, locked=True)
     there = {row.id: row for row in _by_ids(link, found.number, list(new))}
     entries = ((name, one.entry) for name, one in new.items() if name not in there)
     added = added_rows(thread, found.thread.length, expected, entries, clock)
@@ -91,7 +110,7 @@ def append(link: Link, thread: str, new: Mapping[str, Prepared], expected: int |
 
 def branch(link: Link, thread: str, order: int, new: Thread, call: UUID) -> Thread:
     """Make `new` with the first `order` rows of the thread and all that belongs to them."""
-    source = known(link, thread, locked=True)  # else it may be removed while it is copied
+    source = get_thread(link, thread, locked=True)  # else it may be removed while it is copied
     check_branch(thread, source.thread.length, order)
     made, is_new = create(link, new, call)
     if not is_new:
@@ -100,7 +119,7 @@ def branch(link: Link, thread: str, order: int, new: Thread, call: UUID) -> Thre
     for statement in _COPIES:
         link.execute(statement, values)
     link.execute(_COUNT, {**values, "head": min(source.head, order)})
-    return known(link, new.id).thread
+    return get_thread(link, new.id).thread
 
 
 _COPIES: tuple[LiteralString, ...] = (
@@ -125,7 +144,7 @@ _COUNT: LiteralString = (
 
 def open_at(link: Link, thread: str, before: int | None) -> Opened:
     """What the view is made of. What only grows is read as it was when the thread's length was read."""
-    found = known(link, thread)
+    found = get_thread(link, thread)
     length = min(at_most(before), found.thread.length)
     point = standing_point(link, found.number, length)
     head = min(found.head, length)
@@ -141,7 +160,7 @@ def open_at(link: Link, thread: str, before: int | None) -> Opened:
 
 def points_of(link: Link, thread: str) -> list[tuple[Row, bool]]:
     """Every point, oldest first, and whether it stands."""
-    number = known(link, thread).number
+    number = get_thread(link, thread).number
     found = link.execute(
         f"SELECT {ROW_COLUMNS} FROM everlong.rows WHERE thread = %s AND kind <> 0 AND kind = ANY(%s) ORDER BY place",
         (number, [EntryKind.POINT, EntryKind.WITHDRAWAL]),
@@ -159,7 +178,7 @@ def pins_of(link: Link, number: int) -> tuple[Pin, ...]:
 
 def pin(link: Link, thread: str, wanted: Pin) -> Pin:
     """Keep a pin; the one that is there if it says the same. Raises StoreError if there is no such message."""
-    found = known(link, thread, locked=True)
+    found = get_thread(link, thread, locked=True)
     order = wanted.order
     if order is not None and not (0 <= order < found.thread.length and _is_message(link, found.number, order)):
         raise StoreError(f"thread {thread!r} has no message {wanted.order} to pin")
@@ -174,7 +193,7 @@ def pin(link: Link, thread: str, wanted: Pin) -> Pin:
 
 def row_named(link: Link, thread: str, name: str) -> Row | None:
     """The row whose id is `name`."""
-    return next(iter(_by_ids(link, known(link, thread).number, [name])), None)
+    return next(iter(_by_ids(link, get_thread(link, thread).number, [name])), None)
 
 
 def _is_message(link: Link, number: int, place: int) -> bool:
@@ -211,7 +230,7 @@ def _between(link: Link, number: int, start: int, stop: int) -> list[Row]:
     return rows
 
 
-def _head(found: Known, added: Sequence[Row]) -> int:
+def _head(found: StoredThread, added: Sequence[Row]) -> int:
     """How many leading rows are system text, now that these were added."""
     head = found.head
     for row in added:

@@ -2,17 +2,62 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, LiteralString
 
 from everlong.core import Entry, Message, Row, bytes_of
 from everlong.errors import NoThread
 from everlong.store.bodies import Body, EntryKind, body_of, entry_of, large_texts_in, refs_of, text_of_bytes
 from everlong.store.postgres.connections import Link
-from everlong.store.postgres.keys import keys_of_message, word_count
 from everlong.store.rules import target_of
-from everlong.store.searching import found_by
+from everlong.store.terms import found_by
 
-__all__ = ["ROW_COLUMNS", "TEXTS_LOCK", "Columns", "Prepared", "page", "prepare", "rows_of", "standing_point", "write"]
+__all__ = [
+    "LEVELS",
+    "ROW_COLUMNS",
+    "TEXTS_LOCK",
+    "Columns",
+    "Prepared",
+    "key_of",
+    "keys_of_message",
+    "page",
+    "prepare",
+    "rows_of",
+    "standing_point",
+    "word_count",
+    "write",
+]
+
+#: How much of a term a message must hold for each level, and how much it is then taken to hold.
+LEVELS: tuple[tuple[float, float], ...] = ((0.0, 1.0), (2.0, 2.5), (5.0, 7.0))
+
+
+def key_of(owner: str, term: str, level: int) -> int:
+    """The key of a term at a level, among one owner's."""
+    personal = blake2b(bytes_of(owner), digest_size=16).digest()
+    return _key(personal, term, level)
+
+
+def keys_of_message(owner: str, terms: Mapping[str, float]) -> list[int]:
+    """All keys that a message with these terms has."""
+    personal = blake2b(bytes_of(owner), digest_size=16).digest()
+    return [
+        _key(personal, term, level)
+        for term, held in terms.items()
+        for level, (least, _) in enumerate(LEVELS)
+        if held >= least
+    ]
+
+
+def word_count(terms: Mapping[str, float]) -> int:
+    """How long a message counts as."""
+    return round(sum(terms.values()))
+
+
+def _key(personal: bytes, term: str, level: int) -> int:
+    digest = blake2b(bytes_of(term), digest_size=8, key=personal, salt=bytes((level,))).digest()
+    return int.from_bytes(digest, "little", signed=True)
+
 
 ROW_COLUMNS: LiteralString = "place, id, time, kind, body"
 Columns = Sequence[Any]

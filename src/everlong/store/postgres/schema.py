@@ -5,13 +5,17 @@ NUL and no lone surrogate, people's texts do. Bodies are JSON in ASCII, large te
 Names of any length are looked up by their sha256.
 """
 
+from collections.abc import Sequence
+from hashlib import sha256
 from typing import Any, LiteralString
 
 from psycopg import Connection
 
+from everlong.core import Thread, bytes_of
 from everlong.errors import StoreError
+from everlong.store.bodies import text_of_bytes
 
-__all__ = ["VERSION", "migrate"]
+__all__ = ["THREAD_COLUMNS", "VERSION", "migrate", "name_key", "thread_of"]
 
 _FIRST: LiteralString = """
 CREATE TABLE everlong.threads (
@@ -155,3 +159,32 @@ def _version(connection: Connection[Any]) -> int:
         return 0
     found = connection.execute("SELECT number FROM everlong.version").fetchone()
     return int(found[0]) if found else 0
+
+
+THREAD_COLUMNS: LiteralString = (
+    "id, owner, title, created, updated, archived, length, messages, points, parent, shared, settings, metadata"
+)
+
+
+def name_key(name: str) -> bytes:
+    """What a name of any length is looked up by."""
+    return sha256(bytes_of(name)).digest()
+
+
+def thread_of(columns: Sequence[Any]) -> Thread:
+    """The thread in `THREAD_COLUMNS`."""
+    name, owner, title, created, updated, archived, length, messages, points, parent, shared, settings, more = columns
+    return Thread(
+        id=text_of_bytes(name),
+        owner=text_of_bytes(owner),
+        title=text_of_bytes(title),
+        created=created,
+        updated=updated,
+        archived=archived,
+        length=length,
+        messages=messages,
+        points=points,
+        parent=(text_of_bytes(parent), shared),
+        settings=text_of_bytes(settings),
+        metadata=text_of_bytes(more),
+    )

@@ -15,10 +15,9 @@ from everlong.core import Hit, Row
 from everlong.errors import NoThread
 from everlong.store.bodies import text_of_bytes
 from everlong.store.postgres.connections import Link
-from everlong.store.postgres.keys import LEVELS, key_of
-from everlong.store.postgres.rows import ROW_COLUMNS, rows_of
-from everlong.store.postgres.values import name_key
-from everlong.store.searching import LENGTH_SHARE, SATURATION, rarity
+from everlong.store.postgres.rows import LEVELS, ROW_COLUMNS, key_of, rows_of
+from everlong.store.postgres.schema import name_key
+from everlong.store.terms import LENGTH_SHARE, SATURATION, rarity
 
 __all__ = ["Scope", "scope_of_owner", "scope_of_thread", "search"]
 

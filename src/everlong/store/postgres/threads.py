@@ -14,14 +14,13 @@ from uuid import uuid4
 from everlong.core import Entry, Event, Hit, JsonText, Opened, Pin, Row, Thread, bytes_of
 from everlong.store import rules
 from everlong.store.bodies import EntryKind, original_of
-from everlong.store.clocks import Clock, as_utc, in_utc, utc_now
-from everlong.store.postgres import events as recorded, learned, log, removing
+from everlong.store.postgres import log, records, removal
 from everlong.store.postgres.connections import Connections, Link
 from everlong.store.postgres.rows import ROW_COLUMNS, page, prepare, rows_of
-from everlong.store.postgres.schema import migrate
+from everlong.store.postgres.schema import THREAD_COLUMNS, migrate, name_key, thread_of
 from everlong.store.postgres.search import scope_of_owner, scope_of_thread, search
-from everlong.store.postgres.values import THREAD_COLUMNS, name_key, thread_of
-from everlong.store.searching import asked_terms
+from everlong.store.rules import Clock, as_utc, in_utc, utc_now
+from everlong.store.terms import asked_terms
 
 __all__ = ["PostgresThreads"]
 
@@ -55,7 +54,7 @@ class PostgresThreads:
 
     def thread(self, thread: str) -> Thread:
         """What is known of a thread."""
-        return self._database.read(lambda link: log.known(link, thread).thread)
+        return self._database.read(lambda link: log.get_thread(link, thread).thread)
 
     def threads(
         self, *, owner: str | None = None, archived: bool | None = False, limit: int | None = None, skip: int = 0
@@ -86,13 +85,13 @@ class PostgresThreads:
         texts = [None if text is None else bytes_of(text) for text in (title, settings, metadata)]
 
         def work(link: Link) -> Thread:
-            number = log.known(link, thread, locked=True).number
+            number = log.get_thread(link, thread, locked=True).number
             link.execute(
                 "UPDATE everlong.threads SET title = coalesce(%s, title), settings = coalesce(%s, settings),"
                 " metadata = coalesce(%s, metadata), archived = coalesce(%s, archived), updated = %s WHERE number = %s",
                 (*texts, archived, self._clock(), number),
             )
-            return log.known(link, thread).thread
+            return log.get_thread(link, thread).thread
 
         return self._database.run(work)
 
@@ -114,8 +113,8 @@ class PostgresThreads:
 
     def remove(self, thread: str) -> None:
         """Remove a thread with all that only it uses."""
-        number = self._database.read(lambda link: log.known(link, thread).number)
-        self._database.run(lambda link: removing.remove(link, number))
+        number = self._database.read(lambda link: log.get_thread(link, thread).number)
+        self._database.run(lambda link: removal.remove_thread(link, number))
 
     # The log
 
@@ -129,7 +128,7 @@ class PostgresThreads:
 
     def read(self, thread: str, start: int = 0, stop: int | None = None) -> Iterator[Row]:
         """The rows from `start` to `stop`, a page at a time."""
-        found = self._database.read(lambda link: log.known(link, thread))
+        found = self._database.read(lambda link: log.get_thread(link, thread))
         length = found.thread.length
         return self._pages(found.number, max(0, start), min(rules.at_most(stop), length))
 
@@ -139,7 +138,7 @@ class PostgresThreads:
         def work(link: Link) -> list[Row]:
             found = link.execute(
                 f"SELECT {ROW_COLUMNS} FROM everlong.rows WHERE thread = %s AND kind = %s ORDER BY place DESC LIMIT %s",
-                (log.known(link, thread).number, EntryKind.MESSAGE, rules.at_most(messages)),
+                (log.get_thread(link, thread).number, EntryKind.MESSAGE, rules.at_most(messages)),
             )
             return rows_of(link, found)[::-1]
 
@@ -168,28 +167,28 @@ class PostgresThreads:
         """Let it go."""
 
         def work(link: Link) -> None:
-            number = log.known(link, thread, locked=True).number
+            number = log.get_thread(link, thread, locked=True).number
             link.execute("DELETE FROM everlong.pins WHERE thread = %s AND id = %s", (number, bytes_of(pin)))
 
         self._database.run(work)
 
     def pins(self, thread: str) -> tuple[Pin, ...]:
         """The pins, in the order they were made."""
-        return self._database.read(lambda link: log.pins_of(link, log.known(link, thread).number))
+        return self._database.read(lambda link: log.pins_of(link, log.get_thread(link, thread).number))
 
     # Events
 
     def record(self, thread: str, events: Sequence[Event]) -> None:
         """Keep events, in order; a second outcome of one start is refused."""
-        self._database.run(lambda link: recorded.record(link, thread, events))
+        self._database.run(lambda link: records.record(link, thread, events))
 
     def events(self, thread: str, *, after: str = "", kinds: Sequence[str] = ()) -> list[Event]:
-        """The events in the order they were recorded."""
-        return self._database.read(lambda link: recorded.events_after(link, thread, after, kinds))
+        """The events in the order they were records."""
+        return self._database.read(lambda link: records.events_after(link, thread, after, kinds))
 
     def unfinished(self, thread: str) -> list[Event]:
         """Starts without an outcome."""
-        return self._database.read(lambda link: recorded.unfinished(link, thread))
+        return self._database.read(lambda link: records.unfinished(link, thread))
 
     # Finding what left the window
 
@@ -200,7 +199,7 @@ class PostgresThreads:
             found = link.execute(
                 f"SELECT {ROW_COLUMNS} FROM everlong.refs JOIN everlong.rows USING (thread, place)"
                 " WHERE thread = %s AND ref = %s",
-                (log.known(link, thread).number, bytes_of(ref)),
+                (log.get_thread(link, thread).number, bytes_of(ref)),
             )
             return rows_of(link, found)
 
@@ -215,7 +214,7 @@ class PostgresThreads:
         def work(link: Link) -> list[Hit]:
             if thread is None:
                 return search(link, scope_of_owner(link, owner), terms, limit=most, around=near)
-            within = log.known(link, thread)
+            within = log.get_thread(link, thread)
             if owner not in (None, within.thread.owner):
                 return []
             return search(link, scope_of_thread(link, within.number), terms, limit=most, around=near)
@@ -226,27 +225,27 @@ class PostgresThreads:
 
     def counts(self, vocabulary: str, refs: Sequence[str]) -> dict[str, int]:
         """Token counts that were kept, by message reference."""
-        return self._database.read(lambda link: learned.counts(link, vocabulary, refs))
+        return self._database.read(lambda link: records.counts(link, vocabulary, refs))
 
     def keep_counts(self, vocabulary: str, counts: Mapping[str, int]) -> None:
         """Keep token counts."""
-        self._database.run(lambda link: learned.keep_counts(link, vocabulary, counts))
+        self._database.run(lambda link: records.keep_counts(link, vocabulary, counts))
 
     def fact(self, kind: str, key: str) -> JsonText | None:
         """What was learned under that name."""
-        return self._database.read(lambda link: learned.fact(link, kind, key))
+        return self._database.read(lambda link: records.fact(link, kind, key))
 
     def keep_fact(self, kind: str, key: str, value: JsonText) -> None:
         """Keep it; the newest counts."""
-        self._database.run(lambda link: learned.keep_fact(link, kind, key, value, self._clock()))
+        self._database.run(lambda link: records.keep_fact(link, kind, key, value, self._clock()))
 
     def facts(self, kind: str) -> dict[str, JsonText]:
         """All of one kind, by key."""
-        return self._database.read(lambda link: learned.facts(link, kind))
+        return self._database.read(lambda link: records.facts(link, kind))
 
     def drop_facts(self, kind: str, before: datetime) -> int:
         """Forget the facts of a kind that were last kept before that time."""
-        return self._database.run(lambda link: learned.drop_facts(link, kind, as_utc(before)))
+        return self._database.run(lambda link: records.drop_facts(link, kind, as_utc(before)))
 
     def close(self) -> None:
         """Close every connection; a second time does nothing."""

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from everlong.errors import InputError, StoreBusy, StoreError
 from everlong.store.sqlite.schema import VERSION, migrate, version_of
-from everlong.store.sqlite_problems import explained, is_busy
+from everlong.store.sqlite_file import explained, is_busy
 
 __all__ = ["Connections"]
 

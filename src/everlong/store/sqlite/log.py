@@ -1,6 +1,6 @@
 """The log of a thread: rows, their bodies, the large texts they share, and the references into them.
 
-Rows are only ever added; `removing` takes whole threads away. What is costly (encoding, hashing, terms) is done by
+Rows are only ever added; `removal` takes whole threads away. What is costly (encoding, hashing, terms) is done by
 `Prepared` before the store is locked.
 """
 
@@ -12,6 +12,7 @@ from itertools import takewhile
 from typing import Any
 
 from everlong.core import Entry, Hit, Message, Opened, Pin, Role, Row, bytes_of
+from everlong.errors import StoreError
 from everlong.store.bodies import (
     Body,
     EntryKind,
@@ -22,26 +23,30 @@ from everlong.store.bodies import (
     refs_of,
     text_of_bytes,
 )
-from everlong.store.rules import check_entries, target_of, withdrawn_by
-from everlong.store.searching import found_by
-from everlong.store.sqlite import words
-from everlong.store.sqlite.columns import kept_text, kept_time, text_from, time_from
-from everlong.store.sqlite.thread_rows import Found
+from everlong.store.rules import check_entries, new_pin, pins_before, same_pin, target_of, withdrawn_by
+from everlong.store.sqlite import search
+from everlong.store.sqlite.catalog import StoredThread
+from everlong.store.sqlite.schema import kept_text, kept_time, text_from, time_from
+from everlong.store.terms import found_by
 
 __all__ = [
     "Prepared",
-    "add",
-    "copy",
+    "add_rows",
+    "copy_pins",
+    "copy_rows",
     "counted",
-    "hit",
+    "hit_at",
     "last_messages",
     "open_at",
     "original",
+    "pin",
+    "pins_of",
     "point_rows",
     "positions_of",
     "prepared",
     "row_at",
     "rows_between",
+    "unpin",
 ]
 
 SELECT = "SELECT position, name, time, kind, bodies.body FROM log JOIN bodies ON bodies.number = log.body"
@@ -64,7 +69,7 @@ def prepared(entry: Entry) -> Prepared:
     return Prepared(entry, body_of(entry), refs_of(entry), found_by(entry) if isinstance(entry, Message) else {})
 
 
-def add(db: sqlite3.Connection, there: Found, rows: Sequence[Row], ready: Sequence[Prepared]) -> None:
+def add_rows(db: sqlite3.Connection, there: StoredThread, rows: Sequence[Row], ready: Sequence[Prepared]) -> None:
     """Add rows at the end of a thread. Raises StoreError if one refers to a row that is not there."""
     check_entries(there.thread.id, rows, _withdrawable(db, there.number, rows))
     for row, one in zip(rows, ready, strict=True):
@@ -86,10 +91,10 @@ def add(db: sqlite3.Connection, there: Found, rows: Sequence[Row], ready: Sequen
         )
         db.executemany("INSERT INTO text_uses (text, body) VALUES (?, ?)", ((name, body) for name in one.body.large))
         if body is not None and isinstance(row.entry, Message):
-            words.add(db, there.owner, body, one.terms)
+            search.add(db, there.owner, body, one.terms)
 
 
-def copy(db: sqlite3.Connection, source: int, target: int, stop: int) -> None:
+def copy_rows(db: sqlite3.Connection, source: int, target: int, stop: int) -> None:
     """Give a new thread the first rows of another; the bodies are shared."""
     db.execute(
         """INSERT INTO log (thread, position, name, time, kind, target, body)
@@ -151,7 +156,7 @@ def point_rows(db: sqlite3.Connection, thread: int) -> list[tuple[Row, bool]]:
     return [(_row(db, fields), fields[0] not in withdrawn) for fields in found]
 
 
-def open_at(db: sqlite3.Connection, there: Found, stop: int, pins: tuple[Pin, ...]) -> Opened:
+def open_at(db: sqlite3.Connection, there: StoredThread, stop: int, pins: tuple[Pin, ...]) -> Opened:
     """What the view is made of when the thread has `stop` rows; the rows that a point covers are not read."""
     standing = db.execute(
         f"""SELECT position, target FROM log WHERE thread = :thread AND kind = {POINT} AND position < :stop
@@ -177,7 +182,7 @@ def original(db: sqlite3.Connection, thread: int, ref: str) -> bytes | None:
     return None if found is None else original_of(row_at(db, thread, found[0]).entry, ref)
 
 
-def hit(db: sqlite3.Connection, place: words.Place, around: int) -> Hit:
+def hit_at(db: sqlite3.Connection, place: search.Place, around: int) -> Hit:
     """What a search found, with the rows around it."""
     (name,) = db.execute("SELECT name FROM threads WHERE number = ?", (place.thread,)).fetchone()
     rows = tuple(rows_between(db, place.thread, max(0, place.position - around), place.position + around + 1))
@@ -202,3 +207,43 @@ def _withdrawable(db: sqlite3.Connection, thread: int, rows: Sequence[Row]) -> l
     """Those among the rows that are to be withdrawn that are points."""
     query = f"SELECT 1 FROM log WHERE thread = ? AND kind = {POINT} AND position = ?"
     return [at for at in withdrawn_by(rows) if db.execute(query, (thread, at)).fetchone()]
+
+
+def pin(db: sqlite3.Connection, there: StoredThread, order: int | None, text: str) -> Pin:
+    """A new pin, or the one that says the same."""
+    wanted = new_pin(order, text)
+    if order is not None and not (0 <= order < there.thread.length and _is_message(db, there.number, order)):
+        raise StoreError(f"thread {there.thread.id!r} has no message {order} to pin")
+    same = same_pin(pins_of(db, there.number), wanted)
+    if same is None:
+        db.execute(
+            "INSERT INTO pins (thread, name, position, body) VALUES (?, ?, ?, ?)",
+            (there.number, wanted.id, wanted.order, kept_text(wanted.text)),
+        )
+    return same or wanted
+
+
+def unpin(db: sqlite3.Connection, thread: int, pin: str) -> None:
+    """Let a pin go."""
+    db.execute("DELETE FROM pins WHERE thread = ? AND name = ?", (thread, kept_text(pin)))
+
+
+def pins_of(db: sqlite3.Connection, thread: int, before: int | None = None) -> tuple[Pin, ...]:
+    """The pins in the order they were made; with `before` only those of earlier rows, and texts."""
+    rows = db.execute("SELECT name, position, body FROM pins WHERE thread = ? ORDER BY number", (thread,))
+    pins = (Pin(text_from(name), position, text_from(body)) for name, position, body in rows)
+    return pins_before(pins, before)
+
+
+def copy_pins(db: sqlite3.Connection, source: int, target: int, stop: int) -> None:
+    """Give a branch the pins of the rows it has."""
+    db.execute(
+        """INSERT INTO pins (thread, name, position, body) SELECT ?, name, position, body FROM pins
+        WHERE thread = ? AND (position IS NULL OR position < ?) ORDER BY number""",
+        (target, source, stop),
+    )
+
+
+def _is_message(db: sqlite3.Connection, thread: int, order: int) -> bool:
+    row = db.execute("SELECT kind FROM log WHERE thread = ? AND position = ?", (thread, order)).fetchone()
+    return row is not None and row[0] == EntryKind.MESSAGE

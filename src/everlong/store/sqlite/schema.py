@@ -6,10 +6,13 @@ migration that was released never changes; a new one is added below it.
 
 import sqlite3
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 
+from everlong.core import bytes_of
 from everlong.errors import InputError, StoreError
+from everlong.store.bodies import text_of_bytes
 
-__all__ = ["MIGRATIONS", "VERSION", "migrate", "version_of"]
+__all__ = ["MIGRATIONS", "VERSION", "kept_text", "kept_time", "migrate", "text_from", "time_from", "version_of"]
 
 APPLICATION = 0x45564C47  # "EVLG"
 
@@ -164,3 +167,31 @@ def version_of(db: sqlite3.Connection, path: str, newest: int = VERSION) -> int:
             f"{path} was written by a newer Everlong (version {version}, this one knows {newest}): upgrade to open it"
         )
     return int(version)
+
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+
+
+def kept_time(time: datetime) -> int:
+    """A time as microseconds since 1970, exactly."""
+    return (time - EPOCH) // MICROSECOND
+
+
+def time_from(kept: int) -> datetime:
+    """The time that `kept_time` kept."""
+    return EPOCH + kept * MICROSECOND
+
+
+def kept_text(text: str) -> str | bytes:
+    """A text as SQLite takes it; one with lone surrogates, which is no valid Unicode, as its bytes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return bytes_of(text)
+    return text
+
+
+def text_from(kept: str | bytes) -> str:
+    """The text that `kept_text` kept."""
+    return kept if isinstance(kept, str) else text_of_bytes(kept)

@@ -1,0 +1,303 @@
+"""Which file holds which session, and which folder holds the files.
+
+Session names are data: whatever a name says, its file is a plain name inside the folder. The name of the file is
+nanobot's (base64url of the key) where that is possible, a hash where it is not: names too long for a file system, the
+empty name, text that is no UTF-8. The key stands inside the file too and decides.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from hashlib import blake2b
+from pathlib import Path
+
+from everlong.core import bytes_of
+from everlong.errors import InputError, StoreBusy, StoreError
+from everlong.store.jsonl.index import Session
+from everlong.store.jsonl.lines import Fault, local_text
+from everlong.wire import SUFFIX, file_name, legacy_file_name, session_key
+
+__all__ = [
+    "CORRUPT",
+    "EVENTS",
+    "SUFFIX",
+    "TEMPORARY",
+    "add_to_file",
+    "candidates",
+    "events_beside",
+    "finish_removal",
+    "finish_removals",
+    "flush_folder",
+    "hashed_name",
+    "in_words",
+    "is_session",
+    "key_by_name",
+    "remove_files",
+    "session_folder",
+    "set_aside",
+    "take_back",
+    "usual_name",
+    "write_all",
+    "write_new_file",
+]
+
+EVENTS = ".events.jsonl"
+#: nanobot adds up to 38 characters for files beside it; file systems take 255.
+LONGEST_STEM = 216
+_HASHED = "h~"  # no base64 has it
+_WORKSPACE = re.compile(r"[0-9a-f]{32}")
+
+
+def usual_name(key: str) -> str:
+    """The file of a new session. Example: cli:direct -> Y2xpOmRpcmVjdA.jsonl; 300 characters -> h~<hash>.jsonl"""
+    try:
+        name = file_name(key)
+    except UnicodeEncodeError:
+        return hashed_name(key)
+    return name if 0 < len(name) - len(SUFFIX) <= LONGEST_STEM else hashed_name(key)
+
+
+def hashed_name(key: str) -> str:
+    """The file of a session that cannot have nanobot's name, or finds it taken by another."""
+    return f"{_HASHED}{blake2b(bytes_of(key), digest_size=20).hexdigest()}{SUFFIX}"
+
+
+def candidates(key: str) -> tuple[str, ...]:
+    """The files that may hold a session, the likeliest first."""
+    names = (usual_name(key), hashed_name(key), _legacy_name(key))
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
+def key_by_name(name: str) -> str:
+    """The session that a file without a key inside holds."""
+    return session_key(name)
+
+
+def events_beside(path: Path) -> Path:
+    """The file that holds the events of a session. Example: a/Y2xp.jsonl -> a/Y2xp.events.jsonl"""
+    return path.with_name(path.name.removesuffix(SUFFIX) + EVENTS)
+
+
+def is_session(name: str) -> bool:
+    """Whether a file of this name is a session: no hidden file, no events, nothing of ours."""
+    return name.endswith(SUFFIX) and not name.startswith(".") and not name.endswith(EVENTS)
+
+
+def session_folder(folder: Path) -> Path:
+    """Where the session files lie, given their folder, nanobot's folder of all sessions, or a workspace.
+
+    nanobot up to 0.3.0 keeps them in WORKSPACE/sessions, later ones in SESSIONS/<workspace id>.
+    """
+    if not folder.is_dir() or any(is_session(entry.name) for entry in folder.iterdir()):
+        return folder
+    spaces = sorted(entry for entry in folder.iterdir() if _WORKSPACE.fullmatch(entry.name) and entry.is_dir())
+    if len(spaces) > 1:
+        listing = ", ".join(f"{space.name} ({_workspace_of(space)})" for space in spaces)
+        raise InputError(f"{folder} holds the sessions of several workspaces; name one of them: {listing}")
+    if spaces:
+        return spaces[0]
+    if (folder / ".nanobot").is_dir() and (folder / "sessions").is_dir():
+        return folder / "sessions"
+    return folder
+
+
+def _workspace_of(space: Path) -> str:
+    try:
+        return (space / ".workspace").read_text(encoding="utf-8").strip()
+    except (OSError, ValueError):
+        return "unknown"
+
+
+def _legacy_name(key: str) -> str:
+    """The old name, if it is a plain name of a bearable length; "" if not."""
+    name = legacy_file_name(key)
+    stem = name.removesuffix(SUFFIX)
+    plain = stem and not stem.startswith(".") and stem.isprintable() and is_session(name)
+    return name if plain and len(bytes_of(stem)) <= LONGEST_STEM else ""
+
+
+TEMPORARY = ".tmp"  # ends the name of a file that is not whole yet
+
+
+def add_to_file(path: Path, session: Session, data: bytes, time: datetime) -> None:
+    """Write `data` at the end of the session's file, all of it or nothing."""
+    if not session.ended:
+        data = b"\n" + data
+    with in_words(path):
+        fd = os.open(path, os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0))
+        try:
+            before = os.fstat(fd)
+            if before.st_size != session.size:
+                raise StoreBusy(f"{path.name} is being written by a program that takes no lock; try again later")
+            try:
+                write_all(fd, data)
+                if session.stamp >= 0:
+                    _set_in_place(path, session.stamp, local_text(time).encode())
+                os.fsync(fd)
+            except OSError:
+                take_back(path, before, os.fstat(fd).st_size)
+                raise
+            found = os.fstat(fd)
+        finally:
+            os.close(fd)
+    session.size, session.inode, session.mtime = found.st_size, found.st_ino, found.st_mtime_ns
+    session.ended = 1
+
+
+def take_back(path: Path, before: os.stat_result, written: int) -> None:
+    """Cut off what we wrote since, up to `written`; the file is as it was, its time of change too.
+
+    So no index is behind it, and what is there reads on. A file that others wrote to meanwhile is left alone.
+    """
+    with suppress(OSError), path.open("r+b") as file:
+        now = os.fstat(file.fileno())
+        if os.path.samestat(now, before) and before.st_size < now.st_size == written:
+            file.truncate(before.st_size)
+            os.fsync(file.fileno())
+            os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def write_new_file(path: Path, first: Iterable[bytes], rest: Iterable[bytes] = ()) -> None:
+    """A new file with this content, whole or not at all; one of that name is replaced."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY}")
+    with in_words(path):
+        try:
+            with beside.open("wb") as file:
+                file.writelines(first)
+                file.writelines(rest)
+                file.flush()
+                os.fsync(file.fileno())
+            beside.replace(path)
+            flush_folder(path.parent)
+        finally:
+            beside.unlink(missing_ok=True)
+
+
+@contextmanager
+def in_words(path: Path) -> Iterator[None]:
+    """What the system refuses inside is a StoreError that names the file."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror or type(error).__name__}") from error
+
+
+def flush_folder(folder: Path) -> None:
+    """Make names in a folder durable, where the system can."""
+    if os.name == "nt":
+        return
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _set_in_place(path: Path, place: int, data: bytes) -> None:
+    fd = os.open(path, os.O_WRONLY | getattr(os, "O_BINARY", 0))
+    try:
+        os.lseek(fd, place, os.SEEK_SET)
+        write_all(fd, data)
+    finally:
+        os.close(fd)
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Write all of it, however little the system takes at once; nothing is held back for later."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(fd, rest) :]
+
+
+CORRUPT = ".corrupt"
+MOST_COMPARED = 64 * 1024 * 1024  # bytes of the file beside that are looked through for the same thing
+
+
+def set_aside(path: Path, session: Session, faults: Sequence[Fault]) -> list[str]:
+    """Take the faults out of the file; one warning for each. The session is what the file is afterwards."""
+    try:
+        _copy(path, faults)
+        _take_out(path, session, faults)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        return [_told(path, fault, f"not set aside: {reason}") for fault in faults]
+    return [_told(path, fault, f"kept in {path.name}{CORRUPT}") for fault in faults]
+
+
+def _told(path: Path, fault: Fault, outcome: str) -> str:
+    return f"{path.name}, line {fault.number}: {fault.why}; {outcome}"
+
+
+def _copy(path: Path, faults: Sequence[Fault]) -> None:
+    beside = path.with_name(path.name + CORRUPT)
+    known = beside.read_bytes() if beside.exists() and beside.stat().st_size <= MOST_COMPARED else b""
+    with beside.open("ab") as copy:
+        for fault in faults:
+            raw = _bytes_of(path, fault)
+            if raw not in known:
+                copy.write(f"# line {fault.number}: {fault.why}\n".encode() + raw + b"\n" * (not raw.endswith(b"\n")))
+        copy.flush()
+        os.fsync(copy.fileno())
+
+
+def _bytes_of(path: Path, fault: Fault) -> bytes:
+    if not fault.torn:
+        return fault.raw
+    with path.open("rb") as file:
+        file.seek(fault.offset)
+        return file.read()
+
+
+def _take_out(path: Path, session: Session, faults: Sequence[Fault]) -> None:
+    with path.open("r+b") as file:
+        for fault in faults:
+            if fault.torn:
+                file.truncate(fault.offset)
+                session.size, session.lines, session.ended = fault.offset, fault.number - 1, 1
+            elif not fault.stays:
+                file.seek(fault.offset)
+                file.write(b" " * (len(fault.raw) - 1) + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+REMOVED = ".removed"
+
+
+def remove_files(path: Path) -> None:
+    """Remove a session file and all of ours that lies beside it."""
+    with in_words(path):
+        path.replace(_mark(path))
+        flush_folder(path.parent)
+    finish_removal(path)
+
+
+def finish_removal(path: Path) -> None:
+    """Do what is left to do for a session file whose removal broke off; nothing if there was none."""
+    mark = _mark(path)
+    with in_words(path):
+        if not mark.is_file():
+            return
+        events_beside(path).unlink(missing_ok=True)
+        path.with_name(path.name + CORRUPT).unlink(missing_ok=True)
+        for beside in path.parent.iterdir():  # what a writer who was killed left
+            if beside.name.startswith(f".{path.name}.") and beside.name.endswith(TEMPORARY):
+                beside.unlink(missing_ok=True)
+        mark.unlink(missing_ok=True)
+        flush_folder(path.parent)
+
+
+def finish_removals(folder: Path) -> None:
+    """Do what is left to do in a folder. What cannot be done now waits for the next: the threads are gone anyway."""
+    with in_words(folder):
+        marks = [entry for entry in folder.iterdir() if entry.name.startswith(".") and entry.name.endswith(REMOVED)]
+    for mark in marks:
+        with suppress(StoreError):
+            finish_removal(mark.with_name(mark.name.removeprefix(".").removesuffix(REMOVED)))
+
+
+def _mark(path: Path) -> Path:
+    """Hidden, so that nobody takes it for a session."""
+    return path.with_name(f".{path.name}{REMOVED}")

@@ -1,0 +1,308 @@
+"""Bringing the index up to what a session file says.
+
+A file that only grew is read from where the index ends. One that was written anew (nanobot does that on each save) is
+read from its start, but rows that are still the same are only moved: what is derived from them stays. Everything is
+taken in; what is no record is handed back as faults. Called with the folder's lock held, inside a transaction.
+"""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import BinaryIO
+
+from everlong.core import Entry, Message, ref_of
+from everlong.errors import StoreError, WireError
+from everlong.store.bodies import EntryKind
+from everlong.store.jsonl.index import Index, Placed, Session
+from everlong.store.jsonl.lines import (
+    MARK,
+    Fault,
+    Line,
+    Mark,
+    Scanned,
+    entry_in,
+    exact_text,
+    fingerprint,
+    local_text,
+    mark_of,
+    moment,
+    refers_to,
+    scan,
+)
+from everlong.store.jsonl.metadata import header_of, is_header, merged, stamp_place
+
+__all__ = ["CaughtUp", "catch_up"]
+
+REMEMBERED = 1_000  # rows at the end that were acknowledged before, to tell them from a write that broke off
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(slots=True)
+class CaughtUp:
+    """What was found on the way."""
+
+    faults: list[Fault] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    #: Rows that were known and are no longer in the file.
+    lost: int = 0
+
+
+def catch_up(index: Index, session: Session, file: BinaryIO, *, whole: bool) -> CaughtUp:
+    """Take in what the file says; `whole`: from its start. The session's figures are set, not yet kept."""
+    return _Catching(index, session, whole).run(file)
+
+
+class _Catching:
+    """One pass over a file."""
+
+    def __init__(self, index: Index, session: Session, whole: bool) -> None:
+        self._index, self._session = index, session
+        self._found = CaughtUp()
+        self._old_first = session.first
+        self._known: set[str] = set()
+        self._whole = self._same = whole
+        #: Lines and rows of a write whose end was not seen yet, and how many lines are due.
+        self._open: list[tuple[Line, Placed]] = []
+        self._due = 0
+        #: Where the last metadata line and the last point or withdrawal were seen.
+        self._header_at = self._point_at = 0
+        #: The lines of one row, and which of nanobot's messages it is.
+        self._group: list[Line] = []
+        self._group_said = 0
+        index.forget_own_summary(session)
+        self._before = session.length
+        self._start = self._order = 0 if whole else session.length
+        if whole:
+            session.length = session.messages = session.points = 0
+            session.size = session.lines = session.said = 0
+            session.first = session.header = session.updated = ""
+            session.stamp, session.ended, session.generation = -1, 1, session.generation + 1
+
+    def run(self, file: BinaryIO) -> CaughtUp:
+        session = self._session
+        end = session.size
+        for found in scan(file, session.size, session.lines):
+            session.lines = found.number
+            end = found.offset + len(found.raw)
+            session.ended = int(found.raw.endswith(b"\n"))
+            self._take(found)
+        session.size = max(end, file.seek(0, 2)) if session.ended else end
+        self._end_group()
+        self._close(unfinished=True)
+        if self._same and self._order < self._before:
+            self._differ()
+        self._settle_header()
+        self._index.count(session, self._start)
+        self._add_own_summary()
+        return self._found
+
+    # Lines
+
+    def _take(self, found: Scanned) -> None:
+        if isinstance(found, Fault):
+            self._found.faults.append(found)
+        elif is_header(found.fields):
+            self._take_header(found)
+        elif found.fields.get("_type") != "provider_state":
+            said = self._session.said
+            self._session.said += 1
+            self._take_message(found, said)
+
+    def _take_header(self, line: Line) -> None:
+        text = line.raw.decode().strip("\0 \t\r\n")
+        if not self._session.first:
+            self._session.first = text
+            self._session.stamp = stamp_place(line) if line.number == 1 else -1
+        self._session.header = text
+        self._session.stale = 0
+        self._header_at = line.number
+
+    def _take_message(self, line: Line, said: int) -> None:
+        mark = line.fields.get(MARK)
+        if isinstance(mark, dict) and mark.get("goes_on") is True:
+            if self._group:
+                self._group.append(line)
+            elif not self._same:
+                self._fault(line, "the rest of a row whose start is not here")
+            return
+        self._end_group()
+        if not (self._same and self._stays(line, said)):
+            self._group, self._group_said = [line], said
+
+    def _end_group(self) -> None:
+        """All lines of a row are there: take it in."""
+        lines, self._group = self._group, []
+        if not lines:
+            return
+        try:
+            mark = mark_of(lines[0].fields)
+            last = mark_of(lines[-1].fields)
+            entry = entry_in([line.fields for line in lines])
+        except (StoreError, WireError) as error:
+            self._fault(lines[0], str(error))
+            return
+        if mark is None:
+            self._close()
+        if entry is not None:
+            self._take_row(lines, mark, entry)
+            self._due = last.left if last else 0
+            if not self._due:
+                self._close()
+
+    def _take_row(self, lines: list[Line], mark: Mark | None, entry: Entry) -> None:
+        line = lines[0]
+        print_ = fingerprint(line.raw)
+        name = self._free_name(line, mark, print_)
+        if name is None:
+            self._found.faults.append(Fault(line.number, line.offset, line.raw, "a row that is there already"))
+            return
+        time = (mark and mark.time) or moment(line.fields.get("timestamp")) or moment(self._session.updated) or EPOCH
+        placed = Placed(
+            ord=self._order,
+            id=name,
+            kind=EntryKind.MESSAGE if mark is None else mark.kind,
+            role=entry.role.value if isinstance(entry, Message) else "",
+            time=exact_text(time),
+            place=line.offset,
+            size=lines[-1].offset + len(lines[-1].raw) - line.offset,
+            print=print_,
+            said=self._group_said,
+            target=self._target(mark, entry),
+        )
+        self._order += 1
+        self._open.append((line, placed))
+        self._note_point(line, placed)
+
+    def _note_point(self, line: Line, placed: Placed) -> None:
+        if placed.kind in (EntryKind.POINT, EntryKind.WITHDRAWAL):
+            self._point_at = line.number
+
+    def _fault(self, line: Line, why: str) -> None:
+        self._found.faults.append(Fault(line.number, line.offset, line.raw, why, stays=True))
+
+    def _stays(self, line: Line, said: int) -> bool:
+        """Whether the row is the one that is known, and only moves, or is no row at all."""
+        known = self._index.at(self._session.session, self._order)
+        if known is None or known.print != fingerprint(line.raw):
+            if MARK not in line.fields and self._is_no_row(line):
+                return True
+            self._differ()
+            return False
+        move = "UPDATE rows SET place = ?, said = ? WHERE session = ? AND ord = ?"
+        self._index.do(move, [(line.offset, said, self._session.session, self._order)])
+        self._session.updated = known.time
+        self._order += 1
+        self._note_point(line, known)
+        return True
+
+    def _is_no_row(self, line: Line) -> bool:
+        try:
+            return entry_in([line.fields]) is None
+        except (StoreError, WireError) as error:
+            self._fault(line, str(error))
+            return True
+
+    def _differ(self) -> None:
+        """From here on the file says something else than the index."""
+        self._same = False
+        rest = self._index.rows(self._session.session, "AND ord >= ? ORDER BY ord DESC", (self._order,))
+        self._known = {row.id for row in rest[:REMEMBERED]}
+        self._found.lost = len(rest)
+        known, self._session.words = self._session.words, min(self._session.words, self._order)
+        self._session.weight *= self._session.words / max(1, known)
+        self._index.cut(self._session.session, self._order)
+
+    def _close(self, *, unfinished: bool = False) -> None:
+        """Take in the rows of a write. At the end of the file, one that lacks lines was never acknowledged."""
+        rows = [placed for _, placed in self._open]
+        if unfinished and self._due and self._broke_off(rows):
+            first = self._open[0][0]
+            self._order -= len(rows)
+            self._session.size, self._session.said = first.offset, rows[0].said
+            self._session.lines = first.number - 1
+            self._found.faults = [fault for fault in self._found.faults if fault.offset < first.offset]
+            self._found.faults.append(Fault(first.number, first.offset, b"", "a write that broke off", torn=True))
+        elif rows:
+            self._index.add(self._session.session, rows)
+            self._session.updated = rows[-1].time
+            self._found.lost -= sum(row.id in self._known for row in rows)
+        self._open, self._due = [], 0
+
+    def _broke_off(self, rows: list[Placed]) -> bool:
+        """Whether a write that lacks lines was cut short, rather than shortened later by another program.
+
+        A write that came to its end set the time of change; and what was known before had come to its end.
+        """
+        if any(row.id in self._known for row in rows):
+            return False
+        changed = header_of(self._session.first, "", EPOCH).changed
+        return not self._session.ended or (bool(changed) and changed < local_text(datetime.fromisoformat(rows[0].time)))
+
+    # What a row is called and refers to
+
+    def _free_name(self, line: Line, mark: Mark | None, print_: bytes) -> str | None:
+        name = mark.id if mark else f"n{print_.hex()}"
+        taken = self._named(name)
+        if taken is None:
+            return name
+        if mark and taken.print == print_:
+            return None
+        number = 2
+        while self._named(f"{name}~{number}"):
+            number += 1
+        if mark:
+            self._found.notes.append(f"line {line.number}: the id {name!r} is taken; the row is {name}~{number}")
+        return f"{name}~{number}"
+
+    def _named(self, name: str) -> Placed | None:
+        for _, placed in self._open:
+            if placed.id == name:
+                return placed
+        return self._index.named(self._session.session, name)
+
+    def _target(self, mark: Mark | None, entry: Entry) -> int | None:
+        if mark is None or refers_to(entry) is None:
+            return None
+        if mark.anchor is None:
+            return self._order + mark.ahead
+        anchor = self._named(mark.anchor)
+        if anchor is not None:
+            return anchor.ord
+        return -1 if mark.kind == EntryKind.WITHDRAWAL else 0
+
+    # Metadata
+
+    def _settle_header(self) -> None:
+        session = self._session
+        if self._whole and self._old_first and session.header not in ("", session.first):
+            told = merged(self._old_first, session.first, session.header)
+            session.stale |= int(told != session.header)
+            session.header = told
+        header = header_of(session.header, session.name, EPOCH)
+        if self._point_at > self._header_at and (self._header_at != 1 or not header.told):
+            session.stale = 1  # the write broke off between a point and its metadata
+        session.owner, session.archived = header.owner, int(header.archived)
+        session.updated = max(session.updated, exact_text(header.updated))
+
+    def _add_own_summary(self) -> None:
+        """nanobot's own summary is a point at the end, until we write it down as a row."""
+        session = self._session
+        header = header_of(session.header, session.name, EPOCH)
+        text = header.foreign_summary
+        if not text:
+            return
+        after = self._index.rows(session.session, "AND said >= ? ORDER BY ord LIMIT 1", (header.consolidated,))
+        name = f"nanobot-{ref_of(text)}"
+        row = Placed(
+            ord=session.length,
+            id=name if self._named(name) is None else f"{name}~{session.length}",
+            kind=EntryKind.POINT,
+            role="",
+            time=exact_text(header.updated),
+            place=-1,
+            size=0,
+            print=b"",
+            said=session.said,
+            target=after[0].ord if after else session.length,
+        )
+        self._index.add(session.session, [row])
+        self._index.count(session, row.ord)

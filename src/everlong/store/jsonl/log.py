@@ -1,0 +1,179 @@
+"""New rows into a session: their lines, their places in the index, and what nanobot is told of a new summary.
+
+Everything goes into the file in one write. A point that now stands is nanobot's summary too, so the write ends with a
+metadata line then. Called with the folder's lock held, inside a transaction.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from everlong.core import JsonObject, Message, Point, Role, Row, Withdrawal, ref_of
+from everlong.store.bodies import kind_of
+from everlong.store.jsonl.files import add_to_file, in_words, write_new_file
+from everlong.store.jsonl.folder import SessionFolder
+from everlong.store.jsonl.index import Placed, Session
+from everlong.store.jsonl.lines import MARK, Line, as_bytes, exact_text, fingerprint, lines_of, refers_to, scan, whole
+from everlong.store.jsonl.metadata import Header, header_out
+from everlong.wire import summary_text
+
+__all__ = ["add_rows", "anchored_lines", "copied_rows", "put_header", "told"]
+
+#: Up to this size a file is written anew when its title or state changes, so that nanobot's list shows it at once.
+SMALL = 1024 * 1024
+
+
+def add_rows(folder: SessionFolder, session: Session, rows: Sequence[Row], time: datetime) -> None:
+    """Write rows at the end of a session; their orders follow on what is there."""
+    own = folder.index.own_summary(session)
+    adopted = folder.rows(session, [own]) or [] if own else []
+    folder.index.forget_own_summary(session)
+    header = folder.header(session)
+    if adopted:
+        header = replace(header, told=ref_of(header.summary))
+    every = [*adopted, *rows]
+    data, placed = _laid_out(folder, session, every)
+    folder.index.add(session.session, placed)
+    folder.index.count(session, session.length)
+    if adopted or session.stale or any(isinstance(row.entry, Point | Withdrawal) for row in rows):
+        header = replace(told(folder, session, header, every), updated=time)
+        data += _header_bytes(session, header)
+        session.lines += 1
+    add_to_file(folder.file(session), session, data, time)
+    session.updated = exact_text(time)
+
+
+def put_header(folder: SessionFolder, session: Session, header: Header) -> None:
+    """Write metadata that changed."""
+    if session.size > SMALL:
+        data = _header_bytes(session, header)
+        add_to_file(folder.file(session), session, data, header.updated)
+        session.lines += 1
+    else:
+        path = folder.file(session)
+        with in_words(path), path.open("rb") as file:
+            kept = [line.raw.rstrip(b"\n") + b"\n" for line in scan(file, 0, 0) if _stays(line)]
+        write_new_file(path, [as_bytes(header_out(header)), *kept])
+        folder.read_again(session)
+    session.owner, session.archived = header.owner, int(header.archived)
+    session.updated = exact_text(header.updated)
+
+
+def told(folder: SessionFolder, session: Session, header: Header, fresh: Sequence[Row] = ()) -> Header:
+    """The metadata with the summary of the newest point that stands; `fresh` rows are not in the file yet."""
+    newest = folder.index.newest_point(session.session, session.length)
+    if newest is None:
+        return replace(header, summary="", consolidated=0, told="")
+    at_hand = [row for row in fresh if row.order == newest.ord] or folder.rows(session, [newest]) or []
+    entries = [row.entry for row in at_hand if isinstance(row.entry, Point)]
+    text = whole("\n\n".join(summary_text(message) for entry in entries for message in entry.summary if message.text))
+    if not text:
+        return replace(header, summary="", consolidated=0, told="")
+    return replace(header, summary=text, consolidated=_replayed_from(folder, session, newest), told=ref_of(text))
+
+
+def anchored_lines(folder: SessionFolder, session: Session, row: Row, fresh: dict[int, str]) -> list[JsonObject]:
+    """The lines of a row; what it refers to is named by id. `fresh` are ids that the index does not know yet."""
+    target = refers_to(row.entry)
+    if target is None or not 0 <= target < row.order:
+        return lines_of(row)
+    known = None if target in fresh else folder.index.at(session.session, target)
+    return lines_of(row, fresh.get(target) or (known.id if known else None))
+
+
+def _laid_out(folder: SessionFolder, session: Session, rows: Sequence[Row]) -> tuple[bytes, list[Placed]]:
+    """The bytes of the rows, and where each will stand."""
+    fresh = {row.order: row.id for row in rows}
+    lines = [anchored_lines(folder, session, row, fresh) for row in rows]
+    left = sum(map(len, lines))
+    session.lines += left
+    place = session.size + (0 if session.ended else 1)
+    data, placed = bytearray(), []
+    for row, its_lines in zip(rows, lines, strict=True):
+        written: list[bytes] = []
+        for line in its_lines:
+            left -= 1
+            mark = line[MARK]
+            written.append(as_bytes(line | ({MARK: {**mark, "left": left}} if left and isinstance(mark, dict) else {})))
+        raw = b"".join(written)
+        placed.append(_placed(row, place + len(data), raw, written[0], session.said))
+        data += raw
+        session.said += len(its_lines)
+    return bytes(data), placed
+
+
+def _placed(row: Row, place: int, raw: bytes, first: bytes, said: int) -> Placed:
+    return Placed(
+        ord=row.order,
+        id=row.id,
+        kind=kind_of(row.entry),
+        role=row.entry.role.value if isinstance(row.entry, Message) else "",
+        time=exact_text(row.time),
+        place=place,
+        size=len(raw),
+        print=fingerprint(first),
+        said=said,
+        target=refers_to(row.entry),
+    )
+
+
+def _replayed_from(folder: SessionFolder, session: Session, point: Placed) -> int:
+    """The message from which nanobot goes on. It starts at a user's message, so that one is at or before the boundary.
+
+    Example: user, call, result | call, result -> 0, the user's message again; user, answer | user -> 2
+    """
+    index, boundary = folder.index, point.target or 0
+    said = "AND kind = 0 AND role <> 'system'"
+    after = index.rows(session.session, f"{said} AND ord >= ? ORDER BY ord LIMIT 1", (boundary,))
+    if not after:
+        return session.said
+    if after[0].role == Role.USER.value:
+        return after[0].said
+    clause = f"{said} AND ord < ? AND role = ? ORDER BY ord DESC LIMIT 1"
+    before = index.rows(session.session, clause, (boundary, Role.USER.value))
+    return before[0].said if before else after[0].said
+
+
+def _header_bytes(session: Session, header: Header) -> bytes:
+    data = as_bytes(header_out(header))
+    session.header, session.stale = data.decode().strip(), 0
+    return data
+
+
+def _stays(line: object) -> bool:
+    return isinstance(line, Line) and line.fields.get("_type") != "metadata"
+
+
+AT_ONCE = 256
+
+
+def copied_rows(folder: SessionFolder, session: Session, order: int) -> Iterator[bytes]:
+    """The lines of the first `order` rows. The last of them ends its write, whatever followed it here."""
+    for start in range(0, order, AT_ONCE):
+        clause = "AND ord >= ? AND ord < ? ORDER BY ord"
+        placed = folder.index.rows(session.session, clause, (start, min(order, start + AT_ONCE)))
+        with folder.file(session).open("rb") as file:
+            for one in placed:
+                if one.place < 0:
+                    yield _own_summary(folder, session, one)
+                    continue
+                file.seek(one.place)
+                raw = file.read(one.size).strip(b"\0 \t\r\n") + b"\n"
+                yield _ended(raw) if one.ord == order - 1 else raw
+
+
+def _own_summary(folder: SessionFolder, session: Session, placed: Placed) -> bytes:
+    rows = folder.rows(session, [placed]) or []
+    return b"".join(as_bytes(line) for row in rows for line in anchored_lines(folder, session, row, {}))
+
+
+def _ended(raw: bytes) -> bytes:
+    lines: list[JsonObject] = [json.loads(line) for line in raw.splitlines() if line]
+    for at, line in enumerate(lines, start=1):
+        mark = line.get(MARK)
+        if isinstance(mark, dict):
+            mark.pop("left", None)
+            if at < len(lines):
+                mark["left"] = len(lines) - at
+    return b"".join(map(as_bytes, lines))

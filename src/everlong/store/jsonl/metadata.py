@@ -1,0 +1,229 @@
+"""The metadata line of a session: nanobot's fields, and ours inside its `metadata` object.
+
+nanobot keeps whatever stands in that object and drops fields beside it that it does not know. Of several metadata
+lines it takes the last. The summary that it goes on with is `_last_summary`; `told` says which one is from us, so that
+another is known to be nanobot's own.
+"""
+
+import json
+import re
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import cast
+
+from everlong.core import Json, JsonObject, JsonText, ref_of
+from everlong.errors import StoreError
+from everlong.store.jsonl.lines import Line, is_whole, local_text, moment, whole
+from everlong.wire import dump, summary_in
+
+__all__ = [
+    "OURS",
+    "VERSION",
+    "Header",
+    "KeptPin",
+    "header_in",
+    "header_of",
+    "header_out",
+    "is_header",
+    "merged",
+    "stamp_place",
+    "titled",
+]
+
+OURS = "everlong"
+VERSION = 1
+LAST_SUMMARY = "_last_summary"
+EDITED = "title_user_edited"
+
+
+@dataclass(frozen=True, slots=True)
+class KeptPin:
+    """A pin as it is kept: of a row by the row's id, since nanobot may move rows."""
+
+    id: str
+    row: str | None
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """What a metadata line says. `settings` and `metadata` are as they were given; None: nothing was."""
+
+    key: str
+    created: datetime
+    updated: datetime
+    owner: str = ""
+    title: str = ""
+    archived: bool = False
+    parent: tuple[str, int] = ("", 0)
+    settings: JsonText = "{}"
+    metadata: JsonText | None = None
+    pins: tuple[KeptPin, ...] = ()
+    #: The summary in nanobot's sight, the messages it stands for, and the reference of the last one we wrote.
+    summary: str = ""
+    consolidated: int = 0
+    told: str = ""
+    #: When nanobot takes the session to have changed, as written; only read.
+    changed: str = ""
+    #: Everything else in nanobot's `metadata` object.
+    others: JsonObject = field(default_factory=dict)
+
+    @property
+    def shown_metadata(self) -> JsonText:
+        """The metadata of the thread: what was given, else what nanobot keeps."""
+        return dump(self.others) if self.metadata is None else self.metadata
+
+    @property
+    def foreign_summary(self) -> str:
+        """The summary that nanobot made itself; "" if there is none or it is ours."""
+        return self.summary if self.summary and ref_of(self.summary) != self.told else ""
+
+
+def is_header(fields: JsonObject) -> bool:
+    """Whether the line is a metadata line."""
+    return fields.get("_type") == "metadata"
+
+
+def header_in(fields: JsonObject, key: str, time: datetime) -> Header:
+    """A metadata line read; `key` and `time` are for one that names none. Raises StoreError for a newer version."""
+    inner = _object(fields.get("metadata"))
+    ours = _ours_in(inner.pop(OURS, None))
+    version = ours.get("version", VERSION)
+    if not isinstance(version, int) or version > VERSION:
+        raise StoreError(f"session {key!r} was written by a newer Everlong (version {version}, this reads {VERSION})")
+    summary = summary_in(fields)
+    inner.pop(LAST_SUMMARY, None)
+    title = inner.pop("title", "")
+    created = moment(ours.get("created")) or moment(fields.get("created_at")) or time
+    parent = ours.get("parent")
+    metadata, inside = ours.get("metadata"), fields.get("key")
+    return Header(
+        key=inside if isinstance(inside, str) else key,
+        created=created,
+        updated=moment(ours.get("updated")) or moment(fields.get("updated_at")) or created,
+        owner=_text(ours.get("owner")),
+        title=_text(ours.get("title")) or _text(title),
+        archived=ours.get("archived") is True,
+        parent=(str(parent[0]), cast(int, parent[1])) if isinstance(parent, list) else ("", 0),
+        settings=_text(ours.get("settings")) or "{}",
+        metadata=metadata if isinstance(metadata, str) else None,
+        pins=_pins(ours.get("pins")),
+        summary=summary,
+        consolidated=_consolidated(fields),
+        told=_text(ours.get("told")),
+        changed=_text(fields.get("updated_at")),
+        others=inner,
+    )
+
+
+def header_out(header: Header) -> JsonObject:
+    """The metadata line, with the fields in nanobot's order."""
+    ours: JsonObject = {"version": VERSION, "created": _exact(header.created), "updated": _exact(header.updated)}
+    optional: JsonObject = {
+        "owner": header.owner,
+        "archived": header.archived,
+        "parent": list(header.parent) if header.parent[0] or header.parent[1] else "",
+        "settings": "" if header.settings == "{}" else header.settings,
+        "pins": [_pin_out(pin) for pin in header.pins],
+        "told": header.told,
+    }
+    ours |= {name: value for name, value in optional.items() if value}
+    if header.metadata is not None:
+        ours["metadata"] = header.metadata
+    metadata: JsonObject = dict(header.others)
+    if header.title:
+        metadata["title"] = whole(header.title)
+        ours |= {} if is_whole(header.title) else {"title": header.title}
+    if header.summary:
+        metadata[LAST_SUMMARY] = {"text": header.summary, "last_active": local_text(header.updated)}
+    return {
+        "_type": "metadata",
+        "key": header.key,
+        "created_at": local_text(header.created),
+        "updated_at": local_text(header.updated),
+        "metadata": {**metadata, OURS: ours if is_whole(dump(ours)) else json.dumps(ours)},
+        "last_archived": header.consolidated,
+        "last_consolidated": header.consolidated,
+    }
+
+
+def titled(header: Header, title: str) -> Header:
+    """With a title of ours: nanobot is told that a person chose it, so that it does not make up another."""
+    others = {key: value for key, value in header.others.items() if key != EDITED}
+    return replace(header, title=title, others={**others, EDITED: True} if title else others)
+
+
+def _ours_in(kept: Json) -> JsonObject:
+    """Our fields; as JSON text where nanobot could not save them otherwise."""
+    try:
+        return _object(json.loads(kept) if isinstance(kept, str) else kept)
+    except ValueError:
+        return {}
+
+
+def _pin_out(pin: KeptPin) -> Json:
+    return {"id": pin.id, "row": pin.row, "text": pin.text}
+
+
+def _pins(kept: Json) -> tuple[KeptPin, ...]:
+    found: list[KeptPin] = []
+    for pin in kept if isinstance(kept, list) else ():
+        if isinstance(pin, dict) and isinstance(pin.get("id"), str):
+            row = pin.get("row")
+            found.append(KeptPin(_text(pin.get("id")), row if isinstance(row, str) else None, _text(pin.get("text"))))
+    return tuple(found)
+
+
+def _consolidated(fields: JsonObject) -> int:
+    for name in ("last_archived", "last_consolidated"):
+        offset = fields.get(name)
+        if type(offset) is int and offset >= 0:
+            return offset
+    return 0
+
+
+def _object(value: Json) -> JsonObject:
+    return dict(value) if isinstance(value, dict) else {}
+
+
+def _text(value: Json) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _exact(time: datetime) -> str:
+    return time.isoformat()
+
+
+STAMP = re.compile(
+    rb'\{"_type": "metadata", "key": "(?:[^"\\]|\\.)*", "created_at": "[^"]*", "updated_at": "([-0-9T:.]{26})"'
+)
+
+
+def header_of(text: str, key: str, time: datetime) -> Header:
+    """A metadata line; of a file without one, what stands for it."""
+    return header_in(json.loads(text), key, time) if text else Header(key=key, created=time, updated=time)
+
+
+def stamp_place(line: Line) -> int:
+    """Where in the file its time of change stands, so that it can be set in place; -1 if it cannot."""
+    found = STAMP.match(line.raw)
+    return line.offset + found.start(1) if found else -1
+
+
+def merged(old_first: str, new_first: str, counts: str) -> str:
+    """The line that counts, with what changed from the old first line to the new one."""
+    old, new = _inner(old_first), _inner(new_first)
+    if old == new:
+        return counts
+    line: JsonObject = json.loads(counts)
+    inner = _inner(counts)
+    for key in old.keys() | new.keys():
+        if key != OURS and old.get(key) != new.get(key):
+            inner.pop(key, None)
+            inner |= {key: new[key]} if key in new else {}
+    return json.dumps(line | {"metadata": inner}, ensure_ascii=False)
+
+
+def _inner(text: str) -> JsonObject:
+    metadata = json.loads(text).get("metadata") if text else None
+    return dict(metadata) if isinstance(metadata, dict) else {}

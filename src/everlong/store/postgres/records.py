@@ -1,0 +1,128 @@
+"""Events beside a log: kept in the order they were recorded, one outcome for every start."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from everlong.core import OUTCOMES, STARTS, Event, EventKind, JsonText, bytes_of
+from everlong.store.bodies import decode_event, encode_event, text_of_bytes
+from everlong.store.postgres.connections import Link
+from everlong.store.postgres.log import get_thread
+from everlong.store.postgres.schema import name_key
+from everlong.store.rules import new_events
+
+__all__ = ["counts", "drop_facts", "events_after", "fact", "facts", "keep_counts", "keep_fact", "record", "unfinished"]
+
+
+def record(link: Link, thread: str, events: Sequence[Event]) -> None:
+    """Keep the events that are not there yet, all or none. Raises StoreError for an outcome that may not be."""
+    number = get_thread(link, thread, locked=True).number
+    ended, there = _there(link, number, events)
+    new = new_events(thread, events, there.get, ended.__contains__)
+    if not new:
+        return
+    [(first,)] = link.execute(
+        "UPDATE everlong.threads SET events = events + %s WHERE number = %s RETURNING events - %s",
+        (len(new), number, len(new)),
+    ).fetchall()
+    with link.cursor() as cursor:
+        cursor.executemany(
+            "INSERT INTO everlong.events (thread, place, id, kind, parent, body) VALUES (%s, %s, %s, %s, %s, %s)",
+            [
+                (
+                    number,
+                    place,
+                    bytes_of(event.id),
+                    event.kind.value,
+                    bytes_of(event.parent) if event.kind in STARTS else None,
+                    encode_event(event),
+                )
+                for place, event in enumerate(new, start=first)
+            ],
+        )
+
+
+def events_after(link: Link, thread: str, after: str, kinds: Sequence[str]) -> list[Event]:
+    """The events after the one of that id, if it is there, of these kinds or all."""
+    number = get_thread(link, thread).number
+    wanted = [kind.value for kind in EventKind if not kinds or kind in kinds]
+    found = link.execute(
+        "SELECT body FROM everlong.events WHERE thread = %s AND kind = ANY(%s) AND place > coalesce((SELECT place"
+        " FROM everlong.events WHERE thread = %s AND sha256(id) = %s), -1) ORDER BY place",
+        (number, wanted, number, name_key(after)),
+    )
+    return [decode_event(body) for (body,) in found]
+
+
+def unfinished(link: Link, thread: str) -> list[Event]:
+    """Starts that no outcome names."""
+    number = get_thread(link, thread).number
+    found = link.execute(
+        "SELECT body FROM everlong.events AS begun WHERE thread = %s AND kind = ANY(%s) AND NOT EXISTS (SELECT FROM"
+        " everlong.events AS ended WHERE ended.thread = begun.thread AND ended.parent IS NOT NULL"
+        " AND sha256(ended.parent) = sha256(begun.id)) ORDER BY place",
+        (number, [kind.value for kind in OUTCOMES]),
+    )
+    return [decode_event(body) for (body,) in found]
+
+
+def _there(link: Link, number: int, events: Sequence[Event]) -> tuple[set[str], dict[str, EventKind]]:
+    """Which of the starts that these events end have an outcome, and the kinds of all that they name, by id."""
+    parents = [event.parent for event in events if event.kind in STARTS]
+    ended = link.execute(
+        "SELECT parent FROM everlong.events WHERE thread = %s AND parent IS NOT NULL AND sha256(parent) = ANY(%s)",
+        (number, [name_key(parent) for parent in parents]),
+    ).fetchall()
+    there = link.execute(
+        "SELECT id, kind FROM everlong.events WHERE thread = %s AND sha256(id) = ANY(%s)",
+        (number, [name_key(name) for name in (*parents, *(event.id for event in events))]),
+    ).fetchall()
+    return {text_of_bytes(name) for (name,) in ended}, {text_of_bytes(name): EventKind(kind) for name, kind in there}
+
+
+def counts(link: Link, vocabulary: str, refs: Sequence[str]) -> dict[str, int]:
+    """Token counts by reference, as far as they are known."""
+    found = link.execute(
+        "SELECT ref, tokens FROM everlong.counts WHERE vocabulary = %s AND ref = ANY(%s)",
+        (bytes_of(vocabulary), [bytes_of(ref) for ref in refs]),
+    )
+    return {text_of_bytes(ref): tokens for ref, tokens in found}
+
+
+def keep_counts(link: Link, vocabulary: str, tokens: Mapping[str, int]) -> None:
+    """Keep token counts. In one order everywhere: two that keep the same wait, and do not block."""
+    rows = sorted((bytes_of(ref), count) for ref, count in tokens.items())
+    link.execute(
+        "INSERT INTO everlong.counts SELECT %s, ref, tokens FROM unnest(%s::bytea[], %s::integer[])"
+        " AS new (ref, tokens) ON CONFLICT (vocabulary, ref) DO UPDATE SET tokens = excluded.tokens"
+        " WHERE counts.tokens <> excluded.tokens",
+        (bytes_of(vocabulary), [ref for ref, _ in rows], [count for _, count in rows]),
+    )
+
+
+def fact(link: Link, kind: str, key: str) -> JsonText | None:
+    """What was learned under that name."""
+    found = link.execute(
+        "SELECT value FROM everlong.facts WHERE sha256(kind) = %s AND sha256(key) = %s", (name_key(kind), name_key(key))
+    ).fetchone()
+    return None if found is None else text_of_bytes(found[0])
+
+
+def keep_fact(link: Link, kind: str, key: str, value: JsonText, now: datetime) -> None:
+    """Keep it; the newest counts."""
+    link.execute(
+        "INSERT INTO everlong.facts (kind, key, value, kept) VALUES (%s, %s, %s, %s)"
+        " ON CONFLICT (sha256(kind), sha256(key)) DO UPDATE SET value = excluded.value, kept = excluded.kept",
+        (bytes_of(kind), bytes_of(key), bytes_of(value), now),
+    )
+
+
+def drop_facts(link: Link, kind: str, before: datetime) -> int:
+    """Forget what was last kept before that time; how many."""
+    query = "DELETE FROM everlong.facts WHERE sha256(kind) = %s AND kept < %s"
+    return link.execute(query, (name_key(kind), before)).rowcount
+
+
+def facts(link: Link, kind: str) -> dict[str, JsonText]:
+    """All of one kind, by key."""
+    found = link.execute("SELECT key, value FROM everlong.facts WHERE sha256(kind) = %s", (name_key(kind),))
+    return {text_of_bytes(key): text_of_bytes(value) for key, value in found}

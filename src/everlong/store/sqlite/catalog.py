@@ -1,0 +1,141 @@
+"""The table of threads: everything that is known of a thread without its log."""
+
+import sqlite3
+from dataclasses import dataclass
+from typing import Any
+
+from everlong.core import Thread
+from everlong.errors import NoThread, ThreadExists
+from everlong.store.sqlite.schema import kept_text, kept_time, text_from, time_from
+
+__all__ = [
+    "StoredThread",
+    "add_thread",
+    "change_thread",
+    "check_same",
+    "find_thread",
+    "get_thread",
+    "list_threads",
+    "search_scope",
+]
+
+COLUMNS = """threads.number, threads.owner, threads.name, owners.name, title, created, updated, archived,
+    length, messages, points, parent, shared, settings, metadata"""
+FROM = "FROM threads JOIN owners ON owners.number = threads.owner"
+CHANGEABLE = ("title", "archived", "settings", "metadata", "updated", "length", "messages", "points")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredThread:
+    """A thread with its number and its owner's number in this file."""
+
+    number: int
+    owner: int
+    thread: Thread
+
+
+def find_thread(db: sqlite3.Connection, name: str) -> StoredThread | None:
+    """The thread of that name, if there is one."""
+    row = db.execute(f"SELECT {COLUMNS} {FROM} WHERE threads.name = ?", (kept_text(name),)).fetchone()
+    return None if row is None else _stored_thread(row)
+
+
+def get_thread(db: sqlite3.Connection, name: str) -> StoredThread:
+    """The thread of that name. Raises NoThread."""
+    there = find_thread(db, name)
+    if there is None:
+        raise NoThread(f"there is no thread {name!r}")
+    return there
+
+
+def check_same(db: sqlite3.Connection, there: StoredThread) -> None:
+    """Raises NoThread if it was removed meanwhile; numbers are given again, to a later thread of its name too."""
+    now = find_thread(db, there.thread.id)
+    if now is None or (now.number, now.thread.created) != (there.number, there.thread.created):
+        raise NoThread(f"there is no thread {there.thread.id!r}")
+
+
+def list_threads(
+    db: sqlite3.Connection, owner: str | None, archived: bool | None, limit: int, skip: int
+) -> list[Thread]:
+    """Threads, the latest changed first."""
+    terms: list[str] = []
+    values: list[Any] = []
+    if owner is not None:
+        terms.append("threads.owner = (SELECT number FROM owners WHERE name = ?)")
+        values.append(kept_text(owner))
+    if archived is not None:
+        terms.append("archived = ?")
+        values.append(archived)
+    where = f"WHERE {' AND '.join(terms)}" if terms else ""
+    rows = db.execute(
+        f"SELECT {COLUMNS} {FROM} {where} ORDER BY updated DESC, threads.number LIMIT ? OFFSET ?",
+        (*values, limit, skip),
+    )
+    return [_stored_thread(row).thread for row in rows]
+
+
+def add_thread(db: sqlite3.Connection, thread: Thread) -> StoredThread:
+    """A new row. Raises ThreadExists."""
+    if find_thread(db, thread.id) is not None:
+        raise ThreadExists(f"there is a thread {thread.id!r} already")
+    fields = {
+        "name": kept_text(thread.id),
+        "owner": _made_owner(db, thread.owner),
+        "title": kept_text(thread.title),
+        "created": kept_time(thread.created),
+        "updated": kept_time(thread.updated),
+        "length": thread.length,
+        "messages": thread.messages,
+        "points": thread.points,
+        "parent": kept_text(thread.parent[0]),
+        "shared": thread.parent[1],
+        "settings": kept_text(thread.settings),
+        "metadata": kept_text(thread.metadata),
+    }
+    marks = ", ".join(f":{name}" for name in fields)
+    db.execute(f"INSERT INTO threads ({', '.join(fields)}) VALUES ({marks})", fields)
+    return get_thread(db, thread.id)
+
+
+def change_thread(db: sqlite3.Connection, number: int, fields: dict[str, str | bytes | int]) -> None:
+    """Set these columns of a thread."""
+    columns = ", ".join(f"{name} = :{name}" for name in CHANGEABLE if name in fields)
+    db.execute(f"UPDATE threads SET {columns} WHERE number = :number", {**fields, "number": number})
+
+
+def search_scope(db: sqlite3.Connection, thread: str | None, owner: str | None) -> tuple[int | None, list[int]]:
+    """The number of the thread to search, if it is one, and of the owners whose words to look through."""
+    name = None if owner is None else kept_text(owner)
+    query = "SELECT number FROM owners WHERE :name IS NULL OR name = :name"
+    numbers = [number for (number,) in db.execute(query, {"name": name})]
+    if thread is None:
+        return None, numbers
+    there = get_thread(db, thread)
+    return there.number, [there.owner] if there.owner in numbers else []
+
+
+def _made_owner(db: sqlite3.Connection, owner: str) -> int:
+    db.execute("INSERT OR IGNORE INTO owners (name) VALUES (?)", (kept_text(owner),))
+    (number,) = db.execute("SELECT number FROM owners WHERE name = ?", (kept_text(owner),)).fetchone()
+    return int(number)
+
+
+def _stored_thread(row: tuple[Any, ...]) -> StoredThread:
+    number, owner, name, owner_name, title, created, updated, archived, length, messages, points, *rest = row
+    parent, shared, settings, metadata = rest
+    thread = Thread(
+        id=text_from(name),
+        owner=text_from(owner_name),
+        title=text_from(title),
+        created=time_from(created),
+        updated=time_from(updated),
+        archived=bool(archived),
+        length=length,
+        messages=messages,
+        points=points,
+        parent=(text_from(parent), shared),
+        settings=text_from(settings),
+        metadata=text_from(metadata),
+    )
+    return StoredThread(number, owner, thread)

@@ -1,0 +1,107 @@
+"""The events of a thread: each start has one outcome at most."""
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from everlong.core import OUTCOMES, STARTS, Event, EventKind
+from everlong.store.bodies import decode_event, encode_event
+from everlong.store.rules import new_events
+from everlong.store.sqlite.catalog import StoredThread
+from everlong.store.sqlite.schema import kept_text, kept_time, text_from
+
+__all__ = ["counts", "drop_facts", "events_after", "fact", "facts", "keep_counts", "keep_fact", "record", "unfinished"]
+
+
+def record(db: sqlite3.Connection, there: StoredThread, events: Sequence[Event]) -> None:
+    """Keep events that are not there yet. Raises StoreError for an outcome without its start, or a second one."""
+    number = there.number
+    new = new_events(
+        there.thread.id, events, lambda name: _kind(db, number, name), lambda name: _has_outcome(db, number, name)
+    )
+    db.executemany(
+        "INSERT INTO events (thread, name, kind, parent, body) VALUES (?, ?, ?, ?, ?)",
+        [
+            (number, kept_text(event.id), event.kind.value, kept_text(event.parent), encode_event(event))
+            for event in new
+        ],
+    )
+
+
+def events_after(db: sqlite3.Connection, thread: int, after: str, kinds: Sequence[str]) -> list[Event]:
+    """The events after that of the given name, of the given kinds, in the order they came."""
+    rows = db.execute(
+        """SELECT kind, body FROM events WHERE thread = :thread AND number > ifnull(
+            (SELECT number FROM events WHERE thread = :thread AND name = :after), 0) ORDER BY number""",
+        {"thread": thread, "after": kept_text(after)},
+    )
+    wanted = frozenset(str(kind) for kind in kinds)
+    return [decode_event(body) for kind, body in rows if not wanted or kind in wanted]
+
+
+def unfinished(db: sqlite3.Connection, thread: int) -> list[Event]:
+    """Starts without an outcome."""
+    recorded = events_after(db, thread, "", (*OUTCOMES, *STARTS))
+    ended = {event.parent for event in recorded if event.kind in STARTS}
+    return [event for event in recorded if event.kind in OUTCOMES and event.id not in ended]
+
+
+def _kind(db: sqlite3.Connection, thread: int, name: str) -> EventKind | None:
+    found = db.execute("SELECT kind FROM events WHERE thread = ? AND name = ?", (thread, kept_text(name))).fetchone()
+    return None if found is None else EventKind(found[0])
+
+
+def _has_outcome(db: sqlite3.Connection, thread: int, parent: str) -> bool:
+    kinds = db.execute("SELECT kind FROM events WHERE thread = ? AND parent = ?", (thread, kept_text(parent)))
+    return any(EventKind(kind) in STARTS for (kind,) in kinds)
+
+
+AT_ONCE = 500  # references asked for in one query
+
+
+def counts(db: sqlite3.Connection, vocabulary: str, refs: Sequence[str]) -> dict[str, int]:
+    """The counts that are known."""
+    found: dict[str, int] = {}
+    for start in range(0, len(refs), AT_ONCE):
+        some = [kept_text(ref) for ref in refs[start : start + AT_ONCE]]
+        marks = ", ".join("?" * len(some))
+        rows = db.execute(
+            f"SELECT ref, tokens FROM counts WHERE vocabulary = ? AND ref IN ({marks})", (kept_text(vocabulary), *some)
+        )
+        found |= {text_from(ref): tokens for ref, tokens in rows}
+    return found
+
+
+def keep_counts(db: sqlite3.Connection, vocabulary: str, known: Mapping[str, int]) -> None:
+    """Keep counts; newer ones replace older ones."""
+    db.executemany(
+        "INSERT OR REPLACE INTO counts (vocabulary, ref, tokens) VALUES (?, ?, ?)",
+        [(kept_text(vocabulary), kept_text(ref), tokens) for ref, tokens in known.items()],
+    )
+
+
+def fact(db: sqlite3.Connection, kind: str, name: str) -> str | None:
+    """The value of that kind and name."""
+    query = "SELECT value FROM facts WHERE kind = ? AND name = ?"
+    row = db.execute(query, (kept_text(kind), kept_text(name))).fetchone()
+    return None if row is None else text_from(row[0])
+
+
+def keep_fact(db: sqlite3.Connection, kind: str, name: str, value: str, now: datetime) -> None:
+    """Keep a value; the newest counts."""
+    db.execute(
+        """INSERT INTO facts (kind, name, value, kept) VALUES (?, ?, ?, ?)
+        ON CONFLICT (kind, name) DO UPDATE SET value = excluded.value, kept = excluded.kept""",
+        (kept_text(kind), kept_text(name), kept_text(value), kept_time(now)),
+    )
+
+
+def drop_facts(db: sqlite3.Connection, kind: str, before: datetime) -> int:
+    """Forget what was last kept before that time; how many."""
+    return db.execute("DELETE FROM facts WHERE kind = ? AND kept < ?", (kept_text(kind), kept_time(before))).rowcount
+
+
+def facts(db: sqlite3.Connection, kind: str) -> dict[str, str]:
+    """All of one kind."""
+    rows = db.execute("SELECT name, value FROM facts WHERE kind = ? ORDER BY name", (kept_text(kind),))
+    return {text_from(name): text_from(value) for name, value in rows}

@@ -1,0 +1,59 @@
+"""Remove a thread: the only module of this engine that takes away what was appended, for retention and privacy.
+
+Branches share bodies and all threads share large texts: a body or text goes with the last thread that uses it. The
+index keeps no texts, so the words of a message are computed again to take them out of it. A change in how words are
+cut must therefore come with a migration that rebuilds the index, which search needs as well.
+"""
+
+import sqlite3
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from everlong.core import Message
+from everlong.store.bodies import EntryKind, large_texts_in
+from everlong.store.sqlite import search
+from everlong.store.sqlite.catalog import StoredThread, check_same
+from everlong.store.sqlite.log import rows_between
+from everlong.store.terms import found_by
+
+__all__ = ["Terms", "remove_thread", "terms_between"]
+
+#: What the messages of a thread are found by, by their position.
+Terms: TypeAlias = dict[int, Mapping[str, float]]
+
+#: The rows of a thread whose bodies no other thread has.
+OWN = """FROM log JOIN bodies ON bodies.number = log.body WHERE thread = :thread
+    AND NOT EXISTS (SELECT 1 FROM log AS other WHERE other.body = log.body AND other.thread <> :thread)"""
+
+
+def terms_between(db: sqlite3.Connection, there: StoredThread, start: int, stop: int) -> Terms:
+    """The terms of some messages: most of the work, done before anybody has to wait."""
+    rows = rows_between(db, there.number, start, stop)
+    return {row.order: found_by(row.entry) for row in rows if isinstance(row.entry, Message)}
+
+
+def remove_thread(db: sqlite3.Connection, there: StoredThread, known: Terms) -> None:
+    """Take away the thread and all that only it uses. `known` terms need not be worked out."""
+    check_same(db, there)
+    own = db.execute(f"SELECT log.position, log.kind, bodies.number, bodies.body {OWN}", {"thread": there.number})
+    uses: set[tuple[str, int]] = set()
+    gone: list[int] = []
+    for position, kind, number, body in own.fetchall():
+        if kind == EntryKind.MESSAGE:
+            terms = known.get(position) or terms_between(db, there, position, position + 1).get(position, {})
+            search.take_out(db, there.owner, number, terms)
+        uses |= {(name, number) for name in large_texts_in(body)}
+        gone.append(number)
+    for table in ("log", "refs", "pins", "events"):
+        db.execute(f"DELETE FROM {table} WHERE thread = ?", (there.number,))
+    db.executemany("DELETE FROM bodies WHERE number = ?", ((number,) for number in gone))
+    db.executemany("DELETE FROM text_uses WHERE text = ? AND body = ?", uses)
+    db.executemany(
+        "DELETE FROM texts WHERE name = :name AND NOT EXISTS (SELECT 1 FROM text_uses WHERE text = :name)",
+        [{"name": name} for name, _ in uses],
+    )
+    db.execute("DELETE FROM threads WHERE number = ?", (there.number,))
+    db.execute(
+        "DELETE FROM owners WHERE number = :owner AND NOT EXISTS (SELECT 1 FROM threads WHERE owner = :owner)",
+        {"owner": there.owner},
+    )

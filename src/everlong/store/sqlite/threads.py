@@ -1,0 +1,276 @@
+"""The contract `Threads` on a SQLite file: each method is one transaction, made of what the modules beside do."""
+
+import heapq
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from everlong.core import Entry, Event, Hit, JsonText, Message, Opened, Pin, Point, Row, Thread
+from everlong.store import rules
+from everlong.store.rules import Clock, as_utc, in_utc, utc_now
+from everlong.store.sqlite import catalog, log, records, removal, search
+from everlong.store.sqlite.catalog import StoredThread
+from everlong.store.sqlite.connections import Connections
+from everlong.store.sqlite.schema import kept_text, kept_time
+from everlong.store.terms import asked_terms
+
+__all__ = ["SqliteThreads"]
+
+WAIT = 120.0  # seconds that a caller waits for other writers before it hears of them
+READ_AT_ONCE = 32  # rows that `read` holds
+
+
+class SqliteThreads:
+    """A store in one file, made when it is not there. Any number of processes and threads may use it at once."""
+
+    def __init__(self, path: str | PathLike[str], *, clock: Clock = utc_now, wait: float = WAIT) -> None:
+        self._clock = in_utc(clock)
+        self._connections = Connections(Path(path), wait)
+        self._connections.check()
+
+    # Threads
+
+    def create(self, thread: str, *, owner: str = "", title: str = "", metadata: JsonText = "{}") -> Thread:
+        """A new, empty thread."""
+        rules.check_objects(metadata=metadata)
+        now = self._clock()
+        made = Thread(id=thread, owner=owner, title=title, created=now, updated=now, metadata=metadata)
+        return self._connections.write(lambda db: catalog.add_thread(db, made).thread)
+
+    def thread(self, thread: str) -> Thread:
+        """What is known of a thread."""
+        return self._connections.read(lambda db: catalog.get_thread(db, thread).thread)
+
+    def threads(
+        self, *, owner: str | None = None, archived: bool | None = False, limit: int | None = None, skip: int = 0
+    ) -> list[Thread]:
+        """Threads, the latest changed first."""
+        return self._connections.read(
+            lambda db: catalog.list_threads(db, owner, archived, rules.at_most(limit), rules.at_most(skip))
+        )
+
+    def change(
+        self,
+        thread: str,
+        *,
+        title: str | None = None,
+        archived: bool | None = None,
+        settings: JsonText | None = None,
+        metadata: JsonText | None = None,
+    ) -> Thread:
+        """Rename, archive, set."""
+        rules.check_objects(settings=settings, metadata=metadata)
+        texts = {"title": title, "settings": settings, "metadata": metadata}
+        fields: dict[str, str | bytes | int] = {
+            name: kept_text(text) for name, text in texts.items() if text is not None
+        }
+        if archived is not None:
+            fields["archived"] = archived
+
+        def work(db: sqlite3.Connection) -> Thread:
+            there = catalog.get_thread(db, thread)
+            catalog.change_thread(db, there.number, {**fields, "updated": kept_time(self._clock())})
+            return catalog.get_thread(db, thread).thread
+
+        return self._connections.write(work)
+
+    def branch(self, thread: str, order: int, new: str, *, title: str = "") -> Thread:
+        """A new thread that starts with the first `order` rows of this one; the bodies are shared."""
+
+        def work(db: sqlite3.Connection) -> Thread:
+            there = catalog.get_thread(db, thread)
+            rules.check_branch(thread, there.thread.length, order)
+            now = self._clock()
+            messages, points = log.counted(db, there.number, order)
+            made = replace(there.thread, id=new, title=title, created=now, updated=now, parent=(thread, order))
+            made = replace(made, archived=False, length=order, messages=messages, points=points)
+            branch = catalog.add_thread(db, made)
+            log.copy_rows(db, there.number, branch.number, order)
+            log.copy_pins(db, there.number, branch.number, order)
+            return branch.thread
+
+        return self._connections.write(work)
+
+    def remove(self, thread: str) -> None:
+        """Remove a thread with all that only it uses; other writers wait for the last step alone."""
+        there = self._connections.read(lambda db: catalog.get_thread(db, thread))
+        known: removal.Terms = {}
+        for first in range(0, there.thread.length, READ_AT_ONCE):
+            few = partial(removal.terms_between, there=there, start=first, stop=first + READ_AT_ONCE)
+            known |= self._connections.read(few)
+        self._connections.write(lambda db: removal.remove_thread(db, there, known))
+
+    # The log
+
+    def append(
+        self, thread: str, entries: Sequence[Entry], *, ids: Sequence[str] | None = None, expected: int | None = None
+    ) -> tuple[Row, ...]:
+        """Add entries, all or none; entries whose id is there give the row that is there."""
+        names = rules.row_names(thread, entries, ids)
+        ready = {name: log.prepared(entry) for name, entry in zip(names, entries, strict=True)}
+
+        def work(db: sqlite3.Connection) -> tuple[Row, ...]:
+            there = catalog.get_thread(db, thread)
+            known = {} if ids is None else log.positions_of(db, there.number, names)
+            new = [name for name in names if name not in known]
+            named = ((name, ready[name].entry) for name in new)
+            added = rules.added_rows(thread, there.thread.length, expected, named, self._clock)
+            log.add_rows(db, there, added, [ready[name] for name in new])
+            if added:
+                catalog.change_thread(db, there.number, _grown(there.thread, added))
+            rows = {row.id: row for row in added}
+            rows |= {name: log.row_at(db, there.number, at) for name, at in known.items()}
+            return tuple(rows[name] for name in names)
+
+        return self._connections.write(work)
+
+    def read(self, thread: str, start: int = 0, stop: int | None = None) -> Iterator[Row]:
+        """The rows from `start` to `stop`, a few at a time; rows that come meanwhile are not among them."""
+        there = self._connections.read(lambda db: catalog.get_thread(db, thread))
+        end = min(rules.at_most(stop), there.thread.length)
+        return self._read(there, max(0, start), end)
+
+    def _read(self, there: StoredThread, start: int, stop: int) -> Iterator[Row]:
+        for first in range(start, stop, READ_AT_ONCE):
+            yield from self._rows(there, first, min(stop, first + READ_AT_ONCE))
+
+    def _rows(self, there: StoredThread, start: int, stop: int) -> list[Row]:
+        def work(db: sqlite3.Connection) -> list[Row]:
+            catalog.check_same(db, there)
+            return list(log.rows_between(db, there.number, start, stop))
+
+        return self._connections.read(work)
+
+    def last(self, thread: str, messages: int) -> list[Row]:
+        """The rows of the last so many messages, oldest first."""
+        return self._connections.read(
+            lambda db: log.last_messages(db, catalog.get_thread(db, thread).number, rules.at_most(messages))
+        )
+
+    def row(self, thread: str, name: str) -> Row | None:
+        """The row whose id is `name`."""
+
+        def work(db: sqlite3.Connection) -> Row | None:
+            number = catalog.get_thread(db, thread).number
+            known = log.positions_of(db, number, [name])
+            return log.row_at(db, number, known[name]) if name in known else None
+
+        return self._connections.read(work)
+
+    def open(self, thread: str, before: int | None = None) -> Opened:
+        """What the view is made of, now or when the thread had only `before` rows."""
+
+        def work(db: sqlite3.Connection) -> Opened:
+            there = catalog.get_thread(db, thread)
+            stop = min(rules.at_most(before), there.thread.length)
+            return log.open_at(db, there, stop, log.pins_of(db, there.number, before))
+
+        return self._connections.read(work)
+
+    def points(self, thread: str) -> list[tuple[Row, bool]]:
+        """Every compaction point, oldest first, and whether it stands."""
+        return self._connections.read(lambda db: log.point_rows(db, catalog.get_thread(db, thread).number))
+
+    # Pins
+
+    def pin(self, thread: str, order: int | None, text: str = "") -> Pin:
+        """Keep a message, or a text, in every view."""
+        return self._connections.write(lambda db: log.pin(db, catalog.get_thread(db, thread), order, text))
+
+    def unpin(self, thread: str, pin: str) -> None:
+        """Let it go."""
+        self._connections.write(lambda db: log.unpin(db, catalog.get_thread(db, thread).number, pin))
+
+    def pins(self, thread: str) -> tuple[Pin, ...]:
+        """The pins, in the order they were made."""
+        return self._connections.read(lambda db: log.pins_of(db, catalog.get_thread(db, thread).number))
+
+    # Events
+
+    def record(self, thread: str, events: Sequence[Event]) -> None:
+        """Keep events, in order."""
+        self._connections.write(lambda db: records.record(db, catalog.get_thread(db, thread), events))
+
+    def events(self, thread: str, *, after: str = "", kinds: Sequence[str] = ()) -> list[Event]:
+        """The events in the order they were recorded."""
+        return self._connections.read(
+            lambda db: records.events_after(db, catalog.get_thread(db, thread).number, after, kinds)
+        )
+
+    def unfinished(self, thread: str) -> list[Event]:
+        """Starts without an outcome."""
+        return self._connections.read(lambda db: records.unfinished(db, catalog.get_thread(db, thread).number))
+
+    # Finding what left the window
+
+    def original(self, thread: str, ref: str) -> bytes | None:
+        """The bytes of a message or part by its reference."""
+        return self._connections.read(lambda db: log.original(db, catalog.get_thread(db, thread).number, ref))
+
+    def search(
+        self, query: str, *, thread: str | None = None, owner: str | None = None, limit: int = 10, around: int = 1
+    ) -> list[Hit]:
+        """Messages that answer a query, best first."""
+        terms = asked_terms(query)
+
+        def work(db: sqlite3.Connection) -> list[Hit]:
+            number, owners = catalog.search_scope(db, thread, owner)
+            most = rules.at_most(limit)
+            found = [place for one in owners for place in search.best(db, one, number, terms, most)] if most else []
+            best = heapq.nsmallest(most, found, key=lambda place: -place.score)
+            return [log.hit_at(db, place, rules.at_most(around)) for place in best]
+
+        return self._connections.read(work)
+
+    # What was learned
+
+    def counts(self, vocabulary: str, refs: Sequence[str]) -> dict[str, int]:
+        """Token counts that were kept, by message reference."""
+        return self._connections.read(lambda db: records.counts(db, vocabulary, refs))
+
+    def keep_counts(self, vocabulary: str, counts: Mapping[str, int]) -> None:
+        """Keep token counts."""
+        self._connections.write(lambda db: records.keep_counts(db, vocabulary, counts))
+
+    def fact(self, kind: str, key: str) -> JsonText | None:
+        """What was learned under that name."""
+        return self._connections.read(lambda db: records.fact(db, kind, key))
+
+    def keep_fact(self, kind: str, key: str, value: JsonText) -> None:
+        """Keep it; the newest counts."""
+        self._connections.write(lambda db: records.keep_fact(db, kind, key, value, self._clock()))
+
+    def facts(self, kind: str) -> dict[str, JsonText]:
+        """All of one kind, by key."""
+        return self._connections.read(lambda db: records.facts(db, kind))
+
+    def drop_facts(self, kind: str, before: datetime) -> int:
+        """Forget the facts of a kind that were last kept before that time."""
+        return self._connections.write(lambda db: records.drop_facts(db, kind, as_utc(before)))
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._connections.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        self.close()
+
+
+def _grown(thread: Thread, added: Sequence[Row]) -> dict[str, str | bytes | int]:
+    return {
+        "length": thread.length + len(added),
+        "messages": thread.messages + sum(isinstance(row.entry, Message) for row in added),
+        "points": thread.points + sum(isinstance(row.entry, Point) for row in added),
+        "updated": kept_time(added[0].time),
+    }

@@ -1,0 +1,314 @@
+"""A model's answer to a summary, or the reason why it is none. Never raises, never guesses at what was meant.
+
+Answers come as JSON, as JSON in a fence, as headings with lists, or as prose; the first three fill the parts of the
+style, prose becomes a summary in free text. What is empty, refused, cut off or no summary at all is turned away.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from everlong.core import Json, Message, Reasoning
+from everlong.summarize.audit.signs import no_summary
+from everlong.summarize.parts import (
+    CONTEXT_LIMIT,
+    FALLBACK_LIMIT,
+    FREE_LIMIT,
+    LISTS,
+    WORD_LIMIT,
+    Field,
+    Style,
+    field_named,
+)
+from everlong.summarize.prompts import asked_lines
+from everlong.summarize.sentences import clipped, counted_words, one_line, plain_key, within_words
+from everlong.summarize.summary import Facts, Summary
+
+__all__ = ["CutOff", "parsed", "sections_of"]
+
+LARGEST = 200_000  # characters; no summary is longer
+_FENCE = re.compile(r"^[ \t]*```[\w-]*[ \t]*\n?(.*?)\n?```", re.DOTALL | re.MULTILINE)
+_TRAILING_COMMA = re.compile(r",(\s*[}\]])")
+_KEY = re.compile(r"[\"'“]([^\"'”\n:：]{2,60})[\"'”]\s*[:：]")
+_ITEM = re.compile(r"[\"“]((?:[^\"\\\n]|\\.)*)[\"”]")
+_SINGLE = re.compile(r"'((?:[^'\\\n]|\\.)*)'(?=\s*[,\]}])")
+_HEADING = re.compile(r"^\s{0,3}#{1,6}\s+(.{1,80})$")
+_LABEL = re.compile(
+    r"^\s*(?:[-*+]\s+|\d+[.)、]\s*)?(?:\*\*|__)?([^:：*\n]{1,40}?)(?:\*\*|__)?\s*[:：]\s*(?:\*\*|__)?\s*(.*)$"
+)
+_BOLD = re.compile(r"^\s*(?:\d+[.)、]\s*)?(?:\*\*|__|【)([^*_\n】]{1,60})(?:\*\*|__|】)\s*$")
+_BULLET = re.compile(r"^\s*(?:[-*+•·–]\s+(?:\[[ xX]\]\s+)?|\d{1,3}[.)、]\s*)")
+
+
+@dataclass(frozen=True, slots=True)
+class CutOff:
+    """The answer ends in the middle."""
+
+
+def sections_of(text: str) -> dict[Field, list[str]] | CutOff | None:
+    """What stands under which part; None if it has no parts.
+
+    Example: "## Decisions\\n- use SQLite\\n## Next\\n- tests" -> {"decisions": ["use SQLite"], "next": ["tests"]}
+    """
+    text = text[:LARGEST]
+    inner = _unfenced(text)
+    at = inner.find("{")
+    if at >= 0 and _KEY.match(inner[at + 1 :].lstrip()):
+        return _from_json(inner[at:])
+    if text.count("```") % 2:
+        return CutOff()
+    return _from_lines(inner) or None
+
+
+def _unfenced(text: str) -> str:
+    """What stands in the fence, if the answer is little else."""
+    found = _FENCE.search(text)
+    if found and len(found[1]) * 2 > len(text):
+        return found[1]
+    opened = re.match(r"^\s*```[\w-]*[ \t]*\n", text)
+    return text[opened.end() :] if opened and not found else text
+
+
+def _from_json(text: str) -> dict[Field, list[str]] | CutOff | None:
+    for attempt in (text, _TRAILING_COMMA.sub(r"\1", text)):
+        try:
+            value, _ = json.JSONDecoder(strict=False).raw_decode(attempt)
+        except (ValueError, RecursionError):
+            continue
+        return _from_object(value) or _unnamed(value) or None
+    bare = _ITEM.sub("", text)
+    if bare.count("{") > bare.count("}") or bare.count("[") > bare.count("]"):
+        return CutOff()
+    return _from_broken(text) or None
+
+
+def _from_object(value: Json) -> dict[Field, list[str]]:
+    found: dict[Field, list[str]] = {}
+    if not isinstance(value, dict):
+        return found
+    for key, inner in value.items():
+        field = field_named(key)
+        if field is not None:
+            found.setdefault(field, []).extend(_texts(inner))
+        elif isinstance(inner, dict):
+            for name, items in _from_object(inner).items():
+                found.setdefault(name, []).extend(items)
+    return found
+
+
+def _unnamed(value: Json) -> dict[Field, list[str]]:
+    """An object of other parts than ours: all it says is context."""
+    found = [text for inner in value.values() for text in _texts(inner) if text] if isinstance(value, dict) else []
+    return {"context": found} if found else {}
+
+
+def _texts(value: Json) -> Iterator[str]:
+    """The sentences in a value: a text, a list of texts, or objects as "name: what". Two levels, no deeper."""
+    if isinstance(value, list):
+        for inner in value:
+            yield from [_flat(inner)]
+    elif isinstance(value, dict):
+        yield from (f"{name}: {_flat(inner)}" for name, inner in value.items())
+    else:
+        yield _flat(value)
+
+
+def _flat(value: Json) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        return ": ".join(str(inner) for inner in value.values() if isinstance(inner, str | int | float))
+    if isinstance(value, list):
+        return ", ".join(str(inner) for inner in value if isinstance(inner, str | int | float))
+    return "" if value is None or isinstance(value, bool) else str(value)
+
+
+def _from_broken(text: str) -> dict[Field, list[str]]:
+    """JSON that no parser takes, by its keys and the strings between them."""
+    found: dict[Field, list[str]] = {}
+    keys = list(_KEY.finditer(text))
+    for key, after in zip(keys, [*keys[1:], None], strict=True):
+        field = field_named(key[1])
+        if field is not None:
+            body = text[key.end() : after.start() if after else len(text)]
+            items = list(_ITEM.finditer(body)) or list(_SINGLE.finditer(body))
+            found.setdefault(field, []).extend(item[1] for item in items if item[1].strip())
+    return {field: items for field, items in found.items() if items}
+
+
+def _from_lines(text: str) -> dict[Field, list[str]]:
+    found: dict[Field, list[str]] = {}
+    current: Field | None = None
+    listed, skipping = True, False
+    lead: list[str] = []
+    for line in map(str.rstrip, text.splitlines()):
+        head = _headed(line, listed=listed)
+        if head is None and _HEADING.match(line):
+            skipping = current is not None  # a part that nobody asked for
+            continue
+        if head is not None:
+            current, rest = head
+            listed, skipping = _BULLET.match(line) is not None, False
+        bare = _BULLET.sub("", line if head is None else rest).strip()
+        if bare and not skipping:
+            (lead if current is None else found.setdefault(current, [])).append(bare)
+    if found and lead and "context" not in found and not lead[-1].endswith((":", "：")):
+        found["context"] = lead
+    return found
+
+
+def _headed(line: str, *, listed: bool) -> tuple[Field, str] | None:
+    """The part that a line begins, and what it says of it there. Items begin parts only where parts are `listed`."""
+    if heading := _HEADING.match(line) or _BOLD.match(line):
+        field, rest = field_named(heading[1]), ""
+    elif (label := _LABEL.match(line)) and (listed or "**" in line or not _BULLET.match(line)):
+        field, rest = field_named(label[1]), label[2]
+    else:
+        return None
+    return None if field is None else (field, rest)
+
+
+LONGEST_ANSWER = 100_000  # characters
+LONGEST_ITEM = 600  # characters
+MOST_ITEMS = 40  # of one part
+LONGEST_NOTHING = 80  # characters
+FAR_TOO_LONG = 6  # times what was asked for in prose
+REPEATED_LINES = 8  # more lines than that, most of them alike, are a model that is stuck
+ECHOED_SHARE = 0.5  # of the lines
+
+_THOUGHT = re.compile(r"<(think|thinking|thought|reasoning|analysis|scratchpad)>", re.IGNORECASE)
+_LATE_THOUGHT = re.compile(r"</(?:think|thinking)>", re.IGNORECASE)
+_WRAPPER = re.compile(r"<(summary|answer|output|result|response)>", re.IGNORECASE)
+_NOTHING = re.compile(
+    r"\W*(?:none|n/?a|nothing|null|not applicable|unknown|无|没有|暂无|不适用"
+    r"|no (?:\w+ )?(?:decisions?|constraints?|questions?|changes?|files?|tasks?|steps?)(?: \w+)?)?\W*",
+    re.IGNORECASE,
+)
+
+
+def parsed(answer: Message, style: Style, language: str) -> Summary | str:
+    """The summary in an answer, or the reason why there is none.
+
+    Example: the answer '{"decisions": ["use SQLite"]}' -> Summary(decisions=("use SQLite",))
+    """
+    if answer.calls:
+        return "a tool call instead of a summary"
+    if len(answer.text) > LONGEST_ANSWER:
+        return f"{len(answer.text):,} characters long, far too long for a summary"
+    text = _spoken(answer.text)
+    if not text:
+        thought = any(isinstance(part, Reasoning) for part in answer.parts) or answer.text.strip()
+        return "only reasoning, no summary" if thought else "an empty answer"
+    if reason := no_summary(text) or _worn(text, style, language):
+        return reason
+    if style == "free":
+        return _prose(text, style, language, FREE_LIMIT)
+    sections = sections_of(text)
+    if isinstance(sections, CutOff):
+        return "cut off before its end"
+    if sections is None:
+        return _prose(text, style, language, FALLBACK_LIMIT)
+    return _filled(sections, style, language)
+
+
+def _spoken(text: str) -> str:
+    """The answer without thinking aloud and without a tag around the whole."""
+    bare = _without_thoughts(text).strip()
+    while wrapped := _WRAPPER.match(bare):
+        closing = f"</{wrapped[1]}>"
+        bare = bare[wrapped.end() :].removesuffix(closing).strip()
+    return bare if any(character.isalnum() for character in bare) else ""
+
+
+def _without_thoughts(text: str) -> str:
+    """What is said after and between thoughts; nothing after one that never ends. Some models lose the opening tag."""
+    said, at = [], 0
+    while opening := _THOUGHT.search(text, at):
+        said.append(text[at : opening.start()])
+        closing = re.compile(f"</{opening[1]}>", re.IGNORECASE).search(text, opening.end())
+        if closing is None:
+            return "".join(said)
+        at = closing.end()
+    rest = text[at:]
+    late = list(_LATE_THOUGHT.finditer(rest))
+    return "".join(said) + (rest[late[-1].end() :] if late else rest)
+
+
+def _worn(text: str, style: Style, language: str) -> str:
+    """Whether it only repeats: itself, or what it was asked."""
+    lines = [key for key in map(plain_key, text.splitlines()) if key]
+    if len(lines) > REPEATED_LINES and len(set(lines)) <= len(lines) // 2:
+        return "the same lines again and again"
+    words = text.split()
+    if len(words) > 200 and len(set(words)) < len(words) // 20:
+        return "the same words again and again"
+    asked = asked_lines(style, language)
+    if sum(line in asked for line in lines) > ECHOED_SHARE * len(lines):
+        return "the prompt repeated"
+    return ""
+
+
+def _prose(text: str, style: Style, language: str, limit: int) -> Summary | str:
+    sections = sections_of(text)
+    if isinstance(sections, CutOff):
+        return "cut off before its end"
+    if style == "free" and sections:
+        text = " ".join(" ".join(items) for name, items in sections.items() if name != "requests") or text
+    bare = "\n".join(line for line in map(one_line, text.splitlines()) if line)
+    if len(bare) > FAR_TOO_LONG * limit:
+        return f"{len(bare)} characters where at most {limit} were asked for"
+    if _says_nothing(bare):
+        return "nothing in it"
+    claimed = tuple(sections.get("requests", ())) if sections else ()
+    return Summary(style="free", language=language, context=clipped(bare, limit), facts=Facts(requests=claimed))
+
+
+def _filled(sections: dict[Field, list[str]], style: Style, language: str) -> Summary | str:
+    context = " ".join(sections.get("context", ()))
+    context = "" if _says_nothing(context) else context
+    lists = {name: _items(sections.get(name, [])) for name in LISTS}
+    if not context and not any(lists.values()):
+        return "nothing in it"
+    if reason := no_summary(context):
+        return reason
+    limit = CONTEXT_LIMIT if style in ("structured", "rolling") else FREE_LIMIT
+    summary = Summary(
+        style=style,
+        language=language,
+        context=clipped(context, limit),
+        facts=Facts(requests=_items(sections.get("requests", []))),
+    )
+    summary = replace(summary, **lists)  # type: ignore[arg-type]
+    return _in_few_words(summary) if style == "buffer" else summary
+
+
+def _says_nothing(text: str) -> bool:
+    return len(text) <= LONGEST_NOTHING and _NOTHING.fullmatch(text) is not None
+
+
+def _items(found: list[str]) -> tuple[str, ...]:
+    """Each item once, on one line, within bounds; the newest are kept."""
+    kept: dict[str, str] = {}
+    for item in found:
+        line = clipped(one_line(item), LONGEST_ITEM)
+        if line and not _says_nothing(line):
+            kept.setdefault(plain_key(line), line)
+    return tuple(kept.values())[-MOST_ITEMS:]
+
+
+def _in_few_words(summary: Summary) -> Summary:
+    """A static-buffer summary within its limit: what is going on now first, then the newest of the rest."""
+    context = within_words(summary.context, WORD_LIMIT // 2)
+    left = WORD_LIMIT - counted_words(context)
+    kept: dict[str, list[str]] = {"constraints": [], "done": []}
+    for name in ("constraints", "done"):
+        share = left / 2 if name == "constraints" else left
+        for item in reversed(getattr(summary, name)):
+            words = counted_words(item)
+            if words > share:
+                break
+            kept[name].insert(0, item)
+            share -= words
+            left -= words
+    return replace(summary, context=context, constraints=tuple(kept["constraints"]), done=tuple(kept["done"]))

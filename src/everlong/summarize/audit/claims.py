@@ -1,0 +1,131 @@
+"""What a summary says users asked for or approved, held against what users said.
+
+Facts repeat the user's own words anyway, so a claim that nothing bears out goes, rather than stands. Claims about acts
+that cannot be taken back need a user who spoke of that act, and who did not forbid it.
+"""
+
+import re
+from collections.abc import Iterable
+
+from everlong.summarize.audit.evidence import ACT, Evidence, Statement, acts_in, content_terms, squashed
+
+__all__ = ["claimed", "unfounded", "unsaid", "unwarranted"]
+
+
+#: A step that asks before it acts.
+_ASKING = re.compile(
+    r"\b(?:ask\w*|whether|confirm|check with|discuss\w*|clarify|wait\w*|pending|until)\b|询问|是否|等待|讨论|确认",
+    re.IGNORECASE,
+)
+_WHO = r"\b(?:users?|human|operator)(?:['’]s)?"
+_APPROVED = (
+    r"(?:approv(?:ed|es)|confirm(?:ed|s)|authori[sz](?:ed|es)|agree(?:d|s)|consent(?:ed|s)|permit(?:ted|s)"
+    r"|allow(?:ed|s)"
+    r"|accept(?:ed|s)|okayed|ok['’]d|signed off|green-?lit|grant(?:ed|s)|said (?:yes|ok)"
+    r"|gave (?:\w+ ){0,3}(?:permission|approval|consent|confirmation|authori[sz]ation|go-?ahead|green light))"
+)
+_ASSENT = r"(?:approval|permission|consent|authori[sz]ation|go-?ahead|green light)"
+_ASKED = (
+    r"(?:ask(?:ed|s)?|wants?|wanted|request(?:ed|s)|instruct(?:ed|s)|told|order(?:ed|s)|demand(?:ed|s)|insist(?:ed|s)"
+    r"|direct(?:ed|s)|said|prefers?|preferred|needs?|would like|expects?)\b"
+)
+#: What says that a user approved of something. Forms that wait for it are told apart below.
+APPROVALS = re.compile(
+    rf"{_WHO}(?:\s+[\w-]+){{0,3}}?\s+{_APPROVED}\b"
+    rf"|\b(?:they|he|she)(?:\s+[\w-]+){{0,2}}?\s+{_APPROVED}\b"
+    rf"|\b(?:approved|confirmed|authori[sz]ed|permitted|cleared|sanctioned) by (?:the )?(?:user|human|operator)"
+    rf"|\bwith (?:the )?(?:user|human|operator)['’]?s? (?:\w+ )?(?:{_ASSENT}|confirmation)"
+    rf"|{_ASSENT} (?:\w+ ){{0,8}}(?:given|granted|received|obtained)\b|^\W*(?:pre-?)?(?:approved"
+    rf"|authori[sz]ed)\b(?=\s*[:：]| (?:to|for|by)\b)"
+    rf"|\buser[ _](?:{_ASSENT}|approved|confirmed|authori[sz]ed)\W{{1,4}}(?:yes|true|ok|given|granted)"
+    r"|用户(?:已经|已|均|也|都|明确|口头|再次|刚刚|当时|随后|表示|最终|全部|一致|完全){0,3}(?:批准|同意|确认"
+    r"|授权|允许|许可|认可|准许|答应)"
+    r"|(?<![未没须需有])(?:获得?|得到|取得|经过?)了?用户的?(?:明确)?(?:批准|同意|确认|授权|允许|许可)|已(?:获|得到|经)?(?:批准"
+    r"|授权|获准)",
+    re.IGNORECASE,
+)
+REQUESTS = re.compile(
+    rf"{_WHO}(?:\s+[\w-]+){{0,2}}?\s+{_ASKED}|\b(?:requested|instructed|ordered|demanded) by (?:the )?(?:user|human)"
+    r"|\b(?:was|were|been) (?:asked|told|instructed|ordered) to\b"
+    r"|用户(?:\w{0,2}?)(?:要求|请求|希望|想要|想|让|指示|命令|吩咐|需要|坚持|提出|指定|叫)",
+    re.IGNORECASE,
+)
+#: Right before a claim: nobody has said it yet.
+_PENDING = re.compile(
+    r"(?:\b(?:if|until|unless|once|whether|pending|before|awaiting|that) (?:the )?"
+    r"|等待?|待|需要?|须|请|让|由|如果?|若|是否|直到|除非|一旦|未经|未获得?|没有?|征求|询问|提示|要求|须经|需经)\s*$",
+    re.IGNORECASE,
+)
+_DENIED = re.compile(r"\b(?:not|never|yet|no)\b|n['’]t\b|未|没", re.IGNORECASE)
+_CHINESE = re.compile(r"[\u3400-\u9fff]")
+_CUT_MARK = re.compile(r"\[?…[^\]]{0,20}\]?|\[redacted\]|\.\.\.")
+RELATED_SHARE = 0.4  # of the terms of an approval that stand in one statement
+TOLD_SHARE = 0.5  # of the terms of a request that anybody used
+SHORTEST_PIECE = 2  # letters; less proves nothing
+
+
+def claimed(sentence: str) -> str:
+    """Whether a sentence says that a user "approved" or "asked"; "" if neither."""
+    for kind, pattern in (("approved", APPROVALS), ("asked", REQUESTS)):
+        for found in pattern.finditer(sentence):
+            if not _PENDING.search(sentence[: found.start()]) and not _DENIED.search(found[0]):
+                return kind
+    return ""
+
+
+def unfounded(sentence: str, evidence: Evidence) -> str:
+    """The reason why a claim about a user cannot stand; "" if it can, or is none."""
+    kind = claimed(sentence)
+    if not kind:
+        return ""
+    terms, acts = _telling_terms(sentence), {act for act in acts_in(sentence) if not act[1]}
+    related = [one for one in evidence.statements if _related(terms, one) or (not acts and _foreign(sentence, one))]
+    reason = "an approval that no user gave" if kind == "approved" else "a request that no user made"
+    if not acts <= _acts_told(related):
+        return reason
+    if kind == "approved":
+        return "" if related and (terms or any(one.assents for one in related)) else reason
+    foreign = all(_foreign(sentence, one) for one in evidence.statements)
+    return "" if foreign or len(terms & evidence.talked) >= TOLD_SHARE * len(terms) else reason
+
+
+def unwarranted(step: str, evidence: Evidence) -> str:
+    """Why something is nothing to do next: an act nobody spoke of, or that a user forbade; "" if it may be done."""
+    acts, terms = {name for name, forbidden in acts_in(step) if not forbidden}, _telling_terms(step)
+    if not acts or _ASKING.search(step):
+        return ""
+    asked = _acts_told([one for one in evidence.statements if _related(terms, one)])
+    said = _acts_told([one for one in evidence.answers if _related(terms, one)])
+    for name in sorted(acts):
+        if (name, False) in asked:
+            continue
+        if (name, True) in asked:
+            return "a step that a user forbade"
+        if (name, False) not in said:
+            return "a step that nobody spoke of"
+    return ""
+
+
+def unsaid(request: str, evidence: Evidence) -> bool:
+    """Whether no user said this, word for word; marks of cuts and redactions aside."""
+    pieces = [key for piece in _CUT_MARK.split(request) if len(key := squashed(piece)) >= SHORTEST_PIECE]
+    return not pieces or not all(piece in evidence.said for piece in pieces)
+
+
+def _acts_told(statements: Iterable[Statement]) -> set[tuple[str, bool]]:
+    return {act for statement in statements for act in statement.acts}
+
+
+def _telling_terms(sentence: str) -> frozenset[str]:
+    """What a sentence is about apart from the act. Pairs of Chinese characters change with the wording: left out."""
+    return frozenset(term for term in content_terms(ACT.sub(" ", sentence)) if term.isascii() or len(term) == 1)
+
+
+def _related(terms: frozenset[str], statement: Statement) -> bool:
+    """Whether the statement may be what a sentence of these terms speaks of."""
+    return len(terms & statement.terms) >= RELATED_SHARE * len(terms)
+
+
+def _foreign(sentence: str, statement: Statement) -> bool:
+    """Whether they have no script in common, so that their words cannot be compared."""
+    return bool(_CHINESE.search(sentence)) != bool(_CHINESE.search(statement.text))

@@ -1,0 +1,178 @@
+"""Whether a summary may stand in place of what it covers, and what of it must go first. Never raises.
+
+What is false in one sentence takes that sentence away: a request nobody made, an approval nobody gave, a name from
+nowhere, an order to the reader, a foreign address. What is wrong with the whole forbids it: another language, too many
+inventions, orders given outright, tags of frames, too long, or nothing left. Each finding is a sentence for people.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from everlong.core import Message
+from everlong.summarize.audit.claims import unfounded, unsaid, unwarranted
+from everlong.summarize.audit.evidence import Evidence, content_terms, evidence_of
+from everlong.summarize.audit.inventions import invented_in, named_in
+from everlong.summarize.audit.language import differs, language_named
+from everlong.summarize.audit.signs import no_summary
+from everlong.summarize.audit.smuggled import foreign_address, has_tags, order_in
+from everlong.summarize.parts import LISTS
+from everlong.summarize.secrets import redacted
+from everlong.summarize.sentences import clipped, counted_words, sentences_of
+from everlong.summarize.summary import NO_FACTS, Summary, all_lines
+from everlong.tokens import Counter
+
+__all__ = ["audited"]
+
+SHOWN = 100  # characters of a removed sentence in a report
+MOST_REPORTED = 20
+MANY_INVENTED = 6  # names and figures from nowhere: a summary of something else
+INVENTED_SHARE = 0.4  # or so many of all it names, from three on
+FEW_INVENTED = 3
+MUCH_COVERED, FEWEST_WORDS = 2_000, 6  # tokens that a summary of fewer words cannot stand for
+FOREIGN_SHARE, FEWEST_TERMS = 0.25, 8  # of the terms known, below which it speaks of something else
+
+
+def audited(
+    summary: Summary, covered: Sequence[Message], *, previous: Summary | None, counter: Counter, limit: int
+) -> tuple[Summary, tuple[str, ...], tuple[str, ...]]:
+    """What may stand, what was removed and why, and the problems that forbid it.
+
+    Example: "Fixed a.py. The user approved a deploy.", where nobody did -> "Fixed a.py.", one removed, no problems
+    """
+    if summary.source == "rules":
+        return summary, (), tuple(_size_problems(summary, covered, previous, counter, limit))
+    evidence = evidence_of(covered, previous, summary.focus)
+    sieve = _Sieve(evidence)
+    kept = sieve.summary(summary)
+    problems = [
+        *_text_problems(summary, evidence),
+        *sieve.problems(),
+        *_rest_problems(kept, summary, covered, counter),
+        *_size_problems(summary, covered, previous, counter, limit),
+    ]
+    return kept, tuple(sieve.removed[:MOST_REPORTED]), tuple(dict.fromkeys(problems))
+
+
+class _Sieve:
+    """One pass over a summary: the sentences that stay, and a record of those that do not."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self.evidence = evidence
+        self.removed: list[str] = []
+        self.orders = 0
+        self.invented: set[str] = set()
+        self.named: set[str] = set()
+
+    def summary(self, summary: Summary) -> Summary:
+        lists = {name: tuple(filter(None, map(self._text, getattr(summary, name)))) for name in LISTS}
+        lists["next"] = tuple(step for step in lists["next"] if not self._unwarranted(step))
+        requests = tuple(request for request in summary.facts.requests if not self._unsaid(request))
+        kept = replace(summary, context=self._text(summary.context), facts=replace(summary.facts, requests=requests))
+        return replace(kept, **lists)  # type: ignore[arg-type]
+
+    def problems(self) -> list[str]:
+        found = []
+        if self.orders:
+            found.append("gives orders to whoever reads it")
+        count = len(self.invented)
+        if count >= MANY_INVENTED or (count >= FEW_INVENTED and count >= INVENTED_SHARE * len(self.named)):
+            found.append(
+                f"{count} names or figures that the conversation does not have: {', '.join(sorted(self.invented)[:5])}"
+            )
+        return found
+
+    def _text(self, text: str) -> str:
+        """The text without the sentences that cannot stand; as it was if all can."""
+        clean = redacted(text)
+        if clean != text:
+            self.removed.append("a secret")
+        lines = []
+        for line in clean.splitlines():
+            sentences = sentences_of(line)
+            kept = [sentence for sentence in sentences if not self._falls(sentence)]
+            lines.append(line if len(kept) == len(sentences) else " ".join(kept))
+        return "\n".join(filter(None, lines))
+
+    def _falls(self, sentence: str) -> bool:
+        reason = self._reason(sentence)
+        if reason:
+            self.removed.append(f"{reason}: “{clipped(redacted(sentence), SHOWN)}”")
+        return bool(reason)
+
+    def _reason(self, sentence: str) -> str:
+        order = order_in(sentence)
+        if order:
+            self.orders += order == "given"
+            return "an instruction to the reader"
+        if foreign_address(sentence, self.evidence):
+            return "an address that the conversation does not have"
+        if reason := unfounded(sentence, self.evidence):
+            return reason
+        self.named.update(named_in(sentence))
+        invented = invented_in(sentence, self.evidence)
+        self.invented.update(invented)
+        return f"{', '.join(invented[:3])} not in the conversation" if invented else ""
+
+    def _unwarranted(self, step: str) -> bool:
+        reason = unwarranted(step, self.evidence)
+        if reason:
+            self.removed.append(f"{reason}: “{clipped(step, SHOWN)}”")
+        return bool(reason)
+
+    def _unsaid(self, request: str) -> bool:
+        if not unsaid(request, self.evidence):
+            return False
+        self.removed.append(f"a request that no user made: “{clipped(redacted(request), SHOWN)}”")
+        return True
+
+
+def _text_problems(summary: Summary, evidence: Evidence) -> list[str]:
+    text = _own_words(summary)
+    found = []
+    if reason := no_summary(summary.context):
+        found.append(f"{reason}, not a summary")
+    if has_tags(text):
+        found.append("carries tags of frames or of a chat template")
+    if language := differs(text, summary.language):
+        found.append(f"written in {language_named(language)}, not in {language_named(summary.language)}")
+    elif _speaks_of_something_else(text, evidence):
+        found.append("speaks of something else than the conversation")
+    return found
+
+
+def _speaks_of_something_else(text: str, evidence: Evidence) -> bool:
+    """Whether hardly a word of it occurs in what it covers; Latin words only, Chinese paraphrases by characters."""
+    terms = [term for term in content_terms(text) if term.isascii() or len(term) == 1]
+    if len(terms) < FEWEST_TERMS:
+        return False
+    scripts_shared = any(not term.isascii() for term in terms) <= (not evidence.raw.isascii())
+    return scripts_shared and sum(term in evidence.known for term in terms) < FOREIGN_SHARE * len(terms)
+
+
+def _rest_problems(kept: Summary, summary: Summary, covered: Sequence[Message], counter: Counter) -> list[str]:
+    left = _own_words(kept)
+    if not any(character.isalnum() for character in left):
+        return ["nothing is left of it"] if _own_words(summary) else ["says nothing"]
+    if counted_words(left) < FEWEST_WORDS and counter.messages(covered) > MUCH_COVERED:
+        return [f"too short for the {counter.messages(covered):,} tokens it covers"]
+    return []
+
+
+def _size_problems(
+    summary: Summary, covered: Sequence[Message], previous: Summary | None, counter: Counter, limit: int
+) -> list[str]:
+    """Its own words, without the facts: these are bounded where they are made, and written within the limit."""
+    found = []
+    size = counter.text(_own_words(summary))
+    if size > limit:
+        found.append(f"{size:,} tokens long, {limit:,} are the limit")
+    replaced = counter.messages(covered) + (0 if previous is None else counter.text("\n".join(all_lines(previous))))
+    if size >= replaced:
+        found.append(f"{size:,} tokens long, no shorter than the {replaced:,} it replaces")
+    return found
+
+
+def _own_words(summary: Summary) -> str:
+    """What the model wrote, without facts and headings."""
+    bare = replace(summary, facts=NO_FACTS)
+    return "\n".join(line for line in all_lines(bare) if not line.startswith("## "))

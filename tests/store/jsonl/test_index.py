@@ -1,0 +1,135 @@
+"""The index is derived: without it, with an old or a broken one, everything reads back the same."""
+
+import json
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from everlong.core import Event, EventKind, Withdrawal
+from everlong.engine import Threads
+from everlong.errors import InputError, StoreError
+from everlong.store.jsonl import JsonlThreads
+from tests.core.build import assistant, system, user
+from tests.store.contract.entries import EVERYTHING, point, talk
+from tests.store.engines import START
+from tests.store.jsonl.session_files import NanobotSession, path_of
+
+INDEX = ".everlong-index.db"
+
+
+def filled(folder: Path) -> None:
+    with JsonlThreads(folder) as store:
+        store.create("t", owner="ada", title="A title", metadata='{"a": 1}')
+        store.append("t", [system("be kind"), *talk(3), EVERYTHING, point(3), *talk(1), point(6), Withdrawal(11)])
+        store.pin("t", 2)
+        store.branch("t", 9, "u")
+
+
+def told(store: Threads) -> object:
+    return [
+        (thread, list(store.read(thread.id)), store.open(thread.id), store.points(thread.id))
+        for thread in store.threads(archived=None)
+    ]
+
+
+def spoilt(path: Path, how: str) -> None:
+    if how == "gone":
+        path.unlink()
+    elif how == "garbage":
+        path.write_bytes(b"this is no database " * 500)
+    elif how == "empty":
+        path.write_bytes(b"")
+    else:
+        connection = sqlite3.connect(path)
+        connection.execute("PRAGMA user_version = 99")
+        connection.close()
+
+
+@pytest.mark.parametrize("how", ["gone", "garbage", "empty", "of another version"])
+def test_an_index_that_is_no_good_is_made_anew(tmp_path: Path, how: str) -> None:
+    filled(tmp_path)
+    with JsonlThreads(tmp_path) as store:
+        before = told(store)
+    spoilt(tmp_path / INDEX, how)
+    with JsonlThreads(tmp_path) as store:
+        assert told(store) == before
+        assert store.search("question", thread="t")[0].thread == "t"
+        assert store.warnings == ()
+
+
+def test_an_index_that_was_left_behind_catches_up(tmp_path: Path) -> None:
+    filled(tmp_path)
+    shutil.copy(tmp_path / INDEX, tmp_path / "old")
+    with JsonlThreads(tmp_path) as store:
+        store.append("t", [*talk(2), point(10)])
+        store.change("u", title="other")
+        before = told(store)
+    shutil.move(tmp_path / "old", tmp_path / INDEX)
+    with JsonlThreads(tmp_path) as store:
+        assert told(store) == before
+
+
+def test_a_file_that_is_removed_is_no_thread_and_one_that_comes_is(tmp_path: Path) -> None:
+    filled(tmp_path)
+    with JsonlThreads(tmp_path) as store:
+        path_of(tmp_path, "u").unlink()
+        assert [thread.id for thread in store.threads()] == ["t"]
+        session = NanobotSession("v")
+        session.say("user", "hello")
+        session.save(tmp_path)
+        assert {thread.id for thread in store.threads()} == {"t", "v"}
+        assert store.search("hello")[0].thread == "v"
+
+
+def test_search_follows_what_nanobot_changes(tmp_path: Path) -> None:
+    with JsonlThreads(tmp_path) as store:
+        store.create("t")
+        store.append("t", [user("the blue lamp"), assistant("the green door")])
+        assert [hit.row.order for hit in store.search("door")] == [1]
+        session = NanobotSession.load(tmp_path, "t")
+        session.messages[1:] = [{"role": "assistant", "content": "the red window"}]
+        session.save(tmp_path)
+        assert store.search("door") == []
+        assert [hit.row.order for hit in store.search("window")] == [1]
+        assert [hit.row.order for hit in store.search("lamp")] == [0]
+
+
+def test_the_learned_file_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+    filled(tmp_path)
+    connection = sqlite3.connect(tmp_path / ".everlong-learned.db")
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    with pytest.raises(StoreError, match="newer Everlong"):
+        JsonlThreads(tmp_path)
+
+
+def test_a_learned_file_that_is_no_database_is_refused_and_kept(tmp_path: Path) -> None:
+    filled(tmp_path)
+    path = tmp_path / ".everlong-learned.db"
+    path.write_bytes(b"this is no database " * 500)
+    with pytest.raises(StoreError, match="cannot be read"):
+        JsonlThreads(tmp_path)
+    assert path.read_bytes().startswith(b"this is no database")
+
+
+def test_a_folder_that_is_a_file_is_refused_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x", encoding="utf-8")
+    with pytest.raises((StoreError, InputError), match="cannot hold sessions"):
+        JsonlThreads(tmp_path / "file")
+
+
+def test_events_that_cannot_be_read_cost_themselves_alone(tmp_path: Path) -> None:
+
+    first, second = (Event(id=f"e{n}", kind=EventKind.RECALLED, time=START, data=json.dumps([n])) for n in (1, 2))
+    with JsonlThreads(tmp_path) as store:
+        store.create("t")
+        store.record("t", [first])
+        path = tmp_path / (path_of(tmp_path, "t").stem + ".events.jsonl")
+        with path.open("ab") as file:
+            file.write(b'null\n[{"id": 5}]\n{"torn')
+        store.record("t", [second])
+        assert store.events("t") == [first, second]
+    with JsonlThreads(tmp_path) as store:
+        assert store.events("t") == [first, second]
