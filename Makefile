@@ -60,10 +60,10 @@ clean: ## remove what these commands made
 
 .venv/serving: .venv/installed
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[agent,local,server,web]'
-	@$(BIN)/python -m everlong.web.building
+	@$(BIN)/python -m everlong.web.build
 	@touch $@
 
 .venv/developing: .venv/installed
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
-	@$(BIN)/python -m everlong.web.building
+	@$(BIN)/python -m everlong.web.build
 	@touch $@

@@ -17,7 +17,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from chromium import FLAGS, find_chromium
-from everlong.web import build
+from everlong.web import build_page
 
 FOLDER = Path(__file__).parents[1] / "docs" / "images"
 DESKTOP, PHONE = (1280, 800), (390, 844)
@@ -94,7 +94,7 @@ def the_app() -> Iterator[str]:
     """The address of the app with its sample threads."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "everlong.web.trying", "--port", str(port), "--messages", "600"]
+    command = [sys.executable, "-m", "everlong.web.demo", "--port", str(port), "--messages", "600"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as running:
         try:
             assert running.stderr is not None
@@ -127,7 +127,7 @@ def take(browser: Browser, address: str, shot: Shot, folder: Path) -> int:
 
 
 def main(folder: Path = FOLDER) -> None:
-    build()
+    build_page()
     folder.mkdir(parents=True, exist_ok=True)
     chromium = find_chromium(os.environ)
     with the_app() as address, sync_playwright() as playwright:

@@ -14,7 +14,7 @@ def test_D4_tokens_are_the_limit_not_messages() -> None:
         thread = page.thread()
         for number in range(10):
             said = Message(Role.USER, (Text(f"Report {number}: " + "figures and words " * 9_000),))
-            app.desk.threads.append(thread, [said, Message(Role.ASSISTANT, (Text("noted"),))])
+            app.state.threads.append(thread, [said, Message(Role.ASSISTANT, (Text("noted"),))])
         assert page.say(thread, "What now?")[-1]["reason"] == "done"
         assert all(asked.tokens <= 32_000 for asked in server.requests)
 

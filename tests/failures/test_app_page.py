@@ -27,7 +27,7 @@ def test_D4_the_price_of_sending_is_seen_and_tokens_are_the_limit() -> None:
             thread = page.thread()
             for number in range(6):
                 said = Message(Role.USER, (Text(f"Report {number}: " + "figures and words " * 9_000),))
-                app.desk.threads.append(thread, [said, Message(Role.ASSISTANT, (Text("noted"),))])
+                app.state.threads.append(thread, [said, Message(Role.ASSISTANT, (Text("noted"),))])
             view.thread(thread)
             expect(view.panel.get_by_text(view.like("panel.cost_about"))).to_have_text(re.compile(r"\$0\.\d+"))
             expect(view.panel.get_by_text(view.word("panel.over_auto"))).to_be_visible()

@@ -100,7 +100,7 @@ def test_CB_2_old_tool_calls_are_left_out_of_what_is_sent_and_stay_in_view() -> 
         thread = page.thread()
         for number in range(5):
             call = CallId(f"c{number}")
-            app.desk.threads.append(
+            app.state.threads.append(
                 thread,
                 [
                     Message(Role.USER, (Text(f"Question {number}"),)),

@@ -98,7 +98,7 @@ def test_CB_2_old_tool_calls_stay_in_view_and_say_that_they_were_not_sent() -> N
         thread = page.thread()
         for number in range(5):
             call = CallId(f"c{number}")
-            app.desk.threads.append(
+            app.state.threads.append(
                 thread,
                 [
                     Message(Role.USER, (Text(f"Question {number}"),)),
@@ -267,7 +267,7 @@ def test_CB_6_a_window_that_is_nearly_full_warns() -> None:
         thread = page.thread()
         page.do("PATCH", f"/api/threads/{thread}", {"auto": "off"})
         said = [Message(Role.USER, (Text(f"Question {number}? {FILLING}"),)) for number in range(15)]
-        app.desk.threads.append(thread, said)
+        app.state.threads.append(thread, said)
         view.thread(thread)
         expect(view.panel.get_by_text(view.word("panel.full_by_hand"))).to_be_visible()
         view.panel.get_by_text(view.word("panel.auto.on"), exact=True).click()

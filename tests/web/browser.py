@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, expect, sync_playwright
 from scripts.chromium import FLAGS, find_chromium
 
-from everlong.web.building import BUILT, PAGE, build
+from everlong.web.build import BUILT, PAGE, build_page
 from tests.web.running import RunningApp
 
 __all__ = ["PHONE", "WIDE", "View", "a_view", "in_a_browser", "the_page"]
@@ -68,7 +68,7 @@ def _browser() -> Browser:
 def the_page() -> Path:
     """The page, built if it is not as its sources are."""
     with _one_at_a_time("building"):
-        build()
+        build_page()
     return BUILT
 
 

@@ -18,21 +18,24 @@ from everlong.agent import AgentConfig
 from everlong.engine import Threads
 from everlong.llm import Endpoint, Script, ScriptedServer, Window, echo
 from everlong.store import MemoryThreads
-from everlong.web.app import Desk, Setup, web_app
-from everlong.web.guarding import Guard
-from everlong.web.sources import Source
+from everlong.web.api.guard import Guard
+from everlong.web.api.routes import web_app
+from everlong.web.app import AppState, Setup
+from everlong.web.state.sources import Source
 
 __all__ = ["Page", "RunningApp", "Stream", "an_app"]
 
 SECONDS = 60.0
 PAGE = {"x-everlong": "page"}
+NOT_BUILT = Path("nothing-is-built")
 
 
 class RunningApp:
     """`with RunningApp(setup) as app: …`; `app.page()` talks to it."""
 
-    def __init__(self, setup: Setup) -> None:
-        self.desk = Desk(setup)
+    def __init__(self, setup: Setup, guard: Guard | None = None, built: Path = NOT_BUILT) -> None:
+        self.state = AppState(setup)
+        self._web_app = web_app(self.state, guard or Guard(), built)
         self._socket = socket.create_server(("127.0.0.1", 0), backlog=128)
         self.port = self._socket.getsockname()[1]
         self._ready = Signal()
@@ -54,7 +57,7 @@ class RunningApp:
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
         config = uvicorn.Config(
-            web_app(self.desk), lifespan="on", log_level="error", access_log=False, timeout_graceful_shutdown=1
+            self._web_app, lifespan="on", log_level="error", access_log=False, timeout_graceful_shutdown=1
         )
         self._server = uvicorn.Server(config)
         serving = asyncio.create_task(self._server.serve(sockets=[self._socket]))
@@ -211,7 +214,7 @@ def an_app(
     models: tuple[str, ...] = ("scripted",),
     answer_seconds: float = 60.0,
     sources: Sequence[Source] | None = None,
-    built: Path | None = None,
+    built: Path = NOT_BUILT,
 ) -> Iterator[tuple[RunningApp, ScriptedServer]]:
     """The app with one source, `main`, that does what the script says."""
     with ExitStack() as stack:
@@ -220,10 +223,8 @@ def an_app(
         setup = Setup(
             threads=threads if threads is not None else MemoryThreads(),
             sources=(main,) if sources is None else sources,
-            built=built or Path("nothing-is-built"),
             sources_file=None if folder is None else folder / "sources.json",
-            guard=guard or Guard(),
             config=AgentConfig(workspace=folder or Path(), system="You are a helpful assistant."),
             answer_seconds=answer_seconds,
         )
-        yield stack.enter_context(RunningApp(setup)), server
+        yield stack.enter_context(RunningApp(setup, guard, built)), server

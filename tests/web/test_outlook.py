@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from everlong.engine import outlook
-from everlong.web.settings import THRESHOLDS
+from everlong.web.state.settings import THRESHOLDS
 from tests.web.browser import PHONE, a_view, in_a_browser, the_page
 from tests.web.running import Page, an_app
 

@@ -66,7 +66,7 @@ def test_hostile_words_of_a_thread_do_nothing() -> None:
     # The policy of the page tells of the pictures that it kept out.
     with an_app(built=the_page()) as (app, _), a_view(app, complains=("Content Security Policy", "Refused to")) as view:
         thread = app.page().thread(f"A title {TRICKS[1]} {TRICKS[0]}")
-        app.desk.threads.append(thread, history)
+        app.state.threads.append(thread, history)
         view.thread(thread)
         expect(view.log.get_by_text("The end of it.")).to_be_visible()
         card = view.log.get_by_role("button").filter(has_text="look")

@@ -30,7 +30,7 @@ def test_a_long_thread_opens_at_its_end_and_its_first_message_can_be_reached(
 ) -> None:
     with an_app(window=16_384, built=the_page()) as (app, _), a_view(app, size=size) as view:
         thread = app.page().thread("The ship's log")
-        app.desk.threads.append(thread, [said(number) for number in range(messages)])
+        app.state.threads.append(thread, [said(number) for number in range(messages)])
         view.thread(thread)
         rows = view.log.locator("[data-key]")
         expect(view.log.get_by_text(f"Line {messages - 1} of")).to_be_in_viewport()

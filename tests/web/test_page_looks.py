@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from everlong.llm import ScriptedServer, Window
-from everlong.web.guarding import Guard
+from everlong.web.api.guard import Guard
 from tests.web.boats import TALKS, WINDOW, fill
 from tests.web.browser import PHONE, View, a_view, in_a_browser, the_page
 from tests.web.running import an_app

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from everlong.llm import Answer, Asked, Step, in_turn
-from everlong.web.trying import picture
+from everlong.web.demo import picture
 from tests.web.browser import PHONE, WIDE, a_view, in_a_browser, the_page
 from tests.web.running import an_app
 

@@ -5,12 +5,12 @@ import subprocess
 
 import pytest
 
-from everlong.web.building import PAGE, build, node_folder
+from everlong.web.build import PAGE, build_page, node_folder
 
 
 @pytest.mark.parametrize("script", ["test", "check"])
 def test_the_page_passes_its_own(script: str) -> None:
-    build()  # nothing, where it is as its sources are; else the packages are there afterwards
+    build_page()  # nothing, where it is as its sources are; else the packages are there afterwards
     folder = node_folder()
     environment = {**os.environ, "PATH": os.pathsep.join((str(folder), os.environ.get("PATH", "")))}
     done = subprocess.run(

@@ -21,8 +21,8 @@ from everlong.gateway import GatewayConfig, Report, Services, application, confi
 from everlong.llm import LocalServer, cache_folder, model_file, registry_now
 from everlong.web import (
     OWNER,
+    AppState,
     Choices,
-    Desk,
     Guard,
     Setup,
     Source,
@@ -72,12 +72,11 @@ async def _app(config: GatewayConfig, services: Services) -> AsyncIterator[Seque
     guard = Guard.listening_at(config.host, os.environ.get(PASSWORD, ""))
     if guard.password and not os.environ.get(PASSWORD):
         print(f"The app's password is {guard.password}", file=sys.stderr, flush=True)  # noqa: T201 - told once, here
-    desk = Desk(
+    desk = AppState(
         Setup(
             threads=services.kept.store,
             sources=(*_sources(services), *_keyed(services)),
             sources_file=sources_file(os.environ),
-            guard=guard,
             config=folder_config(os.environ, Path())[0],
             registry=registry_now(cache_folder(os.environ)),
             start_local=partial(_local_source, stack),
@@ -93,7 +92,7 @@ async def _app(config: GatewayConfig, services: Services) -> AsyncIterator[Seque
     services.recent.told.append(tell)
     services.ending.append(desk.end_streams)
     try:
-        yield web_routes(desk)
+        yield web_routes(desk, guard)
     finally:
         services.recent.told.remove(tell)
         await desk.close()
@@ -125,7 +124,7 @@ def _keyed(services: Services) -> list[Source]:
     return [source for source in environment_sources(os.environ) if source.endpoint.name not in known]
 
 
-async def _add_sample(desk: Desk) -> None:
+async def _add_sample(desk: AppState) -> None:
     """A thread that nearly fills a small window, so that a compaction is seen soon; only where there is no thread."""
     if await asyncio.to_thread(partial(desk.threads.threads, owner=OWNER, archived=None, limit=1)):
         return

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 from everlong.doors import open_door
 
 if TYPE_CHECKING:
-    from everlong.web.app import web_routes as web_routes
-    from everlong.web.building import build as build, node_folder as node_folder
-    from everlong.web.choices import Choices as Choices, with_choices as with_choices
-    from everlong.web.desk import OWNER as OWNER, Desk as Desk, Setup as Setup
-    from everlong.web.guarding import Guard as Guard
-    from everlong.web.sources import (
+    from everlong.web.api.guard import Guard as Guard
+    from everlong.web.api.routes import web_routes as web_routes
+    from everlong.web.app import AppState as AppState, Setup as Setup
+    from everlong.web.build import build_page as build_page, node_folder as node_folder
+    from everlong.web.state.settings import OWNER as OWNER, Choices as Choices, with_choices as with_choices
+    from everlong.web.state.sources import (
         Source as Source,
         environment_sources as environment_sources,
         sources_file as sources_file,
@@ -19,11 +19,11 @@ else:
     __all__, __getattr__, __dir__ = open_door(
         __name__,
         {
-            "app": "web_routes",
-            "building": "build node_folder",
-            "choices": "Choices with_choices",
-            "desk": "Desk OWNER Setup",
-            "guarding": "Guard",
-            "sources": "Source environment_sources sources_file",
+            "api.guard": "Guard",
+            "api.routes": "web_routes",
+            "app": "AppState Setup",
+            "build": "build_page node_folder",
+            "state.settings": "Choices OWNER with_choices",
+            "state.sources": "Source environment_sources sources_file",
         },
     )

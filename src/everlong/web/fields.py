@@ -1,64 +1,65 @@
-"""What a request says, read field by field: the right type, or a refusal that names the field."""
+"""Read the fields of a JSON object that somebody sent. A field of the wrong type raises Refused with its name."""
 
 from everlong.core import Json, JsonObject
 from everlong.errors import Refused
 
-__all__ = ["flag", "needed_text", "number", "optional_text", "rows_of", "wrong"]
+__all__ = ["flag", "invalid", "number", "object_list", "optional_text", "required_text"]
 
 LONGEST = 500  # characters of a name, a title, an address
+LARGEST_NUMBER = 1 << 31
 
 
-def wrong(message: str) -> Refused:
-    """The refusal of a request that makes no sense."""
+def invalid(message: str) -> Refused:
+    """Return the refusal of a request whose content is wrong."""
     return Refused(message, status=400, kind="input")
 
 
-def optional_text(said: JsonObject, name: str, *, most: int = LONGEST) -> str | None:
-    """A text, None if it is not there or null."""
-    value = said.get(name)
+def optional_text(body: JsonObject, name: str, *, most: int = LONGEST) -> str | None:
+    """Return a text; None if it is missing or null."""
+    value = body.get(name)
     if value is None:
         return None
     if not isinstance(value, str):
-        raise wrong(f"{name} is a text")
+        raise invalid(f"{name} must be a text")
     if len(value) > most:
-        raise wrong(f"{name} has at most {most:,} characters")
+        raise invalid(f"{name} may have at most {most:,} characters")
     return value
 
 
-def needed_text(said: JsonObject, name: str, *, most: int = LONGEST) -> str:
-    """A text that says something."""
-    value = optional_text(said, name, most=most)
+def required_text(body: JsonObject, name: str, *, most: int = LONGEST) -> str:
+    """Return a text that is not blank."""
+    value = optional_text(body, name, most=most)
     if value is None or not value.strip():
-        raise wrong(f"{name} is missing")
+        raise invalid(f"{name} is missing")
     return value
 
 
-def flag(said: JsonObject, name: str) -> bool | None:
-    """True or false; None if it is not there."""
-    value = said.get(name)
+def flag(body: JsonObject, name: str) -> bool | None:
+    """Return true or false; None if it is missing."""
+    value = body.get(name)
     if value is None or isinstance(value, bool):
         return value
-    raise wrong(f"{name} is true or false")
+    raise invalid(f"{name} must be true or false")
 
 
-def number(said: JsonObject, name: str) -> int | None:
-    """A whole number from 0 on; None if it is not there."""
-    value = said.get(name)
+def number(body: JsonObject, name: str) -> int | None:
+    """Return a whole number, at least 0; None if it is missing."""
+    value = body.get(name)
     if value is None:
         return None
-    if type(value) is not int or not 0 <= value <= 1 << 31:
-        raise wrong(f"{name} is a whole number from 0 on")
+    if type(value) is not int or not 0 <= value <= LARGEST_NUMBER:
+        raise invalid(f"{name} must be a whole number, at least 0")
     return value
 
 
-def rows_of(said: JsonObject, name: str, *, most: int) -> list[JsonObject]:
-    """A list of objects; empty if it is not there."""
-    value: Json = said.get(name)
+def object_list(body: JsonObject, name: str, *, most: int) -> list[JsonObject]:
+    """Return a list of objects; empty if it is missing."""
+    value: Json = body.get(name)
     if value is None:
         return []
     if not isinstance(value, list) or len(value) > most:
-        raise wrong(f"{name} is a list of at most {most}")
-    rows = [row for row in value if isinstance(row, dict)]
-    if len(rows) != len(value):
-        raise wrong(f"{name} is a list of objects")
-    return rows
+        raise invalid(f"{name} must be a list of at most {most}")
+    objects = [row for row in value if isinstance(row, dict)]
+    if len(objects) != len(value):
+        raise invalid(f"{name} must be a list of objects")
+    return objects

@@ -1,0 +1,87 @@
+"""The table of all routes: the API, the page's files, and an application of them alone."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from starlette.applications import Starlette
+from starlette.routing import Route
+
+from everlong.web.api.app import AppEndpoints
+from everlong.web.api.conversation import ConversationEndpoints
+from everlong.web.api.endpoint import LARGEST_TURN, Endpoint, Handler
+from everlong.web.api.files import PageFiles
+from everlong.web.api.guard import Guard
+from everlong.web.api.threads import ThreadEndpoints
+from everlong.web.app import AppState
+from everlong.web.build import BUILT
+
+__all__ = ["web_app", "web_routes"]
+
+ACCEPTED, CREATED = 202, 201
+
+
+def web_routes(app: AppState, guard: Guard, built: Path = BUILT) -> list[Route]:
+    """Return the routes of the API and the page, to add to any application. The caller starts and closes the `app`."""
+    whole, threads = AppEndpoints(app, guard), ThreadEndpoints(app)
+    talk = ConversationEndpoints(app, threads)
+    table: list[tuple[str, str, Handler, int]] = [
+        ("GET", "/api/state", whole.state, 200),
+        ("GET", "/api/settings", whole.settings, 200),
+        ("PUT", "/api/settings", whole.set, 200),
+        ("GET", "/api/sources", whole.sources, 200),
+        ("POST", "/api/sources", whole.add_source, CREATED),
+        ("DELETE", "/api/sources/{name}", whole.remove_source, 200),
+        ("GET", "/api/usage", whole.usage, 200),
+        ("GET", "/api/live", whole.live, 200),
+        ("POST", "/api/logout", whole.log_out, 200),
+        ("GET", "/api/threads", threads.find, 200),
+        ("POST", "/api/threads", threads.new, CREATED),
+        ("GET", "/api/threads/{thread}", threads.one, 200),
+        ("PATCH", "/api/threads/{thread}", threads.change, 200),
+        ("DELETE", "/api/threads/{thread}", threads.remove, 200),
+        ("POST", "/api/threads/{thread}/branch", threads.branch, CREATED),
+        ("GET", "/api/threads/{thread}/rows", talk.rows, 200),
+        ("GET", "/api/threads/{thread}/rows/{order:int}/why", talk.why, 200),
+        ("GET", "/api/threads/{thread}/original/{ref}", talk.original, 200),
+        ("GET", "/api/threads/{thread}/context", talk.context, 200),
+        ("GET", "/api/threads/{thread}/events", talk.events, 200),
+        ("POST", "/api/threads/{thread}/stop", talk.stop, 200),
+        ("POST", "/api/threads/{thread}/retry", talk.retry, ACCEPTED),
+        ("POST", "/api/threads/{thread}/regenerate", talk.regenerate, ACCEPTED),
+        ("POST", "/api/threads/{thread}/compact", talk.compact, ACCEPTED),
+        ("POST", "/api/threads/{thread}/undo", talk.undo, 200),
+        ("POST", "/api/threads/{thread}/answer", talk.answer, 200),
+        ("GET", "/api/threads/{thread}/pins", talk.pins, 200),
+        ("POST", "/api/threads/{thread}/pins", talk.pin, CREATED),
+        ("DELETE", "/api/threads/{thread}/pins/{pin}", talk.unpin, 200),
+        ("POST", "/api/threads/{thread}/recall", talk.recall, 200),
+    ]
+    routes = [
+        Route(path, Endpoint(guard, handler, status=status), methods=[method])
+        for method, path, handler, status in table
+    ]
+    turn = Endpoint(guard, talk.turn, status=ACCEPTED, largest=LARGEST_TURN)
+    routes.append(Route("/api/threads/{thread}/turn", turn, methods=["POST"]))
+    routes.append(Route("/api/login", Endpoint(guard, whole.log_in, login_needed=False), methods=["POST"]))
+    files = PageFiles(guard, built)
+    return [
+        *routes,
+        Route("/", files, methods=["GET"]),
+        Route("/assets/{file:path}", files, methods=["GET"]),
+        Route("/{name}", files, methods=["GET"]),
+    ]
+
+
+def web_app(app: AppState, guard: Guard, built: Path = BUILT) -> Starlette:
+    """Return an application that is the chat app alone, without a gateway."""
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        await app.start()
+        try:
+            yield
+        finally:
+            await app.close()
+
+    return Starlette(routes=web_routes(app, guard, built), lifespan=lifespan)

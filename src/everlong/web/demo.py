@@ -1,0 +1,271 @@
+"""The app with scripted models and sample threads: for working on the page, and for its pictures. No key, no network.
+
+    python -m everlong.web.demo --port 8334
+
+Say "think", "tools", "ask", "fail", "slow" or "long" and the model does so.
+"""
+
+import asyncio
+import json
+import struct
+import tempfile
+import zlib
+from base64 import b64encode
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+from types import FrameType
+
+import click
+import uvicorn
+
+from everlong.agent import AgentConfig
+from everlong.core import CallId, History, Image, Message, Role, Text, ToolCall, ToolResult
+from everlong.engine import Threads
+from everlong.llm import Answer, Asked, Endpoint, Refusal, ScriptedServer, Step, Window
+from everlong.store import open_store
+from everlong.summarize import is_framed
+from everlong.web.api.guard import Guard
+from everlong.web.api.routes import web_app
+from everlong.web.app import AppState, Setup
+from everlong.web.state.settings import OWNER, Choices, with_choices
+from everlong.web.state.sources import Source
+from everlong.wire import read
+
+__all__ = ["StreamingServer", "demo_model", "main", "picture"]
+
+
+class StreamingServer(uvicorn.Server):
+    """Ends the streams as soon as it is told to end, then serves what is left as usual."""
+
+    def __init__(self, config: uvicorn.Config, end_streams: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._end_streams = end_streams
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """A signal to end."""
+        self._end_streams()
+        super().handle_exit(sig, frame)
+
+
+PACE = 0.025  # seconds between two pieces of an answer
+SUMMARIES = ("one JSON object", "This summary cannot be used", "JSON 对象", "不能使用")
+TITLES = ("title", "标题")
+ANSWER = """Here is a short plan. It has three steps:
+
+1. **Measure** where the time goes, before anything is changed.
+2. Change *one* thing at a time.
+3. Write down what you saw.
+
+| part | before | after |
+| --- | ---: | ---: |
+| search | 840 ms | 120 ms |
+| checkout | 310 ms | 290 ms |
+
+```python
+def slow_pages(log: list[Visit], limit: float = 0.5) -> list[str]:
+    \"\"\"The pages that take longer than the limit.\"\"\"
+    return sorted({visit.path for visit in log if visit.seconds > limit})
+```
+
+> A figure that nobody measured is a guess.
+
+Shall I begin with `search`?"""
+CHINESE = """好的，我建议分三步：
+
+1. **先测量**，再修改。
+2. 每次只改*一处*。
+3. 把结果写下来。
+
+```python
+慢页面 = [页.路径 for 页 in 日志 if 页.秒 > 0.5]
+```
+
+要从搜索页面开始吗？"""
+
+
+def demo_model(asked: Asked) -> Step:
+    """Answers as a chat model would, with what the last words of the user ask for."""
+    last = asked.messages[-1] if asked.messages else Message(Role.USER, ())
+    recent = " ".join(message.text for message in asked.messages[-3:])
+    if any(sign in recent for sign in SUMMARIES):
+        return Answer(text=_summary(asked), before=0.5, between=PACE * 4)
+    said = next((message.text for message in reversed(asked.messages) if message.role is Role.USER), "")
+    if (asked.max_tokens or 0) == 400 and any(sign in said.lower() for sign in TITLES):
+        return Answer(text="A plan for faster pages", before=0.2)
+    if last.role is Role.TOOL or not asked.tools:
+        return _reply(said)
+    words = said.lower()
+    if "ask" in words:
+        calls = (("shell", '{"command": "ls -l"}'),)
+        return Answer(text="I will look with a command.", calls=calls, between=PACE)
+    if "tool" in words or "file" in words:
+        looks = (("list_files", '{"path": "."}'), ("read_file", '{"path": "README.md"}'))
+        return Answer(text="Let me look at the files.", calls=looks, between=PACE)
+    return _reply(said)
+
+
+def _summary(asked: Asked) -> str:
+    """A summary that says what the user asked, in their own words."""
+    said = [message.text.strip().splitlines()[0][:90] for message in asked.messages if _by_user(message)]
+    told = {
+        "context": " … ".join(said[-2:])[:190],
+        "decisions": [],
+        "constraints": [],
+        "open_questions": said[-1:],
+        "file_changes": [],
+        "done": said[-6:-1],
+        "next": [],
+    }
+    return json.dumps(told, ensure_ascii=False)
+
+
+def _by_user(message: Message) -> bool:
+    ours = is_framed(message.text) or any(sign in message.text for sign in SUMMARIES)
+    return message.role is Role.USER and bool(message.text.strip()) and not ours
+
+
+def _reply(said: str) -> Step:
+    words = said.lower()
+    if "fail" in words:
+        return Refusal(400, '{"error": {"message": "The model is not well today."}}')
+    chinese = any("\u4e00" <= character <= "\u9fff" for character in said)
+    text = CHINESE if chinese else ANSWER
+    thinking = "The user wants a plan. First what is slow, then what to do about it." if "think" in words else ""
+    return Answer(
+        text="\n\n".join([text] * 8) if "long" in words else text,
+        thinking=thinking,
+        before=5.0 if "slow" in words else 0.3,
+        between=PACE,
+    )
+
+
+def picture(width: int = 160, height: int = 100) -> str:
+    """A small PNG, base64: a sunset of our own."""
+    rows = b"".join(
+        b"\0" + bytes(value for x in range(width) for value in (255 - y, 90 + y // 2 + x // 4, 60 + x // 2))
+        for y in range(height)
+    )
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    whole = chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    return b64encode(b"\x89PNG\r\n\x1a\n" + whole).decode()
+
+
+def _text_message(role: Role, text: str) -> Message:
+    return Message(role, (Text(text),))
+
+
+def _shop() -> History:
+    """The conversation that ships with us."""
+    return read(files("everlong.engine").joinpath("sample.json").read_bytes()).messages
+
+
+def _pictures() -> Iterator[Message]:
+    yield _text_message(Role.SYSTEM, "You are a helpful assistant.")
+    yield Message(Role.USER, (Text("What is in this picture?"), Image(data=picture(), media_type="image/png")))
+    yield _text_message(Role.ASSISTANT, "A **sunset**: warm at the top, turning blue to the right.")
+    yield _text_message(Role.USER, "Read the log and tell me what is slow.")
+    call = ToolCall(CallId("c1"), "read_file", '{"path": "logs/visits.log"}')
+    yield Message(Role.ASSISTANT, (Text("I will read it."), call))
+    log = "\n".join(f"GET /books/{number} 200 {number * 7 % 900} ms" for number in range(1_200))
+    yield Message(Role.TOOL, (ToolResult(CallId("c1"), (Text(log),), name="read_file"),))
+    yield _text_message(Role.ASSISTANT, ANSWER)
+    yield _text_message(Role.USER, "<script>alert('no')</script> and [a link](javascript:alert(1)) do nothing, I hope?")
+    yield _text_message(Role.ASSISTANT, "They are shown as words. <img src=x onerror=alert(1)> too.")
+
+
+def _long(messages: int) -> Iterator[Message]:
+    for number in range(messages // 2):
+        yield _text_message(Role.USER, f"Question {number}: what do we know about order {1_000 + number}?")
+        yield _text_message(
+            Role.ASSISTANT, f"Order **{1_000 + number}** was sent on day {number % 28 + 1}, {number % 7} books."
+        )
+
+
+def _thread(threads: Threads, name: str, title: str, model: str, messages: History) -> str:
+    metadata = with_choices("{}", Choices(model=model))
+    threads.create(name, owner=OWNER, title=title, metadata=metadata)
+    for at in range(0, len(messages), 500):
+        threads.append(name, messages[at : at + 500])
+    return name
+
+
+async def _fill(app: AppState, messages: int) -> None:
+    """Threads in all states: plain, long, cut, summarised, undone, archived, with an unknown window."""
+    threads = app.threads
+    long = tuple(_long(messages))
+    _thread(threads, "app-long", f"{len(long):,} messages about orders", "studio/lantern-16k", long)
+    _thread(threads, "app-old", "An old talk", "studio/lantern-16k", tuple(_long(8)))
+    threads.change("app-old", archived=True)
+    _thread(threads, "app-unknown", "A model of unknown window", "mystery/enigma", tuple(_long(12)))
+    _thread(threads, "app-pictures", "Pictures, files and tools", "studio/lantern-16k", tuple(_pictures()))
+    shop = _thread(threads, "app-shop", "Lantern Books", "studio/lantern-16k", _shop())
+    threads.pin(shop, 1)
+    for thread in ("app-long", shop):
+        ready = await app.agents.for_thread(thread)
+        await app.engine.prepare(thread, ready.call)
+        await app.engine.append(
+            thread, [_text_message(Role.USER, "Where were we?"), _text_message(Role.ASSISTANT, ANSWER)]
+        )
+    await app.compactions.compact(shop, "what the user wants next")
+    await app.updates.close()
+
+
+@click.command()
+@click.option("--port", default=8_334, help="Where to listen.")
+@click.option("--messages", default=5_000, help="Of the long thread.")
+@click.option("--tools/--no-tools", default=True, help="Whether the model may use tools, in an empty folder.")
+@click.option("--empty", is_flag=True, help="No source and no thread, as at the first run.")
+@click.option("--password", default="", help="Ask for this password.")
+def main(port: int, messages: int, tools: bool, empty: bool, password: str) -> None:
+    """Serve the app with scripted models until it is interrupted."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="everlong-trying-")))
+        workspace = folder / "workspace"
+        workspace.mkdir()
+        (workspace / "README.md").write_text("# Lantern Books\n\nA small shop.\n", encoding="utf-8")
+        threads = stack.enter_context(open_store(str(folder / "threads.db")))
+        setup = Setup(
+            threads=threads,
+            sources=() if empty else tuple(_sources(stack)),
+            sources_file=folder / "sources.json",
+            config=AgentConfig(workspace=workspace),
+        )
+        app = AppState(setup)
+        config = uvicorn.Config(
+            web_app(app, Guard(password)), port=port, log_level="warning", access_log=False, timeout_graceful_shutdown=3
+        )
+        server = StreamingServer(config, app.end_streams)
+
+        async def serve() -> None:
+            serving = asyncio.create_task(server.serve())
+            while not server.started and not serving.done():
+                await asyncio.sleep(0.02)
+            if not empty and server.started:
+                await app.change_settings(replace(app.settings, tools=tools))
+                await _fill(app, messages)
+            click.echo(f"The app is at http://127.0.0.1:{port}", err=True)
+            await serving
+
+        asyncio.run(serve())
+
+
+def _sources(stack: ExitStack) -> Iterator[Source]:
+    """Three servers: a middling window, a small one, one that nobody knows."""
+    for name, model, window in (
+        ("studio", "lantern-16k", Window(16_384, told=True)),
+        ("pocket", "lantern-6k", Window(6_144, told=True)),
+        ("mystery", "enigma", Window()),
+    ):
+        server = stack.enter_context(ScriptedServer(demo_model, window=window, models=(model,)))
+        yield Source(name=name, endpoint=Endpoint(url=server.url), models=(model,))
+
+
+if __name__ == "__main__":
+    main()
