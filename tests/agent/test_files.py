@@ -11,9 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from everlong.agent.definitions import Outcome, Place, Tool
-from everlong.agent.tools.changing import edit_file, write_file
-from everlong.agent.tools.listing import MOST_IN_FOLDER, list_files
-from everlong.agent.tools.reading import LARGEST_PICTURE, MOST_CHARACTERS, read_file
+from everlong.agent.tools.files import LARGEST_PICTURE, MOST_CHARACTERS, edit_file, read_file, write_file
+from everlong.agent.tools.folders import MOST_IN_FOLDER, list_files
 
 Call = Callable[..., Outcome]
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from everlong.agent.definitions import Outcome, Place
-from everlong.agent.tools.aside import aside
-from everlong.agent.tools.searching import MOST_CHARACTERS, MOST_MATCHES, search_files, searching_for
+from everlong.agent.tools.programs import aside
+from everlong.agent.tools.search import MOST_CHARACTERS, MOST_MATCHES, search_files, searching_for
 
 Search = Callable[..., Outcome]
 
@@ -138,7 +138,7 @@ def test_an_interrupt_ends_the_search(tmp_path: Path) -> None:
 STARTED_THERE = """
 import asyncio, pathlib
 from everlong.agent.definitions import Place
-from everlong.agent.tools.searching import search_files
+from everlong.agent.tools.search import search_files
 place = Place(thread="t", call="c", workspace=pathlib.Path())
 print(asyncio.run(search_files.run({"pattern": "def sub"}, place)).text)
 """
@@ -154,5 +154,5 @@ def test_modules_that_a_model_wrote_are_not_imported(tmp_path: Path, search: Sea
 
 
 def test_a_program_aside_that_fails_is_known_by_it() -> None:
-    output, ended = asyncio.run(asyncio.wait_for(aside("everlong.agent.tools.matching", b"not json", 30), 60))
+    output, ended = asyncio.run(asyncio.wait_for(aside("everlong.agent.tools.matcher", b"not json", 30), 60))
     assert (output, ended) == (b"", False)

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from everlong.agent.definitions import Outcome, Place
-from everlong.agent.tools.capturing import MOST_FILES, Capture
-from everlong.agent.tools.reading import read_file
-from everlong.agent.tools.shell import ShellLimits, environment_without_secrets, shell_tool
+from everlong.agent.tools.files import read_file
+from everlong.agent.tools.shell import MOST_FILES, Capture, ShellLimits, environment_without_secrets, shell_tool
 
 PYTHON = sys.executable
 

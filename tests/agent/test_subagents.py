@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from everlong.agent.agent import Agent
+from everlong.agent.calls import INTERRUPTED
 from everlong.agent.config import AgentConfig, SubAgents
 from everlong.agent.definitions import Outcome, Place, Tool
 from everlong.agent.events import AgentEvent
-from everlong.agent.resuming import INTERRUPTED
 from everlong.agent.subagents import Spawning, spawn_tools
 from everlong.core import JsonObject, Message
 from everlong.engine import Engine, Model

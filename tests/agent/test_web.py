@@ -12,9 +12,8 @@ import pytest
 from aiohttp import web
 
 from everlong.agent.definitions import Outcome, Place
-from everlong.agent.tools.addresses import Address, addresses_of, is_public, resolve_by_system
-from everlong.agent.tools.fetching import FetchLimits, fetch_tool
 from everlong.agent.tools.readable import Page, text_of_page
+from everlong.agent.tools.web import Address, FetchLimits, addresses_of, fetch_tool, is_public, resolve_by_system
 from everlong.errors import InputError
 
 PLACE = Place(thread="t", call="c", workspace=Path())

@@ -6,6 +6,7 @@ from everlong.doors import open_door
 
 if TYPE_CHECKING:
     from everlong.agent.agent import Agent as Agent, Kind as Kind
+    from everlong.agent.calls import open_calls as open_calls
     from everlong.agent.config import (
         DEFAULT_CONFIG as DEFAULT_CONFIG,
         AgentConfig as AgentConfig,
@@ -29,29 +30,28 @@ if TYPE_CHECKING:
         TurnEnded as TurnEnded,
     )
     from everlong.agent.mcp_servers import McpServers as McpServers
-    from everlong.agent.resuming import open_calls as open_calls
-    from everlong.agent.standing import (
+    from everlong.agent.standing_context import (
         NOTHING as NOTHING,
         Standing as Standing,
         workspace_standing as workspace_standing,
     )
     from everlong.agent.subagents import Spawning as Spawning, spawn_tools as spawn_tools
-    from everlong.agent.todos import Todos as Todos
     from everlong.agent.tools.standard import standard_tools as standard_tools
+    from everlong.agent.tools.todo import Todos as Todos
 else:
     __all__, __getattr__, __dir__ = open_door(
         __name__,
         {
             "agent": "Agent Kind",
+            "calls": "open_calls",
             "config": "AgentConfig DEFAULT_CONFIG SubAgents at_home folder_config load_config",
             "definitions": "Approve Outcome Place Tool tool",
             "events": "AgentEvent CallEnded CallStarted Entered TurnEnded",
             "making": "tool",
             "mcp_servers": "McpServers",
-            "resuming": "open_calls",
-            "standing": "NOTHING Standing workspace_standing",
+            "standing_context": "NOTHING Standing workspace_standing",
             "subagents": "Spawning spawn_tools",
-            "todos": "Todos",
             "tools.standard": "standard_tools",
+            "tools.todo": "Todos",
         },
     )

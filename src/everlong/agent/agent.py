@@ -11,13 +11,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal, TypeAlias
 
-from everlong.agent.calling import Bench
+from everlong.agent.calls import CRASHED, INTERRUPTED, Bench, close_calls
 from everlong.agent.config import DEFAULT_CONFIG, AgentConfig
 from everlong.agent.definitions import Approve, Place, Tool, schemas_of
 from everlong.agent.events import AgentEvent, Tell, TurnEnded
-from everlong.agent.resuming import CRASHED, INTERRUPTED, close_calls
-from everlong.agent.standing import NOTHING, Standing
-from everlong.agent.turns import Turn
+from everlong.agent.standing_context import NOTHING, Standing
+from everlong.agent.turn import Turn
 from everlong.core import History, Message, Role, Row, Text
 from everlong.engine import Call, Engine, Model, whole
 from everlong.errors import InputError, NoThread, ThreadExists

@@ -17,7 +17,7 @@ from everlong.agent.agent import Agent
 from everlong.agent.config import DEFAULT_CONFIG, AgentConfig
 from everlong.agent.definitions import Outcome, Place, Tool
 from everlong.agent.events import AgentEvent, CallEnded, TurnEnded
-from everlong.agent.standing import NOTHING, Standing
+from everlong.agent.standing_context import NOTHING, Standing
 from everlong.core import JsonObject, JsonText, Message, Role
 from everlong.engine import Engine, Failed, Finished, Model
 from everlong.errors import ContextOverflow, EverlongError, NoThread, ThreadExists

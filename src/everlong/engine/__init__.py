@@ -92,7 +92,8 @@ else:
         __name__,
         {
             "budget": "calibration_of counter_for learned_window low_mark",
-            "contracts": "Assembler Caching Call CallGrew Compressor Failed Finished Model Prepared Provider Reply Request Restarted Said Thought Threads assemble breakpoints with_beside without_tail",
+            "contracts": "Assembler Caching Call CallGrew Compressor Failed Finished Model Prepared Provider Reply Request "
+            "Restarted Said Thought Threads assemble breakpoints with_beside without_tail",
             "engine": "Engine",
             "events": "Observer logs_events traces_events",
             "fitted": "Fitted SENT_AS copied count fit fit_document forget_counts",

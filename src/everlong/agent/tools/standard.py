@@ -1,11 +1,10 @@
 """The tools that an agent has unless told otherwise, put together."""
 
 from everlong.agent.definitions import Tool
-from everlong.agent.tools.changing import edit_file, write_file
-from everlong.agent.tools.listing import list_files
-from everlong.agent.tools.reading import read_file
-from everlong.agent.tools.recalling import recall_tool
-from everlong.agent.tools.searching import search_files
+from everlong.agent.tools.files import edit_file, read_file, write_file
+from everlong.agent.tools.folders import list_files
+from everlong.agent.tools.recall import recall_tool
+from everlong.agent.tools.search import search_files
 from everlong.agent.tools.shell import ShellLimits, shell_tool
 from everlong.agent.tools.todo import TodoList, todo_tool
 from everlong.engine import Engine
@@ -29,7 +28,7 @@ def standard_tools(
     if todos is not None:
         tools.append(todo_tool(todos))
     if web:
-        from everlong.agent.tools.fetching import fetch_tool  # noqa: PLC0415 - an extra, and only for those who want it
+        from everlong.agent.tools.web import fetch_tool  # noqa: PLC0415 - an extra, and only for those who want it
 
         tools.append(fetch_tool())
     return tuple(tools)

@@ -3,16 +3,20 @@
 The model replaces the whole list each time. Who keeps the thread keeps `dump()` beside it, and `load`s it again.
 """
 
+import asyncio
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
 from typing import Annotated, Literal
 
 import msgspec
 
-from everlong.agent.definitions import Tool, tool
-from everlong.core import JsonText
+from everlong.agent.definitions import Outcome, Place, Tool, tool
+from everlong.core import JsonObject, JsonText
+from everlong.engine import Threads
 from everlong.errors import InputError
 
-__all__ = ["TodoItem", "TodoList", "todo_tool"]
+__all__ = ["TodoItem", "TodoList", "Todos", "todo_tool"]
 
 MOST_ITEMS = 100
 LONGEST_ITEM = 500  # characters
@@ -75,3 +79,36 @@ def todo_tool(todos: TodoList) -> Tool:
         return f"{done} of {len(todos.items)} done\n{todos.to_text()}".rstrip()
 
     return todo
+
+
+KIND = "todo"  # of the facts that are kept
+
+
+class Todos:
+    """The lists in a store. `source` gives that of a thread for `Standing`; by `tool` the model changes its own."""
+
+    def __init__(self, threads: Threads) -> None:
+        self._threads = threads
+
+    def of(self, thread: str) -> TodoList:
+        """The list of a thread, which keeps every change; what was kept and cannot be read is an empty list."""
+        todos = TodoList(lambda changed: self._threads.keep_fact(KIND, thread, changed.dump()))
+        kept = self._threads.fact(KIND, thread)
+        if kept is not None:
+            with suppress(InputError):
+                todos.load(kept)
+        return todos
+
+    def source(self, thread: str) -> str:
+        """The list in words; "" if there is none."""
+        return self.of(thread).to_text()
+
+    @property
+    def tool(self) -> Tool:
+        """The tool; it changes the list of the thread that it is called in."""
+
+        async def run(arguments: JsonObject, place: Place) -> Outcome:
+            todos = await asyncio.to_thread(self.of, place.thread)
+            return await todo_tool(todos).run(arguments, place)
+
+        return replace(todo_tool(TodoList()), run=run)

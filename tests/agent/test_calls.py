@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from everlong.agent.bounding import MOST_KEPT, bounded, plain, received
+from everlong.agent.calls import MOST_KEPT, bounded, plain, received
 from everlong.agent.definitions import Outcome, Place
-from everlong.agent.tools.recalling import recall_tool
+from everlong.agent.tools.recall import recall_tool
 from everlong.agent.tools.standard import standard_tools
 from everlong.agent.tools.todo import TodoList
 from everlong.core import CallId, Image, Message, Ref, Role, Text, ToolCall, ToolResult, ref_of

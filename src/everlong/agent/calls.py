@@ -6,22 +6,147 @@ A tool that raises, hangs or ignores that it is cancelled costs its own result, 
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine, Mapping
+import re
+from collections import Counter as Tally
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import partial
 from time import monotonic
 from typing import Any, TypeVar
 
-from everlong.agent.bounding import received
 from everlong.agent.definitions import Outcome, Place, Tool
 from everlong.agent.events import CallEnded, CallStarted, Tell
-from everlong.agent.resuming import INTERRUPTED
-from everlong.core import JsonObject, JsonText, Message, Role, Text, ToolCall, ToolResult
+from everlong.compress import Cut, Task, as_shown, cut_characters, gap_in_result
+from everlong.core import JsonObject, JsonText, Message, Ref, Role, Text, ToolCall, ToolResult
 from everlong.engine import Engine, whole
+from everlong.errors import NoThread
+from everlong.tokens import Counter, estimate
 
-__all__ = ["Bench", "Repeats", "make_calls"]
+__all__ = [
+    "CRASHED",
+    "INTERRUPTED",
+    "MOST_KEPT",
+    "Bench",
+    "Repeats",
+    "bounded",
+    "close_calls",
+    "make_calls",
+    "open_calls",
+    "plain",
+    "received",
+]
+
+MOST_KEPT = 4_000_000  # characters; more than any window holds
+TAIL_SHARE = 1 / 3
+LARGEST_COUNTED = 200_000  # characters; the tokens of more are reckoned from as many
+
+#: What a terminal may act on, or a reader cannot see, besides what `as_shown` carries out or leaves out: 8-bit
+#: controls, marks that turn the direction of writing round, and the letters of invisible tags.
+HIDDEN = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
+LINE_END = re.compile(r"\r\n?|[\x0b\x0c\x85\u2028\u2029]")
+NOT_KEPT = "[{left:,} of {total:,} characters are left out here and were not kept]"
+
+
+def plain(output: str | bytes) -> str:
+    """Text that neither moves a cursor nor hides anything: no escape codes, controls, or half characters.
+
+    Example: b"\\x1b[31m10%\\r100%\\x1b[0m \\xff" -> "100% \\ufffd"
+    """
+    text = output.decode("utf-8", "replace") if isinstance(output, bytes) else output
+    if not text.isascii():
+        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return LINE_END.sub("\n", HIDDEN.sub("", as_shown(text)))
+
+
+def received(outcome: Outcome) -> Outcome:
+    """An outcome as it is appended to the thread: plain, and no more of it than is worth keeping."""
+    text = outcome.text
+    if len(text) <= MOST_KEPT:
+        return replace(outcome, text=plain(text))
+    cut = cut_characters(Cut(text, len(text), 0), MOST_KEPT, TAIL_SHARE)
+    marker = NOT_KEPT.format(left=len(text) - cut.characters, total=len(text))
+    return replace(outcome, text="\n".join((plain(text[: cut.head]), marker, plain(text[cut.tail :]))))
+
+
+def bounded(text: str, most: int, ref: Ref, *, language: str = "en") -> str:
+    """The head and the tail of a text in about `most` characters, and how to get the rest: recall with `ref`.
+
+    Cut on line ends where there is one near. The same words that stand in a prepared request.
+    """
+    if len(text) <= most:
+        return text
+    cut = cut_characters(Cut(text, len(text), 0), most, TAIL_SHARE)
+    task = Task(target=0, counter=Counter(), recall="recall", language=language)
+    return cut.joined(gap_in_result(cut, _tokens(text, len(text) - cut.characters), ref, task))
+
+
+def _tokens(text: str, left_out: int) -> int:
+    """About how many tokens so many characters of a text are."""
+    sample = text[:LARGEST_COUNTED]
+    return estimate(sample) * left_out // max(1, len(sample))
+
+
+LOOKED_BACK = (4, 64, 1_000)  # messages, until an answer is among them; results may be large, so few are read first
+CRASHED = {
+    "en": "[interrupted: the program ended before a result was kept. The call may or may not have done its work; "
+    "look before you make it again.]",
+    "zh": "[已中断：程序在保存结果之前结束。该调用可能已执行，也可能未执行；再次调用前请先检查。]",
+}
+INTERRUPTED = {
+    "en": "[interrupted by the user: there is no result. The call may have done part of its work.]",
+    "zh": "[已被用户中断：没有结果。该调用可能已完成一部分。]",
+}
+
+
+def open_calls(messages: Sequence[Message]) -> tuple[ToolCall, ...]:
+    """The calls of the newest answer that have no result yet, in their order.
+
+    Example: user, calls(a, b), result(a) -> b; user, calls(a), result(a), answer -> none
+    """
+    newest = next((at for at in range(len(messages) - 1, -1, -1) if messages[at].role is Role.ASSISTANT), None)
+    if newest is None:
+        return ()
+    results = Tally(result.call for message in messages[newest + 1 :] for result in message.results)
+    left = []
+    for call in messages[newest].calls:
+        if results[call.id] > 0:
+            results[call.id] -= 1
+        else:
+            left.append(call)
+    return tuple(left)
+
+
+async def close_calls(engine: Engine, thread: str, reason: str) -> tuple[ToolCall, ...]:
+    """Give every open call of the thread the reason as its failed result; the calls. Never half-done."""
+    return await whole(_close(engine, thread, reason))
+
+
+async def _close(engine: Engine, thread: str, reason: str) -> tuple[ToolCall, ...]:
+    try:
+        calls = open_calls(await asyncio.to_thread(_newest, engine, thread))
+    except NoThread:
+        return ()
+    if calls:
+        await engine.append(thread, [_result(call, reason) for call in calls])
+    return calls
+
+
+def _newest(engine: Engine, thread: str) -> list[Message]:
+    """The newest messages, back to an answer of the model."""
+    found: list[Message] = []
+    for many in LOOKED_BACK:
+        rows = engine.threads.last(thread, many)
+        found = [row.entry for row in rows if isinstance(row.entry, Message)]
+        if len(rows) < many or any(message.role is Role.ASSISTANT for message in found):
+            break
+    return found
+
+
+def _result(call: ToolCall, reason: str) -> Message:
+    return Message(Role.TOOL, (ToolResult(call.id, (Text(reason),), name=call.name, failed=True),))
+
 
 AT_ONCE = 20_000  # characters of an outcome that are looked through without leaving the event loop
 AGAIN = 3  # identical calls with identical outcomes, after which the model is told

@@ -9,10 +9,9 @@ from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
-from everlong.agent.calling import Bench, make_calls
+from everlong.agent.calls import Bench, close_calls, make_calls
 from everlong.agent.definitions import NO_CALLS
 from everlong.agent.events import Entered, Reason, Tell, TurnEnded
-from everlong.agent.resuming import close_calls
 from everlong.core import History, JsonText, Message, Role, Text
 from everlong.engine import Call, Engine, Failed, Finished, Model, converse, whole
 from everlong.errors import BudgetImpossible, NotRecovered

@@ -14,8 +14,8 @@ from typing import BinaryIO
 import msgspec
 
 from everlong.agent.definitions import Place
-from everlong.agent.tools.encodings import LOOKED_AT, encoding_of
-from everlong.agent.tools.walking import Entry, open_below, walk
+from everlong.agent.tools.files import LOOKED_AT, encoding_of
+from everlong.agent.tools.folders import Entry, open_below, walk
 from everlong.agent.workspace import open_folder, open_reading
 from everlong.errors import InputError
 

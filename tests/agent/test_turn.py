@@ -14,11 +14,10 @@ from typing import Any
 import pytest
 
 from everlong.agent.agent import Agent
-from everlong.agent.calling import Bench, Repeats, make_calls
+from everlong.agent.calls import CRASHED, INTERRUPTED, Bench, Repeats, close_calls, make_calls, open_calls
 from everlong.agent.config import AgentConfig
 from everlong.agent.definitions import Outcome, Place, schemas_of
 from everlong.agent.events import AgentEvent, CallEnded, CallStarted, Entered, Tell, TurnEnded
-from everlong.agent.resuming import CRASHED, INTERRUPTED, close_calls, open_calls
 from everlong.core import CallId, Entry, History, Image, JsonObject, Message, Role, Row, Text, ToolCall
 from everlong.engine import Engine, Failed, Finished, Reply, Request, Said
 from everlong.errors import InputError, NotRecovered, StoreError

@@ -6,8 +6,8 @@ from typing import Annotated
 import msgspec
 
 from everlong.agent.definitions import Outcome, Place, Tool, tool
-from everlong.agent.tools.aside import aside
-from everlong.agent.tools.matching import Ended, Looking, Match, Said, Wanted
+from everlong.agent.tools.matcher import Ended, Looking, Match, Said, Wanted
+from everlong.agent.tools.programs import aside
 from everlong.agent.workspace import inside
 from everlong.errors import InputError
 
@@ -17,7 +17,7 @@ SECONDS = 20.0
 MOST_MATCHES = 200
 MOST_CONTEXT = 10
 MOST_CHARACTERS = 60_000
-PROGRAM = "everlong.agent.tools.matching"
+PROGRAM = "everlong.agent.tools.matcher"
 
 
 def searching_for(seconds: float) -> Tool:

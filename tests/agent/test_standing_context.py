@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from everlong.agent.standing import NOTHING, Standing, file_source, skills_source, workspace_standing
-from everlong.agent.todos import Todos
+from everlong.agent.standing_context import NOTHING, Standing, file_source, skills_source, workspace_standing
+from everlong.agent.tools.todo import Todos
 from everlong.core import History, Role
 from everlong.engine import Call, Engine, with_beside, without_tail
 from everlong.errors import BudgetImpossible

@@ -1,0 +1,364 @@
+"""Reads a file for the model: some of its lines, a picture, or one line that says what it is."""
+
+import base64
+import codecs
+import io
+import os
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from typing import Annotated, BinaryIO
+
+from everlong.agent.definitions import Outcome, Place, tool
+from everlong.agent.workspace import inside, open_reading, replace_file, shown
+from everlong.core import Image
+from everlong.errors import InputError
+
+__all__ = [
+    "LOOKED_AT",
+    "Encoding",
+    "decoded",
+    "edit_file",
+    "encoding_of",
+    "media_type_of",
+    "nearest_lines",
+    "read_file",
+    "write_file",
+]
+
+LOOKED_AT = 65_536  # bytes from the beginning of a file decide what it is
+MARKS = (
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+PICTURES = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """How a file is written: the name of the encoding, and the mark it begins with."""
+
+    name: str
+    mark: bytes = b""
+
+
+def encoding_of(beginning: bytes) -> Encoding | None:
+    """How the bytes are to be read; None if they are no text."""
+    for mark, name in MARKS:
+        if beginning.startswith(mark):
+            return Encoding(name, mark)
+    if b"\0" in beginning:
+        return None
+    if _reads_as(beginning, "utf-8") is not None:
+        return Encoding("utf-8")
+    chinese = _reads_as(beginning, "gb18030")
+    if chinese is not None:
+        foreign = [character for character in chinese if character > "\x7f"]
+        common = sum(
+            "\u4e00" <= c <= "\u9fff" or "\u3000" <= c <= "\u303f" or "\uff00" <= c <= "\uffef" for c in foreign
+        )
+        if common * 10 >= len(foreign) * 9:
+            return Encoding("gb18030")
+    controls = sum(byte < 32 and byte not in b"\t\n\r\f\x1b" for byte in beginning)
+    return None if controls * 20 > len(beginning) else Encoding("latin-1")
+
+
+def decoded(content: bytes) -> tuple[str, Encoding] | None:
+    """A whole file as text, without its mark, such that encoding it again gives the same bytes; None if it is none."""
+    encoding = encoding_of(content[:LOOKED_AT])
+    if encoding is None:
+        return None
+    for name in dict.fromkeys((encoding.name, "latin-1")):
+        if encoding.mark and name != encoding.name:
+            return None
+        try:
+            text = content[len(encoding.mark) :].decode(name)
+        except UnicodeDecodeError:
+            continue
+        if text.encode(name) == content[len(encoding.mark) :]:
+            return text, Encoding(name, encoding.mark)
+    return None
+
+
+def media_type_of(beginning: bytes) -> str:
+    """The kind of picture that models can see, "" for anything else."""
+    if beginning[:4] == b"RIFF" and beginning[8:12] == b"WEBP":
+        return "image/webp"
+    return next((kind for sign, kind in PICTURES if beginning.startswith(sign)), "")
+
+
+def _reads_as(content: bytes, name: str) -> str | None:
+    """The text, if it is that; the last character may be cut off."""
+    try:
+        return codecs.getincrementaldecoder(name)().decode(content)
+    except UnicodeDecodeError:
+        return None
+
+
+MOST_LINES = 2_000
+MOST_CHARACTERS = 100_000
+MOST_COUNTED = 64_000_000  # characters read on, to say how many lines there are
+LARGEST_PICTURE = 4_000_000  # bytes; providers refuse more
+PIECE = 65_536  # characters of a line at a time
+#: Controls inside a line are shown, not sent to a terminal: they are what the file says.
+VISIBLE = {code: f"\\x{code:02x}" for code in (*range(9), *range(11, 32), *range(0x7F, 0xA0))}
+
+
+@tool
+def read_file(
+    path: Annotated[str, "relative to the workspace"],
+    place: Place,
+    offset: Annotated[int, "number of the first line, from 1"] = 1,
+    limit: Annotated[int, "how many lines"] = MOST_LINES,
+    numbers: Annotated[bool, "put its number before each line"] = False,
+) -> Outcome:
+    """Read a text file, or look at a picture (png, jpeg, gif, webp). Long files are read in parts, by offset."""
+    if offset < 1 or limit < 1:
+        raise InputError("offset and limit are numbers of lines, from 1")
+    with open_reading(place, path) as file:
+        beginning = file.read(LOOKED_AT)
+        size = os.fstat(file.fileno()).st_size
+        kind = media_type_of(beginning)
+        if kind:
+            return _picture(kind, beginning, file, size)
+        encoding = encoding_of(beginning)
+        if encoding is None:
+            return Outcome(f"{path}: a binary file, {size:,} bytes; it cannot be read as text")
+        if not beginning[len(encoding.mark) :]:
+            return Outcome("(the file is empty)")
+        file.seek(len(encoding.mark))
+        part = _Part(offset, min(limit, MOST_LINES), numbers)
+        for number, piece in _pieces(file, encoding):
+            if not part.take(number, piece):
+                break
+    return part.outcome(encoding)
+
+
+def _picture(kind: str, beginning: bytes, file: BinaryIO, size: int) -> Outcome:
+    if size > LARGEST_PICTURE:
+        return Outcome(f"a picture ({kind}), {size:,} bytes: too large to look at, the limit is {LARGEST_PICTURE:,}")
+    data = beginning + file.read(LARGEST_PICTURE)
+    return Outcome(
+        f"a picture ({kind}), {len(data):,} bytes", images=(Image(base64.b64encode(data).decode("ascii"), kind),)
+    )
+
+
+def _pieces(file: BinaryIO, encoding: Encoding) -> Iterator[tuple[int, str]]:
+    """(line number, piece) of a file; a long line comes in several."""
+    text = io.TextIOWrapper(file, encoding.name, errors="replace")
+    number = 1
+    try:
+        while piece := text.readline(PIECE):
+            yield number, piece
+            number += piece.endswith("\n")
+    finally:
+        text.detach()  # the file is closed by the one who opened it
+
+
+@dataclass(slots=True)
+class _Part:
+    """The lines that were asked for, collected; then only counted."""
+
+    offset: int
+    limit: int
+    numbers: bool
+    pieces: list[str] = field(default_factory=list)
+    characters: int = 0
+    counted: int = 0
+    #: The last line that is shown, in part or whole, and the last there is as far as is known.
+    shown: int = 0
+    last: int = 0
+    inside: bool = False
+    all_counted: bool = True
+
+    def take(self, number: int, piece: str) -> bool:
+        """One more piece; False when nothing more needs to be read."""
+        new = number != self.last
+        self.last = number
+        self.counted += len(piece)
+        if self.counted > MOST_COUNTED and (self.full(number) or number < self.offset):
+            self.all_counted = False
+            return False
+        if number < self.offset or self.full(number):
+            return True
+        room = MOST_CHARACTERS - self.characters
+        if new and self.pieces and len(piece) > room:  # a line that does not fit begins the next part
+            self.characters = MOST_CHARACTERS
+            return True
+        self.inside = len(piece) > room
+        said = piece[:room].translate(VISIBLE)
+        self.pieces.append(f"{number}\t{said}" if self.numbers and new else said)
+        self.characters += len(said)
+        self.shown = number
+        return True
+
+    def full(self, number: int) -> bool:
+        """Whether a line of that number is not wanted any more."""
+        return number >= self.offset + self.limit or self.characters >= MOST_CHARACTERS
+
+    def outcome(self, encoding: Encoding) -> Outcome:
+        """What was read, and a last line that says what was not."""
+        total = f"{self.last:,}" if self.all_counted else f"more than {self.last:,}"
+        if not self.pieces:
+            return Outcome(f"there is no line {self.offset:,}: the file has {total} lines", failed=True)
+        notes = []
+        if self.inside:
+            notes.append(f"line {self.shown:,} is longer than {MOST_CHARACTERS:,} characters and cut off here")
+        if self.offset > 1 or self.shown < self.last or not self.all_counted:
+            notes.append(f"lines {self.offset:,} to {self.shown:,} of {total}")
+        if self.shown < self.last:
+            notes.append(f"continue with offset={self.shown + 1}")
+        if encoding.name != "utf-8":
+            notes.append(f"encoding {encoding.name}")
+        text = "".join(self.pieces)
+        if notes:
+            text += ("" if text.endswith("\n") else "\n") + f"[{'; '.join(notes)}]"
+        return Outcome(text)
+
+
+AROUND = 2  # lines shown before and after
+MOST_COMPARED_LINES = 20_000  # of a file that are compared
+LONGEST_LINE = 200  # characters that are compared and shown
+MOST_COMPARED = 300  # lines that are compared letter by letter, of those that may be alike
+ALIKE = 0.6
+
+
+def nearest_lines(text: str, wanted: str) -> str:
+    """Lines of the text most like the first line of what was wanted, with their numbers; "" if none is alike.
+
+    Example: "def add(a, b):" where the file has "def add(a: int, b: int):" -> "3\\tdef add(a: int, b: int):"
+    """
+    sought = next((line.strip() for line in wanted.splitlines() if line.strip()), "")[:LONGEST_LINE]
+    lines = text.splitlines()
+    if not sought:
+        return ""
+    matcher = SequenceMatcher(b=sought, autojunk=False)
+    best, at, compared = ALIKE, -1, 0
+    for number, line in enumerate(lines[:MOST_COMPARED_LINES]):
+        matcher.set_seq1(line.strip()[:LONGEST_LINE])
+        if matcher.real_quick_ratio() <= best or matcher.quick_ratio() <= best:
+            continue
+        compared += 1
+        if matcher.ratio() > best:
+            best, at = matcher.ratio(), number
+        if best == 1 or compared == MOST_COMPARED:
+            break
+    if at < 0:
+        return ""
+    first = max(0, at - AROUND)
+    around = lines[first : at + AROUND + 1]
+    return "\n".join(f"{number}\t{line[:LONGEST_LINE]}" for number, line in enumerate(around, first + 1))
+
+
+LARGEST = 16_000_000  # bytes of a file that is edited
+MOST_PLACES = 20  # line numbers named
+
+#: An edit reads, changes and writes: two at once in one file would lose one of them.
+_ONE_AT_A_TIME = threading.Lock()
+
+
+@tool
+def write_file(path: Annotated[str, "relative to the workspace"], content: str, place: Place) -> str:
+    """Write a file, new or in place of what is there, with the folders it needs. For small changes use edit_file."""
+    target = inside(place, path)
+    _not_in_git(target.parts)
+    try:
+        data = content.encode("utf-8")
+    except UnicodeEncodeError:
+        raise InputError("content: has half a surrogate pair in it, which no file can hold") from None
+    with _ONE_AT_A_TIME:
+        new = replace_file(place, path, data)
+    lines = content.count("\n") + (content != "" and not content.endswith("\n"))
+    return f"{'wrote' if new else 'replaced'} {shown(place, target)}: {lines:,} lines, {len(data):,} bytes"
+
+
+@tool
+def edit_file(
+    path: Annotated[str, "relative to the workspace"],
+    old_text: Annotated[str, "exactly as it stands in the file, with enough around it to be found once"],
+    new_text: Annotated[str, "what is to stand there instead"],
+    place: Place,
+    replace_all: Annotated[bool, "replace it everywhere, not once"] = False,
+) -> str:
+    """Replace a piece of text in a file. It must stand there exactly once, or replace_all be true."""
+    target = inside(place, path)
+    _not_in_git(target.parts)
+    if not old_text:
+        raise InputError("old_text: is empty; use write_file for a new file")
+    with _ONE_AT_A_TIME:
+        text, encoding = _read(place, path)
+        old, new = _with_line_ends(text, old_text, new_text)
+        if old == new:
+            raise InputError("old_text and new_text are the same: nothing to change")
+        places = _places(text, old)
+        if not places:
+            raise InputError(_missing(text, old_text))
+        if len(places) > 1 and not replace_all:
+            raise InputError(
+                f"old_text: stands there {len(places)} times, in lines {_listed(places)}; "
+                "give more of what is around it, or replace_all"
+            )
+        replace_file(place, path, encoding.mark + _encoded(text.replace(old, new), encoding))
+    return f"edited {shown(place, target)}: {len(places)} replaced, in line {_listed(places)}"
+
+
+def _not_in_git(parts: tuple[str, ...]) -> None:
+    """What lies in there is run by git: changing it is for git, or for someone who was asked."""
+    if any(part.casefold() == ".git" for part in parts):
+        raise InputError("files inside .git are changed by git only")
+
+
+def _read(place: Place, path: str) -> tuple[str, Encoding]:
+    with open_reading(place, path) as file:
+        content = file.read(LARGEST + 1)
+    if len(content) > LARGEST:
+        raise InputError(f"{path}: larger than {LARGEST:,} bytes; change it with a program")
+    found = decoded(content)
+    if found is None:
+        raise InputError(f"{path}: a binary file, not text")
+    return found
+
+
+def _encoded(text: str, encoding: Encoding) -> bytes:
+    try:
+        return text.encode(encoding.name)
+    except UnicodeEncodeError as error:
+        character = error.object[error.start]
+        raise InputError(f"new_text: the file is {encoding.name}, which has no {character!r}") from None
+
+
+def _with_line_ends(text: str, old: str, new: str) -> tuple[str, str]:
+    """Both texts with the line ends of the file: a model writes "\\n", whatever the file has."""
+    windows = text.count("\r\n")
+    if windows * 2 <= text.count("\n") or (old in text and "\r\n" in old):
+        return old, new
+    there, instead = (said.replace("\r\n", "\n").replace("\n", "\r\n") for said in (old, new))
+    return (there, instead) if there in text or old not in text else (old, new)
+
+
+def _places(text: str, old: str) -> list[int]:
+    """The lines in which it begins, one for each time."""
+    places, at, line, counted = [], text.find(old), 1, 0
+    while at >= 0:
+        line += text.count("\n", counted, at)
+        counted = at
+        places.append(line)
+        at = text.find(old, at + len(old))
+    return places
+
+
+def _listed(places: list[int]) -> str:
+    numbers = list(dict.fromkeys(places))
+    return ", ".join(map(str, numbers[:MOST_PLACES])) + (" …" if len(numbers) > MOST_PLACES else "")
+
+
+def _missing(text: str, old: str) -> str:
+    near = nearest_lines(text, old)
+    if not near:
+        return "old_text: does not stand in the file, nor anything like its first line"
+    spaces = " (only its white space differs)" if "".join(old.split()) in "".join(text.split()) else ""
+    return f"old_text: does not stand in the file{spaces}; the nearest lines are\n{near}"
