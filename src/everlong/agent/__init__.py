@@ -47,7 +47,6 @@ else:
             "config": "AgentConfig DEFAULT_CONFIG SubAgents at_home folder_config load_config",
             "definitions": "Approve Outcome Place Tool tool",
             "events": "AgentEvent CallEnded CallStarted Entered TurnEnded",
-            "making": "tool",
             "mcp_servers": "McpServers",
             "standing_context": "NOTHING Standing workspace_standing",
             "subagents": "Spawning spawn_tools",
