@@ -66,11 +66,10 @@ if TYPE_CHECKING:
         tariff_of as tariff_of,
     )
     from everlong.lab.report.measures_page import measures_page as measures_page
+    from everlong.lab.report.numbers import money as money, tokens_short as tokens_short
     from everlong.lab.report.replay_figures import Billed as Billed, Scene as Scene, billed as billed, scenes as scenes
     from everlong.lab.report.replay_page import replay_page as replay_page
     from everlong.lab.report.speed_page import speed_page as speed_page
-    from everlong.lab.report.svg import tokens_short as tokens_short
-    from everlong.lab.report.wording import money as money
     from everlong.lab.speed import NAMES as NAMES
     from everlong.lab.speed.bench import Bench as Bench
     from everlong.lab.speed.benchmarks import machine as machine, measure as measure, versions as versions
@@ -106,11 +105,10 @@ else:
             "replay.sources": "published sessions_at sessions_in",
             "replay.tariffs": "TARIFFS Tariff tariff_from tariff_of",
             "report.measures_page": "measures_page",
+            "report.numbers": "money tokens_short",
             "report.replay_figures": "Billed Scene billed scenes",
             "report.replay_page": "replay_page",
             "report.speed_page": "speed_page",
-            "report.svg": "tokens_short",
-            "report.wording": "money",
             "speed": "NAMES",
             "speed.bench": "Bench",
             "speed.benchmarks": "machine measure versions",

@@ -13,9 +13,10 @@ from everlong.lab.replay.caches import Rules
 from everlong.lab.replay.policies import COMPARED
 from everlong.lab.replay.results import Paid, Played, Probed, Recorded, ReplayResult, Told
 from everlong.lab.replay.tariffs import TARIFFS, Tariff
+from everlong.lab.report.numbers import money
 from everlong.lab.report.replay_figures import front, growth, is_ours, running_total, scenes, turn_costs
 from everlong.lab.report.replay_page import replay_page
-from everlong.lab.report.wording import LANGUAGES, Wording, money
+from everlong.lab.report.wording import LANGUAGES, Wording
 from everlong.windows import Prices
 from tests.lab.pages import Checker
 

@@ -7,8 +7,9 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from everlong.lab.report.numbers import tokens_short
 from everlong.lab.report.plots import Axis, Dot, Mark, dot_plot, ticks, value_plot
-from everlong.lab.report.svg import Bar, Line, bar_chart, line_plot, spread, text_width, tokens_short
+from everlong.lab.report.svg import Bar, Line, bar_chart, line_plot, spread, text_width
 
 HOSTILE = '<script>alert("&")</script>'
 

@@ -8,9 +8,10 @@ from collections.abc import Collection, Iterator, Sequence
 from html import escape
 
 from everlong.lab.measures.measurement import Group, Result, Row
+from everlong.lab.report.numbers import grouped, tokens_short
 from everlong.lab.report.sheet import card, figure, sheet, table
-from everlong.lab.report.svg import Bar, Line, bar_chart, line_plot, tokens_short
-from everlong.lab.report.wording import Wording, spaced
+from everlong.lab.report.svg import Bar, Line, bar_chart, line_plot
+from everlong.lab.report.wording import Wording
 
 __all__ = ["measures_page"]
 
@@ -134,15 +135,15 @@ def _figures(results: list[Result], say: Wording, ours: Collection[str]) -> str:
         (
             (
                 escape(one.strategy),
-                spaced(f"{row.budget:,}"),
-                spaced(f"{row.hits:,}"),
-                spaced(f"{row.strict:,}"),
-                spaced(f"{row.total:,}"),
+                grouped(row.budget),
+                grouped(row.hits),
+                grouped(row.strict),
+                grouped(row.total),
                 "–" if row.recall is None else f"{100 * row.recall:.1f}",
                 f"{row.milliseconds:.1f}",
-                spaced(f"{row.tokens:,.0f}"),
-                spaced(f"{row.over:,}"),
-                spaced(f"{row.failed:,}"),
+                grouped(row.tokens),
+                grouped(row.over),
+                grouped(row.failed),
             ),
             one.strategy in ours,
         )
@@ -170,7 +171,7 @@ def _groups(results: list[Result], say: Wording, ours: Collection[str]) -> Itera
 def _group(group: Group | None) -> str:
     if group is None or not group.total:
         return "–"
-    return f"{100 * group.hits / group.total:.1f}<small>/ {spaced(f'{group.total:,}')}</small>"
+    return f"{100 * group.hits / group.total:.1f}<small>/ {grouped(group.total)}</small>"
 
 
 def _details(title: str, body: str) -> str:

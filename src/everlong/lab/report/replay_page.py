@@ -1,6 +1,6 @@
-"""What a replay found, as one page to send on: verdict, pictures, every conversation, and how to read it all.
+"""The page of a replay: the verdict of each window, pictures, every conversation, and how to read it all.
 
-Same results, same bytes. Results are taken as they are: nothing is played or priced here.
+The same results give the same bytes. Nothing is played or priced here.
 """
 
 import re
@@ -12,18 +12,18 @@ from everlong.errors import InputError
 from everlong.lab.replay.results import Played, ReplayResult, Told
 from everlong.lab.replay.sessions import Pauses
 from everlong.lab.replay.tariffs import TARIFFS, Tariff, tariff_of
-from everlong.lab.report.replay_figures import Scene, billed, scenes
+from everlong.lab.report.numbers import grouped, money, percent, tokens_short
+from everlong.lab.report.replay_figures import Billed, Scene, billed, scenes
 from everlong.lab.report.replay_pictures import front_card, thresholds_card, turns_card
-from everlong.lab.report.replay_verdict import percent, verdict
 from everlong.lab.report.sheet import card, sheet, table
-from everlong.lab.report.svg import tokens_short
-from everlong.lab.report.wording import Wording, money, spaced
+from everlong.lab.report.wording import Wording
 
 __all__ = ["replay_page"]
 
-MOST_SESSIONS = 40  # rows; the rest stands together in one
-LONGEST_ID = 20  # characters; the whole of it is said when it is pointed at
-#: What no page may hold: control characters, halves of a pair, what is no character.
+SAME = 0.005  # of the uncut cost; a smaller difference is not mentioned
+MOST_SESSIONS = 40  # rows; one more row sums up the rest
+LONGEST_ID = 20  # characters; a longer one is shortened and shown whole as its title
+#: What no page may hold: control characters, lone surrogates, code points that are no characters.
 UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
@@ -36,13 +36,13 @@ def replay_page(
     tariffs: Sequence[Tariff] = (),
     pauses: Pauses = "recorded",
 ) -> str:
-    """The page. `facts` stand under the title; `thresholds` are ours at several thresholds.
+    """Return the page. `facts` stand under the title; `thresholds` are the results of auto at several thresholds.
 
-    `tariffs` and `pauses` are what was played with, for the words on prices; a well-known tariff needs not be given.
+    `tariffs` and `pauses` are what was played with, for the words on prices. A well-known tariff need not be given.
     """
     say = Wording(language)
     found = scenes(results)
-    sections = [verdict(scene, say, models=scene is found[0]) for scene in found]
+    sections = [_verdict(scene, say, models=scene is found[0]) for scene in found]
     for scene in found:
         sections += [turns_card(scene, say), front_card(scene, say)]
     sections += [thresholds_card(thresholds, results, say), _sessions(found, say)]
@@ -56,11 +56,146 @@ def replay_page(
 
 
 def _size(found: Sequence[Scene], say: Wording) -> Iterator[str]:
-    """How much was replayed."""
+    """Yield how much was replayed."""
     if found:
         sessions = found[0].sessions
         yield say("conversations", n=f"{len(sessions):,}")
         yield say("replay_tokens", tokens=tokens_short(sum(one.tokens for one in sessions)))
+
+
+# --- the verdict ---------------------------------------------------------------------------------
+
+
+def _verdict(scene: Scene, say: Wording, *, models: bool) -> str:
+    """Return the card of one window: a sentence, large figures, notes; with `models`, what was really paid by model."""
+    record = billed(scene.sessions)
+    facts = (say("replay_prices", name=scene.tariff), say("conversations", n=f"{len(scene.sessions):,}"))
+    lead = say.joined(*_sentences(scene, say))
+    sums = "".join(_sums(scene, record, say))
+    figures = "".join(_facts(scene.ours, say)) if scene.ours else ""
+    notes = "".join(f"<li>{escape(note)}</li>" for note in _notes(scene, record, say))
+    tiles = f'<div class="tiles">{sums}</div><div class="tiles">{figures}</div>'
+    body = f'<p class="lead">{escape(lead)}</p>{tiles}<ul class="notes">{notes}</ul>'
+    title = say("replay_window", n=f"{scene.window:,}")
+    return card(title, body + (_by_model(record, say) if record and models else ""), facts)
+
+
+def _sentences(scene: Scene, say: Wording) -> Iterator[str]:
+    ours = scene.ours
+    if ours is None:
+        yield say("replay_no_ours")
+        return
+    change = ours.ratio - 1
+    key = "replay_same" if abs(change) < SAME else "replay_less" if change < 0 else "replay_more"
+    values = {"ours": money(ours.dollars)}
+    if key != "replay_same":
+        values |= {"uncut": money(ours.uncut), "share": percent(abs(change), 0)}
+    yield say(key, **values)
+    if ours.probes:
+        kept, literal = percent(ours.kept_percent / 100), percent(ours.literal_percent / 100)
+        yield say("replay_stays", n=f"{ours.probes:,}", kept=kept, literal=literal)
+    else:
+        yield say("replay_unprobed")
+
+
+def _tile(name: str, value: str, under: str, kind: str = "") -> str:
+    words = f"<span>{escape(name)}</span><b>{escape(value)}</b><small>{escape(under)}</small>"
+    return f'<div class="tile {kind}">{words}</div>'
+
+
+def _sums(scene: Scene, record: Billed | None, say: Wording) -> Iterator[str]:
+    if record:
+        under = say("replay_tile_recorded_under", n=f"{record.requests:,}", tokens=tokens_short(record.tokens))
+        yield _tile(say("replay_tile_recorded"), money(record.dollars), under, "sum")
+    plain = scene.whole or scene.ours
+    if plain:
+        under = "under" if scene.whole is None else "over" if scene.longest > scene.window else "fits"
+        yield _tile(say("replay_tile_uncut"), money(plain.uncut), say(f"replay_tile_uncut_{under}"), "sum")
+    if scene.ours:
+        under = say("replay_tile_ours_under", share=percent(scene.ours.ratio))
+        yield _tile(say("replay_tile_ours"), money(scene.ours.dollars), under, "sum ours")
+
+
+def _facts(ours: ReplayResult, say: Wording) -> Iterator[str]:
+    if ours.probes:
+        under = say("replay_tile_kept_under", literal=percent(ours.literal_percent / 100))
+        yield _tile(say("replay_tile_kept"), percent(ours.kept_percent / 100), under)
+    if not ours.cuts:
+        under = say("replay_tile_no_cuts")
+    elif ours.resets == ours.cuts:
+        under = say("replay_tile_one_reset")
+    else:
+        under = say("replay_tile_resets", n=f"{ours.resets:,}")
+    yield _tile(say("replay_tile_cuts"), grouped(ours.cuts), under, "bad" if ours.resets > ours.cuts else "")
+    for name, count, dollars in (
+        ("summaries", ours.summaries, ours.summary_dollars),
+        ("readings", ours.readings, ours.reading_dollars),
+    ):
+        share = percent(dollars / ours.dollars if ours.dollars else 0.0)
+        yield _tile(say(f"replay_tile_{name}"), grouped(count), say("replay_tile_share", share=share))
+    refused = ours.over + ours.invalid
+    under = say("replay_tile_none_refused")
+    if refused:
+        under = say("replay_tile_some_refused", over=f"{ours.over:,}", invalid=f"{ours.invalid:,}")
+    yield _tile(say("replay_tile_refused"), grouped(refused), under, "bad" if refused else "")
+
+
+def _notes(scene: Scene, record: Billed | None, say: Wording) -> Iterator[str]:
+    whole, ours = scene.whole, scene.ours
+    if whole and scene.longest:
+        longest = f"{scene.longest:,}"
+        if scene.longest > scene.window:
+            all_requests = f"{whole.requests:,}"
+            yield say("replay_note_impossible", longest=longest, n=f"{whole.over:,}", all=all_requests)
+        else:
+            yield say("replay_note_fit", longest=longest)
+    if ours:
+        yield from _notes_on_ours(ours, len(scene.sessions), say)
+    if record:
+        yield from _notes_on_record(record, len(scene.sessions), say)
+
+
+def _notes_on_ours(ours: ReplayResult, sessions: int, say: Wording) -> Iterator[str]:
+    if ours.over + ours.invalid:
+        yield say("replay_note_refused", n=f"{ours.over + ours.invalid:,}")
+    yield say("replay_note_broken", n=f"{ours.broken:,}") if ours.broken else say("replay_note_steady")
+    if ours.dearer:
+        yield say("replay_note_dearer", n=f"{ours.dearer:,}")
+    elif sessions > 1:
+        yield say("replay_note_never_dearer")
+    if ours.summaries and ours.likely_percent - ours.kept_percent > 0.05:
+        yield say("replay_note_likely", likely=percent(ours.likely_percent / 100))
+
+
+def _notes_on_record(record: Billed, sessions: int, say: Wording) -> Iterator[str]:
+    counted = (
+        ""
+        if record.sessions == sessions
+        else say("replay_note_recorded", n=f"{record.sessions:,}", all=f"{sessions:,}")
+    )
+    unpriced = sum(one.requests for one in record.models if one.dollars is None)
+    missing = say("replay_note_unpriced", n=f"{unpriced:,}") if unpriced else ""
+    yield say.joined(counted, missing, say("replay_note_not_alike"))
+
+
+BY_MODEL = ("model", "dollars", "requests", "prompt", "read", "written", "output")
+
+
+def _by_model(record: Billed, say: Wording) -> str:
+    rows = [
+        (
+            (
+                escape(one.model),
+                money(one.dollars),
+                grouped(one.requests),
+                *(tokens_short(tokens) for tokens in (one.prompt, one.read, one.written, one.output)),
+            ),
+            False,
+        )
+        for one in record.models
+    ]
+    head = [say(f"replay_column_{name}") for name in BY_MODEL]
+    return f"<details><summary>{escape(say('replay_by_model'))}</summary>{table(head, rows)}</details>"
 
 
 # --- every conversation --------------------------------------------------------------------------
@@ -114,7 +249,7 @@ def _by_session(result: ReplayResult | None) -> dict[Told, Played]:
 
 
 def _identity(session: Told) -> tuple[str, str]:
-    """Its id, shortened in the middle, and where it is from, as cells."""
+    """Return two cells: the id of a session, shortened in the middle, and its source."""
     name, source = session.id, escape(session.source)
     if len(name) <= LONGEST_ID:
         return f"<code>{escape(name)}</code>", source
@@ -138,15 +273,15 @@ def _row(
     cells = {
         "session": identity[0],
         "source": identity[1],
-        "messages": spaced(f"{sum(one.messages for one in sessions):,}"),
+        "messages": grouped(sum(one.messages for one in sessions)),
         "tokens": tokens_short(sum(one.tokens for one in sessions)),
-        "requests": spaced(f"{sum(len({paid.at for paid in one.paid}) for one in (uncut or mine)):,}"),
+        "requests": grouped(sum(len({paid.at for paid in one.paid}) for one in (uncut or mine))),
         "recorded": escape(money(record.dollars if record else None)),
         "uncut": escape(money(before if uncut else None)),
         "ours": f"<b>{escape(money(after if mine else None))}</b>",
         "saved": saved,
         "kept": f"{100 * sum(probe.kept for probe in probes) / len(probes):.0f}" if probes else "–",
-        "cuts": spaced(f"{sum(paid.cut for one in mine for paid in one.paid):,}"),
+        "cuts": grouped(sum(paid.cut for one in mine for paid in one.paid)),
     }
     return [cells[name] for name in columns]
 
@@ -165,7 +300,7 @@ def _about(used: Sequence[str], given: Sequence[Tariff], pauses: Pauses, say: Wo
 
 
 def _tariff(name: str, given: Sequence[Tariff]) -> Tariff | None:
-    """The tariff of that name: one that is given, else a well-known one, else that of a model."""
+    """Return the tariff of that name: a given one, else a well-known one, else that of a model."""
     known = {**TARIFFS, **{tariff.name: tariff for tariff in given}}
     if name in known:
         return known[name]
@@ -178,10 +313,10 @@ PRICES = ("input", "cache_read", "cache_write", "output")
 
 
 def _priced(tariff: Tariff, say: Wording) -> str:
-    """What its tokens cost, and how long they are cached."""
+    """Say what the tokens of a tariff cost, and how long they stay in the cache."""
     prices = [(name, getattr(tariff.prices, name)) for name in PRICES]
     listed = [say(f"replay_price_{name}", dollars=_price(price)) for name, price in prices if price is not None]
-    said = say("replay_rule_prices", name=tariff.name, prices=("、" if say.language == "zh" else ", ").join(listed))
+    said = say("replay_rule_prices", name=tariff.name, prices=say.listed(*listed))
     if tariff.rules.kind == "none":
         return say.joined(said, say("replay_rule_none"))
     life = _time(tariff.rules.seconds, say)
@@ -189,7 +324,7 @@ def _priced(tariff: Tariff, say: Wording) -> str:
 
 
 def _price(dollars: float) -> str:
-    """A price as tables give it. Example: 3.0 -> $3, 0.125 -> $0.125"""
+    """Return a price as price lists give it. Example: 3.0 -> $3, 0.125 -> $0.125"""
     return f"${dollars:g}"
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from everlong.lab.replay.results import Played, ReplayResult
+from everlong.lab.report.numbers import grouped, money, percent, spaced
 from everlong.lab.report.plots import Axis, Dot, Mark, dot_plot, value_plot
 from everlong.lab.report.replay_figures import (
     Scene,
@@ -17,10 +18,9 @@ from everlong.lab.report.replay_figures import (
     thresholds_of,
     turn_costs,
 )
-from everlong.lab.report.replay_verdict import percent
 from everlong.lab.report.sheet import card, figure, table
 from everlong.lab.report.svg import Line
-from everlong.lab.report.wording import Wording, money, spaced
+from everlong.lab.report.wording import Wording
 
 __all__ = ["front_card", "thresholds_card", "turns_card"]
 
@@ -40,10 +40,6 @@ def _dollars(value: float) -> str:
     return f"${spaced(whole)}.{cents:0<2}" if cents else f"${spaced(whole)}"
 
 
-def _number(value: float) -> str:
-    return spaced(f"{value:,.0f}")
-
-
 # --- cost over turns -----------------------------------------------------------------------------
 
 
@@ -55,7 +51,7 @@ def turns_card(scene: Scene, say: Wording) -> str:
     played = {one.policy: _dearest(one, scene) for one in scene.results}
     mine = played.get(scene.ours.policy) if scene.ours else None
     marks = list(_marks(mine, say)) if mine else []
-    x = Axis(say("replay_turn_x"), _number)
+    x = Axis(say("replay_turn_x"), grouped)
     y = Axis(say("replay_turn_one_y" if lone else "replay_turn_y"), _dollars, _most(lines))
     first = value_plot(lines, x, y, label=say("replay_turn"), marks=marks if lone else ())
     strokes = say("replay_marks") if marks else ""
@@ -92,8 +88,8 @@ def _grown(scene: Scene, say: Wording) -> str:
         return ""
     said = say(
         "replay_growth",
-        start=_number(ours[0]),
-        end=_number(ours[1]),
+        start=grouped(ours[0]),
+        end=grouped(ours[1]),
         uncut=say("replay_times", times=f"{plain[2]:.1f}"),
         ours=say("replay_times", times=f"{ours[2]:.1f}"),
     )
@@ -162,7 +158,7 @@ def _policies(scene: Scene, say: Wording) -> str:
         about = say.known(f"replay_about_{one.policy.partition('@')[0]}", "")
         name = f'{escape(name_of(one.policy, say))}<span class="about">{escape(about)}</span>'
         counts = (one.resets, one.cuts, one.summaries, one.readings)
-        cells = [name, *_figures(one), *(_number(count) for count in counts), *map(_wrong, (one.over, one.invalid))]
+        cells = [name, *_figures(one), *(grouped(count) for count in counts), *map(_wrong, (one.over, one.invalid))]
         rows.append((cells, one is scene.ours))
     return table([say(f"replay_column_{name}") for name in POLICIES], rows)
 
@@ -174,7 +170,7 @@ def _figures(one: ReplayResult) -> tuple[str, str, str, str]:
 
 
 def _wrong(count: int) -> str:
-    return f'<span class="bad">{_number(count)}</span>' if count else "0"
+    return f'<span class="bad">{grouped(count)}</span>' if count else "0"
 
 
 # --- thresholds ----------------------------------------------------------------------------------
@@ -213,5 +209,5 @@ def _thresholds(rows: Sequence[Threshold], say: Wording) -> str:
     for row in rows:
         name = escape(row.result.policy) if row.share is None else f"{100 * row.share:.3g} %"
         used = f"<small>{escape(say('replay_used'))}</small>" if row.used else ""
-        listed.append(([name + used, *_figures(row.result), _number(row.result.cuts)], row.used))
+        listed.append(([name + used, *_figures(row.result), grouped(row.result.cuts)], row.used))
     return table([say(f"replay_column_{name}") for name in THRESHOLDS], listed)

@@ -11,7 +11,6 @@ from everlong.lab.report.wording import Wording
 
 __all__ = ["card", "figure", "sheet", "table"]
 
-HTML_LANGUAGE = {"en": "en", "zh": "zh-Hans"}
 POLICY = "default-src 'none'; style-src '{style}'; base-uri 'none'; form-action 'none'"
 
 
@@ -21,7 +20,7 @@ def sheet(title: str, intro: str, facts: Iterable[str], sections: Iterable[str],
     digest = f"sha256-{b64encode(sha256(style.encode()).digest()).decode()}"
     listed = "".join(f"<span>{escape(fact)}</span>" for fact in facts if fact)
     return (
-        f'<!doctype html>\n<html lang="{HTML_LANGUAGE[say.language]}">\n<head>\n<meta charset="utf-8">\n'
+        f'<!doctype html>\n<html lang="{say("html_language")}">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY.format(style=digest)}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(title)} · everlong</title>\n<style>{style}</style>\n</head>\n<body>\n<main>\n"

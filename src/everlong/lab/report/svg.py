@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
+from everlong.lab.report.numbers import tokens_short
+
 __all__ = [
     "HUES",
     "LONGEST_NAME",
@@ -23,7 +25,6 @@ __all__ = [
     "shortened",
     "spread",
     "text_width",
-    "tokens_short",
 ]
 
 HUES = 10  # colours; the eleventh line has the first again, dashed
@@ -70,14 +71,6 @@ class Bar:
 def text_width(text: str) -> float:
     """About how many px a text is wide. Example: "ab" -> 16.12"""
     return TEXT * sum(WIDE if unicodedata.east_asian_width(sign) in "WF" else NARROW for sign in text)
-
-
-def tokens_short(tokens: float) -> str:
-    """Example: 8000 -> 8k, 500 -> 500, 1500 -> 1.5k, 1000000 -> 1M"""
-    for size, sign in ((1_000_000, "M"), (1_000, "k")):
-        if tokens >= size:
-            return f"{tokens / size:.3g}{sign}"
-    return f"{tokens:g}"
 
 
 def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
