@@ -29,6 +29,7 @@ from everlong.errors import StoreError
 from everlong.relevance import terms_of
 from everlong.store.bodies import (
     LARGE,
+    EntryKind,
     body_of,
     decode_entry,
     encode_entry,
@@ -149,3 +150,28 @@ def test_a_message_is_found_by(message: Message, words: str) -> None:
 def test_a_query_is_bounded() -> None:
     assert len(asked_terms(" ".join(f"word{number}" for number in range(5_000)))) <= 32
     assert asked_terms("the of 的") == {}
+
+
+def test_the_stored_numbers_of_entry_kinds_never_change() -> None:
+    assert {kind.name: kind.value for kind in EntryKind} == {
+        "MESSAGE": 0,
+        "POINT": 1,
+        "WITHDRAWAL": 2,
+        "RECALLED": 3,
+    }
+
+
+def test_rows_that_were_stored_long_ago_read_back() -> None:
+    message = '{"role":"user","parts":[{"type":"text","text":"hi"}]}'
+    stored = {
+        0: (message, user("hi")),
+        1: (
+            f'{{"boundary":2,"summary":[{message}],"account":"{{}}"}}',
+            Point(boundary=2, summary=(user("hi"),), account="{}"),
+        ),
+        2: ('{"point":1}', Withdrawal(1)),
+        3: (f'{{"before":4,"message":{message}}}', Recalled(4, user("hi"))),
+    }
+    for kind, (text, entry) in stored.items():
+        assert decode_entry(kind, text) == entry
+        assert (kind_of(entry), encode_entry(entry)) == (kind, text)

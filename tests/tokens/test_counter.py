@@ -112,3 +112,17 @@ def test_an_own_vocabulary_may_be_given() -> None:
 def test_call_without_arguments_still_counts() -> None:
     call = Message(Role.ASSISTANT, (ToolCall(CallId("1"), "now", ""),))
     assert Counter("gpt-4o").message(call) > MESSAGE_FRAME + CALL_FRAME
+
+
+def test_the_memory_of_a_counter_is_bounded_and_the_newest_half_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("everlong.tokens.counter.REMEMBERED", 10)
+    counter = CountingCounter("gpt-4o")
+    for number in range(100):
+        counter.message(user(f"message {number}"))
+        counter.tools([f"schema {number}"])
+        assert len(counter._known) <= 10
+    scanned = counter.scanned
+    assert counter.messages([user("message 98"), user("message 99")]) == 2 * (3 + MESSAGE_FRAME)
+    assert counter.scanned == scanned, "the newest are still known"
+    counter.message(user("message 0"))
+    assert counter.scanned > scanned, "the oldest are forgotten"

@@ -3,6 +3,7 @@
 import json
 import shutil
 import sqlite3
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,10 @@ from everlong.core import Event, EventKind, Withdrawal
 from everlong.engine import Threads
 from everlong.errors import InputError, StoreError
 from everlong.store.jsonl import JsonlThreads
+from everlong.store.jsonl.log import SMALL
 from tests.core.build import assistant, system, user
 from tests.store.contract.entries import EVERYTHING, point, talk
-from tests.store.engines import START
+from tests.store.engines import START, Clock
 from tests.store.jsonl.session_files import NanobotSession, path_of
 
 INDEX = ".everlong-index.db"
@@ -133,3 +135,74 @@ def test_events_that_cannot_be_read_cost_themselves_alone(tmp_path: Path) -> Non
         assert store.events("t") == [first, second]
     with JsonlThreads(tmp_path) as store:
         assert store.events("t") == [first, second]
+
+
+def test_a_session_with_nanobots_own_summary_is_indexed_as_from_scratch_after_every_change(tmp_path: Path) -> None:
+    folder = tmp_path / "sessions"
+    session = NanobotSession("t", metadata={"_last_summary": {"text": "They met."}}, last_consolidated=2)
+    for number in range(2):
+        session.say("user", f"question {number}")
+        session.say("assistant", f"answer {number}")
+    folder.mkdir()
+    session.save(folder)
+    with JsonlThreads(folder) as store:
+        assert (store.thread("t").length, store.thread("t").points) == (5, 1)
+        assert told(store) == from_scratch(folder, tmp_path)
+        session.say("user", "one more")
+        session.save(folder)  # nanobot's summary moves behind the new message
+        assert [row.order for row, _ in store.points("t")] == [5]
+        assert told(store) == from_scratch(folder, tmp_path)
+        with path_of(folder, "t").open("a", encoding="utf-8") as file:  # the file only grows
+            file.write(json.dumps({"role": "assistant", "content": "and an answer"}) + "\n")
+        assert (store.thread("t").length, store.thread("t").points) == (7, 1)
+        assert told(store) == from_scratch(folder, tmp_path)
+        store.append("t", [user("ours"), point(2)])  # nanobot's summary becomes a row of the file
+        assert (store.thread("t").length, store.thread("t").points) == (9, 2)
+        assert told(store) == from_scratch(folder, tmp_path)
+        store.append("t", [Withdrawal(8), user("again")])
+        assert [stands for _, stands in store.points("t")] == [True, False]
+        assert told(store) == from_scratch(folder, tmp_path)
+
+
+def from_scratch(folder: Path, beside: Path) -> object:
+    """What a store says that finds the same files and no index."""
+    copy = beside / "copy"
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(folder, copy, ignore=shutil.ignore_patterns(f"{INDEX}*"))
+    with JsonlThreads(copy) as store:
+        return told(store)
+
+
+@pytest.mark.parametrize("size", [0, SMALL], ids=["small", "large"])
+def test_a_header_that_is_rewritten_says_the_same_to_an_old_index_and_a_new_one(tmp_path: Path, size: int) -> None:
+    folder = tmp_path / "sessions"
+    with JsonlThreads(folder) as store:
+        store.create("t", owner="ada", title="first")
+        store.append("t", [user("x" * size), assistant("y"), point(1)])
+        for number in range(3):
+            store.change("t", title=f"title {number}", archived=number == 1, settings=json.dumps({"n": number}))
+            thread = store.thread("t")
+            assert (thread.title, thread.archived, thread.settings) == (
+                f"title {number}",
+                number == 1,
+                f'{{"n": {number}}}',
+            )
+            assert told(store) == from_scratch(folder, tmp_path)
+        store.append("t", [user("after")])
+        assert told(store) == from_scratch(folder, tmp_path)
+    lines = path_of(folder, "t").read_text(encoding="utf-8").splitlines()
+    headers = [line for line in lines if json.loads(line).get("_type") == "metadata"]
+    assert len(headers) == (1 if size == 0 else 5), "a small file has one header, a large one gets another at its end"
+
+
+def test_an_append_sets_the_time_of_change_in_the_first_line_alone(tmp_path: Path) -> None:
+    clock = Clock()
+    with JsonlThreads(tmp_path, clock=clock) as store:
+        store.create("t")
+        before = path_of(tmp_path, "t").read_bytes()
+        (row,) = store.append("t", [user("hello")])
+    first = path_of(tmp_path, "t").read_bytes()[: len(before)]
+    old, new = json.loads(before), json.loads(first)
+    assert datetime.fromisoformat(new.pop("updated_at")).astimezone(UTC) == row.time
+    assert datetime.fromisoformat(old.pop("updated_at")).astimezone(UTC) < row.time
+    assert new == old

@@ -1,7 +1,7 @@
 """What only Postgres has to show beside the contract: its tables, its texts, its ranking, its server."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
@@ -10,9 +10,9 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from everlong.core import Event, EventKind, Message, Thread
+from everlong.core import Event, EventKind, Message, Thread, encode, ref_of
 from everlong.engine import Threads
-from everlong.errors import InputError, NoThread, StoreError, ThreadExists
+from everlong.errors import InputError, NoThread, StoreBusy, StoreError, ThreadExists
 from everlong.store.memory import MemoryThreads
 from everlong.store.postgres import PostgresThreads
 from everlong.store.postgres.log import append, create
@@ -22,6 +22,7 @@ from everlong.store.postgres.search import scope_of_owner, search
 from everlong.store.rules import utc_now
 from everlong.store.terms import asked_terms
 from tests.core.build import assistant, result, user
+from tests.store.contract.entries import point
 from tests.store.engines import START
 from tests.store.postgres_server import database_url, drop_database, session_server
 
@@ -133,6 +134,37 @@ def test_a_text_that_is_said_while_the_last_who_said_it_is_removed_stays(store: 
         removed.result()
     assert [row.entry for row in store.read("new")] == [large]
     assert rows_in(url, "texts") == 1
+
+
+#: Every call that only reads.
+READS: dict[str, Callable[[PostgresThreads], object]] = {
+    "thread": lambda store: store.thread("t"),
+    "threads": lambda store: store.threads(),
+    "read": lambda store: list(store.read("t")),
+    "last": lambda store: store.last("t", 2),
+    "row": lambda store: store.row("t", "first"),
+    "open": lambda store: store.open("t"),
+    "points": lambda store: store.points("t"),
+    "pins": lambda store: store.pins("t"),
+    "events": lambda store: store.events("t"),
+    "unfinished": lambda store: store.unfinished("t"),
+    "original": lambda store: store.original("t", ref_of(encode(user("the walrus")))),
+    "search": lambda store: store.search("walrus", thread="t"),
+}
+
+
+def test_readers_do_not_wait_behind_a_writer(url: str) -> None:
+    with PostgresThreads(url, patience=1.0) as store, psycopg.connect(url) as writer:
+        store.create("t")
+        store.append("t", [user("the walrus"), assistant("and the carpenter"), point(1)], ids=["first", "second", "p"])
+        store.pin("t", 0)
+        store.record("t", [Event(id="e", kind=EventKind.TURN_STARTED, time=START)])
+        before = {name: read(store) for name, read in READS.items()}
+        append(writer, "t", {"third": prepare(user("not committed yet"))}, None, utc_now)  # holds the thread's lock
+        assert {name: read(store) for name, read in READS.items()} == before
+        with pytest.raises(StoreBusy, match="another writer holds the thread"):
+            store.append("t", [user("a second writer waits")])
+        writer.rollback()
 
 
 def test_a_reader_of_a_removed_thread_is_told(store: PostgresThreads) -> None:

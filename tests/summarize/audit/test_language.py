@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from everlong.summarize.audit.language import differs, spoken, words_language
+from everlong.summarize.audit.language import UNTOLD, differs, spoken, words_language
 from everlong.summarize.sentences import clipped, counted_words, sentences_of, within_words
 
 SAID = {
@@ -72,3 +72,32 @@ def test_a_cut_ends_with_a_sentence_where_one_fits() -> None:
     assert clipped("One is here. Two is longer than that.", 20) == "One is here."
     assert clipped("a" * 30, 10) == "a" * 9 + "…"
     assert within_words("one two three. four five six", 5) == "one two three."
+
+
+LATIN = {
+    "twice as many words of one language": ("the of uno dos tres el", "en"),
+    "not quite twice": ("the of is uno el los", UNTOLD),
+    "as many of both": ("the of uno tres el los", UNTOLD),
+    "two words, none of another": ("the of uno dos tres quatro", "en"),
+    "one word, none of another": ("the uno dos tres quatro cinco", UNTOLD),
+}
+
+
+@pytest.mark.parametrize(("text", "language"), LATIN.values(), ids=LATIN)
+def test_a_language_in_latin_letters_needs_twice_as_many_words_as_the_next(text: str, language: str) -> None:
+    assert words_language(text) == language
+
+
+@pytest.mark.parametrize(("words", "told"), [(5, False), (6, True)])
+def test_fewer_than_six_words_tell_nothing(words: int, told: bool) -> None:
+    assert words_language("的" * words) == ("zh" if told else "")
+
+
+@pytest.mark.parametrize(("chinese", "language"), [(8, "ja"), (9, "zh")])
+def test_up_to_four_chinese_characters_to_one_kana_are_japanese(chinese: int, language: str) -> None:
+    assert words_language("的" * chinese + "のは") == language
+
+
+@pytest.mark.parametrize(("latin", "named"), [(4, "zh"), (5, "")])
+def test_another_script_counts_from_six_words_in_ten(latin: int, named: str) -> None:
+    assert differs("的" * 6 + " word" * latin, "en") == named
