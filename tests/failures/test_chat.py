@@ -8,7 +8,7 @@ import pytest
 from everlong.core import EventKind
 from everlong.llm import TOO_LONG, Answer, Asked, Refusal, Step
 from everlong.wire import Usage
-from tests.cli.chatting import Talk, talking
+from tests.cli.chat.talk import Talk, talking
 
 THINGS = ("kettles", "lamps", "chairs", "maps", "ladders", "clocks", "violins", "tents", "bricks", "ropes")
 PLACES = ("Leipzig", "Gdansk", "Porto", "Bergen", "Lyon", "Turku", "Cork", "Bari", "Split", "Brno")

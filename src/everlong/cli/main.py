@@ -1,4 +1,4 @@
-"""The argument tree, and the one place where an error becomes a line on the terminal."""
+"""The program: the table of its commands, and the one place where an error becomes a line on the terminal."""
 
 import sys
 from collections.abc import Sequence
@@ -6,41 +6,42 @@ from collections.abc import Sequence
 import click
 
 from everlong import __version__
-from everlong.cli.commands.chat import chat_command
-from everlong.cli.commands.count import count_command
-from everlong.cli.commands.demo import demo_command
-from everlong.cli.commands.fit import fit_command
-from everlong.cli.commands.inspect import inspect_command
-from everlong.cli.commands.lab import lab_command
-from everlong.cli.commands.models import models_command
-from everlong.cli.commands.serve import serve_command
-from everlong.cli.commands.sessions import sessions_command
-from everlong.cli.terminal.streams import say_what_can_be_said
+from everlong.cli.groups import CommandGroup, CommandRow
+from everlong.cli.terminal.streams import tolerate_encodings
 from everlong.errors import EverlongError
 
 __all__ = ["main", "program"]
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+#: Every command: its name, where it is defined, and its line in `everlong --help`.
+COMMANDS = (
+    CommandRow("chat", "everlong.cli.commands.chat:chat_command", "Talk to the agent in the terminal."),
+    CommandRow("count", "everlong.cli.commands.count:count_command", "Count the tokens of a conversation."),
+    CommandRow(
+        "demo", "everlong.cli.commands.demo:demo_command", "Watch a conversation outgrow its window, and what is kept."
+    ),
+    CommandRow("fit", "everlong.cli.commands.fit:fit_command", "Bring a conversation under a budget of tokens."),
+    CommandRow(
+        "inspect", "everlong.cli.commands.inspect:inspect_command", "Show where the window of a conversation goes."
+    ),
+    CommandRow("lab", "everlong.cli.commands.lab:lab_command", "Measure what survives a cut."),
+    CommandRow("models", "everlong.cli.commands.models:models_command", "Show the window and prices of models."),
+    CommandRow(
+        "serve", "everlong.cli.commands.serve:serve_command", "Serve the gateway: any client, one changed base URL."
+    ),
+    CommandRow("sessions", "everlong.cli.commands.sessions:sessions_command", "Keep, find and mend conversations."),
+)
+
+
+@click.group(cls=CommandGroup, rows=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="everlong")
 def program() -> None:
     """Keep conversations with language models inside their windows."""
 
 
-program.add_command(chat_command)
-program.add_command(count_command)
-program.add_command(demo_command)
-program.add_command(fit_command)
-program.add_command(inspect_command)
-program.add_command(lab_command)
-program.add_command(models_command)
-program.add_command(serve_command)
-program.add_command(sessions_command)
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command. Exit code 0 if all went well, 1 with one clear line on bad input, 2 on wrong usage."""
-    say_what_can_be_said()
+    """Run a command. Exit with 0 on success, 1 and one clear line on bad input, 2 on wrong usage."""
+    tolerate_encodings()
     try:
         program.main(
             args=list(arguments) if arguments is not None else None, prog_name="everlong", standalone_mode=False
@@ -58,6 +59,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         click.echo(f"everlong: {error}", err=True)
         sys.exit(1)
     except BrokenPipeError:
-        # The reader (head, less) has gone; Python would complain about it when it flushes at exit.
+        # The reader (head, less) is gone; Python would complain when it flushes at exit.
         sys.stderr.close()
         sys.exit(141)

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from everlong.cli.lab.survival_table import print_results
+from everlong.cli.lab.survival import print_results
+from everlong.cli.words.chinese import CHINESE
+from everlong.cli.words.english import ENGLISH
 from everlong.lab.cases import Cases
 from everlong.lab.data import agents
 from everlong.lab.measures.dialogs import question_cases
@@ -113,8 +115,8 @@ def test_one_conversation_is_no_conversations(capsys: pytest.CaptureFixture[str]
         rows=rows,
     )
     several = replace(one, data="others", conversations=1_200, total=16_000, uncut=16_000)
-    print_results([one, several], "en")
-    print_results([one], "zh")
+    print_results([one, several], ENGLISH)
+    print_results([one], CHINESE)
     told = capsys.readouterr().out
     assert "mine, all: 1 case in 1 conversation\n" in told
     assert "others, all: 16 000 cases in 1 200 conversations\n" in told

@@ -13,9 +13,9 @@ from everlong.cli.chat.drawing import words
 from everlong.cli.chat.screen import shown_call
 from everlong.cli.chat.tables import Told, edits_table, hits_drawn, map_table, pins_table, threads_table
 from everlong.cli.chat.turns import Chat
-from everlong.cli.chat_wording import ChatWording
 from everlong.cli.terminal.tables import amount
 from everlong.cli.terminal.text import clean, one_line
+from everlong.cli.words.wording import Words
 from everlong.core import EventKind, Image, Message, Thread
 from everlong.engine import HIGHEST_THRESHOLD, Threads, outlook_of
 from everlong.errors import EverlongError, InputError, NoThread
@@ -34,7 +34,7 @@ SIGNS: tuple[tuple[bytes, str], ...] = (
 )
 
 
-def picture(path: Path, say: ChatWording) -> tuple[Image, int]:
+def picture(path: Path, say: Words) -> tuple[Image, int]:
     """The picture in a file and its bytes. Raises InputError for what no model takes."""
     try:
         if not path.is_file() and path.exists():  # a device or a pipe has no end
@@ -151,8 +151,8 @@ def _threshold(chat: Chat, percent: str) -> None:
     expected = outlook_of(replace(chat.session.config.engine, threshold=share), known)
     if expected is not None:
         cost, kept = map(str, expected.percents)
-        chat.screen.note(chat.say.general("outlook", cost=cost, kept=kept))
-        chat.screen.note(chat.say.general("outlook_measured"))
+        chat.screen.note(chat.say("outlook", cost=cost, kept=kept))
+        chat.screen.note(chat.say("outlook_measured"))
 
 
 def _model(chat: Chat, name: str) -> None:
@@ -165,7 +165,7 @@ def _model(chat: Chat, name: str) -> None:
 
 
 def _source(known: Window, chat: Chat) -> str:
-    return chat.say.general(f"source_{known.source}", date=known.date)
+    return chat.say(f"source_{known.source}", date=known.date)
 
 
 def _why(chat: Chat, _: str) -> None:

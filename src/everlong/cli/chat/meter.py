@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from everlong.cli.chat_wording import ChatWording
 from everlong.cli.terminal.tables import amount, bar
+from everlong.cli.words.wording import Words
 from everlong.engine import Prepared
 from everlong.wire import Usage, plausible
 
@@ -37,7 +37,7 @@ class Meter:
         """The colour that warns."""
         return "yellow" if self.known and self.tokens >= NEARLY_FULL * self.limit else "green"
 
-    def text(self, say: ChatWording) -> str:
+    def text(self, say: Words) -> str:
         """Example: Meter(3_412 of 8_192, estimated) -> "~3 412 / 8 192 tokens · 42 %" """
         used = f"{'' if self.exact else '~'}{amount(self.tokens)}"
         if not self.known:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from everlong.agent import DEFAULT_CONFIG, AgentConfig, at_home, folder_config
+from everlong.cli.words.language import Language
 from everlong.errors import InputError
 
 __all__ = ["LOCAL_WINDOW", "ChatOptions", "config_for", "for_local_model"]
@@ -18,7 +19,7 @@ LOCAL_SYSTEM = "You are a helpful assistant. Answer in a few sentences."
 class ChatOptions:
     """The options of the command; None and "" are not given."""
 
-    language: str
+    language: Language
     message: str | None = None
     json_wanted: bool = False
     model: str | None = None

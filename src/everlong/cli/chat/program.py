@@ -20,11 +20,10 @@ from everlong.cli.chat.screen import Screen
 from everlong.cli.chat.session import Session, Setup, opened_session
 from everlong.cli.chat.source import Asking, Source, choose, default_model, local_source
 from everlong.cli.chat.turns import Chat, Desk, Worker
-from everlong.cli.chat_wording import ChatWording
 from everlong.cli.sessions.options import Setting, stored_in, the_thread
-from everlong.cli.sessions_wording import SessionWording
 from everlong.cli.terminal.tables import amount, console
 from everlong.cli.terminal.text import one_line
+from everlong.cli.words.wording import Words
 from everlong.engine import Threads
 from everlong.errors import EverlongError, InputError
 from everlong.llm import HttpModel, cache_folder, registry_now
@@ -79,7 +78,7 @@ FENCE = "<stdin>\n{text}\n</stdin>"
 
 def run(options: ChatOptions) -> None:
     """Chat until it is over. Raises the error of a turn that failed where nobody is there to see it."""
-    say = ChatWording(options.language)
+    say = Words(options.language, "chat")
     set_on_retry_hooks(())  # they write to the terminal; what fails in the end is told
     person = is_person()
     said = _piped(options, say, person=person)
@@ -102,7 +101,7 @@ def run(options: ChatOptions) -> None:
             chat.screen.note(say("bye", thread=chat.session.thread))
 
 
-def _piped(options: ChatOptions, say: ChatWording, *, person: bool) -> str | None:
+def _piped(options: ChatOptions, say: Words, *, person: bool) -> str | None:
     """What is to be said in one shot; None if someone is there to type."""
     text = ""
     if not person and sys.stdin is not None:
@@ -119,7 +118,7 @@ def _piped(options: ChatOptions, say: ChatWording, *, person: bool) -> str | Non
 
 
 @contextmanager
-def _opened(options: ChatOptions, say: ChatWording, asking: Asking | None) -> Iterator[Chat]:
+def _opened(options: ChatOptions, say: Words, asking: Asking | None) -> Iterator[Chat]:
     config, ignored = config_for(options, os.environ)
     desk = Desk()
     screen = _screen(say)
@@ -170,7 +169,7 @@ def _session(worker: Worker, setup: Setup, screen: Screen, *, patient: bool) -> 
         worker.do(entered.__aexit__(None, None, None))
 
 
-def _screen(say: ChatWording) -> Screen:
+def _screen(say: Words) -> Screen:
     out = console()
     return Screen(out, say, aside=None if out.is_terminal else console(stderr=True))
 
@@ -190,7 +189,7 @@ def _source(options: ChatOptions, config: AgentConfig, asking: Asking | None, sc
 @contextmanager
 def _store(options: ChatOptions) -> Iterator[Threads]:
     url = options.store or default_store(os.environ, sys.platform)
-    with stored_in(Setting(url, False, SessionWording(options.language)), new=True) as threads:
+    with stored_in(Setting(url, False, Words(options.language, "sessions")), new=True) as threads:
         yield threads
 
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from everlong.agent import AgentEvent, CallEnded, CallStarted, Entered, Outcome, TurnEnded
 from everlong.cli.chat.drawing import Blocks, Tail, call_line, markdown, thought, words
 from everlong.cli.chat.meter import Meter
-from everlong.cli.chat_wording import ChatWording
 from everlong.cli.terminal.tables import amount
 from everlong.cli.terminal.text import clean, one_line
+from everlong.cli.words.wording import Words
 from everlong.core import Event, EventKind, JsonText
 from everlong.engine import SUMMARY, CallGrew, Failed, Finished, Restarted, Said, Thought
 from everlong.errors import ContextOverflow
@@ -41,7 +41,7 @@ NOTICES: dict[EventKind, tuple[str, str]] = {
 }
 
 
-def notice_of(event: Event, say: ChatWording) -> tuple[str, str] | None:
+def notice_of(event: Event, say: Words) -> tuple[str, str] | None:
     """One line and its colour; None if it is not worth one."""
     known = NOTICES.get(event.kind)
     if known is None or (event.kind is EventKind.CONTEXT_COMPRESSED and event.reason == SUMMARY):
@@ -81,7 +81,7 @@ class _Running:
 class Screen:
     """Draws the events of turns. `made` are the calls of this chat, in their order."""
 
-    def __init__(self, out: "Console", say: ChatWording, *, aside: "Console | None" = None) -> None:
+    def __init__(self, out: "Console", say: Words, *, aside: "Console | None" = None) -> None:
         self.out, self.say = out, say
         #: Where everything but the answer goes: elsewhere, if the answer is piped on.
         self.aside = aside or out
@@ -313,7 +313,7 @@ class Screen:
                 self.fail(self.say("failed"))
 
 
-def shown_call(made: Made, say: ChatWording, most: int) -> str:
+def shown_call(made: Made, say: Words, most: int) -> str:
     """A call with all that came of it, as far as it is worth showing."""
     text = clean(made.outcome.text)
     left = len(text) - most

@@ -15,7 +15,7 @@ import aiohttp
 
 from everlong.agent import DEFAULT_CONFIG, AgentConfig
 from everlong.cli.chat.options import LOCAL_WINDOW, ChatOptions
-from everlong.cli.chat_wording import ChatWording
+from everlong.cli.words.wording import Words
 from everlong.errors import InputError
 from everlong.llm import KNOWN, Endpoint, LocalServer, cache_folder, endpoint_at, endpoint_from_environment, model_file
 
@@ -69,7 +69,7 @@ class Source:
 
 
 def choose(
-    options: ChatOptions, config: AgentConfig, environment: Mapping[str, str], asking: Asking | None, say: ChatWording
+    options: ChatOptions, config: AgentConfig, environment: Mapping[str, str], asking: Asking | None, say: Words
 ) -> Endpoint | None:
     """The endpoint that was asked for; None is the local model. Raises InputError where nobody said and nobody can."""
     if options.local:
@@ -95,7 +95,7 @@ def _named(where: str, environment: Mapping[str, str]) -> Endpoint:
     return replace(found, key=environment.get(variable, "") if variable else "")
 
 
-def _asked(asking: Asking, environment: Mapping[str, str], say: ChatWording) -> Endpoint | None:
+def _asked(asking: Asking, environment: Mapping[str, str], say: Words) -> Endpoint | None:
     answer = asking.line(f"{say('which_model')}\n  1  {say('which_local')}\n  2  {say('which_key')}\n{say('which')} ")
     if answer.strip() in ("", "1"):
         return None

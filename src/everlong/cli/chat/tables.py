@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 
 from everlong.cli.chat.drawing import words
 from everlong.cli.chat.meter import Meter
-from everlong.cli.chat_wording import ChatWording
 from everlong.cli.sessions.lists import excerpt, when
-from everlong.cli.sessions_wording import SessionWording
 from everlong.cli.terminal.tables import amount, bar, percent
 from everlong.cli.terminal.text import one_line
+from everlong.cli.words.wording import Words
 from everlong.core import Edit, Hit, Message, Pin, Reasoning, Recalled, Role, Thread, ToolCall, ToolResult
 from everlong.engine import Engine, Prepared, Threads, counter_for
 from everlong.summarize import is_framed
@@ -111,7 +110,7 @@ class Told:
     """Where and in which language."""
 
     out: "Console"
-    say: ChatWording
+    say: Words
 
     def table(self, *columns: tuple[str, bool]) -> "Table":
         """A plain table; True for columns of figures."""
@@ -162,7 +161,7 @@ def edits_table(told: Told, edits: Sequence[Edit]) -> None:
     for edit in ordered[:MOST_EDITS]:
         drawn.add_row(
             str(edit.at),
-            say.general(edit.action.value),
+            say(edit.action.value),
             words(say.reason(one_line(edit.reason))),
             amount(edit.before),
             amount(edit.after),
@@ -185,7 +184,7 @@ def threads_table(told: Told, threads: Sequence[Thread], here: str) -> None:
         title = words(one_line(thread.title) or say("untitled"), "" if thread.title else "dim")
         if thread.id == here:
             title.append(f"  {say('threads_here')}", style="green")
-        changed = when(thread.updated, now, SessionWording(say.language))
+        changed = when(thread.updated, now, Words(say.language, "sessions"))
         drawn.add_row(str(number), title, amount(thread.messages), changed, words(one_line(thread.id), "dim"))
     told.out.print(drawn)
 
@@ -222,6 +221,6 @@ def hits_drawn(told: Told, threads: Threads, hits: Sequence[Hit], query: str, *,
             shown = words(text)
             for start, stop in marks:
                 shown.stylize("bold yellow", start, stop)
-            role = told.say.general(hit.row.entry.role.value)
+            role = told.say.name(hit.row.entry.role.value)
             told.out.print(words(f"{hit.row.order:>5}  {role}", "dim"))
             told.out.print(Padding(shown, (0, 0, 0, 7), expand=False))

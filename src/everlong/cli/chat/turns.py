@@ -20,8 +20,8 @@ from everlong.cli.chat.keyboard import echoed, unechoed
 from everlong.cli.chat.screen import Screen
 from everlong.cli.chat.session import Session
 from everlong.cli.chat.source import Asking
-from everlong.cli.chat_wording import ChatWording
 from everlong.cli.terminal.text import clean, one_line
+from everlong.cli.words.wording import LANGUAGES, Words
 from everlong.core import Event, Image, Message, Role, Text
 from everlong.engine import Failed, text_title
 
@@ -77,6 +77,7 @@ class Worker:
 
 TICK = 0.1  # seconds between two looks at the clock, for signs that turn
 LOOKED_BACK = 50  # messages, for what was asked last
+ALLOWING = {"a", *(language.yes for language in LANGUAGES)}  # how an answer begins that allows a call
 LONGEST_ASKED = 4_000  # characters of what is to be allowed
 
 
@@ -122,7 +123,7 @@ class Chat:
     worker: Worker
     session: Session
     screen: Screen
-    say: ChatWording
+    say: Words
     desk: Desk
     asking: Asking | None = None
     #: Told every event of a turn and every notice, in place of the screen.
@@ -237,7 +238,7 @@ class Chat:
             answer = "n"
         if answer[:1] == "a":
             self._always.add(question.name)
-        allowed = answer[:1] in ("y", "a", "是")
+        allowed = answer[:1] in ALLOWING
         if not allowed:
             self.screen.note(self.say("refused"))
         self.screen.resume()

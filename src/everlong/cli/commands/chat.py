@@ -1,17 +1,16 @@
 """`everlong chat`: the agent in the terminal, in one shot, or for programs."""
 
-import os
 from typing import Any
 
 import click
 
-from everlong.cli.maps.wording import LANGUAGES, language_from
+from everlong.cli.words.wording import language_option
 from everlong.errors import InputError
 
 __all__ = ["chat_command"]
 
 
-@click.command("chat", short_help="Talk to the agent in the terminal.")
+@click.command("chat")
 @click.option("--message", "-m", help="Say this, print the answer and end. Text on standard input is attached.")
 @click.option("--json", "json_wanted", is_flag=True, help="Print events as lines of JSON; for one message.")
 @click.option("--model", help="The model's name (default: EVERLONG_MODEL, else one that the upstream has).")
@@ -26,8 +25,8 @@ __all__ = ["chat_command"]
 @click.option("--no-tools", is_flag=True, help="Only talk.")
 @click.option("--system", metavar="TEXT", help="The system text of new threads.")
 @click.option("--preset", help="How a history is cut.")
-@click.option("--lang", type=click.Choice(LANGUAGES), help="Language of the words (default: the locale's).")
-def chat_command(lang: str | None, **given: Any) -> None:
+@language_option
+def chat_command(**given: Any) -> None:
     """Talk to a model that never runs out of window.
 
     The model is the local one (--local), one behind --upstream, or the one whose key is in the environment. Inside,
@@ -38,4 +37,4 @@ def chat_command(lang: str | None, **given: Any) -> None:
         from everlong.cli.chat.program import run  # noqa: PLC0415
     except ImportError as error:
         raise InputError(f"chatting needs more packages ({error.name}): pip install 'everlong[llm]'") from None
-    run(ChatOptions(language=lang or language_from(os.environ), **given))
+    run(ChatOptions(**given))

@@ -4,7 +4,7 @@ import json
 
 import click
 
-from everlong.cli.terminal.files import read_document, tell_warnings
+from everlong.cli.terminal.files import print_warnings, read_document
 from everlong.cli.terminal.tables import amount, console, percent, table
 from everlong.engine import TokenMap, counter_for, map_tokens
 from everlong.windows import Window, window
@@ -12,7 +12,7 @@ from everlong.windows import Window, window
 __all__ = ["count_command"]
 
 
-@click.command("count", short_help="Count the tokens of a conversation.")
+@click.command("count")
 @click.argument("file", required=False, metavar="FILE")
 @click.option("--model", "-m", default="", help="Count for this model (default: the one named in FILE).")
 @click.option("--sample", is_flag=True, help="Use the sample conversation that ships with everlong.")
@@ -23,7 +23,7 @@ def count_command(file: str | None, model: str, sample: bool, as_json: bool) -> 
     FILE may be a request body or message list of OpenAI, Anthropic or Gemini, or a session file.
     """
     document = read_document(file, sample=sample)
-    tell_warnings(document)
+    print_warnings(document)
     counter = counter_for(model or document.model)
     weights = map_tokens(document.messages, counter, document.tools)
     room = window(counter.model)

@@ -1,10 +1,9 @@
 """`everlong demo`: a long conversation held live in a small window, with no key and no network."""
 
-import os
-
 import click
 
-from everlong.cli.maps.wording import LANGUAGES, language_from
+from everlong.cli.words.language import Language
+from everlong.cli.words.wording import language_option
 
 __all__ = ["demo_command"]
 
@@ -22,8 +21,8 @@ SMALLEST = 4_000  # tokens; below, the tools and the longest result leave no roo
 )
 @click.option("--store", default="", metavar="URL", help="Keep the conversation here, to look at it afterwards.")
 @click.option("--json", "json_wanted", is_flag=True, help="Print JSON.")
-@click.option("--lang", type=click.Choice(LANGUAGES), help="Language of the words (default: from the environment).")
-def demo_command(window: int, store: str, json_wanted: bool, lang: str | None) -> None:
+@language_option
+def demo_command(window: int, store: str, json_wanted: bool, language: Language) -> None:
     """Watch a conversation outgrow its window, and what is kept.
 
     The sample conversation is held again through the engine: 28 turns with tools, three times as long as the window.
@@ -31,4 +30,4 @@ def demo_command(window: int, store: str, json_wanted: bool, lang: str | None) -
     """
     from everlong.cli.demo.stage import show  # noqa: PLC0415 - the engine, which other commands need not load
 
-    show(window, store, json_wanted=json_wanted, language=lang or language_from(os.environ))
+    show(window, store, json_wanted=json_wanted, language=language)

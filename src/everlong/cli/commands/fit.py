@@ -1,18 +1,15 @@
 """`everlong fit`: a conversation brought under a budget, in the format it came in."""
 
-import sys
 from dataclasses import asdict
-from pathlib import Path
 
 import click
 
-from everlong.cli.terminal.files import read_document, tell_warnings
+from everlong.cli.terminal.files import print_warnings, read_document, write_output
 from everlong.cli.terminal.streams import print_json
 from everlong.cli.terminal.tables import amount, console, percent, table
 from everlong.compress import PRESETS
 from everlong.core import Edit
 from everlong.engine import Fitted, counter_for, fit_document
-from everlong.errors import InputError
 from everlong.wire import write
 
 __all__ = ["fit_command"]
@@ -20,7 +17,7 @@ __all__ = ["fit_command"]
 LISTED = 12  # kinds of edits shown
 
 
-@click.command("fit", short_help="Bring a conversation under a budget of tokens.")
+@click.command("fit")
 @click.argument("file", required=False, metavar="FILE")
 @click.option(
     "--budget", "-b", type=click.IntRange(min=1), help="Tokens for messages and tool schemas (default: the window)."
@@ -46,27 +43,16 @@ def fit_command(  # noqa: PLR0913 - one parameter an option
     The report goes to standard output, or to standard error when the conversation itself goes there.
     """
     document = read_document(file, sample=sample)
-    tell_warnings(document)
+    print_warnings(document)
     fitted = fit_document(document, model=model, budget=budget, preset=preset)
     before = counter_for(model or document.model).messages(document.messages) + fitted.tokens - fitted.view.tokens
     if output is not None:
-        _write(fitted, output)
+        write_output(write(fitted.document), output)
     to_stderr = output == "-"
     if as_json:
         print_json(_as_json(fitted, before), err=to_stderr)
     else:
         _print(fitted, before, to_stderr=to_stderr)
-
-
-def _write(fitted: Fitted, output: str) -> None:
-    data = write(fitted.document)
-    if output == "-":
-        sys.stdout.buffer.write(data)
-        return
-    try:
-        Path(output).write_bytes(data)
-    except OSError as error:
-        raise InputError(f"{output}: {error.strerror or error}") from error
 
 
 def _as_json(fitted: Fitted, before: int) -> dict[str, object]:

@@ -1,7 +1,6 @@
 """`everlong inspect`: the token map of a conversation, on the terminal, as a page or as JSON."""
 
 import json
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,9 +11,10 @@ import click
 from everlong.cli.maps.inspection import as_json, inspect_document
 from everlong.cli.maps.page import page_of
 from everlong.cli.maps.terminal_map import draw_map
-from everlong.cli.maps.wording import LANGUAGES, Wording, language_from
-from everlong.cli.terminal.files import source_bytes
+from everlong.cli.terminal.files import source_bytes, write_page
 from everlong.cli.terminal.tables import amount, console
+from everlong.cli.words.language import Language
+from everlong.cli.words.wording import Words, language_option
 from everlong.errors import InputError
 from everlong.wire import BODY_FORMATS, Document, read_all
 
@@ -24,7 +24,7 @@ PAGES = (".html", ".htm")
 LONG_WORK = 500_000  # bytes of a file; more takes longer than a blink
 
 
-@click.command("inspect", short_help="Show where the window of a conversation goes.")
+@click.command("inspect")
 @click.argument("file", required=False, metavar="FILE")
 @click.option("--model", "-m", default="", help="Count for this model (default: the one named in FILE).")
 @click.option("--sample", is_flag=True, help="Use the sample conversation that ships with everlong.")
@@ -43,7 +43,7 @@ LONG_WORK = 500_000  # bytes of a file; more takes longer than a blink
 @click.option("--top", default=10, type=click.IntRange(min=0), help="Rows in each list, 0 for all (default 10).")
 @click.option("--pick", default=1, type=click.IntRange(min=1), help="Which conversation, if FILE holds several.")
 @click.option("--for", "target", type=click.Choice(sorted(BODY_FORMATS)), help="Check against this provider's rules.")
-@click.option("--lang", type=click.Choice(LANGUAGES), help="Language of the words (default: from the environment).")
+@language_option
 def inspect_command(  # noqa: PLR0913 - one parameter an option
     file: str | None,
     model: str,
@@ -54,7 +54,7 @@ def inspect_command(  # noqa: PLR0913 - one parameter an option
     top: int,
     pick: int,
     target: str | None,
-    lang: str | None,
+    language: Language,
 ) -> None:
     """Show where the window goes in the conversation in FILE (- for standard input).
 
@@ -64,7 +64,7 @@ def inspect_command(  # noqa: PLR0913 - one parameter an option
     if file is None and not sample and html and html != "-" and not html.endswith(PAGES):
         file, html = html, ""  # `inspect --html FILE`: the option took what was meant as FILE
     page_path = None if html is None else _page_path(html, file, sample=sample)
-    say = Wording(lang or language_from(os.environ))
+    say = Words(language, "inspect")
     name = _name(file, sample=sample)
     data = source_bytes(file, sample=sample)
     with _patience(len(data), say):
@@ -74,7 +74,7 @@ def inspect_command(  # noqa: PLR0913 - one parameter an option
     if len(documents) > 1 and not json_wanted:
         click.echo(say("several", n=amount(len(documents)), at=str(pick)), err=True)
     if page_path is not None:
-        _write(page_path, page_of(shown, say, top=top))
+        write_page(page_of(shown, say, top=top), page_path)
         if page_path != "-":
             click.echo(say("page_written", path=page_path), err=json_wanted)
     if json_wanted:
@@ -98,7 +98,7 @@ def _documents(data: bytes, named: str) -> tuple[Document, ...]:
 
 
 @contextmanager
-def _patience(size: int, say: Wording) -> Iterator[None]:
+def _patience(size: int, say: Words) -> Iterator[None]:
     """A sign of life while a large file is counted, where a person looks."""
     if size < LONG_WORK or not sys.stderr.isatty():
         yield
@@ -125,13 +125,3 @@ def _page_path(html: str, file: str | None, *, sample: bool) -> str:
         return f"everlong-{'sample' if sample else 'conversation'}.map.html"
     path = Path(str(file))
     return str(path.with_name(Path(path.name.removesuffix(".gz")).stem + ".map.html"))
-
-
-def _write(path: str, page: str) -> None:
-    if path == "-":
-        click.echo(page.encode("utf-8", "replace"), nl=False)  # as its head says, not as the terminal would
-        return
-    try:
-        Path(path).write_text(page, encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from error

@@ -7,9 +7,10 @@ from datetime import UTC, date, datetime
 
 import click
 
-from everlong.cli.maps.wording import Wording
 from everlong.cli.terminal.streams import print_json
 from everlong.cli.terminal.tables import amount, console, pairs, table
+from everlong.cli.words.english import ENGLISH
+from everlong.cli.words.wording import Words
 from everlong.engine import DEFAULT_SETTINGS, outlook_of
 from everlong.errors import InputError
 from everlong.llm import cache_folder, last_try, registry_now
@@ -18,10 +19,10 @@ from everlong.windows import Entry, Registry, Window, window
 __all__ = ["models_command"]
 
 LISTED = 40  # rows shown of a long list
-SAY = Wording("en")
+SAY = Words(ENGLISH, "general")
 
 
-@click.command("models", short_help="Show the window and prices of models.")
+@click.command("models")
 @click.argument("name", required=False)
 @click.option("--provider", default="", help="Where the model is used: its own figures win.")
 @click.option("--find", "text", default="", help="List every entry with this text in its name or provider.")

@@ -14,7 +14,7 @@ __all__ = ["serve_command"]
 UNTIL_IT_SERVES = 1.5  # seconds before a browser is opened
 
 
-@click.command("serve", short_help="Serve the gateway: any client, one changed base URL.")
+@click.command("serve")
 @click.option("--config", "file", help="A TOML file with the settings.")
 @click.option("--host", help="The address to listen at; 127.0.0.1 if not given.")
 @click.option("--port", type=int, help="The port to listen at; 8333 if not given, 0 takes a free one.")

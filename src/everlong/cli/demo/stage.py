@@ -6,11 +6,12 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from everlong.cli.demo.play import THREAD, Outcome, Play, Turn
-from everlong.cli.demo_wording import DemoWording
 from everlong.cli.terminal.files import read_document
 from everlong.cli.terminal.streams import print_json
 from everlong.cli.terminal.tables import amount, bar, console
 from everlong.cli.terminal.text import one_line
+from everlong.cli.words.language import Language
+from everlong.cli.words.wording import Words
 from everlong.core import Event
 from everlong.store import open_store
 
@@ -24,14 +25,14 @@ NUMBER, TOKENS, BAR, WIDEST = 2, 7, 20, 100  # columns
 LED_BY = 24  # characters of a line that are shown before the words looked for
 
 
-def show(window: int, store: str, *, json_wanted: bool, language: str) -> None:
+def show(window: int, store: str, *, json_wanted: bool, language: Language) -> None:
     """Hold the conversation and tell of it. Without a store it is forgotten at the end."""
     with open_store(store or "memory:") as threads:
         play = Play(read_document(None, sample=True), threads, window)
         if json_wanted:
             asyncio.run(_told(play))
             return
-        stage = _Stage(console(), DemoWording(language), window)
+        stage = _Stage(console(), Words(language, "demo"), window)
         asyncio.run(stage.show(play))
         if store:
             stage.paragraph(stage.say("look", thread=THREAD, store=store), "dim")
@@ -50,7 +51,7 @@ def _cut(cut: Event) -> dict[str, object]:
 class _Stage:
     """Draws while it happens, in 80 columns or up to 100."""
 
-    def __init__(self, out: "Console", say: DemoWording, window: int) -> None:
+    def __init__(self, out: "Console", say: Words, window: int) -> None:
         self.out, self.say, self.window = out, say, window
         self.width = min(out.width, WIDEST)
 

@@ -31,7 +31,7 @@ NAMES = (
 HEAD = ("client", "version", "mode", "turns", "requests", "asked", "sent", "window", "errors", "ok")
 
 
-@click.command("clients", short_help="Run real clients through the gateway.")
+@click.command("clients")
 @click.argument("names", nargs=-1, type=click.Choice(NAMES))
 @click.option("--direct", is_flag=True, help="Without the gateway: what the clients do on their own.")
 @click.option(

@@ -1,11 +1,10 @@
-"""What the commands of the lab are told in the same way: lists with commas between, and options that several take."""
+"""Options that several commands of the lab take, and the lists in them."""
 
 import click
 
-from everlong.cli.maps.wording import LANGUAGES
 from everlong.lab import HALVES
 
-__all__ = ["DATA", "HALF", "HTML", "JOBS", "JSON", "LANGUAGE", "WORK_FILES", "names_listed", "tokens_listed"]
+__all__ = ["DATA", "HALF", "HTML", "JOBS", "JSON", "WORK_FILES", "names_listed", "tokens_listed"]
 
 WORK_FILES = "claude_code,misc"
 
@@ -14,11 +13,10 @@ HALF = click.option("--half", type=click.Choice(HALVES), default="all", help="Wh
 JOBS = click.option("--jobs", "processes", type=click.IntRange(min=1), default=1, metavar="N", help="Processes.")
 JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 HTML = click.option("--html", metavar="FILE", help="Write a page with plots (- for standard output).")
-LANGUAGE = click.option("--lang", "language", type=click.Choice(LANGUAGES), help="Language of the words.")
 
 
 def tokens_listed(_: click.Context, __: click.Parameter, value: str) -> tuple[int, ...]:
-    """Numbers of tokens, each once, the smallest first. Example: "16000,8000" -> (8000, 16000)"""
+    """Read numbers of tokens, each once, the smallest first. Example: "16000,8000" -> (8000, 16000)"""
     try:
         numbers = tuple(sorted({int(piece) for piece in value.split(",") if piece.strip()}))
     except ValueError:
@@ -29,5 +27,5 @@ def tokens_listed(_: click.Context, __: click.Parameter, value: str) -> tuple[in
 
 
 def names_listed(listed: str) -> tuple[str, ...]:
-    """Example: "claude_code, misc" -> ("claude_code", "misc")"""
+    """Read names. Example: "claude_code, misc" -> ("claude_code", "misc")"""
     return tuple(name.strip() for name in listed.split(",") if name.strip())

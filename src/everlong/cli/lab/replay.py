@@ -1,6 +1,5 @@
 """`everlong lab replay`: what sessions cost, what they would have cost, and what would have been lost."""
 
-import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -8,13 +7,13 @@ from dataclasses import dataclass, fields
 import click
 import msgspec
 
-from everlong.cli.lab.options import DATA, HALF, HTML, JOBS, JSON, LANGUAGE, WORK_FILES, names_listed, tokens_listed
+from everlong.cli.lab.options import DATA, HALF, HTML, JOBS, JSON, WORK_FILES, names_listed, tokens_listed
 from everlong.cli.lab.replay_table import print_replay
-from everlong.cli.lab_replay_wording import ReplayWording
-from everlong.cli.maps.wording import language_from
-from everlong.cli.terminal.files import check_place, source_bytes, write_page
+from everlong.cli.terminal.files import check_output, source_bytes, write_page
 from everlong.cli.terminal.streams import print_json
 from everlong.cli.terminal.tables import amount, progress
+from everlong.cli.words.language import Language
+from everlong.cli.words.wording import Words, language_option
 from everlong.errors import InputError
 from everlong.lab import (
     COMPARED,
@@ -39,11 +38,39 @@ from everlong.lab import (
     tariff_of,
 )
 
-__all__ = ["Asked", "replay", "replay_command"]
+__all__ = ["replay_command"]
 
+STANDARD_INPUT = "-"
+LEAST_ROOM = 1_000  # tokens of conversation; less does not even hold a question and its answer
+USUAL_MODEL = "gpt-4o"
+USUAL_PRICES = "anthropic"
+SHARES = ("ratio", "kept_percent", "literal_percent", "likely_percent")
 WINDOWS = "64000,128000"
 #: What a page shows unless told otherwise.
 PAGE_THRESHOLDS = (0.4, 0.55, 0.7, 0.85, 0.95)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayOptions:
+    """The options of the command. `thresholds` are those at which auto is played as well."""
+
+    data: str | None
+    files: str | None
+    half: str
+    windows: tuple[int, ...]
+    model: str | None
+    prices: str | None
+    policies: tuple[str, ...]
+    pauses: Pauses
+    front: int
+    reply: int
+    longest: int
+    thresholds: tuple[float, ...]
+    reading: bool
+    processes: int
+    as_json: bool
+    html: str | None
+    language: Language
 
 
 def _shares(_: click.Context, __: click.Parameter, value: str | None) -> tuple[float, ...] | None:
@@ -56,7 +83,7 @@ def _shares(_: click.Context, __: click.Parameter, value: str | None) -> tuple[f
         raise click.BadParameter("shares with commas between them, such as .4,.7") from None
 
 
-@click.command("replay", short_help="What sessions cost, and would have cost.")
+@click.command("replay")
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @DATA
 @click.option("--files", metavar="NAME,NAME", help=f"Files in agents/ of the data folder (default: {WORK_FILES}).")
@@ -100,146 +127,117 @@ def _shares(_: click.Context, __: click.Parameter, value: str | None) -> tuple[f
 @JOBS
 @JSON
 @HTML
-@LANGUAGE
-def replay_command(paths: tuple[str, ...], **options: object) -> None:
+@language_option
+def replay_command(paths: tuple[str, ...], **given: object) -> None:
     """What sessions cost, what they would have cost, and what would have been lost.
 
     PATH is a file, a folder, - for standard input, or claude-code, codex, pi or nanobot: the places where these keep
     sessions. Without PATH the data folder is replayed. Every request is made as a policy would send it, and paid for
     by a provider's prices and cache rules. No model is called and nothing is sent.
     """
-    from everlong.cli.lab.replay import Asked, replay  # noqa: PLC0415 - only a run needs the engine
-
-    if paths and (options["data"] or options["files"]):
+    if paths and (given["data"] or given["files"]):
         raise click.UsageError("--data and --files name the data folder; PATH is replayed instead of it")
-    usual = PAGE_THRESHOLDS if options["html"] is not None else ()
-    given = options.pop("thresholds")
-    asked = Asked(
-        thresholds=usual if given is None else given,  # type: ignore[arg-type]
-        longest=options.pop("longest") or 0,  # type: ignore[arg-type]
-        language=str(options.pop("language") or language_from(os.environ)),
-        reading=not options.pop("no_reading"),
-        **options,  # type: ignore[arg-type]
+    usual = PAGE_THRESHOLDS if given["html"] is not None else ()
+    thresholds = given.pop("thresholds")
+    options = ReplayOptions(
+        thresholds=usual if thresholds is None else thresholds,  # type: ignore[arg-type]
+        longest=given.pop("longest") or 0,  # type: ignore[arg-type]
+        reading=not given.pop("no_reading"),
+        **given,  # type: ignore[arg-type]
     )
-    replay(paths, asked)
-
-
-STANDARD_INPUT = "-"
-LEAST_ROOM = 1_000  # tokens of conversation; below, not even a question and its answer stand
-USUAL_MODEL = "gpt-4o"
-USUAL_PRICES = "anthropic"
-SHARES = ("ratio", "kept_percent", "literal_percent", "likely_percent")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What was asked for. `thresholds` are those at which ours is played as well."""
-
-    data: str | None
-    files: str | None
-    half: str
-    windows: tuple[int, ...]
-    model: str | None
-    prices: str | None
-    policies: tuple[str, ...]
-    pauses: Pauses
-    front: int
-    reply: int
-    longest: int
-    thresholds: tuple[float, ...]
-    reading: bool
-    processes: int
-    as_json: bool
-    html: str | None
-    language: str
+    _replay(paths, options)
 
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """The policies to play: those that were asked for, and ours at other thresholds."""
+    """The policies to play: those that were named, and auto at other thresholds."""
 
     policies: tuple[str, ...]
     thresholds: tuple[str, ...]
 
     @property
     def all(self) -> tuple[str, ...]:
-        """Each once."""
+        """Every policy once."""
         return tuple(dict.fromkeys((*self.policies, *self.thresholds)))
 
 
-def replay(paths: Sequence[str], asked: Asked) -> None:
-    """Play it and show it."""
-    say = ReplayWording(asked.language)
-    names = _checked(asked)
-    tariff = None if asked.prices is None else tariff_from(asked.prices)
+def _replay(paths: Sequence[str], options: ReplayOptions) -> None:
+    """Find the sessions, play them, and show the result."""
+    say = Words(options.language, "replay")
+    names = _check(options)
+    tariff = None if options.prices is None else tariff_from(options.prices)
     with progress(say("finding"), None):
-        sessions = _sessions(paths, asked)
-    named = asked.model or (_most_used(sessions) if paths else USUAL_MODEL)
+        sessions = _sessions(paths, options)
+    named = options.model or (_most_used(sessions) if paths else USUAL_MODEL)
     plan = ReplayPlan(
         policies=names.all,
-        windows=asked.windows,
+        windows=options.windows,
         tariff=tariff or _prices_of(named, say),
         model=named or USUAL_MODEL,
-        reply=asked.reply,
-        front=asked.front,
-        pauses=asked.pauses,
-        reading=asked.reading,
+        reply=options.reply,
+        front=options.front,
+        pauses=options.pauses,
+        reading=options.reading,
     )
     rounds = 1 + len(plan.windows) * len(plan.policies) - (UNCUT in plan.policies)
-    with progress(say("playing"), len(sessions) * rounds) as tell:
-        found = replayed(sessions, plan, asked.processes, tell)
-    results = [result for result in found if result.policy in names.policies]
-    thresholds = [result for result in found if result.policy in names.thresholds]
-    _show(plan, results, thresholds, asked)
+    with progress(say("playing"), len(sessions) * rounds) as advance:
+        played = replayed(sessions, plan, options.processes, advance)
+    results = [result for result in played if result.policy in names.policies]
+    thresholds = [result for result in played if result.policy in names.thresholds]
+    _show(plan, results, thresholds, options)
 
 
-# --- what was asked ----------------------------------------------------------------------------
+# --- options -----------------------------------------------------------------------------------
 
 
-def _checked(asked: Asked) -> _Names:
-    """The names of policies. Raises InputError for what could only go wrong later, when much has been read."""
-    if not asked.windows:
+def _check(options: ReplayOptions) -> _Names:
+    """Return the policies to play. Raises InputError now for what would otherwise fail after much work."""
+    if not options.windows:
         raise InputError("name a window, such as --window 64000")
-    for size in asked.windows:
-        if size - asked.reply - asked.front < LEAST_ROOM:
+    for size in options.windows:
+        if size - options.reply - options.front < LEAST_ROOM:
             raise InputError(
-                f"a window of {size} leaves no room: {asked.reply} are kept for the answer (--reply) "
-                f"and {asked.front} stand in front (--front)"
+                f"a window of {size} leaves no room: {options.reply} are kept for the answer (--reply) "
+                f"and {options.front} stand in front (--front)"
             )
-    if asked.html is not None:
-        check_place(asked.html)
-    policies = tuple(dict.fromkeys(asked.policies or COMPARED))
-    names = _Names(policies, tuple(f"auto@{share:g}" for share in asked.thresholds))
+    if options.html is not None:
+        check_output(options.html)
+    policies = tuple(dict.fromkeys(options.policies or COMPARED))
+    names = _Names(policies, tuple(f"auto@{share:g}" for share in options.thresholds))
     terms = Terms(
-        window=asked.windows[0], tariff=TARIFFS[USUAL_PRICES], model=USUAL_MODEL, reply=asked.reply, front=asked.front
+        window=options.windows[0],
+        tariff=TARIFFS[USUAL_PRICES],
+        model=USUAL_MODEL,
+        reply=options.reply,
+        front=options.front,
     )
     for name in names.all:
-        policy_named(name).begin(terms).close()  # shares that cannot be are told when it begins
+        policy_named(name).begin(terms).close()  # raises where its shares are impossible
     return names
 
 
 # --- sessions, model, prices -------------------------------------------------------------------
 
 
-def _sessions(paths: Sequence[str], asked: Asked) -> list[Session]:
+def _sessions(paths: Sequence[str], options: ReplayOptions) -> list[Session]:
     if not paths:
-        names = names_listed(asked.files or WORK_FILES)
-        return published(data_folder(asked.data), names, asked.half, asked.longest)
+        names = names_listed(options.files or WORK_FILES)
+        return published(data_folder(options.data), names, options.half, options.longest)
     files = [path for path in paths if path != STANDARD_INPUT]
-    found: list[Session] = []
+    sessions: list[Session] = []
     if STANDARD_INPUT in paths:
-        said = sessions_in(source_bytes(STANDARD_INPUT), "standard input", _tell)
-        found += [session for session in said if session.requests]
+        read = sessions_in(source_bytes(STANDARD_INPUT), "standard input", _warn)
+        sessions += [session for session in read if session.requests]
     if files:
-        found += sessions_at(files, _tell)
-    chosen = [session for session in found if in_half(session.told.id, asked.half)]
+        sessions += sessions_at(files, _warn)
+    chosen = [session for session in sessions if in_half(session.told.id, options.half)]
     if not chosen:
-        raise InputError(f"{', '.join(paths)}: nothing to replay ({asked.half})")
-    return sorted(chosen, key=lambda session: -session.told.tokens)[: asked.longest] if asked.longest else chosen
+        raise InputError(f"{', '.join(paths)}: nothing to replay ({options.half})")
+    return sorted(chosen, key=lambda session: -session.told.tokens)[: options.longest] if options.longest else chosen
 
 
 def _most_used(sessions: Sequence[Session]) -> str:
-    """The model of most requests, by the record of each session, else as it names one; "" if none does."""
+    """Return the model of most requests, by the records of the sessions or the names in them; "" if there is none."""
     used: Counter[str] = Counter()
     for session in sessions:
         for one in session.told.recorded:
@@ -249,42 +247,44 @@ def _most_used(sessions: Sequence[Session]) -> str:
     return next((model for model, _ in used.most_common() if model), "")
 
 
-def _prices_of(model: str, say: ReplayWording) -> Tariff:
-    """Those of the model; the usual ones, and a line about it, where none are known."""
+def _prices_of(model: str, say: Words) -> Tariff:
+    """Return the prices of the model. Where none are known, warn and return the usual ones."""
     if model:
         try:
             return tariff_of(model)
         except InputError:
             pass
-    _tell(say("no_prices", model=model, usual=USUAL_PRICES) if model else say("no_model", usual=USUAL_PRICES))
+    _warn(say("no_prices", model=model, usual=USUAL_PRICES) if model else say("no_model", usual=USUAL_PRICES))
     return TARIFFS[USUAL_PRICES]
 
 
-def _tell(line: str) -> None:
+def _warn(line: str) -> None:
     click.echo(line, err=True)
 
 
-# --- what was found ----------------------------------------------------------------------------
+# --- the result --------------------------------------------------------------------------------
 
 
-def _show(plan: ReplayPlan, results: Sequence[ReplayResult], thresholds: Sequence[ReplayResult], asked: Asked) -> None:
-    if asked.html is not None:
+def _show(
+    plan: ReplayPlan, results: Sequence[ReplayResult], thresholds: Sequence[ReplayResult], options: ReplayOptions
+) -> None:
+    if options.html is not None:
         from everlong.lab import replay_page  # noqa: PLC0415 - only where a page is asked for
 
-        say = ReplayWording(asked.language)
+        say = Words(options.language, "replay")
         page = replay_page(
             results,
-            language=asked.language,
+            language=options.language.code,
             facts=(say("counted", model=plan.model), say("around", front=amount(plan.front), reply=amount(plan.reply))),
             thresholds=thresholds,
             tariffs=(plan.tariff,),
             pauses=plan.pauses,
         )
-        write_page(page, asked.html)
-    if asked.as_json:
+        write_page(page, options.html)
+    if options.as_json:
         print_json(_as_json(plan, results, thresholds))
-    elif asked.html != "-":
-        print_replay(plan, results, thresholds, asked.language)
+    elif options.html != "-":
+        print_replay(plan, results, thresholds, options.language)
 
 
 def _as_json(
@@ -308,7 +308,7 @@ def _as_json(
 
 
 def _described(result: ReplayResult) -> dict[str, object]:
-    """Every figure, the shares too; a conversation is named by its id."""
+    """Return every figure and share of a result; a conversation is named by its id."""
     figures = {field.name: getattr(result, field.name) for field in fields(result) if field.name != "played"}
     shares = {name: round(getattr(result, name), 4) for name in SHARES}
     played = [

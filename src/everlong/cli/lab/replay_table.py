@@ -1,10 +1,11 @@
-"""What a replay found, on a terminal: what was really paid, a table for each window, and a verdict in plain words."""
+"""The result of a replay on a terminal: what was really paid, a table for each window, and a verdict in plain words."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from everlong.cli.lab_replay_wording import ReplayWording
 from everlong.cli.terminal.tables import amount, console, percent, table
+from everlong.cli.words.language import Language
+from everlong.cli.words.wording import Words
 from everlong.lab import Billed, Recorded, ReplayPlan, ReplayResult, Scene, Told, billed, money, scenes, tokens_short
 
 if TYPE_CHECKING:
@@ -12,10 +13,10 @@ if TYPE_CHECKING:
 
 __all__ = ["print_replay"]
 
-SAME = 0.005  # of the uncut cost: less is no difference that is spoken of
-CREDIT = 0.05  # points: less is nothing that a summary adds
+SAME = 0.005  # of the uncut cost: a smaller difference is not worth a word
+CREDIT = 0.05  # points that summaries must add to be mentioned
 WIDEST = 1_000  # columns; no terminal is wider
-MANY = 100  # from here on tenths say nothing
+MANY = 100  # from here on tenths are not shown
 RECORDED = ("model", "requests", "sent", "cached", "received", "cost")
 PLAYED = (
     "policy",
@@ -33,10 +34,10 @@ PLAYED = (
 
 
 def print_replay(
-    plan: ReplayPlan, results: Sequence[ReplayResult], thresholds: Sequence[ReplayResult], language: str
+    plan: ReplayPlan, results: Sequence[ReplayResult], thresholds: Sequence[ReplayResult], language: Language
 ) -> None:
-    """What was paid, then every window: its policies, ours at other thresholds behind them, and a verdict."""
-    out, say = console(), ReplayWording(language)
+    """Print what was paid, then for every window its policies, auto at other thresholds, and a verdict."""
+    out, say = console(), Words(language, "replay")
     sessions = [played.session for played in results[0].played]
     for line in _head(plan, sessions, say):
         out.print(line, markup=False)
@@ -61,7 +62,7 @@ def print_replay(
 
 
 def _draw(out: "Console", head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table; its columns stand closer where they would not fit."""
+    """Print a table; its columns stand closer where they would not fit otherwise."""
     drawn = table(head, rows)
     drawn.show_edge = False
     drawn.padding = (0, 1, 0, 0)
@@ -70,7 +71,7 @@ def _draw(out: "Console", head: Sequence[str], rows: Sequence[Sequence[str]]) ->
     out.print(drawn)
 
 
-def _head(plan: ReplayPlan, sessions: Sequence[Told], say: ReplayWording) -> Iterator[str]:
+def _head(plan: ReplayPlan, sessions: Sequence[Told], say: Words) -> Iterator[str]:
     tokens = sum(session.tokens for session in sessions)
     size = (say.many("sessions", len(sessions)), say("tokens", n=tokens_short(tokens)))
     yield say("comma").join((*size, say("prices", name=plan.tariff.name)))
@@ -82,7 +83,7 @@ def _head(plan: ReplayPlan, sessions: Sequence[Told], say: ReplayWording) -> Ite
 # --- what was really paid ----------------------------------------------------------------------
 
 
-def _paid_rows(record: Billed, say: ReplayWording) -> list[tuple[str, ...]]:
+def _paid_rows(record: Billed, say: Words) -> list[tuple[str, ...]]:
     rows = [_paid_row(one.model, [one]) for one in record.models]
     return [*rows, _paid_row(say("all_models"), record.models)] if len(rows) > 1 else rows
 
@@ -100,9 +101,9 @@ def _paid_row(name: str, models: Sequence[Recorded]) -> tuple[str, ...]:
     )
 
 
-def _on_record(record: Billed, sessions: int, say: ReplayWording) -> Iterator[str]:
+def _on_record(record: Billed, sessions: int, say: Words) -> Iterator[str]:
     if record.sessions < sessions:
-        yield say.counted_by("recorded_some", record.sessions, all=amount(sessions))
+        yield say.many("recorded_some", record.sessions, all=amount(sessions))
     unpriced = sum(one.requests for one in record.models if one.dollars is None)
     if unpriced:
         yield say.many("recorded_unpriced", unpriced)
@@ -136,7 +137,7 @@ def _count(number: int) -> str:
     return amount(number) if number else "–"
 
 
-def _notes(scene: Scene, say: ReplayWording) -> Iterator[str]:
+def _notes(scene: Scene, say: Words) -> Iterator[str]:
     yield say("each")
     if scene.longest > scene.window:
         yield say("longest", n=amount(scene.longest))
@@ -148,19 +149,19 @@ def _notes(scene: Scene, say: ReplayWording) -> Iterator[str]:
 # --- the verdict -------------------------------------------------------------------------------
 
 
-def _verdict(ours: ReplayResult, say: ReplayWording) -> Iterator[str]:
+def _verdict(ours: ReplayResult, say: Words) -> Iterator[str]:
     change = ours.ratio - 1
     key = "same" if abs(change) < SAME else "less" if change < 0 else "more"
     share = f"{100 * abs(change):.0f} %"
     yield say(key, policy=ours.policy, ours=money(ours.dollars), uncut=money(ours.uncut), share=share)
     if ours.probes:
         kept, literal = (f"{figure:.1f} %" for figure in (ours.kept_percent, ours.literal_percent))
-        yield say.counted_by("stays", ours.probes, kept=kept, literal=literal)
+        yield say.many("stays", ours.probes, kept=kept, literal=literal)
     else:
         yield say("unprobed")
     refused = ours.over + ours.invalid
     if refused:
-        yield say.counted_by("invalid", refused, over=amount(ours.over), invalid=amount(ours.invalid))
+        yield say.many("invalid", refused, over=amount(ours.over), invalid=amount(ours.invalid))
     else:
         yield say("valid")
     if ours.broken:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from everlong.cli.maps.wording import LANGUAGES, language_from
+from everlong.cli.terminal.files import write_page
 from everlong.cli.terminal.streams import print_json
-from everlong.errors import InputError
+from everlong.cli.words.language import Language
+from everlong.cli.words.wording import language_option
 from everlong.lab import NAMES
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["speed_command"]
 
 
-@click.command("speed", short_help="Time everlong beside its peers.")
+@click.command("speed")
 @click.argument("names", nargs=-1, type=click.Choice(NAMES))
 @click.option("--no-peers", is_flag=True, help="Measure everlong alone, where it is; install nothing.")
 @click.option("--quick", is_flag=True, help="Fewer transcripts, smaller sizes, one round: a first look.")
@@ -31,7 +32,7 @@ __all__ = ["speed_command"]
 )
 @click.option("--html", type=click.Path(path_type=Path, dir_okay=False), metavar="PATH", help="Write one HTML page.")
 @click.option("--json", "json_wanted", is_flag=True, help="Print JSON.")
-@click.option("--lang", type=click.Choice(LANGUAGES), help="Language of the page (default: from the environment).")
+@language_option
 def speed_command(  # noqa: PLR0913 - one parameter an option
     names: tuple[str, ...],
     no_peers: bool,
@@ -39,7 +40,7 @@ def speed_command(  # noqa: PLR0913 - one parameter an option
     environments: Path | None,
     html: Path | None,
     json_wanted: bool,
-    lang: str | None,
+    language: Language,
 ) -> None:
     """Time everlong beside its peers, each in an environment of its own.
 
@@ -71,7 +72,7 @@ def speed_command(  # noqa: PLR0913 - one parameter an option
     elif installed:
         click.echo(f"Installed: {installed}")
     if html is not None:
-        _write_page(html, tables, head, lang)
+        _write_page(html, tables, head, language)
 
 
 def _as_json(tables: "Sequence[Table]", head: str, installed: str) -> dict[str, object]:
@@ -79,12 +80,9 @@ def _as_json(tables: "Sequence[Table]", head: str, installed: str) -> dict[str, 
     return {"taken": head, "installed": installed, "tables": described}
 
 
-def _write_page(path: Path, tables: "Sequence[Table]", head: str, lang: str | None) -> None:
+def _write_page(path: Path, tables: "Sequence[Table]", head: str, language: Language) -> None:
     from everlong.lab import speed_page  # noqa: PLC0415 - only where a page is asked for
 
-    page = speed_page(tables, head, language=lang or language_from(os.environ))
-    try:
-        path.write_text(page, encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from error
+    page = speed_page(tables, head, language=language.code)
+    write_page(page, str(path))
     click.echo(f"Page written to {path}", err=True)

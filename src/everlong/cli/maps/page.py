@@ -16,22 +16,21 @@ from everlong.cli.maps.markup import figure, gauge, history_picture, said, swatc
 from everlong.cli.maps.page_lists import card, edit_tables, lists
 from everlong.cli.maps.page_messages import round_list
 from everlong.cli.maps.rows import SCHEMAS, State, fates_of, segments_of, totals_of
-from everlong.cli.maps.wording import Wording
 from everlong.cli.terminal.tables import percent
+from everlong.cli.words.wording import Words
 
 __all__ = ["page_of"]
 
-HTML_LANGUAGE = {"en": "en", "zh": "zh-Hans"}
 #: Our one style and our one script, known by their hashes; everything else is refused.
 POLICY = "default-src 'none'; style-src '{style}'; script-src '{script}'; base-uri 'none'; form-action 'none'"
 
 
-def page_of(shown: Inspection, say: Wording, *, top: int = 10) -> str:
+def page_of(shown: Inspection, say: Words, *, top: int = 10) -> str:
     """The page. `top` is how many rows its lists have, 0 for all; its rounds and messages are always all."""
     style, script = _style(), _resource("page.js")
     sections = (_header(shown, say), _window(shown, say), _history(shown, say), _plan(shown, say))
     return Template(_resource("page.html")).substitute(
-        language=HTML_LANGUAGE[say.language],
+        language=say.language.tag,
         policy=POLICY.format(style=_hash(style), script=_hash(script)),
         title=f"{said(shown.name)} · {said(say('title'))}",
         style=style,
@@ -54,7 +53,7 @@ def _hash(text: str) -> str:
     return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
 
 
-def _header(shown: Inspection, say: Wording) -> str:
+def _header(shown: Inspection, say: Words) -> str:
     facts = (
         shown.fmt,
         shown.map.model or say("unknown_model"),
@@ -68,7 +67,7 @@ def _header(shown: Inspection, say: Wording) -> str:
     )
 
 
-def _window(shown: Inspection, say: Wording) -> str:
+def _window(shown: Inspection, say: Words) -> str:
     """The total against the window."""
     context, kept = shown.room.context, shown.budget.reply + shown.budget.margin
     sent = [row for row in shown.rows if shown.is_sent(row.index)]
@@ -97,7 +96,7 @@ def _mark(shown: Inspection) -> float | None:
     return shown.room.context / (shown.used + kept) if shown.used + kept > shown.room.context else None
 
 
-def _figures(shown: Inspection, say: Wording) -> str:
+def _figures(shown: Inspection, say: Words) -> str:
     over = shown.free < 0
     weights, room = shown.map, shown.room
     counted = say("vocabulary", name=weights.vocabulary)
@@ -128,7 +127,7 @@ def _figures(shown: Inspection, say: Wording) -> str:
     )
 
 
-def _history(shown: Inspection, say: Wording) -> str:
+def _history(shown: Inspection, say: Words) -> str:
     """The whole history as one picture, with its legend."""
     segments = [(SCHEMAS, shown.map.schemas), *segments_of(shown.rows)]
     starts = [shown.map.schemas, *accumulate((m.tokens for m in shown.map.messages), initial=shown.map.schemas)][1:]
@@ -144,7 +143,7 @@ def _history(shown: Inspection, say: Wording) -> str:
     picture = picture.replace("<svg ", f'<svg data-front="{shown.map.schemas}" aria-label="{said(say("history"))}" ', 1)
     totals = totals_of(segments)
     keys = "".join(
-        f'<button type="button" data-k="{name}" aria-pressed="false">{swatch(name)}{said(say.kind(name))} '
+        f'<button type="button" data-k="{name}" aria-pressed="false">{swatch(name)}{said(say.name(name))} '
         f'<span class="soft">{percent(tokens, shown.map.total)}</span></button>'
         for name, tokens in totals.items()
     )
@@ -161,7 +160,7 @@ def _history(shown: Inspection, say: Wording) -> str:
     return card(say("history"), picture + legend, said(say("history_hint")))
 
 
-def _plan(shown: Inspection, say: Wording) -> str:
+def _plan(shown: Inspection, say: Words) -> str:
     """What a budget does: one bar for what would be sent, and the list of edits."""
     plan = shown.plan
     if plan is None:
@@ -179,7 +178,7 @@ def _plan(shown: Inspection, say: Wording) -> str:
     return card(say("fitted", n=figure(plan.budget)), bar + edit_tables(plan, say), hint)
 
 
-def _rounds(shown: Inspection, say: Wording) -> str:
+def _rounds(shown: Inspection, say: Words) -> str:
     find = said(say("find"))
     tools = (
         f'<div class="tools"><input id="find" type="search" placeholder="{find}" aria-label="{find}">'

@@ -6,8 +6,8 @@ from everlong.cli.maps.inspection import Inspection
 from everlong.cli.maps.markup import figure, linked, meter, said, swatch
 from everlong.cli.maps.plan import Plan, causes_of
 from everlong.cli.maps.rows import NEAREST, SCHEMAS, Row, State
-from everlong.cli.maps.wording import Wording
 from everlong.cli.terminal.tables import percent
+from everlong.cli.words.wording import Words
 from everlong.core import Action
 
 __all__ = ["card", "edit_tables", "lists"]
@@ -38,7 +38,7 @@ def table(head: Sequence[tuple[str, str]], rows: Iterable[Sequence[str]]) -> str
     return f'<div class="table-scroll"><table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
-def lists(shown: Inspection, say: Wording, top: int) -> str:
+def lists(shown: Inspection, say: Words, top: int) -> str:
     """All of them, in the order of the page."""
     shares = f'<div class="columns">{_roles(shown, say)}{_kinds(shown, say)}{_tools(shown, say, top)}</div>'
     beside = _protected(shown, say, top) + _repeats(shown, say, top)
@@ -46,7 +46,7 @@ def lists(shown: Inspection, say: Wording, top: int) -> str:
     return _problems(shown, say, top) + _warnings(shown, say, top) + shares + heavy
 
 
-def edit_tables(plan: Plan, say: Wording) -> str:
+def edit_tables(plan: Plan, say: Words) -> str:
     """What a budget changed: by cause, and folded up one by one with the reference that brings the original back."""
     sizes = (("", say("column_before")), ("", say("column_after")))
     causes = table(
@@ -80,7 +80,7 @@ def edit_tables(plan: Plan, say: Wording) -> str:
     return f'{causes}<details class="all"><summary>{title}</summary>{edits}{more}</details>'
 
 
-def _action(action: Action, say: Wording) -> str:
+def _action(action: Action, say: Words) -> str:
     return f'<span class="tag {STATE_OF[action]}">{said(say(action.value))}</span>'
 
 
@@ -88,17 +88,17 @@ def _class(css: str) -> str:
     return f' class="{css}"' if css else ""
 
 
-def _roles(shown: Inspection, say: Wording) -> str:
-    rows = [(role.value, say.known(role.value), tokens) for role, tokens, _ in shown.map.by_role]
+def _roles(shown: Inspection, say: Words) -> str:
+    rows = [(role.value, say.name(role.value), tokens) for role, tokens, _ in shown.map.by_role]
     return card(say("by_role"), _share_table(rows, shown, say))
 
 
-def _kinds(shown: Inspection, say: Wording) -> str:
-    rows = [(kind, say.kind(kind), tokens) for kind, tokens in shown.map.by_kind]
+def _kinds(shown: Inspection, say: Words) -> str:
+    rows = [(kind, say.name(kind), tokens) for kind, tokens in shown.map.by_kind]
     return card(say("by_kind"), _share_table(rows, shown, say))
 
 
-def _share_table(rows: list[tuple[str, str, int]], shown: Inspection, say: Wording) -> str:
+def _share_table(rows: list[tuple[str, str, int]], shown: Inspection, say: Words) -> str:
     total = shown.map.total
     if shown.map.schemas:
         rows = [*rows, (SCHEMAS, say(SCHEMAS), shown.map.schemas)]
@@ -114,7 +114,7 @@ def _share_table(rows: list[tuple[str, str, int]], shown: Inspection, say: Wordi
     )
 
 
-def _tools(shown: Inspection, say: Wording, top: int) -> str:
+def _tools(shown: Inspection, say: Words, top: int) -> str:
     tools = shown.map.by_tool
     if not tools:
         return ""
@@ -124,7 +124,7 @@ def _tools(shown: Inspection, say: Wording, top: int) -> str:
         head,
         (
             (
-                said(say.known(tool.name)),
+                said(say.name(tool.name)),
                 _two_meters(tool.call_tokens, tool.result_tokens, tools[0].tokens),
                 figure(tool.tokens),
                 figure(tool.calls),
@@ -132,7 +132,7 @@ def _tools(shown: Inspection, say: Wording, top: int) -> str:
             for tool in kept
         ),
     )
-    keys = f"{swatch('calls')} {said(say('kind_calls'))} &nbsp; {swatch('results')} {said(say('results'))}"
+    keys = f"{swatch('calls')} {said(say('calls'))} &nbsp; {swatch('results')} {said(say('results'))}"
     rest = tools[len(kept) :]
     return card(say("by_tool"), drawn + _more(say, len(rest), sum(tool.tokens for tool in rest)), keys)
 
@@ -141,7 +141,7 @@ def _two_meters(first: int, second: int, whole: int) -> str:
     return f'<span class="pair">{meter(first, whole, "calls")}{meter(second, whole, "results")}</span>'
 
 
-def _heaviest(shown: Inspection, say: Wording, top: int) -> str:
+def _heaviest(shown: Inspection, say: Words, top: int) -> str:
     heaviest = shown.map.heaviest[: top or None]
     rows = [shown.rows[weight.index] for weight in heaviest]
     head = (("", ""), ("what", say("column_what")), ("meter small", ""), ("", say("column_tokens")), ("", say("share")))
@@ -162,7 +162,7 @@ def _heaviest(shown: Inspection, say: Wording, top: int) -> str:
     return card(say("heaviest"), drawn)
 
 
-def _protected(shown: Inspection, say: Wording, top: int) -> str:
+def _protected(shown: Inspection, say: Words, top: int) -> str:
     rows = [row for row in shown.rows if row.protected]
     if not rows:
         return ""
@@ -170,14 +170,14 @@ def _protected(shown: Inspection, say: Wording, top: int) -> str:
     kept = rows[: top or None]
     drawn = table(
         head,
-        ((linked(row.index), _what(row, say), said(say.known(row.protected)), figure(row.tokens)) for row in kept),
+        ((linked(row.index), _what(row, say), said(say.name(row.protected)), figure(row.tokens)) for row in kept),
     )
     rest = rows[len(kept) :]
     more = _more(say, len(rest), sum(row.tokens for row in rest))
     return card(say("protected"), drawn + more, said(say("protected_hint")))
 
 
-def _repeats(shown: Inspection, say: Wording, top: int) -> str:
+def _repeats(shown: Inspection, say: Words, top: int) -> str:
     repeats = shown.map.repeats
     if not repeats:
         return card(say("repeats"), f'<p class="fine">{said(say("no_repeats"))}</p>')
@@ -206,7 +206,7 @@ def _repeats(shown: Inspection, say: Wording, top: int) -> str:
     return card(say("repeats"), drawn + more, said(say.many("wasted", sum(repeat.wasted for repeat in repeats))))
 
 
-def _problems(shown: Inspection, say: Wording, top: int) -> str:
+def _problems(shown: Inspection, say: Words, top: int) -> str:
     if not shown.problems:
         return ""
     kept = shown.problems[: top or None]
@@ -218,7 +218,7 @@ def _problems(shown: Inspection, say: Wording, top: int) -> str:
     return card(say("problems"), body, said(say("checked_for", fmt=shown.checked_for)))
 
 
-def _warnings(shown: Inspection, say: Wording, top: int) -> str:
+def _warnings(shown: Inspection, say: Words, top: int) -> str:
     if not shown.warnings:
         return ""
     kept = shown.warnings[: top or None]
@@ -226,12 +226,12 @@ def _warnings(shown: Inspection, say: Wording, top: int) -> str:
     return card(say("warnings"), f'<ul class="list">{body}</ul>' + _more(say, len(shown.warnings) - len(kept)))
 
 
-def _what(row: Row, say: Wording) -> str:
+def _what(row: Row, say: Words) -> str:
     title = row.title or say("pictures_only")
-    return f'<span class="clamp" title="{said(say.kind(row.label))}">{swatch(row.category)}{said(title)}</span>'
+    return f'<span class="clamp" title="{said(say.name(row.label))}">{swatch(row.category)}{said(title)}</span>'
 
 
-def _more(say: Wording, left: int, tokens: int | None = None) -> str:
+def _more(say: Words, left: int, tokens: int | None = None) -> str:
     if left <= 0:
         return ""
     if tokens is None:

@@ -10,8 +10,8 @@ from typing import assert_never
 from everlong.cli.maps.inspection import Inspection
 from everlong.cli.maps.markup import figure, meter, preview, ribbon, said, swatch
 from everlong.cli.maps.rows import SCHEMAS, Row, State, segments_of
-from everlong.cli.maps.wording import Wording
 from everlong.cli.terminal.tables import percent
+from everlong.cli.words.wording import Words
 from everlong.core import Image, Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from everlong.engine import RoundWeight
 
@@ -22,13 +22,13 @@ MOST_BYTES, LEAST_BYTES = 4_000, 160  # of one message's preview
 OURS_BYTES = 24_000  # of what we would add: few messages, and the ones to look at
 
 
-def round_list(shown: Inspection, say: Wording) -> str:
+def round_list(shown: Inspection, say: Words) -> str:
     """All rounds in order of time, what stands before the first one in front."""
     return "".join(_Rounds(shown, say).drawn())
 
 
 class _Rounds:
-    def __init__(self, shown: Inspection, say: Wording) -> None:
+    def __init__(self, shown: Inspection, say: Words) -> None:
         self.shown = shown
         self.say = say
         texts = len(shown.rows) + sum(row.sent is not None for row in shown.rows)
@@ -91,7 +91,7 @@ class _Rounds:
         tokens = figure(row.tokens)
         if row.state is State.TRIMMED:
             tokens += f"<small> → {figure(row.after or 0)}</small>"
-        line = self._line("+" if ours else f"#{row.index}", row.category, say.kind(row.label), row.title)
+        line = self._line("+" if ours else f"#{row.index}", row.category, say.name(row.label), row.title)
         return (
             f'<details class="{" ".join(classes)}"{name} data-k="{" ".join(keys)}"><summary>{line}'
             f'<span class="tags">{self._tags(row)}</span>'
@@ -111,7 +111,7 @@ class _Rounds:
         if row.state is State.OURS:
             return f'<span class="tag ours" title="{said(self._why(row))}">{said(say("ours"))}</span>'
         if row.protected:
-            tags.append(("", say.known(row.protected), say("protected")))
+            tags.append(("", say.name(row.protected), say("protected")))
         if row.index in self.copies:
             tags.append((" warn", say("repeats"), "×2+"))
         if row.index in self.faulty:
@@ -148,7 +148,7 @@ class _Rounds:
         return "".join(drawn)
 
 
-def _texts(parts: Sequence[Part], say: Wording) -> Iterator[tuple[str, str, bool]]:
+def _texts(parts: Sequence[Part], say: Words) -> Iterator[tuple[str, str, bool]]:
     """(heading, text, whether it is prose) of each part; what is no text is named."""
     for part in parts:
         match part:
@@ -157,7 +157,7 @@ def _texts(parts: Sequence[Part], say: Wording) -> Iterator[tuple[str, str, bool
             case Reasoning(text):
                 yield say("reasoning"), text or say("sealed"), True
             case ToolCall(name=name, arguments=arguments):
-                yield f"{say('kind_calls')}: {name}", arguments, False
+                yield f"{say('calls')}: {name}", arguments, False
             case ToolResult(content=content):
                 yield from ((heading, text, False) for heading, text, _ in _texts(content, say))
             case Image(media_type=media_type, url=url):

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from everlong.cli.maps.rows import SCHEMAS, Segment, State, cells_of
-from everlong.cli.maps.wording import Wording
 from everlong.cli.terminal.tables import amount, bar
+from everlong.cli.words.wording import Words
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -55,7 +55,7 @@ class Pen:
     """Writes on a console in one language."""
 
     out: "Console"
-    say: Wording
+    say: Words
     colour: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -135,7 +135,7 @@ class Pen:
         for name in names:
             look = LOOKS[name]
             sign = look.letter if not self.colour else "■" if look.sign == "█" else look.sign
-            entry = self.text((sign, look.style if self.colour else ""), (f" {self.say.kind(name)}", "dim"))
+            entry = self.text((sign, look.style if self.colour else ""), (f" {self.say(name)}", "dim"))
             if used and used + 3 + entry.cell_len > self.width:
                 lines.append("\n")
                 used = 0

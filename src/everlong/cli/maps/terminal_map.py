@@ -12,9 +12,9 @@ from everlong.cli.maps.markup import thousands
 from everlong.cli.maps.pen import BOUNDARY, FREE, REPLY, Pen
 from everlong.cli.maps.plan import causes_of
 from everlong.cli.maps.rows import NEAREST, SCHEMAS, Row, State, cells_of, fates_of, segments_of, totals_of
-from everlong.cli.maps.wording import Wording
 from everlong.cli.terminal.tables import amount, percent
 from everlong.cli.terminal.text import one_line
+from everlong.cli.words.wording import Words
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -126,7 +126,7 @@ ROUNDS_PER_TOP = 3  # rounds are what one looks for: three times as many as in o
 PLACES_NAMED = 3
 
 
-def draw_map(shown: Inspection, out: "Console", say: Wording, *, top: int = 10) -> None:
+def draw_map(shown: Inspection, out: "Console", say: Words, *, top: int = 10) -> None:
     """Everything. `top` is how many rows a list may have, 0 for all."""
     pen = Pen(out, say)
     draw_window(shown, pen)
@@ -167,8 +167,8 @@ def _rounds(shown: Inspection, pen: Pen, top: int) -> None:
 def _shares(shown: Inspection, pen: Pen) -> None:
     weights, say = shown.map, pen.say
     extra = [(SCHEMAS, say(SCHEMAS), weights.schemas, "")] if weights.schemas else []
-    roles = [(role.value, say.known(role.value), tokens, amount(n)) for role, tokens, n in weights.by_role]
-    kinds = [(kind, say.kind(kind), tokens, "") for kind, tokens in weights.by_kind]
+    roles = [(role.value, say.name(role.value), tokens, amount(n)) for role, tokens, n in weights.by_role]
+    kinds = [(kind, say.name(kind), tokens, "") for kind, tokens in weights.by_kind]
     _share_table(shown, pen, say("by_role"), [*roles, *extra], [say("column_messages")])
     _share_table(shown, pen, say("by_kind"), [*kinds, *extra], [])
 
@@ -196,7 +196,7 @@ def _tools(shown: Inspection, pen: Pen, top: int) -> None:
     grid = pen.grid("", "", "", *head, left=(2,))
     kept = tools[: top or None]
     for tool in kept:
-        name = pen.text((one_line(say.known(tool.name)), ""))
+        name = pen.text((one_line(say.name(tool.name)), ""))
         figures = map(amount, (tool.tokens, tool.calls, tool.call_tokens, tool.result_tokens))
         grid.add_row("", name, pen.bar(tool.tokens, tools[0].tokens, "results"), *figures)
     pen.print(grid)
@@ -212,7 +212,7 @@ def _heaviest(shown: Inspection, pen: Pen, top: int) -> None:
 def _protected(shown: Inspection, pen: Pen, top: int) -> None:
     rows = [row for row in shown.rows if row.protected]
     kept, rest = rows[: top or None], rows[top or len(rows) :]
-    _messages(pen, pen.say("protected"), pen.say("column_why"), kept, lambda row: pen.say.known(row.protected))
+    _messages(pen, pen.say("protected"), pen.say("column_why"), kept, lambda row: pen.say.name(row.protected))
     pen.more(len(rest), sum(row.tokens for row in rest))
 
 
@@ -224,7 +224,7 @@ def _messages(pen: Pen, title: str, column: str, rows: Sequence[Row], beside: Ca
     words = (4,) if column == say("column_why") else ()
     grid = pen.grid("", "", say("column_what"), say("column_tokens"), column, title_at=2, left=words)
     for row in rows:
-        kind = pen.named(say.kind(row.label), row.category)
+        kind = pen.named(say.name(row.label), row.category)
         what = pen.text((one_line(row.title) or say("pictures_only"), ""))
         grid.add_row(f"#{row.index}", kind, what, amount(row.tokens), beside(row))
     pen.print(grid)

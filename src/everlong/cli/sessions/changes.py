@@ -69,7 +69,7 @@ def rename_command(setting: Setting, session: str, title: str) -> None:
     _tell(setting, "renamed", thread)
 
 
-@click.command("branch", short_help="Begin a new session that goes on after a message.")
+@click.command("branch")
 @click.argument("session", metavar="ID")
 @click.argument("message")
 @click.option("--as", "name", metavar="NEW", help="The id of the new session (default: ID~2, ID~3 …).")
@@ -96,7 +96,7 @@ def _is_there(store: Threads, name: str) -> bool:
     return True
 
 
-@click.command("undo", short_help="Take back the newest compaction.")
+@click.command("undo")
 @click.argument("session", metavar="ID")
 @session_command
 def undo_command(setting: Setting, session: str) -> None:
@@ -119,7 +119,7 @@ def undo_command(setting: Setting, session: str) -> None:
         click.echo(setting.say("undone", at=str(point.order), messages=messages))
 
 
-@click.command("pin", short_help="Keep a message or a text in everything that is sent.")
+@click.command("pin")
 @click.argument("session", metavar="ID")
 @click.argument("message", required=False)
 @click.option("--text", default="", help="Pin this text instead of a message.")
@@ -139,7 +139,7 @@ def pin_command(setting: Setting, session: str, message: str | None, text: str) 
         click.echo(setting.say("now_pinned", text=shown))
 
 
-@click.command("unpin", short_help="Let a pin go.")
+@click.command("unpin")
 @click.argument("session", metavar="ID")
 @click.argument("pin")
 @session_command
@@ -158,7 +158,7 @@ def unpin_command(setting: Setting, session: str, pin: str) -> None:
         click.echo(setting.say("now_unpinned", text=shown))
 
 
-@click.command("remove", short_help="Remove sessions with everything said in them.")
+@click.command("remove")
 @click.argument("names", metavar="[ID]...", nargs=-1)
 @click.option("--older", type=click.IntRange(min=1), metavar="DAYS", help="All that did not change for so many days.")
 @click.option("--owner", help="With --older: only of this owner.")

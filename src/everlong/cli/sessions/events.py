@@ -7,10 +7,10 @@ from dataclasses import asdict, replace
 import click
 
 from everlong.cli.sessions.options import Setting, session_command, stored_in, the_thread
-from everlong.cli.sessions_wording import SessionWording
 from everlong.cli.terminal.streams import print_json
 from everlong.cli.terminal.tables import amount, console, table
 from everlong.cli.terminal.text import one_line
+from everlong.cli.words.wording import Words
 from everlong.core import Event, EventKind, Json, starts
 from everlong.engine import Spent, spent_on
 
@@ -20,7 +20,7 @@ SHOWN = 40  # events
 KINDS = tuple(kind.value for kind in EventKind)
 
 
-@click.command("events", short_help="Show what happened to a session, oldest first.")
+@click.command("events")
 @click.argument("session", metavar="ID")
 @click.option("--kind", "kinds", multiple=True, type=click.Choice(KINDS), metavar="KIND", help="Only such; repeatable.")
 @click.option("--last", default=SHOWN, type=click.IntRange(min=0), help=f"The last so many, 0: all ({SHOWN}).")
@@ -60,7 +60,7 @@ def _data(event: Event) -> Json:
         return event.data
 
 
-def _draw(event: Event, note: str, say: SessionWording) -> None:
+def _draw(event: Event, note: str, say: Words) -> None:
     from rich.text import Text  # noqa: PLC0415 - only where it is seen
 
     line = Text(event.time.astimezone().strftime("%Y-%m-%d %H:%M:%S  "), style="dim")
@@ -69,7 +69,7 @@ def _draw(event: Event, note: str, say: SessionWording) -> None:
     console().print(line, soft_wrap=True)
 
 
-def _facts(event: Event, say: SessionWording) -> list[str]:
+def _facts(event: Event, say: Words) -> list[str]:
     before, after = event.tokens_before, event.tokens_after
     facts = [one_line(event.model)]
     if event.messages_before is not None and event.messages_after is not None:
@@ -85,7 +85,7 @@ def _facts(event: Event, say: SessionWording) -> list[str]:
     return facts
 
 
-@click.command("cost", short_help="Show what the calls of sessions cost.")
+@click.command("cost")
 @click.argument("session", metavar="[ID]", required=False)
 @click.option("--owner", default=None, help="Only sessions of this owner.")
 @session_command
@@ -115,7 +115,7 @@ def _total(spent: Sequence[Spent]) -> Spent:
     return total
 
 
-def _draw_cost(spent: Sequence[Spent], total: Spent, say: SessionWording) -> None:
+def _draw_cost(spent: Sequence[Spent], total: Spent, say: Words) -> None:
     from rich.markup import escape  # noqa: PLC0415 - only where it is seen
 
     rows = [(escape(one_line(one.model)) or say("unnamed"), *_figures(one)) for one in spent]

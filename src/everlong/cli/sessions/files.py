@@ -12,11 +12,11 @@ import click
 
 from everlong.cli.sessions.lists import short_ids
 from everlong.cli.sessions.options import Setting, session_command, stored_in, the_thread
-from everlong.cli.sessions_wording import SessionWording
-from everlong.cli.terminal.files import source_bytes
+from everlong.cli.terminal.files import source_bytes, write_output
 from everlong.cli.terminal.streams import print_json
 from everlong.cli.terminal.tables import amount, console
 from everlong.cli.terminal.text import one_line
+from everlong.cli.words.wording import Words
 from everlong.engine import Threads
 from everlong.errors import InputError
 from everlong.store import FORMATS, Imported, exported, import_session, sessions_in
@@ -36,7 +36,7 @@ class Tell(Protocol):
     def __call__(self, *, files: int = 0, rows: int = 0) -> None: ...
 
 
-@click.command("import", short_help="Keep the sessions of files or folders.")
+@click.command("import")
 @click.argument("files", nargs=-1, required=True, metavar="FILE…")
 @click.option("--owner", default="", help="Whose sessions these are.")
 @session_command
@@ -96,7 +96,7 @@ def _import_file(store: Threads, path: str, owner: str, tell: Tell, notes: list[
 
 
 @contextmanager
-def _progress(files: int, say: SessionWording) -> Iterator[Tell]:
+def _progress(files: int, say: Words) -> Iterator[Tell]:
     """A bar where a person looks: files, and the rows that were added."""
     if not sys.stderr.isatty():
         yield lambda *, files=0, rows=0: None  # noqa: ARG005 - nobody looks
@@ -124,12 +124,12 @@ def _outcome(one: Imported) -> str:
     return "is_grown" if one.messages or one.points else "is_known"
 
 
-def _added(one: Imported, say: SessionWording) -> str:
+def _added(one: Imported, say: Words) -> str:
     counted = (("messages", one.messages), ("points", one.points))
     return say("comma").join(say.many(what, number) for what, number in counted if number)
 
 
-def _tell(done: Sequence[Imported], passed_over: int, say: SessionWording) -> None:
+def _tell(done: Sequence[Imported], passed_over: int, say: Words) -> None:
     from rich.cells import cell_len  # noqa: PLC0415 - only where it is seen
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
@@ -165,7 +165,7 @@ def _tell(done: Sequence[Imported], passed_over: int, say: SessionWording) -> No
         out.print(say.many("passed_over", passed_over), style="dim")
 
 
-@click.command("export", short_help="Write a session as a file.")
+@click.command("export")
 @click.argument("session", metavar="ID")
 @click.option("--format", "fmt", type=click.Choice(FORMATS), default="openai", help="nanobot, or openai (default).")
 @click.option("--output", "-o", "output", default="-", metavar="FILE", help="Where to (default: standard output).")
@@ -176,13 +176,9 @@ def export_command(setting: Setting, session: str, fmt: str, output: str, as_sen
     with stored_in(setting) as store:
         thread = the_thread(store, session)
         data = exported(store, thread.id, fmt, as_sent=as_sent)
+    write_output(data, output)
     if output == "-":
-        sys.stdout.buffer.write(data)
         return
-    try:
-        Path(output).write_bytes(data)
-    except OSError as error:
-        raise InputError(f"{output}: {error.strerror or error}") from error
     if setting.json:
         print_json({"session": thread.id, "format": fmt, "file": output, "bytes": len(data)})
     else:

@@ -15,10 +15,10 @@ from everlong.cli.sessions.options import (
     the_thread,
     thread_json,
 )
-from everlong.cli.sessions_wording import SessionWording
 from everlong.cli.terminal.streams import print_json
 from everlong.cli.terminal.tables import amount, console
 from everlong.cli.terminal.text import one_line
+from everlong.cli.words.wording import Words
 from everlong.core import Hit, Message, Thread
 from everlong.relevance import terms_of, words_of
 from everlong.store import asked_terms, texts_of
@@ -58,7 +58,7 @@ def list_command(setting: Setting, owner: str | None, archived: bool, everything
     _draw(threads, limit or len(threads), setting.say)
 
 
-def _draw(threads: Sequence[Thread], limit: int, say: SessionWording) -> None:
+def _draw(threads: Sequence[Thread], limit: int, say: Words) -> None:
     from rich import box  # noqa: PLC0415 - only where it is seen
     from rich.cells import cell_len  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
@@ -111,7 +111,7 @@ def short_ids(ids: Sequence[str]) -> dict[str, str]:
     return shortened
 
 
-def when(moment: datetime, now: datetime, say: SessionWording) -> str:
+def when(moment: datetime, now: datetime, say: Words) -> str:
     """How long ago, or the day if that was long ago. Example: 90 minutes -> "1 h ago" """
     minutes = int((now - moment).total_seconds() // 60)
     if minutes < 1:
@@ -122,7 +122,7 @@ def when(moment: datetime, now: datetime, say: SessionWording) -> str:
     return moment.astimezone().strftime("%Y-%m-%d")
 
 
-@click.command("search", short_help="Find where something was said.")
+@click.command("search")
 @click.argument("query")
 @click.option("--in", "inside", metavar="ID", help="Only in this session.")
 @click.option("--owner", default=None, help="Only in sessions of this owner.")
@@ -164,7 +164,7 @@ def _said_at(hit: Hit) -> datetime:
     return message.time if isinstance(message, Message) and message.time else hit.row.time
 
 
-def _draw_hits(hits: Sequence[Hit], thread: Thread, query: str, say: SessionWording) -> None:
+def _draw_hits(hits: Sequence[Hit], thread: Thread, query: str, say: Words) -> None:
     from rich.padding import Padding  # noqa: PLC0415 - only where it is seen
     from rich.text import Text  # noqa: PLC0415
 
@@ -178,7 +178,7 @@ def _draw_hits(hits: Sequence[Hit], thread: Thread, query: str, say: SessionWord
         if not isinstance(message, Message):
             continue
         text, marks = excerpt(message, query)
-        line = Text(f"{hit.row.order:>5}  {say('role_' + message.role.value)}  ", style="dim")
+        line = Text(f"{hit.row.order:>5}  {say.name(message.role.value)}  ", style="dim")
         line.append(_said_at(hit).astimezone().strftime("%Y-%m-%d %H:%M"))
         out.print(Padding(line, (0, 0, 0, 1), expand=False))
         shown = Text(text)

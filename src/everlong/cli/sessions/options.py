@@ -12,8 +12,8 @@ from urllib.parse import unquote
 
 import click
 
-from everlong.cli.maps.wording import LANGUAGES, language_from
-from everlong.cli.sessions_wording import SessionWording
+from everlong.cli.words.language import Language
+from everlong.cli.words.wording import Words, language_option
 from everlong.core import Row, Thread
 from everlong.engine import Threads
 from everlong.errors import InputError, NoThread
@@ -38,7 +38,7 @@ class Setting:
 
     url: str
     json: bool
-    say: SessionWording
+    say: Words
     #: Whether nobody named a store: it is the user's own.
     own: bool = False
 
@@ -49,15 +49,15 @@ Command = Callable[..., None]
 def session_command(command: Command) -> Command:
     """The options that every command of the group has; it is called with a `Setting` in front."""
 
-    def configured(store: str | None, json_wanted: bool, lang: str | None, **given: Any) -> None:
+    def configured(store: str | None, json_wanted: bool, language: Language, **given: Any) -> None:
         url = store or default_store(os.environ, sys.platform)
-        say = SessionWording(lang or language_from(os.environ))
+        say = Words(language, "sessions")
         command(Setting(url, json_wanted, say, own=not (store or os.environ.get(STORE_VARIABLE))), **given)
 
     configured.__doc__ = command.__doc__
     configured.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
     for option in (
-        click.option("--lang", type=click.Choice(LANGUAGES), help="Language of the words (default: the locale's)."),
+        language_option,
         click.option("--json", "json_wanted", is_flag=True, help="Print JSON."),
         click.option(
             "--store",

@@ -15,10 +15,10 @@ from everlong.cli.sessions.options import (
     the_thread,
     thread_json,
 )
-from everlong.cli.sessions_wording import SessionWording
 from everlong.cli.terminal.streams import print_json
 from everlong.cli.terminal.tables import amount, console
 from everlong.cli.terminal.text import clean, one_line
+from everlong.cli.words.wording import Words
 from everlong.core import (
     Image,
     Message,
@@ -76,7 +76,7 @@ class Shown:
 @dataclass(frozen=True, slots=True)
 class _Pen:
     out: "Console"
-    say: SessionWording
+    say: Words
     full: bool
 
     def line(self, text: str, style: str = "", indent: int = 0) -> None:
@@ -115,7 +115,7 @@ class _Pen:
             self.line(JOINT.join(facts[inside:]), style, INDENT)
 
 
-def draw_session(shown: Shown, out: "Console", say: SessionWording, *, full: bool = False) -> None:
+def draw_session(shown: Shown, out: "Console", say: Words, *, full: bool = False) -> None:
     """Print it. A compaction stands where it takes effect, not where it was appended."""
     pen = _Pen(out, say, full)
     _draw_head(pen, shown)
@@ -195,7 +195,7 @@ def _draw_message(pen: _Pen, row: Row, message: Message, *, pinned: bool) -> Non
     from rich.text import Text as Words  # noqa: PLC0415 - only where it is seen
 
     head = Words(f"{row.order:>5}  ", style="dim")
-    head.append(pen.say(f"role_{message.role.value}"), style=f"not dim {COLOURS[message.role]}")
+    head.append(pen.say.name(message.role.value), style=f"not dim {COLOURS[message.role]}")
     if message.name:
         head.append(f" {one_line(message.name)}", style="not dim")
     head.append(f"  {(message.time or row.time).astimezone().strftime('%Y-%m-%d %H:%M')}")
@@ -236,7 +236,7 @@ def _draw_result(pen: _Pen, result: ToolResult) -> None:
 SHOWN = 40  # messages
 
 
-@click.command("show", short_help="Show a session, whatever was compacted.")
+@click.command("show")
 @click.argument("session", metavar="ID")
 @click.option("--last", default=SHOWN, type=click.IntRange(min=0), help=f"The last so many messages, 0: all ({SHOWN}).")
 @click.option("--before", metavar="POINT", help="As it was before this compaction: the number or id of a point.")

@@ -1,4 +1,4 @@
-"""Reading what a command was pointed at: a file, standard input, or the sample that ships with us."""
+"""The files of a command: what FILE names, and where the output goes. `-` is standard input or output."""
 
 import sys
 from importlib.resources import files
@@ -9,21 +9,18 @@ import click
 from everlong.errors import InputError
 from everlong.wire import Document, read
 
-__all__ = ["check_place", "read_document", "sample_bytes", "source_bytes", "tell_warnings", "write_page"]
+__all__ = ["check_output", "print_warnings", "read_document", "source_bytes", "write_output", "write_page"]
 
-
-def sample_bytes() -> bytes:
-    """The conversation that ships with the package."""
-    return files("everlong.engine").joinpath("sample.json").read_bytes()
+STANDARD = "-"
 
 
 def source_bytes(path: str | None, *, sample: bool = False) -> bytes:
-    """The bytes behind FILE; `-` is standard input."""
+    """Return the bytes of FILE, or of the sample conversation that ships with the package."""
     if sample:
-        return sample_bytes()
+        return files("everlong.engine").joinpath("sample.json").read_bytes()
     if path is None:
         raise click.UsageError("name a FILE (or - for standard input), or use --sample")
-    if path == "-":
+    if path == STANDARD:
         return sys.stdin.buffer.read()
     try:
         return Path(path).read_bytes()
@@ -34,39 +31,41 @@ def source_bytes(path: str | None, *, sample: bool = False) -> bytes:
 
 
 def read_document(path: str | None, *, sample: bool = False) -> Document:
-    """The conversation in FILE; an error names the file."""
+    """Return the conversation in FILE. An error names the file."""
     try:
         return read(source_bytes(path, sample=sample))
     except InputError as error:
-        named = "the sample" if sample else "standard input" if path == "-" else path
-        if str(error).startswith(f"{named}:"):
+        name = "the sample" if sample else "standard input" if path == STANDARD else path
+        if str(error).startswith(f"{name}:"):
             raise
-        raise InputError(f"{named}: {error}") from error
+        raise InputError(f"{name}: {error}") from error
 
 
-def tell_warnings(document: Document) -> None:
-    """What could not be read, on standard error, so that the output stays clean."""
+def print_warnings(document: Document) -> None:
+    """Print what could not be read on standard error, so that the output stays clean."""
     for warning in document.warnings:
         click.echo(f"skipped {warning}", err=True)
 
 
-STANDARD_OUTPUT = "-"
+def check_output(path: str) -> None:
+    """Raise InputError if no file can be written there: before hours of work, not after."""
+    if path != STANDARD and Path(path).is_dir():
+        raise InputError(f"{path}: a folder, not a file")
+    if not Path(path).parent.is_dir():
+        raise InputError(f"{path}: no such folder")
 
 
-def check_place(where: str) -> None:
-    """Raises InputError if no page can be written there: told before hours of work, not after."""
-    if where != STANDARD_OUTPUT and Path(where).is_dir():
-        raise InputError(f"{where}: a folder, not a file")
-    if not Path(where).parent.is_dir():
-        raise InputError(f"{where}: no such folder")
-
-
-def write_page(text: str, where: str) -> None:
-    """The page as UTF-8. Raises InputError."""
-    if where == STANDARD_OUTPUT:
-        click.echo(text.encode("utf-8", "replace"))  # as its head says, not as the terminal would
+def write_output(data: bytes, path: str) -> None:
+    """Write to a file or to standard output. Raises InputError."""
+    if path == STANDARD:
+        click.echo(data, nl=False)
         return
     try:
-        Path(where).write_text(text, encoding="utf-8")
+        Path(path).write_bytes(data)
     except OSError as error:
-        raise InputError(f"{where}: {error.strerror or error}") from error
+        raise InputError(f"{path}: {error.strerror or error}") from error
+
+
+def write_page(page: str, path: str) -> None:
+    """Write an HTML page as UTF-8, as its head says, whatever the terminal's encoding is. Raises InputError."""
+    write_output(page.encode("utf-8", "replace"), path)

@@ -1,6 +1,6 @@
 """Standard output and error on terminals whose encoding lacks characters: words lose some, JSON never does.
 
-What is written as bytes (`fit -o -`, a page) is UTF-8 and does not come by here.
+Output that is written as bytes (`fit -o -`, a page) is UTF-8 and does not pass through here.
 """
 
 import codecs
@@ -11,18 +11,18 @@ from datetime import datetime
 
 import click
 
-__all__ = ["print_json", "say_what_can_be_said"]
+__all__ = ["print_json", "tolerate_encodings"]
 
 
-def say_what_can_be_said() -> None:
-    """From now on a character that a stream cannot write is a "?" or an escape, not the end of the program."""
+def tolerate_encodings() -> None:
+    """Let the streams write "?" or an escape for a character that they cannot encode, instead of failing."""
     for stream, instead in ((sys.stdout, "replace"), (sys.stderr, "backslashreplace")):
-        if isinstance(stream, io.TextIOWrapper):  # else nobody's stream, or a program's own
+        if isinstance(stream, io.TextIOWrapper):  # not where there is no stream, or a program put in its own
             stream.reconfigure(errors=instead)
 
 
 def print_json(value: object, *, err: bool = False) -> None:
-    """JSON on standard output or error. Where the stream is not UTF-8, and for half a surrogate pair: as escapes."""
+    """Print JSON on standard output or error; what the stream cannot encode is written as escapes."""
     encoding = getattr(sys.stderr if err else sys.stdout, "encoding", None) or "utf-8"
     whole = codecs.lookup(encoding).name.startswith("utf")
     text = json.dumps(value, ensure_ascii=not whole, indent=2, default=_plain)

@@ -15,14 +15,14 @@ FULL = "█"
 
 
 def console(*, stderr: bool = False) -> "Console":
-    """Standard output or error; colours only where a person looks."""
-    from rich.console import Console  # noqa: PLC0415 - 30 ms that `--json` and errors need not pay
+    """Return a console on standard output or error; it has colours only on a terminal."""
+    from rich.console import Console  # noqa: PLC0415 - 30 ms that `--json` and errors do not need
 
     return Console(highlight=False, soft_wrap=False, stderr=stderr)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> "Table":
-    """A plain table: first column left, figures right."""
+    """Return a plain table: the first column left, figures right."""
     from rich import box  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
 
@@ -35,7 +35,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> "Table":
 
 
 def pairs(rows: Iterable[tuple[str, str]]) -> "Table":
-    """What and how much, a line each."""
+    """Return a table of names and figures, a line each."""
     from rich.table import Table  # noqa: PLC0415
 
     drawn = Table.grid(padding=(0, 3, 0, 1))
@@ -45,24 +45,27 @@ def pairs(rows: Iterable[tuple[str, str]]) -> "Table":
 
 
 def amount(number: int) -> str:
-    """12345 -> 12 345, readable in every language."""
+    """Return a figure in groups of three. Example: 12345 -> 12 345"""
     return f"{number:,}".replace(",", " ")
 
 
 def percent(part: int, whole: int) -> str:
-    """A share of something, "–" of nothing."""
+    """Return a share as a percentage; "–" of nothing."""
     return f"{100 * part / whole:.1f} %" if whole else "–"
 
 
 def bar(part: int, whole: int, width: int) -> str:
-    """A bar of `width` cells. Example: bar(1, 2, 4) -> two full cells"""
+    """Return a bar of at most `width` cells. Example: bar(1, 2, 4) -> two full cells"""
     eighths = round(8 * width * part / whole) if whole else 0
     return FULL * (eighths // 8) + EIGHTHS[eighths % 8].strip()
 
 
 @contextmanager
 def progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """A bar while it lasts; it is told how much more is done. Without a total it only shows that something goes on."""
+    """Show a bar on standard error while work goes on, if a person looks; call the result with how much more is done.
+
+    Without a total the bar only shows that something goes on.
+    """
     out = console(stderr=True)
     if not out.is_terminal:
         yield lambda _: None

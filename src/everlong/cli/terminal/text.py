@@ -1,7 +1,7 @@
-"""Texts of strangers made fit to be shown: nothing in them may steer a terminal or turn the line around.
+"""Foreign text made safe to show: nothing in it can control a terminal or reverse a line.
 
-Words stay as they are. Colour codes, control characters and marks that change the writing direction go;
-halves of surrogate pairs, which no output can carry, become the replacement character.
+Words stay as they are. Colour codes, control characters and marks that change the writing direction are removed;
+halves of surrogate pairs, which no output can encode, become the replacement character.
 """
 
 import re
@@ -15,7 +15,7 @@ UNWRITABLE = re.compile(r"[\ud800-\udfff\ufffe\uffff]")
 
 
 def clean(text: str) -> str:
-    """The text with its line ends and tabs, and nothing else that acts.
+    """Return the text with its line ends and tabs, and without anything else that acts.
 
     Example: "\\x1b[31mred\\x1b[0m\\r\\nx" -> "red\\nx"
     """
@@ -24,5 +24,5 @@ def clean(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """The same on one line."""
+    """Return the cleaned text on one line."""
     return SPACES.sub(" ", clean(text)).strip(" ")

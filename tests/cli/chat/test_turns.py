@@ -19,14 +19,16 @@ from everlong.cli.chat.options import ChatOptions
 from everlong.cli.chat.sample import begin_sample, sample_talk
 from everlong.cli.chat.screen import MOST_SHOWN, Screen
 from everlong.cli.chat.source import choose, provider_of_key
-from everlong.cli.chat_wording import ChatWording
+from everlong.cli.words.chinese import CHINESE
+from everlong.cli.words.english import ENGLISH
+from everlong.cli.words.wording import Words
 from everlong.core import EventKind, Message, Role, Text
 from everlong.engine import CallGrew, Failed, Finished, Restarted, Said, Thought
 from everlong.errors import ContextOverflow, InputError, ProviderError
 from everlong.llm import Answer, Asked, Broken, Step, in_turn
 from everlong.tokens import Counter
 from everlong.wire import Usage
-from tests.cli.chatting import SECONDS, Person, talking
+from tests.cli.chat.talk import SECONDS, Person, talking
 
 HOSTILE = "red\x1b[31m \x1b]0;title\x07 \x9b2J back\x08 \u202egnp.exe\u202c \x00nul \ud800half &#x202e;x &#27;[2J"
 STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -88,7 +90,7 @@ def shown(*events: object, terminal: bool = True, height: int = 25) -> str:
         highlight=False,
         legacy_windows=False,
     )
-    screen = Screen(console, ChatWording("en"))
+    screen = Screen(console, Words(ENGLISH, "chat"))
     screen.begin()
     for event in events:
         screen.show(event)  # type: ignore[arg-type]
@@ -242,7 +244,7 @@ def test_a_broken_answer_is_told_and_the_next_turn_goes_on(tmp_path: Path) -> No
     ids=["exact", "estimated", "unknown"],
 )
 def test_the_meter_says_how_sure_it_is(meter: Meter, text: str, certainty: str) -> None:
-    assert meter.text(ChatWording("en")) == text
+    assert meter.text(Words(ENGLISH, "chat")) == text
     assert meter.certainty == certainty
 
 
@@ -323,8 +325,8 @@ def test_where_the_model_comes_from(
     options: dict[str, object], environment: dict[str, str], answers: list[str], url: str | None
 ) -> None:
     person = Person(answers)
-    chosen = ChatOptions(language="en", **options)  # type: ignore[arg-type]
-    endpoint = choose(chosen, DEFAULT_CONFIG, environment, person, ChatWording("en"))
+    chosen = ChatOptions(language=ENGLISH, **options)  # type: ignore[arg-type]
+    endpoint = choose(chosen, DEFAULT_CONFIG, environment, person, Words(ENGLISH, "chat"))
     assert (endpoint and endpoint.url) == url
     assert not person.answers
     assert "secret" not in repr(endpoint)
@@ -342,15 +344,15 @@ def test_where_the_model_comes_from(
 )
 def test_a_key_goes_to_its_owner_only(upstream: str, key: str) -> None:
     environment = {"OPENAI_API_KEY": "openai-key", "EVERLONG_KEY": "gateway-key"}
-    chosen = ChatOptions(language="en", upstream=upstream)
-    endpoint = choose(chosen, DEFAULT_CONFIG, environment, None, ChatWording("en"))
+    chosen = ChatOptions(language=ENGLISH, upstream=upstream)
+    endpoint = choose(chosen, DEFAULT_CONFIG, environment, None, Words(ENGLISH, "chat"))
     assert endpoint is not None
     assert endpoint.key == key
 
 
 def test_without_a_model_and_without_a_person_there_is_one_clear_line() -> None:
     with pytest.raises(InputError, match="--local, --upstream URL, or set a key"):
-        choose(ChatOptions(language="en"), DEFAULT_CONFIG, {}, None, ChatWording("en"))
+        choose(ChatOptions(language=ENGLISH), DEFAULT_CONFIG, {}, None, Words(ENGLISH, "chat"))
 
 
 @pytest.mark.parametrize(
@@ -385,7 +387,7 @@ def test_a_question_whose_call_is_over_is_not_asked(tmp_path: Path) -> None:
 @pytest.mark.parametrize("width", [30, 44, 100])
 def test_the_figures_of_the_meter_are_seen_in_a_narrow_terminal(width: int) -> None:
     seen = StringIO()
-    screen = Screen(Console(file=seen, width=width, color_system=None), ChatWording("zh"))
+    screen = Screen(Console(file=seen, width=width, color_system=None), Words(CHINESE, "chat"))
     screen.meter(Meter(tokens=1_339, limit=16_000, exact=True, known=True), "a-model-with-quite-a-long-name")
     assert "1 339 / 16 000 token · 8 %" in seen.getvalue()
     assert seen.getvalue().count("\n") == 1

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import pytest
 from rich.cells import cell_len
 
 from everlong.cli.demo.play import FACTS, THREAD, Outcome, Play, Turn
-from everlong.cli.demo_wording import DEMO_TEXTS
 from everlong.cli.terminal.files import read_document
 from everlong.core import Message
 from everlong.store import open_store
@@ -91,9 +89,3 @@ def test_too_small_a_window_is_refused_in_words() -> None:
     ran = everlong("demo", "--window", "10")
     assert ran.code == 2
     assert "4000" in ran.err
-
-
-@pytest.mark.parametrize("key", sorted(DEMO_TEXTS))
-def test_both_languages_have_the_same_figures(key: str) -> None:
-    english, chinese = DEMO_TEXTS[key]
-    assert set(re.findall(r"{(\w+)}", english)) == set(re.findall(r"{(\w+)}", chinese))

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from everlong.cli.lab_replay_wording import REPLAY_TEXTS
 from everlong.core import JsonObject
 from everlong.lab import TARIFFS
 from tests.cli.running import Ran, everlong
@@ -111,17 +110,6 @@ def test_the_table_is_in_chinese_where_that_is_asked_for(session: Path) -> None:
     for text in ("1 个会话", "文件记录的实际花费", "窗口 4 000 token", "策略", "所有请求都有效且不超窗。"):
         assert text in out
     assert "window" not in out
-
-
-def test_every_text_has_both_languages_with_the_same_values() -> None:
-    for key, (english, chinese) in REPLAY_TEXTS.items():
-        assert english, key
-        assert chinese, key
-        assert fields(english) == fields(chinese), key
-
-
-def fields(text: str) -> set[str]:
-    return {piece.partition("}")[0] for piece in text.split("{")[1:]}
 
 
 def test_a_session_that_fits_costs_what_it_costs_uncut(tmp_path: Path) -> None:

@@ -9,7 +9,10 @@ import pytest
 
 from everlong.cli.maps.inspection import inspect_document
 from everlong.cli.maps.page import page_of
-from everlong.cli.maps.wording import LANGUAGES, Wording
+from everlong.cli.words.chinese import CHINESE
+from everlong.cli.words.english import ENGLISH
+from everlong.cli.words.language import Language
+from everlong.cli.words.wording import LANGUAGES, Words
 from everlong.core import Json
 from everlong.wire import Document, document_of, read
 from tests.cli.conversations import TALK, body, compacted_session, hostile
@@ -42,14 +45,14 @@ class Parsed(HTMLParser):
         return [attributes for _, attributes in self.tags if name in (attributes.get("class") or "").split()]
 
 
-def page(value: object, language: str = "en", budget: int | None = None) -> str:
+def page(value: object, language: Language = ENGLISH, budget: int | None = None) -> str:
     document = value if isinstance(value, Document) else document_of(cast(Json, value))
-    return page_of(inspect_document(document, name="talk.json", budget=budget), Wording(language))
+    return page_of(inspect_document(document, name="talk.json", budget=budget), Words(language, "inspect"))
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", LANGUAGES, ids=lambda language: language.code)
 @pytest.mark.parametrize("value", [body(TALK), hostile()], ids=["a talk", "hostile"])
-def test_the_page_loads_nothing_and_runs_only_its_own_script(value: object, language: str) -> None:
+def test_the_page_loads_nothing_and_runs_only_its_own_script(value: object, language: Language) -> None:
     parsed = Parsed(page(value, language))
     names = [tag for tag, _ in parsed.tags]
     assert names.count("script") == 1
@@ -107,11 +110,12 @@ def test_the_picture_and_the_rows_agree_on_the_total() -> None:
 @pytest.mark.parametrize(
     ("language", "words"),
     [
-        ("en", ['<html lang="en">', "Token map", "Heaviest messages", "tool results", "Every round", "Protected"]),
-        ("zh", ['<html lang="zh-Hans">', "Token 地图", "最重的消息", "工具结果", "全部轮次", "受保护"]),
+        (ENGLISH, ['<html lang="en">', "Token map", "Heaviest messages", "tool results", "Every round", "Protected"]),
+        (CHINESE, ['<html lang="zh-Hans">', "Token 地图", "最重的消息", "工具结果", "全部轮次", "受保护"]),
     ],
+    ids=["en", "zh"],
 )
-def test_the_page_speaks_both_languages(language: str, words: list[str]) -> None:
+def test_the_page_speaks_both_languages(language: Language, words: list[str]) -> None:
     shown = page(body(TALK), language)
     for word in words:
         assert word in shown
@@ -139,7 +143,7 @@ def test_a_budget_colours_the_messages_and_lists_the_edits() -> None:
 
 def test_a_thousand_long_messages_make_a_page_that_can_be_mailed() -> None:
     talk = [{"role": ("user", "assistant")[n % 2], "content": f"{n} 请看<这个>&文件" * 200} for n in range(1_000)]
-    assert len(page({"model": "", "messages": talk}, "zh").encode()) < 1_500_000
+    assert len(page({"model": "", "messages": talk}, CHINESE).encode()) < 1_500_000
 
 
 def test_the_same_conversation_gives_the_same_bytes(tmp_path: Path) -> None:

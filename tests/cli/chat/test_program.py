@@ -10,7 +10,7 @@ import pytest
 from everlong.core import Message
 from everlong.llm import Answer, Asked, Refusal, ScriptedServer, Step, Window
 from everlong.store import open_store
-from tests.cli.chatting import COMMAND, SECONDS, environment
+from tests.cli.chat.talk import COMMAND, SECONDS, environment
 
 
 def scripted(asked: Asked) -> Step:

@@ -1,6 +1,5 @@
-"""The words of `everlong sessions`: both languages say the same things with the same figures."""
+"""Sessions as people see them: boundaries in 80 columns, times, short ids, in every language."""
 
-import re
 from datetime import UTC, datetime, timedelta
 from io import StringIO
 from pathlib import Path
@@ -9,28 +8,14 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from everlong import cli
-from everlong.cli.maps.wording import LANGUAGES
 from everlong.cli.sessions.lists import short_ids, when
 from everlong.cli.sessions.transcript import Shown, draw_session
-from everlong.cli.sessions_wording import SESSION_TEXTS, SessionWording
+from everlong.cli.words.english import ENGLISH
+from everlong.cli.words.language import Language
+from everlong.cli.words.wording import LANGUAGES, Words
 from everlong.store import default_store, open_store
 from tests.cli.running import everlong
 from tests.store.contract.entries import point, talk
-
-
-@pytest.mark.parametrize("key", sorted(SESSION_TEXTS))
-def test_both_languages_have_the_same_figures(key: str) -> None:
-    english, chinese = SESSION_TEXTS[key]
-    names = [set(re.findall(r"{(\w+)}", text)) for text in (*english.split("|"), chinese)]
-    assert all(found == names[0] for found in names)
-
-
-def test_every_text_is_used() -> None:
-    folder = Path(cli.__path__[0])
-    code = "\n".join(path.read_text(encoding="utf-8") for path in folder.glob("sessions/*.py"))
-    for key in SESSION_TEXTS:
-        assert f'"{key}"' in code or f"'{key}'" in code or key.startswith("role_"), key
 
 
 def test_chinese_where_the_locale_is_chinese(tmp_path: Path) -> None:
@@ -49,15 +34,15 @@ REASONS = {"short": "high mark", "long": "more than the window takes"}
 
 
 @pytest.mark.parametrize("reason", REASONS.values(), ids=REASONS)
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_a_boundary_is_told_whole_on_80_columns(language: str, reason: str) -> None:
+@pytest.mark.parametrize("language", LANGUAGES, ids=lambda language: language.code)
+def test_a_boundary_is_told_whole_on_80_columns(language: Language, reason: str) -> None:
     figures = {"tokens_before": 123_456, "tokens_after": 45_678, "reason": reason}
     with open_store("memory:") as threads:
         threads.create("t")
         threads.append("t", [*talk(60), point(50, **figures), point(100, **figures)])
         rows = tuple(threads.read("t"))
         shown = Shown(threads.thread("t"), rows, 0, tuple(threads.points("t")), ())
-    out, say = StringIO(), SessionWording(language)
+    out, say = StringIO(), Words(language, "sessions")
     draw_session(shown, Console(file=out, width=80, highlight=False), say)
     told = out.getvalue()
     assert "…" not in told
@@ -84,7 +69,7 @@ NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
     ],
 )
 def test_when(ago: timedelta, shown: str) -> None:
-    assert when(NOW - ago, NOW, SessionWording("en")) == shown
+    assert when(NOW - ago, NOW, Words(ENGLISH, "sessions")) == shown
 
 
 def test_short_ids_tell_sessions_apart() -> None:

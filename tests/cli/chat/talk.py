@@ -16,7 +16,9 @@ from everlong.cli.chat.commands import run_command
 from everlong.cli.chat.screen import Screen
 from everlong.cli.chat.session import Setup, opened_session
 from everlong.cli.chat.turns import Chat, Desk, Worker
-from everlong.cli.chat_wording import ChatWording
+from everlong.cli.words.english import ENGLISH
+from everlong.cli.words.language import Language
+from everlong.cli.words.wording import Words
 from everlong.engine import Settings
 from everlong.llm import Script, ScriptedModel, Window, echo
 from everlong.store import open_store
@@ -71,13 +73,13 @@ def talking(
     window: int = 16_000,
     told: bool = True,
     tools: bool = True,
-    language: str = "en",
+    language: Language = ENGLISH,
     store: str = "memory:",
     terminal: bool = False,
     small: bool = False,
     settings: Settings | None = None,
 ) -> Iterator[Talk]:
-    seen, say, desk, person = StringIO(), ChatWording(language), Desk(), Person()
+    seen, say, desk, person = StringIO(), Words(language, "chat"), Desk(), Person()
     model = ScriptedModel(script, Window(window if told else 1 << 40, told=told))
     out = Console(file=seen, width=WIDTH, highlight=False, force_terminal=terminal, color_system=None)
     config = AgentConfig(model="scripted", workspace=folder, engine=settings or Settings(window=None))
@@ -95,12 +97,7 @@ def talking(
             worker.do(entered.__aexit__(None, None, None))
 
 
-PROGRAM = (
-    "from everlong.cli.main import main, program\n"
-    "from everlong.cli.commands.chat import chat_command\n"
-    "program.add_command(chat_command)\n"
-    "main()\n"
-)
+PROGRAM = "from everlong.cli.main import main\nmain()\n"
 COMMAND = [sys.executable, "-c", PROGRAM, "chat"]
 PROMPT = "› "
 KEYS = ("OPENAI", "ANTHROPIC", "EVERLONG", "GEMINI", "DEEPSEEK", "OPENROUTER", "GROQ", "XAI", "MISTRAL", "MOONSHOT")

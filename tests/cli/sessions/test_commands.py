@@ -303,7 +303,7 @@ REFUSED = {
     "no such point": (("show", "talk", "--before", "3"), "row 3 is no compaction; there are points 8"),
     "no such pin": (("unpin", "talk", "5"), "no pin '5'"),
     "no such file": (("import", "none.json"), "none.json"),
-    "not a conversation": (("import", __file__), "test_sessions.py"),
+    "not a conversation": (("import", __file__), "test_commands.py"),
 }
 
 
@@ -345,7 +345,7 @@ def test_every_file_store_serves(tmp_path: Path, folder: Path, kind: str) -> Non
 
 @pytest.mark.parametrize("name", sorted(sessions_command.commands))
 def test_every_command_is_documented_with_its_options(name: str) -> None:
-    reference = (Path(__file__).parents[2] / "docs" / "reference.md").read_text(encoding="utf-8")
+    reference = (Path(__file__).parents[3] / "docs" / "reference.md").read_text(encoding="utf-8")
     command = sessions_command.commands[name]
     assert command.help
     assert f"everlong sessions {name}" in reference

@@ -1,16 +1,30 @@
-"""What other parts of the program say in English, in Chinese: providers' objections and the reasons of edits.
+"""Sentences that other layers say in English, in Chinese: providers' objections and the reasons of edits and summaries.
 
-The English texts belong to `wire.validate`, `wire.repair` and `compress`; one that this table does not know
-stays English.
+The English belongs to `wire`, `compress` and `engine`. A sentence that this table does not have stays English.
 """
 
-import re
-from functools import cache
+__all__ = ["REASONS"]
 
-__all__ = ["OBJECTIONS", "REASONS", "in_chinese"]
+#: Why something was compacted or summarised, as the engine says it.
+_ENGINE = (
+    ("high mark", "达到压缩阈值"),
+    ("cold cache", "缓存已失效"),
+    ("more than the window takes", "超出窗口"),
+    ("asked for", "应要求"),
+    ("it is due", "到了该写的时候"),
+    ("idle", "空闲中"),
+    ("interrupted", "被中断"),
+    ("interrupted before", "上次被中断"),
+    ("a cut is near", "快要压缩了"),
+    ("nothing worth a summary since the last one", "上次之后没有值得摘要的内容"),
+    ("it would not have saved anything", "不会省下什么"),
+    ("the thread was changed meanwhile", "期间会话有变动"),
+    ("there is no author", "没有可写摘要的模型"),
+    ("cancelled", "已取消"),
+)
 
-#: What a provider would object to, its parts in braces, and the same in Chinese.
-OBJECTIONS: tuple[tuple[str, str], ...] = (
+#: What a provider would reject, as the rules of the formats say it; the parts that vary stand in braces.
+_OBJECTIONS = (
     ("there are no messages", "没有任何消息"),
     ("there are no contents", "没有任何内容（contents）"),
     ("there is no input", "没有输入（input）"),
@@ -68,19 +82,15 @@ OBJECTIONS: tuple[tuple[str, str], ...] = (
     ("thinking has no signature", "思考块没有签名"),
     ("assistant message ends in thinking", "助手消息以思考块结尾"),
     ("final assistant text ends in whitespace", "最后的助手文本以空白结尾"),
-    (
-        "thinking is enabled and the open turn does not begin with it",
-        "已启用思考，但当前这一轮没有以思考块开头",
-    ),
+    ("thinking is enabled and the open turn does not begin with it", "已启用思考，但当前这一轮没有以思考块开头"),
     ("reasoning has no summary list", "思考项没有摘要列表"),
     ("reasoning is not followed by the item it led to", "思考项之后没有它所引出的内容"),
     ("text holds half a surrogate pair", "文本中含有半个代理对字符"),
     ("a key holds half a surrogate pair", "某个键名中含有半个代理对字符"),
 )
 
-
-#: Why something was cut or mended.
-REASONS: tuple[tuple[str, str], ...] = (
+#: Why a step changed or repaired a message.
+_EDITS = (
     ("older than what fits whole; see the excerpts", "较早，无法完整保留；见摘录"),
     ("excerpts and names from {a} messages", "来自 {a} 条消息的摘录和名称"),
     ("older than what is kept", "早于保留范围"),
@@ -126,22 +136,4 @@ REASONS: tuple[tuple[str, str], ...] = (
     ("half a surrogate pair cannot be sent; replaced by U+FFFD", "半个代理对字符无法发送；已替换为 U+FFFD"),
 )
 
-
-def _pattern(english: str) -> re.Pattern[str]:
-    return re.compile(re.sub(r"\\\{(\w)\\\}", r"(?P<\1>.+)", re.escape(english)), re.DOTALL)
-
-
-@cache
-def _patterns() -> list[tuple[re.Pattern[str], str]]:
-    """Rows with few parts and many words first: they say more than a pattern that also fits."""
-    rows = sorted((*OBJECTIONS, *REASONS), key=lambda row: (row[0].count("{"), -len(row[0])))
-    return [(_pattern(english), chinese) for english, chinese in rows]
-
-
-def in_chinese(text: str) -> str:
-    """Example: "call c1 has no result after it" -> "调用 c1 之后没有结果" """
-    for pattern, chinese in _patterns():
-        found = pattern.fullmatch(text)
-        if found:
-            return chinese.format(**found.groupdict())
-    return text
+REASONS: tuple[tuple[str, str], ...] = (*_ENGINE, *_OBJECTIONS, *_EDITS)

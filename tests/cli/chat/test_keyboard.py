@@ -14,7 +14,7 @@ from everlong.core import Message
 from everlong.llm import Answer, Asked, ScriptedServer, Step, Window
 from everlong.store import open_store
 from everlong.wire import problems, render_history
-from tests.cli.chatting import COMMAND, PROMPT, SECONDS, environment, terminal
+from tests.cli.chat.talk import COMMAND, PROMPT, SECONDS, environment, terminal
 
 PASTE, PASTED = "\x1b[200~", "\x1b[201~"
 MANY = "\n\n".join(f"Paragraph {n} about kettles." for n in range(12))

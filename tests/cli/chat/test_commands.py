@@ -9,11 +9,11 @@ import pytest
 from everlong.agent import standard_tools
 from everlong.cli.chat.commands import COMMANDS
 from everlong.cli.chat.session import OWN_NAMES
-from everlong.cli.chat_wording import CHAT_TEXTS, REASONS, ChatWording
+from everlong.cli.words.english import ENGLISH
+from everlong.cli.words.wording import LANGUAGES, Words
 from everlong.core import Image, Point
 from everlong.llm import Answer, Asked, Refusal, Step
-from tests.cli.chatting import Talk, talking
-from tests.cli.test_wording import names
+from tests.cli.chat.talk import Talk, talking
 
 LONG = "The depot in Leipzig ships blue kettles on Tuesday. " * 24
 PIXEL = b"\x89PNG\r\n\x1a\n" + b"\0" * 40
@@ -86,28 +86,12 @@ def test_a_command_in_a_new_thread(tmp_path: Path, line: str, shown: str) -> Non
 
 
 def test_every_command_is_in_the_help_with_words_in_both_languages(tmp_path: Path) -> None:
-    for language in ("en", "zh"):
+    for language in LANGUAGES:
         with talking(tmp_path, language=language, tools=False) as talk:
             seen = " ".join(talk.do("/help").split())
         for command in COMMANDS:
             assert command.name in seen
-            assert ChatWording(language)(command.key).replace("  ", " ") in seen or language == "zh"
-
-
-@pytest.mark.parametrize("key", CHAT_TEXTS)
-def test_both_languages_say_the_same(key: str) -> None:
-    english, chinese = CHAT_TEXTS[key]
-    assert names(english.rpartition("|")[2]) == names(chinese)
-    assert bool(english) == bool(chinese)
-
-
-def test_reasons_are_said_in_chinese_where_they_are_known() -> None:
-    say = ChatWording("zh")
-    for english, chinese in REASONS.items():
-        assert say.reason(english) == chinese
-    assert say.reason("by rules: there is no author") == REASONS["there is no author"]
-    assert ChatWording("en").reason("by rules: x") == "x"
-    assert say.reason("because of the weather") == "because of the weather"
+            assert Words(language, "chat")(command.key).replace("  ", " ") in seen or language is not ENGLISH
 
 
 def test_exit_leaves(tmp_path: Path) -> None:
