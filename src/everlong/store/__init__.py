@@ -1,4 +1,8 @@
-"""Threads: where conversations are kept. One contract (`engine.threads`), an engine a module."""
+"""Stores of threads: memory, SQLite, Postgres and session files behind one contract, `engine.Threads`.
+
+A store keeps what it is given and finds it again. It never calls a model and never changes a row that was appended.
+Also here: conversations of other programs imported, threads exported.
+"""
 
 from typing import TYPE_CHECKING
 

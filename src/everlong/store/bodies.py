@@ -1,4 +1,4 @@
-"""Entries of a log as stored text, and back; used by every store that keeps text.
+"""Entries of a log and events as stored text, and back; used by every store that keeps text.
 
 A body is one line of JSON, a message as `core.encoding` writes it. Large texts inside it (tool results, pictures)
 are taken out and named by their content, so that a store keeps each of them once. Nothing here reads or writes.
@@ -54,18 +54,18 @@ __all__ = [
     "text_of_bytes",
 ]
 
-LARGE = 2_048  # characters from which a text is kept apart, once for all who say it
+LARGE = 2_048  # characters from which a text is stored apart, once for all entries that contain it
 
 #: Stands in a body where a large text was. A quote inside any JSON string is escaped, so no text can look like this.
-_TAKEN = re.compile(r'\{"@text":"([0-9a-f]{64})"\}')
+_LARGE_TEXT = re.compile(r'\{"@text":"([0-9a-f]{64})"\}')
 
 
-#: What else a point says of itself; left out where it says nothing.
+#: The other fields of a point; empty ones are not stored.
 _POINT_FIELDS = ("tokens_before", "tokens_after", "reason", "focus", "model", "limit", "account")
 
 
 class EntryKind(IntEnum):
-    """What a row holds. The numbers are stored; they never change."""
+    """The kinds of rows. The numbers are stored; they never change."""
 
     MESSAGE = 0
     POINT = 1
@@ -83,7 +83,7 @@ class Body:
 
 
 def kind_of(entry: Entry) -> EntryKind:
-    """What the entry is."""
+    """The kind of an entry."""
     match entry:
         case Message():
             return EntryKind.MESSAGE
@@ -113,7 +113,7 @@ def encode_entry(entry: Entry) -> str:
 
 
 def decode_entry(kind: int, text: str) -> Entry:
-    """What `encode_entry` wrote. Raises StoreError for anything else."""
+    """Read what `encode_entry` wrote. Raises StoreError for anything else."""
     try:
         match EntryKind(kind):
             case EntryKind.MESSAGE:
@@ -130,7 +130,7 @@ def decode_entry(kind: int, text: str) -> Entry:
 
 
 def body_of(entry: Entry) -> Body:
-    """The entry as it is stored, large texts apart.
+    """The entry as it is stored, its large texts apart.
 
     Example: a tool result of 1 MB -> its JSON with {"@text":"<hash>"} in place of the text, and the text by its hash
     """
@@ -143,18 +143,18 @@ def body_of(entry: Entry) -> Body:
 
 def large_texts_in(text: str) -> list[str]:
     """The names of the large texts that a stored body lacks."""
-    return _TAKEN.findall(text)
+    return _LARGE_TEXT.findall(text)
 
 
 def entry_of(kind: int, text: str, large: Mapping[str, str]) -> Entry:
     """The entry of a stored body, its large texts put back."""
 
-    def put_back(taken: re.Match[str]) -> str:
-        if taken[1] not in large:
-            raise StoreError(f"a stored text is missing: {taken[1]}")
-        return json.dumps(large[taken[1]])
+    def put_back(name: re.Match[str]) -> str:
+        if name[1] not in large:
+            raise StoreError(f"a stored text is missing: {name[1]}")
+        return json.dumps(large[name[1]])
 
-    return decode_entry(kind, _TAKEN.sub(put_back, text))
+    return decode_entry(kind, _LARGE_TEXT.sub(put_back, text))
 
 
 def refs_of(entry: Entry) -> frozenset[Ref]:
@@ -166,14 +166,14 @@ def original_of(entry: Entry, ref: str) -> bytes | None:
     """The bytes in this entry that the reference names; None if it names none."""
     for message in _messages_in(entry):
         for part in range(max(1, len(message.parts))):
-            found = original_in(message, part, ref)
-            if found is not None:
-                return found
+            content = original_in(message, part, ref)
+            if content is not None:
+                return content
     return None
 
 
 def text_of_bytes(data: bytes) -> str:
-    """The text whose `bytes_of` these are."""
+    """The text that `core.bytes_of` turned into these bytes."""
     return data.decode("utf-8", "surrogatepass")
 
 
@@ -218,7 +218,10 @@ def _without_large(value: Json, large: dict[str, str]) -> Json:
 
 
 def _point_out(point: Point) -> JsonObject:
-    fields: JsonObject = {"boundary": point.boundary, "summary": [json.loads(encode(one)) for one in point.summary]}
+    fields: JsonObject = {
+        "boundary": point.boundary,
+        "summary": [json.loads(encode(message)) for message in point.summary],
+    }
     fields |= {name: getattr(point, name) for name in _POINT_FIELDS if getattr(point, name)}
     if point.edits:
         fields["edits"] = [
@@ -230,20 +233,20 @@ def _point_out(point: Point) -> JsonObject:
 def _point_in(fields: dict[str, Any]) -> Point:
     return Point(
         boundary=int(fields["boundary"]),
-        summary=tuple(decode(_json(one)) for one in fields["summary"]),
+        summary=tuple(decode(_json(message)) for message in fields["summary"]),
         edits=tuple(Edit(**{**edit, "action": Action(edit["action"])}) for edit in fields.get("edits", ())),
         **{name: fields[name] for name in _POINT_FIELDS if name in fields},
     )
 
 
 def event_fields(event: Event) -> JsonObject:
-    """The event as a JSON object; what it does not say is left out."""
-    said = {name: value for name, value in asdict(event).items() if value not in (None, "")}
-    return said | {"id": event.id, "kind": event.kind.value, "time": event.time.isoformat()}
+    """The event as a JSON object, without its empty fields."""
+    filled = {name: value for name, value in asdict(event).items() if value not in (None, "")}
+    return filled | {"id": event.id, "kind": event.kind.value, "time": event.time.isoformat()}
 
 
 def event_in(fields: JsonObject) -> Event:
-    """What `event_fields` gave. Raises StoreError for anything else."""
+    """Read what `event_fields` returned. Raises StoreError for anything else."""
     try:
         kind, time = EventKind(str(fields["kind"])), datetime.fromisoformat(str(fields["time"]))
         return Event(**{**fields, "kind": kind, "time": time})  # type: ignore[arg-type]
@@ -257,7 +260,7 @@ def encode_event(event: Event) -> str:
 
 
 def decode_event(text: str) -> Event:
-    """What `encode_event` wrote. Raises StoreError for anything else."""
+    """Read what `encode_event` wrote. Raises StoreError for anything else."""
     try:
         fields = json.loads(text)
     except (ValueError, RecursionError) as error:

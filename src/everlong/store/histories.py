@@ -1,7 +1,7 @@
-"""The end of a thread within a number of messages and tokens, for programs that cut by themselves.
+"""The newest messages of a thread within a number of messages and tokens, for programs that compact by themselves.
 
-Reads from the end, never the whole thread. What is cut is whole rounds, so that no answer stands without its
-question and no result without its call. Compaction points are not looked at: `Threads.open` does that.
+Reads from the end, never the whole thread. Leaves out whole rounds, so that no answer stands without its question and
+no result without its call. Ignores compaction points: `Threads.open` follows them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,11 +27,11 @@ def history(
     max_tokens: int | None = None,
     counter: Counter | None = None,
 ) -> History:
-    """The newest whole rounds that fit, oldest first, without leading system text.
+    """Return the newest whole rounds that fit, oldest first, without leading system text.
 
-    Never more than `max_messages`, however much room is left, nor than `max_tokens`. Of a round that is too long by
-    itself, a loop of tool calls, the newest steps that fit.
-    Example: user, answer, user, call, result, answer with room for five messages -> user, call, result, answer
+    At most `max_messages` messages and `max_tokens` tokens. If the newest round is a loop of tool calls that is too
+    long by itself, its newest steps that fit.
+    Example: user, answer, user, call, result, answer with a limit of five messages -> user, call, result, answer
     """
     rows = store.last(thread, max_messages)
     messages = tuple(row.entry for row in rows if isinstance(row.entry, Message))
@@ -43,7 +43,7 @@ def history(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistorySettings:
-    """How much of a thread is looked at: the last so many messages, and so many characters of each (None: all)."""
+    """How much of a thread is read: the number of messages, and the characters of each (None: all)."""
 
     messages: int = MOST_MESSAGES
     characters: int | None = None
@@ -56,41 +56,41 @@ class HistorySettings:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "HistorySettings":
-        """What EVERLONG_HISTORY_MESSAGES and EVERLONG_HISTORY_CHARACTERS say; empty is not said.
+        """Read EVERLONG_HISTORY_MESSAGES and EVERLONG_HISTORY_CHARACTERS; an empty variable counts as absent.
 
         Example: {"EVERLONG_HISTORY_MESSAGES": "12"} -> HistorySettings(messages=12)
         """
-        said: dict[str, int] = {}
+        values: dict[str, int] = {}
         for name in ("messages", "characters"):
             text = environment.get(f"{PREFIX}{name.upper()}", "").strip()
             if text:
                 try:
-                    said[name] = int(text)
+                    values[name] = int(text)
                 except ValueError:
                     raise InputError(f"{PREFIX}{name.upper()} is a whole number above 0, not {text!r}") from None
-        return cls(**said)
+        return cls(**values)
 
 
 def _is_start(rows: Sequence[Row]) -> bool:
     return bool(rows) and rows[0].order == 0
 
 
-def _start(messages: History, sizes: Sequence[int], room: int, *, from_start: bool) -> int:
-    """Where the newest rounds begin that fit together; a first round without its question only if none was asked."""
+def _start(messages: History, sizes: Sequence[int], budget: int, *, from_start: bool) -> int:
+    """The index where the newest rounds that fit begin. Only a thread's first round may lack its user message."""
     start = len(messages)
     rounds = rounds_of(messages)
-    for one in reversed(rounds):
-        size = sum(sizes[one.start : start])
-        asked = messages[one.start].role is Role.USER or from_start
-        if size > room or not asked:
+    for turn in reversed(rounds):
+        size = sum(sizes[turn.start : start])
+        is_whole = messages[turn.start].role is Role.USER or from_start
+        if size > budget or not is_whole:
             break
-        room, start = room - size, one.start
+        budget, start = budget - size, turn.start
     if start < len(messages) or not rounds or len(rounds[-1].steps) < LOOP:
         return start
     called = {pair.result[0] for pair in pairs_of(messages)}
     for step in reversed(rounds[-1].steps):
         size = sum(sizes[step.start : step.stop])
-        if size > room or any(messages[at].results and at not in called for at in range(step.start, step.stop)):
+        if size > budget or any(messages[at].results and at not in called for at in range(step.start, step.stop)):
             break
-        room, start = room - size, step.start
+        budget, start = budget - size, step.start
     return start

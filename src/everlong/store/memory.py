@@ -1,4 +1,4 @@
-"""Threads kept in memory: the plainest store that meets the contract, and the measure of all others.
+"""Threads in memory: the simplest store that meets the contract. Tests compare the other stores with it.
 
 Everything is gone when the process ends. For tests, for trying things out, and for programs that keep
 conversations themselves.
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import islice
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self, TypeAlias
 
 from everlong.core import (
     STARTS,
@@ -37,42 +37,22 @@ from everlong.store.bodies import original_of
 from everlong.store.rules import Clock, as_utc, in_utc, utc_now
 from everlong.store.terms import asked_terms, found_by, rarity, worth
 
-__all__ = ["Memory", "MemoryThreads", "Words", "best", "words_in"]
+__all__ = ["Memory", "MemoryThreads"]
 
-Place = TypeVar("Place")
+#: A thread and the order of a message in it.
+Place: TypeAlias = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class _Words:
     """How much of each term a message holds, and of all of them together."""
 
     terms: Mapping[str, float]
     length: float
 
 
-def words_in(message: Message) -> Words:
-    """What a message is found by: what it says, what it calls and what came of it."""
-    terms = found_by(message)
-    return Words(terms, sum(terms.values()))
-
-
-def best(query: str, places: Mapping[Place, Words], limit: int) -> list[tuple[Place, float]]:
-    """The places that answer a query and how well, best first."""
-    asked = asked_terms(query)
-    if not asked or not places or limit <= 0:
-        return []
-    average = max(1.0, sum(words.length for words in places.values()) / len(places))
-    scores: defaultdict[Place, float] = defaultdict(float)
-    for term, weight in asked.items():
-        holding = {place: words for place, words in places.items() if term in words.terms}
-        rare = weight * rarity(len(places), len(holding))
-        for place, words in holding.items():
-            scores[place] += rare * worth(words.terms[term], words.length, average)
-    return sorted(scores.items(), key=lambda found: -found[1])[:limit]
-
-
 @dataclass(slots=True)
-class _Kept:
+class _StoredThread:
     """One thread and all that belongs to it. Lists only ever grow, pins aside."""
 
     thread: Thread
@@ -80,7 +60,7 @@ class _Kept:
     orders: dict[str, int] = field(default_factory=dict)
     messages: list[int] = field(default_factory=list)
     points: list[int] = field(default_factory=list)
-    words: dict[int, Words] = field(default_factory=dict)
+    words: dict[int, _Words] = field(default_factory=dict)
     pins: list[Pin] = field(default_factory=list)
     events: dict[str, Event] = field(default_factory=dict)
     ended: set[str] = field(default_factory=set)
@@ -110,21 +90,22 @@ class _Kept:
             updated=updated,
         )
 
-    def all_words(self) -> dict[int, Words]:
-        """What each message is found by; those that came since the last search are cut into words now."""
+    def all_words(self) -> dict[int, _Words]:
+        """The words of each message; those of messages that came since the last search are computed now."""
         for order in self.messages[len(self.words) :]:
             entry = self.rows[order].entry
             if isinstance(entry, Message):
-                self.words[order] = words_in(entry)
+                terms = found_by(entry)
+                self.words[order] = _Words(terms, sum(terms.values()))
         return self.words
 
 
 @dataclass(slots=True)
 class Memory:
-    """Where threads in memory lie. Several stores may share one, as they share a file elsewhere."""
+    """The place of threads in memory. Several stores may share one, as other stores share a file."""
 
     lock: threading.RLock = field(default_factory=threading.RLock)
-    threads: dict[str, _Kept] = field(default_factory=dict)
+    threads: dict[str, _StoredThread] = field(default_factory=dict)
     counts: dict[tuple[str, str], int] = field(default_factory=dict)
     #: By kind and key: the value, and when it was kept.
     facts: dict[str, dict[str, tuple[JsonText, datetime]]] = field(default_factory=dict)
@@ -141,29 +122,29 @@ class MemoryThreads:
     # Threads
 
     def create(self, thread: str, *, owner: str = "", title: str = "", metadata: JsonText = "{}") -> Thread:
-        """A new, empty thread."""
+        """Create an empty thread."""
         rules.check_objects(metadata=metadata)
         with self._held():
             now = self._clock()
             made = Thread(id=thread, owner=owner, title=title, created=now, updated=now, metadata=metadata)
-            return self._new(_Kept(made)).thread
+            return self._new(_StoredThread(made)).thread
 
     def thread(self, thread: str) -> Thread:
-        """What is known of a thread."""
+        """Return what is known of a thread without its log."""
         with self._held():
             return self._of(thread).thread
 
     def threads(
         self, *, owner: str | None = None, archived: bool | None = False, limit: int | None = None, skip: int = 0
     ) -> list[Thread]:
-        """Threads, the latest changed first."""
+        """List threads, the latest changed first."""
         with self._held() as memory:
             chosen = [
-                kept.thread
-                for kept in memory.threads.values()
-                if owner in (None, kept.thread.owner) and archived in (None, kept.thread.archived)
+                stored.thread
+                for stored in memory.threads.values()
+                if owner in (None, stored.thread.owner) and archived in (None, stored.thread.archived)
             ]
-        chosen.sort(key=lambda one: one.updated, reverse=True)
+        chosen.sort(key=lambda thread: thread.updated, reverse=True)
         return chosen[max(0, skip) :][: rules.at_most(limit)]
 
     def change(
@@ -175,12 +156,12 @@ class MemoryThreads:
         settings: JsonText | None = None,
         metadata: JsonText | None = None,
     ) -> Thread:
-        """Rename, archive, set."""
+        """Change title, archive flag, settings or metadata; what is None stays."""
         rules.check_objects(settings=settings, metadata=metadata)
         with self._held():
-            kept = self._of(thread)
-            old = kept.thread
-            kept.thread = replace(
+            stored = self._of(thread)
+            old = stored.thread
+            stored.thread = replace(
                 old,
                 title=old.title if title is None else title,
                 archived=old.archived if archived is None else archived,
@@ -188,18 +169,18 @@ class MemoryThreads:
                 metadata=old.metadata if metadata is None else metadata,
                 updated=self._clock(),
             )
-            return kept.thread
+            return stored.thread
 
     def branch(self, thread: str, order: int, new: str, *, title: str = "") -> Thread:
-        """A new thread that starts with the first `order` rows of this one."""
+        """Create a thread that starts with the first `order` rows of this one."""
         with self._held():
-            kept = self._of(thread)
-            rules.check_branch(thread, len(kept.rows), order)
+            stored = self._of(thread)
+            rules.check_branch(thread, len(stored.rows), order)
             now = self._clock()
-            made = replace(kept.thread, id=new, title=title, created=now, updated=now, parent=(thread, order))
+            made = replace(stored.thread, id=new, title=title, created=now, updated=now, parent=(thread, order))
             made = replace(made, archived=False, length=0, messages=0, points=0)
-            branch = self._new(_Kept(made, pins=list(rules.pins_before(kept.pins, order))))
-            branch.add(kept.rows[:order], now)
+            branch = self._new(_StoredThread(made, pins=list(rules.pins_before(stored.pins, order))))
+            branch.add(stored.rows[:order], now)
             return branch.thread
 
     def remove(self, thread: str) -> None:
@@ -213,19 +194,19 @@ class MemoryThreads:
     def append(
         self, thread: str, entries: Sequence[Entry], *, ids: Sequence[str] | None = None, expected: int | None = None
     ) -> tuple[Row, ...]:
-        """Add entries, all or none; entries whose id is there give the row that is there."""
+        """Append entries, all or none. An entry whose id is known is not added again: its row is returned."""
         with self._held():
-            kept = self._of(thread)
+            stored = self._of(thread)
             names = rules.row_names(thread, entries, ids)
-            new = [(name, entry) for name, entry in zip(names, entries, strict=True) if name not in kept.orders]
-            added = rules.added_rows(thread, len(kept.rows), expected, new, self._clock)
-            rules.check_entries(thread, added, kept.points)
+            new = [(name, entry) for name, entry in zip(names, entries, strict=True) if name not in stored.orders]
+            added = rules.added_rows(thread, len(stored.rows), expected, new, self._clock)
+            rules.check_entries(thread, added, stored.points)
             if added:
-                kept.add(added, added[0].time)
-            return tuple(kept.rows[kept.orders[name]] for name in names)
+                stored.add(added, added[0].time)
+            return tuple(stored.rows[stored.orders[name]] for name in names)
 
     def read(self, thread: str, start: int = 0, stop: int | None = None) -> Iterator[Row]:
-        """The rows from `start` to `stop`."""
+        """Iterate over the rows from `start` to `stop`."""
         with self._held():
             rows = self._of(thread).rows[max(0, start) : rules.at_most(stop)]
         return self._one_by_one(rows)
@@ -237,86 +218,86 @@ class MemoryThreads:
             yield row
 
     def last(self, thread: str, messages: int) -> list[Row]:
-        """The rows of the last so many messages, oldest first."""
+        """Return the rows of the last `messages` messages, oldest first."""
         with self._held():
-            kept = self._of(thread)
-            orders = islice(reversed(kept.messages), rules.at_most(messages))
-            return [kept.rows[order] for order in orders][::-1]
+            stored = self._of(thread)
+            orders = islice(reversed(stored.messages), rules.at_most(messages))
+            return [stored.rows[order] for order in orders][::-1]
 
     def row(self, thread: str, name: str) -> Row | None:
-        """The row whose id is `name`."""
+        """Return the row with that id, or None."""
         with self._held():
-            kept = self._of(thread)
-            return kept.rows[kept.orders[name]] if name in kept.orders else None
+            stored = self._of(thread)
+            return stored.rows[stored.orders[name]] if name in stored.orders else None
 
     def open(self, thread: str, before: int | None = None) -> Opened:
-        """What the view is made of, now or when the thread had only `before` rows."""
+        """Return what the view is made of, now or when the thread had only `before` rows."""
         with self._held():
-            kept = self._of(thread)
-            rows = tuple(kept.rows[: rules.at_most(before)])
-            return opened(kept.thread, rows, rules.pins_before(kept.pins, before))
+            stored = self._of(thread)
+            rows = tuple(stored.rows[: rules.at_most(before)])
+            return opened(stored.thread, rows, rules.pins_before(stored.pins, before))
 
     def points(self, thread: str) -> list[tuple[Row, bool]]:
-        """Every compaction point, oldest first, and whether it stands."""
+        """Return every compaction point, oldest first, and whether it still stands."""
         with self._held():
-            kept = self._of(thread)
-            withdrawn = {row.entry.point for row in kept.rows if isinstance(row.entry, Withdrawal)}
-            return [(kept.rows[order], order not in withdrawn) for order in kept.points]
+            stored = self._of(thread)
+            withdrawn = {row.entry.point for row in stored.rows if isinstance(row.entry, Withdrawal)}
+            return [(stored.rows[order], order not in withdrawn) for order in stored.points]
 
     # Pins
 
     def pin(self, thread: str, order: int | None, text: str = "") -> Pin:
-        """Keep a message, or a text, in every view."""
+        """Pin a message or a text, so that it stays in every view."""
         with self._held():
-            kept = self._of(thread)
+            stored = self._of(thread)
             wanted = rules.new_pin(order, text)
-            if order is not None and not kept.is_message(order):
+            if order is not None and not stored.is_message(order):
                 raise StoreError(f"thread {thread!r} has no message {order} to pin")
-            there = rules.same_pin(kept.pins, wanted)
-            if there is None:
-                kept.pins.append(wanted)
-            return there or wanted
+            same = rules.same_pin(stored.pins, wanted)
+            if same is None:
+                stored.pins.append(wanted)
+            return same or wanted
 
     def unpin(self, thread: str, pin: str) -> None:
-        """Let it go."""
+        """Remove a pin."""
         with self._held():
-            kept = self._of(thread)
-            kept.pins = [one for one in kept.pins if one.id != pin]
+            stored = self._of(thread)
+            stored.pins = [known for known in stored.pins if known.id != pin]
 
     def pins(self, thread: str) -> tuple[Pin, ...]:
-        """The pins, in the order they were made."""
+        """Return the pins in the order they were made."""
         with self._held():
             return tuple(self._of(thread).pins)
 
     # Events
 
     def record(self, thread: str, events: Sequence[Event]) -> None:
-        """Keep events, in order."""
+        """Record events, in order."""
         with self._held():
-            kept = self._of(thread)
-            for event in rules.new_events(thread, events, kept.kind_of, kept.ended.__contains__):
-                kept.events[event.id] = event
+            stored = self._of(thread)
+            for event in rules.new_events(thread, events, stored.kind_of, stored.ended.__contains__):
+                stored.events[event.id] = event
                 if event.kind in STARTS:
-                    kept.ended.add(event.parent)
+                    stored.ended.add(event.parent)
 
     def events(self, thread: str, *, after: str = "", kinds: Sequence[str] = ()) -> list[Event]:
-        """The events in the order they were recorded."""
+        """Return the events in the order they were recorded."""
         with self._held():
-            kept = self._of(thread)
-            recorded = list(kept.events.values())
-            first = list(kept.events).index(after) + 1 if after in kept.events else 0
+            stored = self._of(thread)
+            recorded = list(stored.events.values())
+            first = list(stored.events).index(after) + 1 if after in stored.events else 0
             return [event for event in recorded[first:] if not kinds or event.kind in kinds]
 
     def unfinished(self, thread: str) -> list[Event]:
-        """Starts without an outcome."""
+        """Return the starts that have no outcome yet."""
         with self._held():
-            kept = self._of(thread)
-            return [event for event in kept.events.values() if starts(event.kind) and event.id not in kept.ended]
+            stored = self._of(thread)
+            return [event for event in stored.events.values() if starts(event.kind) and event.id not in stored.ended]
 
     # Finding what left the window
 
     def original(self, thread: str, ref: str) -> bytes | None:
-        """The bytes of a message or part by its reference."""
+        """Return the bytes of the message or part that a reference names, or None."""
         with self._held():
             rows = list(self._of(thread).rows)
         found = (original_of(row.entry, ref) for row in rows)
@@ -325,13 +306,15 @@ class MemoryThreads:
     def search(
         self, query: str, *, thread: str | None = None, owner: str | None = None, limit: int = 10, around: int = 1
     ) -> list[Hit]:
-        """Messages that answer a query, best first."""
+        """Find messages that answer a query, best first."""
         with self._held() as memory:
             within = [self._of(thread)] if thread is not None else list(memory.threads.values())
-            chosen = [kept for kept in within if owner in (None, kept.thread.owner)]
-            places = {(kept.thread.id, order): words for kept in chosen for order, words in kept.all_words().items()}
+            chosen = [stored for stored in within if owner in (None, stored.thread.owner)]
+            places = {
+                (stored.thread.id, order): words for stored in chosen for order, words in stored.all_words().items()
+            }
             hits = []
-            for (name, order), score in best(query, places, rules.at_most(limit)):
+            for (name, order), score in _best(query, places, rules.at_most(limit)):
                 rows = self._of(name).rows
                 near = tuple(rows[max(0, order - max(0, around)) : order + max(0, around) + 1])
                 hits.append(Hit(name, rows[order], score, near))
@@ -340,7 +323,7 @@ class MemoryThreads:
     # What was learned
 
     def counts(self, vocabulary: str, refs: Sequence[str]) -> dict[str, int]:
-        """Token counts that were kept, by message reference."""
+        """Return the token counts that are kept, by message reference."""
         with self._held() as memory:
             found = ((ref, memory.counts.get((vocabulary, ref))) for ref in refs)
             return {ref: tokens for ref, tokens in found if tokens is not None}
@@ -351,23 +334,23 @@ class MemoryThreads:
             memory.counts |= {(vocabulary, ref): tokens for ref, tokens in counts.items()}
 
     def fact(self, kind: str, key: str) -> JsonText | None:
-        """What was learned under that name."""
+        """Return the fact of that kind and key, or None."""
         with self._held() as memory:
             value, _ = memory.facts.get(kind, {}).get(key, (None, None))
             return value
 
     def keep_fact(self, kind: str, key: str, value: JsonText) -> None:
-        """Keep it; the newest counts."""
+        """Keep a fact; it replaces an older one."""
         with self._held() as memory:
             memory.facts.setdefault(kind, {})[key] = (value, self._clock())
 
     def facts(self, kind: str) -> dict[str, JsonText]:
-        """All of one kind, by key."""
+        """Return all facts of a kind, by key."""
         with self._held() as memory:
             return {key: value for key, (value, _) in memory.facts.get(kind, {}).items()}
 
     def drop_facts(self, kind: str, before: datetime) -> int:
-        """Forget the facts of a kind that were last kept before that time."""
+        """Drop the facts of a kind that were last kept before that time; return how many."""
         with self._held() as memory:
             there = memory.facts.get(kind, {})
             old = [key for key, (_, kept) in there.items() if kept < as_utc(before)]
@@ -376,7 +359,7 @@ class MemoryThreads:
             return len(old)
 
     def close(self) -> None:
-        """Let go; the memory stays as long as anybody holds it."""
+        """Close the store; the memory stays as long as it is referenced."""
         self._closed = True
 
     def __enter__(self) -> Self:
@@ -389,19 +372,34 @@ class MemoryThreads:
 
     @contextmanager
     def _held(self) -> Iterator[Memory]:
-        """The memory, with nobody else at it."""
+        """The memory, for this thread of execution alone."""
         with self._memory.lock:
             if self._closed:
                 raise StoreError("the store was closed")
             yield self._memory
 
-    def _of(self, thread: str) -> _Kept:
+    def _of(self, thread: str) -> _StoredThread:
         if thread not in self._memory.threads:
             raise NoThread(f"there is no thread {thread!r}")
         return self._memory.threads[thread]
 
-    def _new(self, kept: _Kept) -> _Kept:
-        if kept.thread.id in self._memory.threads:
-            raise ThreadExists(f"there is a thread {kept.thread.id!r} already")
-        self._memory.threads[kept.thread.id] = kept
-        return kept
+    def _new(self, stored: _StoredThread) -> _StoredThread:
+        if stored.thread.id in self._memory.threads:
+            raise ThreadExists(f"there is a thread {stored.thread.id!r} already")
+        self._memory.threads[stored.thread.id] = stored
+        return stored
+
+
+def _best(query: str, places: Mapping[Place, _Words], limit: int) -> list[tuple[Place, float]]:
+    """The places whose messages answer a query and their BM25 scores, best first."""
+    terms = asked_terms(query)
+    if not terms or not places or limit <= 0:
+        return []
+    average = max(1.0, sum(words.length for words in places.values()) / len(places))
+    scores: defaultdict[Place, float] = defaultdict(float)
+    for term, weight in terms.items():
+        holding = {place: words for place, words in places.items() if term in words.terms}
+        rare = weight * rarity(len(places), len(holding))
+        for place, words in holding.items():
+            scores[place] += rare * worth(words.terms[term], words.length, average)
+    return sorted(scores.items(), key=lambda item: -item[1])[:limit]

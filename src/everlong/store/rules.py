@@ -1,6 +1,7 @@
-"""What every store refuses, and how it takes what it is asked: said once, for all engines.
+"""The rules of the contract that every store engine follows: what it refuses, and what becomes of a call.
 
-Pure. An engine hands in what it knows of a thread and gets back what to keep, or an error that says what is wrong.
+An engine passes in what it knows of a thread and gets back what to keep, or an error that says what is wrong. Nothing
+here reads or writes. Times are kept in UTC, whatever zone a clock has.
 """
 
 import json
@@ -32,9 +33,11 @@ __all__ = [
 
 Clock = Callable[[], datetime]
 
+MOST = 2**31 - 1  # rows, threads or hits that a caller may want; databases count no further in one word
+
 
 def utc_now() -> datetime:
-    """The machine's time."""
+    """Return the machine's time."""
     return datetime.now(UTC)
 
 
@@ -48,16 +51,13 @@ def as_utc(time: datetime) -> datetime:
     return time.astimezone(UTC)
 
 
-MOST = 2**31 - 1  # rows, threads or hits that anybody asks for; databases count no further in one word
-
-
 def at_most(limit: int | None) -> int:
-    """How many are wanted. Example: None -> all there can be, -1 -> 0"""
+    """The number that a limit allows. Example: None -> all there can be, -1 -> 0"""
     return MOST if limit is None else max(0, min(limit, MOST))
 
 
 def check_objects(**texts: JsonText | None) -> None:
-    """Raises StoreError unless each text that is given, settings or metadata, is a JSON object."""
+    """Raise StoreError unless each text that is given (settings, metadata) is a JSON object."""
     for name, text in texts.items():
         if text is None:
             continue
@@ -70,7 +70,7 @@ def check_objects(**texts: JsonText | None) -> None:
 
 
 def check_branch(thread: str, length: int, order: int) -> None:
-    """Raises StoreError unless a thread of that length has so many rows to begin a branch with."""
+    """Raise StoreError unless a thread of that length has `order` rows to begin a branch with."""
     if not 0 <= order <= length:
         raise StoreError(f"thread {thread!r} has {length} rows; it cannot branch at {order}")
 
@@ -79,7 +79,7 @@ def check_branch(thread: str, length: int, order: int) -> None:
 
 
 def row_names(thread: str, entries: Sequence[Entry], ids: Sequence[str] | None) -> list[str]:
-    """A name for each entry: the ids that are given, else new ones. Raises StoreError unless they name each once."""
+    """A name for each entry: the given ids, else new ones. Raises StoreError unless there is one id for each entry."""
     names = [uuid4().hex for _ in entries] if ids is None else list(ids)
     if len(names) != len(entries) or len(set(names)) != len(names):
         raise StoreError(f"thread {thread!r}: {len(entries)} entries need as many different ids")
@@ -100,10 +100,9 @@ def added_rows(
 
 
 def check_entries(thread: str, rows: Iterable[Row], points: Iterable[int]) -> None:
-    """Raises StoreError if a row to add refers to a row that is not there.
+    """Raise StoreError if a row to add refers to a row that does not exist.
 
-    `points` are the orders of the points that are there already. What is recalled may stand before the row that comes
-    next.
+    `points` are the orders of the points in the thread. What is recalled may stand before the row that comes next.
     """
     known = set(points)
     for row in rows:
@@ -121,13 +120,13 @@ def check_entries(thread: str, rows: Iterable[Row], points: Iterable[int]) -> No
 
 
 def withdrawn_by(rows: Iterable[Row]) -> list[int]:
-    """The orders of earlier rows that withdrawals among these name: what an engine looks up before `check_entries`."""
+    """The orders of earlier rows that these rows withdraw. An engine looks them up before `check_entries`."""
     named = ((row.order, row.entry.point) for row in rows if isinstance(row.entry, Withdrawal))
     return [point for order, point in named if 0 <= point < order]
 
 
 def target_of(entry: Entry) -> int | None:
-    """What an entry says of the log: a point its boundary, a withdrawal its point; None for others."""
+    """The position that an entry refers to: a point its boundary, a withdrawal its point; None for others."""
     match entry:
         case Point(boundary=order) | Withdrawal(order):
             return order
@@ -139,19 +138,19 @@ def target_of(entry: Entry) -> int | None:
 
 
 def new_pin(order: int | None, text: str) -> Pin:
-    """The pin that is asked for. Raises StoreError if it says nothing."""
+    """A new pin of a row or of a text. Raises StoreError if neither is given."""
     if order is None and not text:
         raise StoreError("a pin needs a message or a text")
     return Pin(uuid4().hex, order, text if order is None else "")
 
 
 def same_pin(pins: Iterable[Pin], wanted: Pin) -> Pin | None:
-    """The pin among these that says the same."""
+    """The pin among these that pins the same row or text."""
     return next((pin for pin in pins if (pin.order, pin.text) == (wanted.order, wanted.text)), None)
 
 
 def pins_before(pins: Iterable[Pin], order: int | None) -> tuple[Pin, ...]:
-    """Pinned texts, and the pins of rows before that order; all if it is None."""
+    """Pinned texts, and the pins of rows before `order`; all pins if it is None."""
     return tuple(pin for pin in pins if order is None or pin.order is None or pin.order < order)
 
 
@@ -164,12 +163,12 @@ def new_events(
     kind_of: Callable[[str], EventKind | None],
     has_outcome: Callable[[str], bool],
 ) -> list[Event]:
-    """Those that are not there yet. Raises StoreError for an outcome without its start, or a second one.
+    """The events that are new. Raises StoreError for an outcome without its start, or a second outcome.
 
-    `kind_of` gives the kind of an event that is there, by its id; `has_outcome` says whether such a start is over.
+    `kind_of` returns the kind of a recorded event by its id; `has_outcome` says whether a recorded start has ended.
     """
     new: dict[str, Event] = {}
-    over: set[str] = set()
+    ended: set[str] = set()
     for event in events:
         if event.id in new or kind_of(event.id) is not None:
             continue
@@ -177,9 +176,9 @@ def new_events(
             begun = new[event.parent].kind if event.parent in new else kind_of(event.parent)
             if begun is not STARTS[event.kind]:
                 start = STARTS[event.kind].value
-                raise StoreError(f"thread {thread!r}: {event.kind.value} {event.id!r} ends no {start} that is there")
-            if event.parent in over or has_outcome(event.parent):
+                raise StoreError(f"thread {thread!r}: {event.kind.value} {event.id!r} ends no {start} of this thread")
+            if event.parent in ended or has_outcome(event.parent):
                 raise StoreError(f"thread {thread!r}: event {event.parent!r} has an outcome already")
-            over.add(event.parent)
+            ended.add(event.parent)
         new[event.id] = event
     return list(new.values())

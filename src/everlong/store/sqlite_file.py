@@ -1,4 +1,7 @@
-"""What can be wrong with a SQLite file, in words that a person can act on; for every engine that keeps one."""
+"""SQLite files: their errors in words that a person can act on, and one file behind a single connection.
+
+The engines that keep such files own their tables; nothing here knows what is in them.
+"""
 
 import sqlite3
 import threading
@@ -16,21 +19,21 @@ BUSY_CODES = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLI
 PROBLEMS = {
     sqlite3.SQLITE_READONLY: "it is read-only",
     sqlite3.SQLITE_FULL: "the disk is full",
-    sqlite3.SQLITE_IOERR: "the disk does not take or give it (full, or failing)",
-    sqlite3.SQLITE_CANTOPEN: "it cannot be opened or made there (folder missing, or no permission)",
+    sqlite3.SQLITE_IOERR: "the disk cannot be written or read (full, or failing)",
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened or created there (folder missing, or no permission)",
     sqlite3.SQLITE_PERM: "no permission",
     sqlite3.SQLITE_CORRUPT: "the file is damaged; `sqlite3 FILE .recover` may save what is readable",
-    sqlite3.SQLITE_TOOBIG: "one of the texts is larger than SQLite takes",
+    sqlite3.SQLITE_TOOBIG: "one of the texts is larger than SQLite allows",
 }
 
 
 def code_of(error: sqlite3.Error) -> int:
-    """SQLite's primary code of an error; Python's own have none, which is 0."""
+    """SQLite's primary code of an error; 0 for the errors of Python's own module."""
     return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 
 def is_busy(error: sqlite3.Error) -> bool:
-    """Whether somebody else is at the file, and waiting may help."""
+    """Whether another writer holds the file, so that waiting may help."""
     return code_of(error) in BUSY_CODES
 
 
@@ -40,7 +43,7 @@ def explained(path: Path, error: sqlite3.Error) -> StoreError | InputError:
     if code == sqlite3.SQLITE_NOTADB:
         return InputError(f"{path} is not a SQLite database")
     if code in BUSY_CODES:
-        return StoreBusy(f"{path}: others do not stop writing; try again later")
+        return StoreBusy(f"{path}: other programs keep writing to it; try again later")
     return StoreError(f"{path}: {PROBLEMS.get(code, str(error))}")
 
 
@@ -49,9 +52,10 @@ MEMORY = 32_000  # kB of pages that are kept at hand: with less, each new word i
 
 
 class Database:
-    """The file, opened and with its tables made by `prepare`.
+    """A small SQLite file with one connection, used by one thread at a time; `prepare` makes its tables.
 
-    Raises sqlite3.Error if that fails: the user of the file knows whether it may be thrown away.
+    Open it while the folder's lock is held, so that two processes do not make it at once. Raises sqlite3.Error if that
+    fails: the caller knows whether the file may be thrown away.
     """
 
     def __init__(self, path: Path, prepare: Callable[[sqlite3.Connection], None]) -> None:
@@ -69,14 +73,14 @@ class Database:
             raise
 
     def close(self) -> None:
-        """Let go of the file; a second time does nothing."""
+        """Close the file; a second call does nothing."""
         with self._lock:
             self._closed = True
             self._connection.close()
 
     @contextmanager
     def working(self) -> Iterator[sqlite3.Connection]:
-        """The connection, with no other thread at it. Raises StoreError for what goes wrong with the file."""
+        """The connection, for this thread alone. Raises StoreError if something is wrong with the file."""
         with self._lock:
             if self._closed:
                 raise StoreError(f"the store was closed ({self._path.parent})")
@@ -87,7 +91,7 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """All that is done inside, or nothing of it."""
+        """A transaction: all that is done inside is kept, or none of it."""
         with self.working() as connection, connection:
             connection.execute("BEGIN IMMEDIATE")
             yield connection

@@ -1,7 +1,7 @@
-"""What a message is found by, and what a query looks for: the same terms in every store.
+"""Search terms: by which terms a message is found and which terms a query asks for, the same in every store.
 
 The terms are those of `relevance`: Chinese by single characters and pairs, English by stems, identifiers whole and
-in parts. How a store keeps them is its own affair; where it ranks by itself, it is by BM25.
+in parts. Each store decides how to keep them; a store that ranks by itself uses BM25.
 """
 
 import json
@@ -15,8 +15,8 @@ from everlong.relevance import query_of_text, terms_of, words_of
 
 __all__ = ["LENGTH_SHARE", "SATURATION", "asked_terms", "found_by", "rarity", "texts_of", "worth"]
 
-LONGEST_TEXT = 4_000_000  # characters of one part that are looked at
-MOST_ASKED = 32  # terms of one query; the heaviest count
+LONGEST_TEXT = 4_000_000  # characters of one part that are indexed
+MOST_ASKED = 32  # terms of one query: the heaviest
 SATURATION = 1.2  # BM25's k1: how soon more of the same word says nothing new
 LENGTH_SHARE = 0.5  # BM25's b: how much a long message has to say to count as much
 
@@ -24,7 +24,7 @@ _terms_of = lru_cache(maxsize=50_000)(terms_of)  # the same words come again and
 
 
 def texts_of(message: Message) -> Iterator[str]:
-    """All a message says: words, thoughts, calls with their arguments, results."""
+    """All texts of a message: words, reasoning, calls with their arguments, results."""
     for part in message.parts:
         match part:
             case Text(text) | Reasoning(text):
@@ -39,33 +39,33 @@ def texts_of(message: Message) -> Iterator[str]:
 
 
 def found_by(message: Message) -> dict[str, float]:
-    """The terms a message is found by, and how much of each it holds.
+    """The terms by which a message is found, and how much of each it holds.
 
     Example: "open readFile, then open it" -> {"open": 2.0, "readfile": 2.5, "read": 1.0, "file": 1.0}
     """
-    held: dict[str, float] = {}
+    weights: dict[str, float] = {}
     words: Counter[str] = Counter()
     for text in texts_of(message):
         words.update(words_of(text))
     for word, times in words.items():
         for term, weight in _terms_of(word):
-            held[term] = held.get(term, 0.0) + weight * times
-    return held
+            weights[term] = weights.get(term, 0.0) + weight * times
+    return weights
 
 
 def asked_terms(query: str) -> dict[str, float]:
-    """The terms that a query looks for, with their weights, the heaviest first; {} if it says nothing."""
-    asked = query_of_text(query)
-    return dict(sorted(asked.items(), key=lambda term: -term[1])[:MOST_ASKED])
+    """The terms that a query asks for, with their weights, the heaviest first; {} if it has none."""
+    terms = query_of_text(query)
+    return dict(sorted(terms.items(), key=lambda term: -term[1])[:MOST_ASKED])
 
 
 def rarity(messages: int, holding: int) -> float:
-    """What a term is worth that stands in so many of the messages: BM25's inverse document frequency."""
+    """The weight of a term that `holding` of all messages contain: BM25's inverse document frequency."""
     return math.log(1 + (messages - holding + 0.5) / (holding + 0.5))
 
 
 def worth(held: float, length: float, average: float) -> float:
-    """What it is worth that a message of that length holds so much of a term, beside messages of average length."""
+    """BM25's weight of a term of which a message of that length holds so much, given the average length."""
     return held * (SATURATION + 1) / (held + SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * length / average))
 
 

@@ -1,9 +1,10 @@
-"""Stores by name: `sqlite:///PATH` or a path, `jsonl:DIR`, `postgresql://…`, `memory:`.
+"""Stores by URL: `sqlite:///PATH` or a path, `jsonl:DIR`, `postgresql://…`, `memory:`.
 
-Each engine is imported only when it is asked for; what it needs beyond the standard library is an extra.
+An engine is a package and a row of `ENGINES`. It is imported only when a URL names it; what it needs beyond the
+standard library is an extra.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -18,7 +19,7 @@ KINDS = "sqlite:///PATH or a path, jsonl:DIR, postgresql://…, memory:"
 
 
 def default_store(environment: Mapping[str, str], platform: str) -> str:
-    """The store where none is named: EVERLONG_STORE, else a SQLite file in the folder where a system keeps such things.
+    """Return the store to use where none is named: EVERLONG_STORE, else a SQLite file in the system's data folder.
 
     Example: {"XDG_DATA_HOME": "/data"} on Linux -> "/data/everlong/threads.db"
     """
@@ -36,57 +37,70 @@ def default_store(environment: Mapping[str, str], platform: str) -> str:
 
 
 def open_store(url: str) -> Threads:
-    """The store of that name. Raises InputError if there is no such kind, StoreError if it cannot be opened.
+    """Open the store at a URL. Raises InputError if there is no such kind of store, StoreError if it cannot be opened.
 
     Example: "sqlite:///threads.db" and "threads.db" are the same file in this folder; "sqlite:////var/threads.db"
     starts at the root.
     """
+    if not url.strip() or "\0" in url:
+        raise InputError(f"a store needs a name: {KINDS}")
     kind, colon, rest = url.partition(":")
-    match kind.lower():
-        case _ if not url.strip() or "\0" in url:
-            raise InputError(f"a store needs a name: {KINDS}")
-        case "memory" if colon and not rest:
-            return _memory()
-        case "sqlite" if colon:
-            return _sqlite(_path_in(url, rest))
-        case "jsonl" if colon and rest:
-            return _jsonl(unquote(rest))
-        case "postgresql" | "postgres" if rest.startswith("//"):
-            return _postgres(url)
-        case _ if rest.startswith("//") or (kind.lower() in ("memory", "jsonl", "postgres", "postgresql") and colon):
-            raise InputError(f"{url!r} is no store: {KINDS}")
-        case _:
-            return _sqlite(url)
+    open_kind = ENGINES.get(kind.lower()) if colon else None
+    if open_kind is not None:
+        return open_kind(url, rest)
+    if rest.startswith("//"):
+        raise _unknown(url)
+    return _sqlite_file(url)
 
 
-def _path_in(url: str, rest: str) -> str:
-    path = unquote(rest.removeprefix("///"))
-    if not path or (rest.startswith("//") and not rest.startswith("///")):
-        raise InputError(f"{url!r} names no file: write sqlite:///PATH")
-    return path
-
-
-def _memory() -> Threads:
-    from everlong.store.memory import MemoryThreads  # noqa: PLC0415 - only who keeps nothing needs it
+def _memory(url: str, rest: str) -> Threads:
+    if rest:
+        raise _unknown(url)
+    from everlong.store.memory import MemoryThreads  # noqa: PLC0415 - only those who keep nothing need it
 
     return MemoryThreads()
 
 
-def _sqlite(path: str) -> Threads:
+def _sqlite(url: str, rest: str) -> Threads:
+    path = unquote(rest.removeprefix("///"))
+    if not path or (rest.startswith("//") and not rest.startswith("///")):
+        raise InputError(f"{url!r} names no file: write sqlite:///PATH")
+    return _sqlite_file(path)
+
+
+def _sqlite_file(path: str) -> Threads:
     from everlong.store.sqlite import SqliteThreads  # noqa: PLC0415 - loads sqlite3
 
     return SqliteThreads(Path(path).expanduser())
 
 
-def _jsonl(folder: str) -> Threads:
+def _jsonl(url: str, rest: str) -> Threads:
+    if not rest:
+        raise _unknown(url)
     from everlong.store.jsonl import JsonlThreads  # noqa: PLC0415 - one engine at a time
 
-    return JsonlThreads(Path(folder).expanduser())
+    return JsonlThreads(Path(unquote(rest)).expanduser())
 
 
-def _postgres(url: str) -> Threads:
+def _postgres(url: str, rest: str) -> Threads:
+    if not rest.startswith("//"):
+        raise _unknown(url)
     try:
         from everlong.store.postgres import PostgresThreads  # noqa: PLC0415 - needs the extra
     except ImportError as error:
         raise InputError("Postgres needs its driver: pip install 'everlong[postgres]'") from error
     return PostgresThreads(url)
+
+
+def _unknown(url: str) -> InputError:
+    return InputError(f"{url!r} is not a store: {KINDS}")
+
+
+#: What a URL begins with, and what opens it, given the URL and what stands behind the colon.
+ENGINES: Mapping[str, Callable[[str, str], Threads]] = {
+    "memory": _memory,
+    "sqlite": _sqlite,
+    "jsonl": _jsonl,
+    "postgres": _postgres,
+    "postgresql": _postgres,
+}

@@ -322,7 +322,7 @@ def test_a_store_that_is_not_there_is_not_made_by_looking(tmp_path: Path) -> Non
         assert ran.code == 1
         assert "no sessions are kept at" in ran.err
     assert list(tmp_path.iterdir()) == []
-    assert "is no store" in sessions("list", store="mysql://x").err
+    assert "is not a store" in sessions("list", store="mysql://x").err
 
 
 def test_the_beginning_of_an_id_must_mean_one_session(talked: str) -> None:

@@ -55,20 +55,20 @@ class JsonlThreads:
     # Threads
 
     def create(self, thread: str, *, owner: str = "", title: str = "", metadata: JsonText = "{}") -> Thread:
-        """A new, empty thread."""
+        """Create an empty thread."""
         rules.check_objects(metadata=metadata)
         now = self._clock()
         header = Header(key=thread, created=now, updated=now, owner=owner, metadata=metadata)
         return self._create(titled(header, title), [])
 
     def thread(self, thread: str) -> Thread:
-        """What is known of a thread."""
+        """Return what is known of a thread without its log."""
         return self._thread(self._folder.session(thread))
 
     def threads(
         self, *, owner: str | None = None, archived: bool | None = False, limit: int | None = None, skip: int = 0
     ) -> list[Thread]:
-        """Threads, the latest changed first. A file that was not indexed yet is read once."""
+        """List threads, the latest changed first. Files that are new or changed are indexed first."""
         self._folder.refresh()
         where = "WHERE (? IS NULL OR owner = ?) AND (? IS NULL OR archived = ?)"
         clause = f"{where} ORDER BY updated DESC, session LIMIT ? OFFSET ?"
@@ -84,7 +84,7 @@ class JsonlThreads:
         settings: JsonText | None = None,
         metadata: JsonText | None = None,
     ) -> Thread:
-        """Rename, archive, set; what is None stays."""
+        """Change title, archive flag, settings or metadata; what is None stays."""
         rules.check_objects(settings=settings, metadata=metadata)
         with self._folder.writing(thread) as session:
             header = self._folder.header(session)
@@ -99,7 +99,7 @@ class JsonlThreads:
             return self._thread(session)
 
     def branch(self, thread: str, order: int, new: str, *, title: str = "") -> Thread:
-        """A new thread of the same owner that starts with the first `order` rows of this one."""
+        """Create a thread of the same owner that starts with the first `order` rows of this one."""
         with self._folder.lock.held():
             session = self._folder.session(thread)
             rules.check_branch(thread, session.length, order)
@@ -129,7 +129,7 @@ class JsonlThreads:
     def append(
         self, thread: str, entries: Sequence[Entry], *, ids: Sequence[str] | None = None, expected: int | None = None
     ) -> tuple[Row, ...]:
-        """Add entries, all or none, durable when it returns."""
+        """Append entries, all or none, durable when it returns."""
         with self._folder.writing(thread) as session:
             wanted = rules.row_names(thread, entries, ids)
             placed = [] if ids is None else [self._folder.index.named(session.session, name) for name in wanted]
@@ -148,16 +148,16 @@ class JsonlThreads:
         return self._read(thread, rules.at_most(start), min(rules.at_most(stop), length))
 
     def last(self, thread: str, messages: int) -> list[Row]:
-        """The rows of the last so many messages, oldest first."""
+        """Return the rows of the last `messages` messages, oldest first."""
         clause = "AND kind = 0 ORDER BY ord DESC LIMIT ?"
         return self._folder.reading(thread, clause, (rules.at_most(messages),))[::-1]
 
     def row(self, thread: str, name: str) -> Row | None:
-        """The row whose id is `name`."""
+        """Return the row with that id, or None."""
         return next(iter(self._folder.reading(thread, "AND id = ?", (name,))), None)
 
     def open(self, thread: str, before: int | None = None) -> Opened:
-        """What the view is made of, now or when the thread had only `before` rows."""
+        """Return what the view is made of, now or when the thread had only `before` rows."""
         session = self._folder.session(thread)
         found = self._open(thread, session, before)
         while (now := self._folder.session(thread)).generation != session.generation:  # nanobot rewrote it meanwhile
@@ -165,7 +165,7 @@ class JsonlThreads:
         return found
 
     def points(self, thread: str) -> list[tuple[Row, bool]]:
-        """Every compaction point, oldest first, and whether it stands."""
+        """Return every compaction point, oldest first, and whether it still stands."""
         rows = self._folder.reading(thread, "AND kind = 1 ORDER BY ord")
         session = self._folder.session(thread)
         standing = self._folder.index.rows(session.session, "AND kind = 1 AND withdrawn IS NULL")
@@ -175,7 +175,7 @@ class JsonlThreads:
     # Pins
 
     def pin(self, thread: str, order: int | None, text: str = "") -> Pin:
-        """Keep a message, or a text, in every view."""
+        """Pin a message or a text, so that it stays in every view."""
         wanted = rules.new_pin(order, text)
         with self._folder.writing(thread) as session:
             there = order is not None and 0 <= order < session.length
@@ -190,7 +190,7 @@ class JsonlThreads:
             return same or wanted
 
     def unpin(self, thread: str, pin: str) -> None:
-        """Let it go."""
+        """Remove a pin."""
         with self._folder.writing(thread) as session:
             header = self._folder.header(session)
             left = tuple(one for one in header.pins if one.id != pin)
@@ -198,25 +198,25 @@ class JsonlThreads:
                 put_header(self._folder, session, self._pinned(session, left))
 
     def pins(self, thread: str) -> tuple[Pin, ...]:
-        """The pins, in the order they were made."""
+        """Return the pins in the order they were made."""
         return self._pins(self._folder.session(thread))
 
     # Events
 
     def record(self, thread: str, events: Sequence[Event]) -> None:
-        """Keep events, in order."""
+        """Record events, in order."""
         with self._folder.lock.held():
             self._log(thread).add(thread, events)
 
     def events(self, thread: str, *, after: str = "", kinds: Sequence[str] = ()) -> list[Event]:
-        """The events in the order they were recorded."""
+        """Return the events in the order they were recorded."""
         with self._folder.lock.held():
             recorded = dict(self._log(thread).events)
         first = list(recorded).index(after) + 1 if after in recorded else 0
         return [event for event in list(recorded.values())[first:] if not kinds or event.kind in kinds]
 
     def unfinished(self, thread: str) -> list[Event]:
-        """Starts without an outcome."""
+        """Return the starts that have no outcome yet."""
         with self._folder.lock.held():
             log = self._log(thread)
             return [event for event in log.events.values() if starts(event.kind) and event.id not in log.ended]
@@ -224,13 +224,13 @@ class JsonlThreads:
     # Finding what left the window
 
     def original(self, thread: str, ref: str) -> bytes | None:
-        """The bytes of a message or part by its reference."""
+        """Return the bytes of the message or part that a reference names, or None."""
         return search.original(self._folder, thread, ref)
 
     def search(
         self, query: str, *, thread: str | None = None, owner: str | None = None, limit: int = 10, around: int = 1
     ) -> list[Hit]:
-        """Messages that answer a query, best first."""
+        """Find messages that answer a query, best first."""
         return search.search(
             self._folder, query, search.Scope(thread, owner), rules.at_most(limit), rules.at_most(around)
         )
@@ -238,7 +238,7 @@ class JsonlThreads:
     # What was learned
 
     def counts(self, vocabulary: str, refs: Sequence[str]) -> dict[str, int]:
-        """Token counts that were kept, by message reference."""
+        """Return the token counts that are kept, by message reference."""
         return self._learned.counts(vocabulary, refs)
 
     def keep_counts(self, vocabulary: str, counts: Mapping[str, int]) -> None:
@@ -246,23 +246,23 @@ class JsonlThreads:
         self._learned.keep_counts(vocabulary, counts)
 
     def fact(self, kind: str, key: str) -> JsonText | None:
-        """What was learned under that name."""
+        """Return the fact of that kind and key, or None."""
         return self._learned.fact(kind, key)
 
     def keep_fact(self, kind: str, key: str, value: JsonText) -> None:
-        """Keep it; the newest counts."""
+        """Keep a fact; it replaces an older one."""
         self._learned.keep_fact(kind, key, value, self._clock())
 
     def facts(self, kind: str) -> dict[str, JsonText]:
-        """All of one kind, by key."""
+        """Return all facts of a kind, by key."""
         return self._learned.facts(kind)
 
     def drop_facts(self, kind: str, before: datetime) -> int:
-        """Forget the facts of a kind that were last kept before that time."""
+        """Drop the facts of a kind that were last kept before that time; return how many."""
         return self._learned.drop_facts(kind, as_utc(before))
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the store."""
         self._folder.index.close()
         self._learned.close()
 

@@ -46,20 +46,20 @@ class PostgresThreads:
     # Threads
 
     def create(self, thread: str, *, owner: str = "", title: str = "", metadata: JsonText = "{}") -> Thread:
-        """A new, empty thread."""
+        """Create an empty thread."""
         rules.check_objects(metadata=metadata)
         call, now = uuid4(), self._clock()
         new = Thread(id=thread, owner=owner, title=title, created=now, updated=now, metadata=metadata)
         return self._database.run(lambda link: log.create(link, new, call)[0].thread)
 
     def thread(self, thread: str) -> Thread:
-        """What is known of a thread."""
+        """Return what is known of a thread without its log."""
         return self._database.read(lambda link: log.get_thread(link, thread).thread)
 
     def threads(
         self, *, owner: str | None = None, archived: bool | None = False, limit: int | None = None, skip: int = 0
     ) -> list[Thread]:
-        """Threads, the latest changed first."""
+        """List threads, the latest changed first."""
         values = {"owner": None if owner is None else name_key(owner), "archived": archived}
         found = self._database.read(
             lambda link: link.execute(
@@ -80,7 +80,7 @@ class PostgresThreads:
         settings: JsonText | None = None,
         metadata: JsonText | None = None,
     ) -> Thread:
-        """Rename, archive, set."""
+        """Change title, archive flag, settings or metadata; what is None stays."""
         rules.check_objects(settings=settings, metadata=metadata)
         texts = [None if text is None else bytes_of(text) for text in (title, settings, metadata)]
 
@@ -96,7 +96,7 @@ class PostgresThreads:
         return self._database.run(work)
 
     def branch(self, thread: str, order: int, new: str, *, title: str = "") -> Thread:
-        """A new thread of the same owner that starts with the first `order` rows of this one."""
+        """Create a thread of the same owner that starts with the first `order` rows of this one."""
         call, now = uuid4(), self._clock()
         old = self.thread(thread)
         made = Thread(
@@ -121,19 +121,19 @@ class PostgresThreads:
     def append(
         self, thread: str, entries: Sequence[Entry], *, ids: Sequence[str] | None = None, expected: int | None = None
     ) -> tuple[Row, ...]:
-        """Add entries, all or none, durable when it returns; ids that are there give the rows that are there."""
+        """Append entries, all or none, durable when it returns. Of an id that is known, its row is returned."""
         names = rules.row_names(thread, entries, ids)
         new = dict(zip(names, map(prepare, entries), strict=True))
         return self._database.run(lambda link: log.append(link, thread, new, expected, self._clock))
 
     def read(self, thread: str, start: int = 0, stop: int | None = None) -> Iterator[Row]:
-        """The rows from `start` to `stop`, a page at a time."""
+        """Iterate over the rows from `start` to `stop`, a page at a time."""
         found = self._database.read(lambda link: log.get_thread(link, thread))
         length = found.thread.length
         return self._pages(found.number, max(0, start), min(rules.at_most(stop), length))
 
     def last(self, thread: str, messages: int) -> list[Row]:
-        """The rows of the last so many messages, oldest first."""
+        """Return the rows of the last `messages` messages, oldest first."""
 
         def work(link: Link) -> list[Row]:
             found = link.execute(
@@ -145,26 +145,26 @@ class PostgresThreads:
         return self._database.read(work)
 
     def row(self, thread: str, name: str) -> Row | None:
-        """The row whose id is `name`."""
+        """Return the row with that id, or None."""
         return self._database.read(lambda link: log.row_named(link, thread, name))
 
     def open(self, thread: str, before: int | None = None) -> Opened:
-        """What the view is made of, now or when the thread had only `before` rows."""
+        """Return what the view is made of, now or when the thread had only `before` rows."""
         return self._database.read(lambda link: log.open_at(link, thread, before))
 
     def points(self, thread: str) -> list[tuple[Row, bool]]:
-        """Every compaction point, oldest first, and whether it stands."""
+        """Return every compaction point, oldest first, and whether it still stands."""
         return self._database.read(lambda link: log.points_of(link, thread))
 
     # Pins
 
     def pin(self, thread: str, order: int | None, text: str = "") -> Pin:
-        """Keep a message, or a text, in every view."""
+        """Pin a message or a text, so that it stays in every view."""
         wanted = rules.new_pin(order, text)
         return self._database.run(lambda link: log.pin(link, thread, wanted))
 
     def unpin(self, thread: str, pin: str) -> None:
-        """Let it go."""
+        """Remove a pin."""
 
         def work(link: Link) -> None:
             number = log.get_thread(link, thread, locked=True).number
@@ -173,13 +173,13 @@ class PostgresThreads:
         self._database.run(work)
 
     def pins(self, thread: str) -> tuple[Pin, ...]:
-        """The pins, in the order they were made."""
+        """Return the pins in the order they were made."""
         return self._database.read(lambda link: log.pins_of(link, log.get_thread(link, thread).number))
 
     # Events
 
     def record(self, thread: str, events: Sequence[Event]) -> None:
-        """Keep events, in order; a second outcome of one start is refused."""
+        """Record events, in order; a second outcome of one start is refused."""
         self._database.run(lambda link: records.record(link, thread, events))
 
     def events(self, thread: str, *, after: str = "", kinds: Sequence[str] = ()) -> list[Event]:
@@ -187,13 +187,13 @@ class PostgresThreads:
         return self._database.read(lambda link: records.events_after(link, thread, after, kinds))
 
     def unfinished(self, thread: str) -> list[Event]:
-        """Starts without an outcome."""
+        """Return the starts that have no outcome yet."""
         return self._database.read(lambda link: records.unfinished(link, thread))
 
     # Finding what left the window
 
     def original(self, thread: str, ref: str) -> bytes | None:
-        """The bytes of a message or part by its reference."""
+        """Return the bytes of the message or part that a reference names, or None."""
 
         def work(link: Link) -> list[Row]:
             found = link.execute(
@@ -208,7 +208,7 @@ class PostgresThreads:
     def search(
         self, query: str, *, thread: str | None = None, owner: str | None = None, limit: int = 10, around: int = 1
     ) -> list[Hit]:
-        """Messages that answer a query, best first."""
+        """Find messages that answer a query, best first."""
         terms, most, near = asked_terms(query), rules.at_most(limit), rules.at_most(around)
 
         def work(link: Link) -> list[Hit]:
@@ -224,7 +224,7 @@ class PostgresThreads:
     # What was learned
 
     def counts(self, vocabulary: str, refs: Sequence[str]) -> dict[str, int]:
-        """Token counts that were kept, by message reference."""
+        """Return the token counts that are kept, by message reference."""
         return self._database.read(lambda link: records.counts(link, vocabulary, refs))
 
     def keep_counts(self, vocabulary: str, counts: Mapping[str, int]) -> None:
@@ -232,19 +232,19 @@ class PostgresThreads:
         self._database.run(lambda link: records.keep_counts(link, vocabulary, counts))
 
     def fact(self, kind: str, key: str) -> JsonText | None:
-        """What was learned under that name."""
+        """Return the fact of that kind and key, or None."""
         return self._database.read(lambda link: records.fact(link, kind, key))
 
     def keep_fact(self, kind: str, key: str, value: JsonText) -> None:
-        """Keep it; the newest counts."""
+        """Keep a fact; it replaces an older one."""
         self._database.run(lambda link: records.keep_fact(link, kind, key, value, self._clock()))
 
     def facts(self, kind: str) -> dict[str, JsonText]:
-        """All of one kind, by key."""
+        """Return all facts of a kind, by key."""
         return self._database.read(lambda link: records.facts(link, kind))
 
     def drop_facts(self, kind: str, before: datetime) -> int:
-        """Forget the facts of a kind that were last kept before that time."""
+        """Drop the facts of a kind that were last kept before that time; return how many."""
         return self._database.run(lambda link: records.drop_facts(link, kind, as_utc(before)))
 
     def close(self) -> None:

@@ -37,20 +37,20 @@ class SqliteThreads:
     # Threads
 
     def create(self, thread: str, *, owner: str = "", title: str = "", metadata: JsonText = "{}") -> Thread:
-        """A new, empty thread."""
+        """Create an empty thread."""
         rules.check_objects(metadata=metadata)
         now = self._clock()
         made = Thread(id=thread, owner=owner, title=title, created=now, updated=now, metadata=metadata)
         return self._connections.write(lambda db: catalog.add_thread(db, made).thread)
 
     def thread(self, thread: str) -> Thread:
-        """What is known of a thread."""
+        """Return what is known of a thread without its log."""
         return self._connections.read(lambda db: catalog.get_thread(db, thread).thread)
 
     def threads(
         self, *, owner: str | None = None, archived: bool | None = False, limit: int | None = None, skip: int = 0
     ) -> list[Thread]:
-        """Threads, the latest changed first."""
+        """List threads, the latest changed first."""
         return self._connections.read(
             lambda db: catalog.list_threads(db, owner, archived, rules.at_most(limit), rules.at_most(skip))
         )
@@ -64,7 +64,7 @@ class SqliteThreads:
         settings: JsonText | None = None,
         metadata: JsonText | None = None,
     ) -> Thread:
-        """Rename, archive, set."""
+        """Change title, archive flag, settings or metadata; what is None stays."""
         rules.check_objects(settings=settings, metadata=metadata)
         texts = {"title": title, "settings": settings, "metadata": metadata}
         fields: dict[str, str | bytes | int] = {
@@ -81,7 +81,7 @@ class SqliteThreads:
         return self._connections.write(work)
 
     def branch(self, thread: str, order: int, new: str, *, title: str = "") -> Thread:
-        """A new thread that starts with the first `order` rows of this one; the bodies are shared."""
+        """Create a thread that starts with the first `order` rows of this one; the two share the bodies."""
 
         def work(db: sqlite3.Connection) -> Thread:
             there = catalog.get_thread(db, thread)
@@ -111,7 +111,7 @@ class SqliteThreads:
     def append(
         self, thread: str, entries: Sequence[Entry], *, ids: Sequence[str] | None = None, expected: int | None = None
     ) -> tuple[Row, ...]:
-        """Add entries, all or none; entries whose id is there give the row that is there."""
+        """Append entries, all or none. An entry whose id is known is not added again: its row is returned."""
         names = rules.row_names(thread, entries, ids)
         ready = {name: log.prepared(entry) for name, entry in zip(names, entries, strict=True)}
 
@@ -131,7 +131,7 @@ class SqliteThreads:
         return self._connections.write(work)
 
     def read(self, thread: str, start: int = 0, stop: int | None = None) -> Iterator[Row]:
-        """The rows from `start` to `stop`, a few at a time; rows that come meanwhile are not among them."""
+        """Iterate over the rows from `start` to `stop`, a few at a time; rows added meanwhile are not included."""
         there = self._connections.read(lambda db: catalog.get_thread(db, thread))
         end = min(rules.at_most(stop), there.thread.length)
         return self._read(there, max(0, start), end)
@@ -148,13 +148,13 @@ class SqliteThreads:
         return self._connections.read(work)
 
     def last(self, thread: str, messages: int) -> list[Row]:
-        """The rows of the last so many messages, oldest first."""
+        """Return the rows of the last `messages` messages, oldest first."""
         return self._connections.read(
             lambda db: log.last_messages(db, catalog.get_thread(db, thread).number, rules.at_most(messages))
         )
 
     def row(self, thread: str, name: str) -> Row | None:
-        """The row whose id is `name`."""
+        """Return the row with that id, or None."""
 
         def work(db: sqlite3.Connection) -> Row | None:
             number = catalog.get_thread(db, thread).number
@@ -164,7 +164,7 @@ class SqliteThreads:
         return self._connections.read(work)
 
     def open(self, thread: str, before: int | None = None) -> Opened:
-        """What the view is made of, now or when the thread had only `before` rows."""
+        """Return what the view is made of, now or when the thread had only `before` rows."""
 
         def work(db: sqlite3.Connection) -> Opened:
             there = catalog.get_thread(db, thread)
@@ -174,49 +174,49 @@ class SqliteThreads:
         return self._connections.read(work)
 
     def points(self, thread: str) -> list[tuple[Row, bool]]:
-        """Every compaction point, oldest first, and whether it stands."""
+        """Return every compaction point, oldest first, and whether it still stands."""
         return self._connections.read(lambda db: log.point_rows(db, catalog.get_thread(db, thread).number))
 
     # Pins
 
     def pin(self, thread: str, order: int | None, text: str = "") -> Pin:
-        """Keep a message, or a text, in every view."""
+        """Pin a message or a text, so that it stays in every view."""
         return self._connections.write(lambda db: log.pin(db, catalog.get_thread(db, thread), order, text))
 
     def unpin(self, thread: str, pin: str) -> None:
-        """Let it go."""
+        """Remove a pin."""
         self._connections.write(lambda db: log.unpin(db, catalog.get_thread(db, thread).number, pin))
 
     def pins(self, thread: str) -> tuple[Pin, ...]:
-        """The pins, in the order they were made."""
+        """Return the pins in the order they were made."""
         return self._connections.read(lambda db: log.pins_of(db, catalog.get_thread(db, thread).number))
 
     # Events
 
     def record(self, thread: str, events: Sequence[Event]) -> None:
-        """Keep events, in order."""
+        """Record events, in order."""
         self._connections.write(lambda db: records.record(db, catalog.get_thread(db, thread), events))
 
     def events(self, thread: str, *, after: str = "", kinds: Sequence[str] = ()) -> list[Event]:
-        """The events in the order they were recorded."""
+        """Return the events in the order they were recorded."""
         return self._connections.read(
             lambda db: records.events_after(db, catalog.get_thread(db, thread).number, after, kinds)
         )
 
     def unfinished(self, thread: str) -> list[Event]:
-        """Starts without an outcome."""
+        """Return the starts that have no outcome yet."""
         return self._connections.read(lambda db: records.unfinished(db, catalog.get_thread(db, thread).number))
 
     # Finding what left the window
 
     def original(self, thread: str, ref: str) -> bytes | None:
-        """The bytes of a message or part by its reference."""
+        """Return the bytes of the message or part that a reference names, or None."""
         return self._connections.read(lambda db: log.original(db, catalog.get_thread(db, thread).number, ref))
 
     def search(
         self, query: str, *, thread: str | None = None, owner: str | None = None, limit: int = 10, around: int = 1
     ) -> list[Hit]:
-        """Messages that answer a query, best first."""
+        """Find messages that answer a query, best first."""
         terms = asked_terms(query)
 
         def work(db: sqlite3.Connection) -> list[Hit]:
@@ -231,7 +231,7 @@ class SqliteThreads:
     # What was learned
 
     def counts(self, vocabulary: str, refs: Sequence[str]) -> dict[str, int]:
-        """Token counts that were kept, by message reference."""
+        """Return the token counts that are kept, by message reference."""
         return self._connections.read(lambda db: records.counts(db, vocabulary, refs))
 
     def keep_counts(self, vocabulary: str, counts: Mapping[str, int]) -> None:
@@ -239,23 +239,23 @@ class SqliteThreads:
         self._connections.write(lambda db: records.keep_counts(db, vocabulary, counts))
 
     def fact(self, kind: str, key: str) -> JsonText | None:
-        """What was learned under that name."""
+        """Return the fact of that kind and key, or None."""
         return self._connections.read(lambda db: records.fact(db, kind, key))
 
     def keep_fact(self, kind: str, key: str, value: JsonText) -> None:
-        """Keep it; the newest counts."""
+        """Keep a fact; it replaces an older one."""
         self._connections.write(lambda db: records.keep_fact(db, kind, key, value, self._clock()))
 
     def facts(self, kind: str) -> dict[str, JsonText]:
-        """All of one kind, by key."""
+        """Return all facts of a kind, by key."""
         return self._connections.read(lambda db: records.facts(db, kind))
 
     def drop_facts(self, kind: str, before: datetime) -> int:
-        """Forget the facts of a kind that were last kept before that time."""
+        """Drop the facts of a kind that were last kept before that time; return how many."""
         return self._connections.write(lambda db: records.drop_facts(db, kind, as_utc(before)))
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the store."""
         self._connections.close()
 
     def __enter__(self) -> Self:
