@@ -1,4 +1,4 @@
-"""The app's one object: the engine on its store, who speaks, what is chosen, and who is told what happens."""
+"""The state of the running app: its engine and store, its settings and models, and what is live in it."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -26,26 +26,26 @@ from everlong.windows import Registry
 __all__ = ["LIVE", "AppState", "Setup"]
 
 LIVE = ""  # the channel of the gateway's requests; no thread has that name
-SWEEPING = 6 * 3_600.0  # seconds between two looks for threads that are too old
+SWEEP_SECONDS = 6 * 3_600.0  # between two searches for threads that are too old
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """What the app is made of. `sources` were given by who starts it; `sources_file` None keeps no added ones."""
+    """What the app is made from. `sources` are the server's own; without `sources_file`, added ones are not stored."""
 
     threads: Threads
     sources: Sequence[Source] = ()
     sources_file: Path | None = None
     config: AgentConfig = DEFAULT_CONFIG
     registry: Registry | None = None
-    #: Starts the model of this machine, which may take a while, and says where it is; None where there is none.
+    #: Starts the model on this machine, which may take a while, and returns its source; None if there is none.
     start_local: Callable[[], Source] | None = None
-    #: Seconds that a question of a tool waits for its answer.
+    #: Seconds that the question of a tool waits for an answer.
     answer_seconds: float = 600.0
 
 
 class AppState:
-    """Everything that the endpoints work with. Made anywhere, started and closed in the event loop that it serves."""
+    """Everything that the endpoints work with. Start and close it in the event loop that it serves."""
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
@@ -66,24 +66,24 @@ class AppState:
         self.turns = Turns(self.engine, self.hub, self.agents, self.updates, self.compactions)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stack = AsyncExitStack()
-        self._sweeping: asyncio.Task[None] | None = None
+        self._sweeper: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Begin: read the settings, start MCP servers, look for what is too old."""
+        """Load the settings, start MCP servers, and remove old threads from now on."""
         self._loop = asyncio.get_running_loop()
         self._apply(await asyncio.to_thread(load_settings, self.threads))
         if self.config.mcp:
             taken = [tool.name for tool in standard_tools()]
             servers = McpServers(self.config.mcp, taken=[*taken, "recall", "todo", "spawn", "read_subagent"])
-            self.agents.more = (await self._stack.enter_async_context(servers)).tools
-        self._sweeping = asyncio.create_task(self._swept())
+            self.agents.mcp_tools = (await self._stack.enter_async_context(servers)).tools
+        self._sweeper = asyncio.create_task(self._sweep_forever())
 
     async def close(self) -> None:
-        """End: stop turns, let summaries and titles end for a while, let go of connections. The store stays open."""
-        if self._sweeping is not None:
-            self._sweeping.cancel()
+        """Stop turns, let summaries and titles finish for a while, close connections. The store stays open."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
             with suppress(asyncio.CancelledError):
-                await self._sweeping
+                await self._sweeper
         self.hub.close()
         await self.turns.close()
         await self.compactions.close()
@@ -93,30 +93,30 @@ class AppState:
         self._loop = None
 
     def end_streams(self) -> None:
-        """Let every page go, so that a server can end; may be called in any thread, and by a signal."""
+        """End the streams of all pages, so that the server can end. Safe in any thread and in a signal handler."""
         if self._loop is not None:
             with suppress(RuntimeError):  # the loop has ended meanwhile
                 self._loop.call_soon_threadsafe(self.hub.close)
 
     def known(self, thread: str) -> Thread:
-        """A thread of the app; one of another program in the same store is none. Raises NoThread."""
-        found = self.threads.thread(thread)
-        if found.owner != OWNER:
+        """Return a thread of the app. Raises NoThread, also for threads of other programs in the same store."""
+        stored = self.threads.thread(thread)
+        if stored.owner != OWNER:
             raise NoThread(f"there is no thread {thread!r}")
-        return found
+        return stored
 
     async def change_settings(self, settings: AppSettings) -> None:
-        """Keep other settings; they count from the next request on."""
+        """Store other settings and use them from the next request on."""
         await asyncio.to_thread(save_settings, self.threads, settings)
         self._apply(settings)
         await self.sweep()
 
     def sources_changed(self) -> None:
-        """A source came or went: the models that write beside the conversation are chosen anew."""
+        """Choose the models for summaries and titles again, because a source came or went."""
         self._apply(self.settings)
 
     def tell_live(self, request: JsonObject) -> None:
-        """A request went through the gateway: tell the pages that look on. In the event loop of the app."""
+        """Report a request of the gateway to the pages that watch. Call it in the event loop of the app."""
         self.hub.publish(LIVE, request)
 
     def _apply(self, settings: AppSettings) -> None:
@@ -126,17 +126,17 @@ class AppState:
         self.compactions.apply(settings)
 
     def _observe(self, thread: str, event: Event) -> None:
-        """Called by the engine, in any thread."""
+        """Accept an event of the engine, which may come in any thread."""
         if self._loop is not None:
             with suppress(RuntimeError):  # the loop has ended meanwhile
                 self._loop.call_soon_threadsafe(self.compactions.observe, thread, event)
 
     async def sweep(self) -> int:
-        """Remove the threads that nobody touched for longer than they are to be kept; how many went."""
+        """Remove the threads that are older than the settings allow, and return how many."""
         days = self.settings.retention_days
-        return 0 if days is None else await asyncio.to_thread(self._removed, days)
+        return 0 if days is None else await asyncio.to_thread(self._remove_older, days)
 
-    def _removed(self, days: int) -> int:
+    def _remove_older(self, days: int) -> int:
         before = datetime.now(UTC) - timedelta(days=days)
         old = [
             thread.id
@@ -147,8 +147,8 @@ class AppState:
             self.threads.remove(thread)
         return len(old)
 
-    async def _swept(self) -> None:
+    async def _sweep_forever(self) -> None:
         while True:
             with suppress(EverlongError):
                 await self.sweep()
-            await asyncio.sleep(SWEEPING)
+            await asyncio.sleep(SWEEP_SECONDS)

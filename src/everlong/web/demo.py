@@ -1,8 +1,8 @@
-"""The app with scripted models and sample threads: for working on the page, and for its pictures. No key, no network.
+"""Serve the app with scripted models and sample threads, to develop the page and take its pictures.
 
     python -m everlong.web.demo --port 8334
 
-Say "think", "tools", "ask", "fail", "slow" or "long" and the model does so.
+Needs no key and no network. Say "think", "tools", "ask", "fail", "slow" or "long" and the model does so.
 """
 
 import asyncio
@@ -38,14 +38,14 @@ __all__ = ["StreamingServer", "demo_model", "main", "picture"]
 
 
 class StreamingServer(uvicorn.Server):
-    """Ends the streams as soon as it is told to end, then serves what is left as usual."""
+    """A server for event streams: it ends them on a signal, because pages listen for ever, then stops as usual."""
 
     def __init__(self, config: uvicorn.Config, end_streams: Callable[[], None]) -> None:
         super().__init__(config)
         self._end_streams = end_streams
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """A signal to end."""
+        """Handle a signal to end."""
         self._end_streams()
         super().handle_exit(sig, frame)
 
@@ -86,40 +86,40 @@ CHINESE = """好的，我建议分三步：
 要从搜索页面开始吗？"""
 
 
-def demo_model(asked: Asked) -> Step:
-    """Answers as a chat model would, with what the last words of the user ask for."""
-    last = asked.messages[-1] if asked.messages else Message(Role.USER, ())
-    recent = " ".join(message.text for message in asked.messages[-3:])
+def demo_model(request: Asked) -> Step:
+    """Answer like a chat model; words in the last user message choose how."""
+    last = request.messages[-1] if request.messages else Message(Role.USER, ())
+    recent = " ".join(message.text for message in request.messages[-3:])
     if any(sign in recent for sign in SUMMARIES):
-        return Answer(text=_summary(asked), before=0.5, between=PACE * 4)
-    said = next((message.text for message in reversed(asked.messages) if message.role is Role.USER), "")
-    if (asked.max_tokens or 0) == 400 and any(sign in said.lower() for sign in TITLES):
+        return Answer(text=_summary(request), before=0.5, between=PACE * 4)
+    question = next((message.text for message in reversed(request.messages) if message.role is Role.USER), "")
+    if (request.max_tokens or 0) == 400 and any(sign in question.lower() for sign in TITLES):
         return Answer(text="A plan for faster pages", before=0.2)
-    if last.role is Role.TOOL or not asked.tools:
-        return _reply(said)
-    words = said.lower()
+    if last.role is Role.TOOL or not request.tools:
+        return _reply(question)
+    words = question.lower()
     if "ask" in words:
         calls = (("shell", '{"command": "ls -l"}'),)
         return Answer(text="I will look with a command.", calls=calls, between=PACE)
     if "tool" in words or "file" in words:
         looks = (("list_files", '{"path": "."}'), ("read_file", '{"path": "README.md"}'))
         return Answer(text="Let me look at the files.", calls=looks, between=PACE)
-    return _reply(said)
+    return _reply(question)
 
 
-def _summary(asked: Asked) -> str:
-    """A summary that says what the user asked, in their own words."""
-    said = [message.text.strip().splitlines()[0][:90] for message in asked.messages if _by_user(message)]
-    told = {
-        "context": " … ".join(said[-2:])[:190],
+def _summary(request: Asked) -> str:
+    """Return a summary in the words of the user."""
+    lines = [message.text.strip().splitlines()[0][:90] for message in request.messages if _by_user(message)]
+    summary = {
+        "context": " … ".join(lines[-2:])[:190],
         "decisions": [],
         "constraints": [],
-        "open_questions": said[-1:],
+        "open_questions": lines[-1:],
         "file_changes": [],
-        "done": said[-6:-1],
+        "done": lines[-6:-1],
         "next": [],
     }
-    return json.dumps(told, ensure_ascii=False)
+    return json.dumps(summary, ensure_ascii=False)
 
 
 def _by_user(message: Message) -> bool:
@@ -127,11 +127,11 @@ def _by_user(message: Message) -> bool:
     return message.role is Role.USER and bool(message.text.strip()) and not ours
 
 
-def _reply(said: str) -> Step:
-    words = said.lower()
+def _reply(message: str) -> Step:
+    words = message.lower()
     if "fail" in words:
         return Refusal(400, '{"error": {"message": "The model is not well today."}}')
-    chinese = any("\u4e00" <= character <= "\u9fff" for character in said)
+    chinese = any("\u4e00" <= character <= "\u9fff" for character in message)
     text = CHINESE if chinese else ANSWER
     thinking = "The user wants a plan. First what is slow, then what to do about it." if "think" in words else ""
     return Answer(
@@ -143,7 +143,7 @@ def _reply(said: str) -> Step:
 
 
 def picture(width: int = 160, height: int = 100) -> str:
-    """A small PNG, base64: a sunset of our own."""
+    """Return a small PNG of a sunset, in base64."""
     rows = b"".join(
         b"\0" + bytes(value for x in range(width) for value in (255 - y, 90 + y // 2 + x // 4, 60 + x // 2))
         for y in range(height)
@@ -162,7 +162,7 @@ def _text_message(role: Role, text: str) -> Message:
 
 
 def _shop() -> History:
-    """The conversation that ships with us."""
+    """Return the sample conversation of the package."""
     return read(files("everlong.engine").joinpath("sample.json").read_bytes()).messages
 
 
@@ -197,11 +197,11 @@ def _thread(threads: Threads, name: str, title: str, model: str, messages: Histo
 
 
 async def _fill(app: AppState, messages: int) -> None:
-    """Threads in all states: plain, long, cut, summarised, undone, archived, with an unknown window."""
+    """Add threads in all states: plain, long, compacted, summarised, archived, with an unknown window."""
     threads = app.threads
     long = tuple(_long(messages))
     _thread(threads, "app-long", f"{len(long):,} messages about orders", "studio/lantern-16k", long)
-    _thread(threads, "app-old", "An old talk", "studio/lantern-16k", tuple(_long(8)))
+    _thread(threads, "app-old", "An old conversation", "studio/lantern-16k", tuple(_long(8)))
     threads.change("app-old", archived=True)
     _thread(threads, "app-unknown", "A model of unknown window", "mystery/enigma", tuple(_long(12)))
     _thread(threads, "app-pictures", "Pictures, files and tools", "studio/lantern-16k", tuple(_pictures()))
@@ -226,7 +226,7 @@ async def _fill(app: AppState, messages: int) -> None:
 def main(port: int, messages: int, tools: bool, empty: bool, password: str) -> None:
     """Serve the app with scripted models until it is interrupted."""
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="everlong-trying-")))
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="everlong-demo-")))
         workspace = folder / "workspace"
         workspace.mkdir()
         (workspace / "README.md").write_text("# Lantern Books\n\nA small shop.\n", encoding="utf-8")
@@ -257,7 +257,7 @@ def main(port: int, messages: int, tools: bool, empty: bool, password: str) -> N
 
 
 def _sources(stack: ExitStack) -> Iterator[Source]:
-    """Three servers: a middling window, a small one, one that nobody knows."""
+    """Yield three servers: one with a medium window, one with a small, one with an unknown."""
     for name, model, window in (
         ("studio", "lantern-16k", Window(16_384, told=True)),
         ("pocket", "lantern-6k", Window(6_144, told=True)),

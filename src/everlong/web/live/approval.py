@@ -1,4 +1,4 @@
-"""Questions that wait for a person: a tool is about to act. Without an answer in time the answer is no."""
+"""Ask a person whether a tool may act. No answer in time means no."""
 
 import asyncio
 from contextvars import ContextVar
@@ -11,22 +11,24 @@ from everlong.web.live.hub import Hub
 
 __all__ = ["CURRENT_THREAD", "Approvals"]
 
-SECONDS = 600.0
-LONGEST = 20_000  # characters of what is to be allowed
+SECONDS = 600.0  # until no answer is a no
+LONGEST = 20_000  # characters of the description of an action
 #: The thread whose turn the running task belongs to.
 CURRENT_THREAD: ContextVar[str] = ContextVar("everlong_thread")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Approval:
+    """A question that waits for its answer."""
+
     thread: str
     tool: str
-    what: str
+    action: str
     answer: "asyncio.Future[bool]"
 
 
 class Approvals:
-    """What is being asked. Belongs to one event loop."""
+    """The questions of tools that wait for a person. Belongs to one event loop."""
 
     def __init__(self, hub: Hub, *, seconds: float = SECONDS) -> None:
         self._hub = hub
@@ -34,17 +36,17 @@ class Approvals:
         self._waiting: dict[str, _Approval] = {}
         self._always: set[tuple[str, str]] = set()
 
-    async def approve(self, tool: str, what: str) -> bool:
-        """Ask the person in whose thread this runs; called by an agent."""
+    async def approve(self, tool: str, action: str) -> bool:
+        """Ask the person in whose thread this runs and return the answer. Agents call it."""
         thread = CURRENT_THREAD.get("")
         if (thread, tool) in self._always:
             return True
         name = uuid4().hex
-        question = _Approval(thread, tool, what[:LONGEST], asyncio.get_running_loop().create_future())
-        self._waiting[name] = question
-        self._hub.publish(thread, _shown(name, question))
+        approval = _Approval(thread, tool, action[:LONGEST], asyncio.get_running_loop().create_future())
+        self._waiting[name] = approval
+        self._hub.publish(thread, _event(name, approval))
         try:
-            return await asyncio.wait_for(question.answer, self._seconds)
+            return await asyncio.wait_for(approval.answer, self._seconds)
         except TimeoutError:
             return False
         finally:
@@ -52,18 +54,18 @@ class Approvals:
             self._hub.publish(thread, {"type": "answered", "id": name})
 
     def answer(self, thread: str, name: str, *, yes: bool, always: bool) -> None:
-        """What the person said. `always` holds for this tool in this thread, until the server ends."""
-        question = self._waiting.get(name)
-        if question is None or question.thread != thread or question.answer.done():
-            raise Refused("nothing waits for that answer any more", status=404, kind="no_question")
+        """Accept a person's answer. `always` allows this tool in this thread until the server ends."""
+        approval = self._waiting.get(name)
+        if approval is None or approval.thread != thread or approval.answer.done():
+            raise Refused("this question no longer waits for an answer", status=404, kind="no_question")
         if yes and always:
-            self._always.add((thread, question.tool))
-        question.answer.set_result(yes)
+            self._always.add((thread, approval.tool))
+        approval.answer.set_result(yes)
 
     def waiting(self, thread: str) -> list[JsonObject]:
-        """What is being asked in a thread, for who comes new."""
-        return [_shown(name, one) for name, one in self._waiting.items() if one.thread == thread]
+        """Return the open questions of a thread as events, for a page that just opened it."""
+        return [_event(name, approval) for name, approval in self._waiting.items() if approval.thread == thread]
 
 
-def _shown(name: str, question: _Approval) -> JsonObject:
-    return {"type": "ask", "id": name, "tool": question.tool, "what": question.what}
+def _event(name: str, approval: _Approval) -> JsonObject:
+    return {"type": "ask", "id": name, "tool": approval.tool, "what": approval.action}

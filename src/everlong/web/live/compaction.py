@@ -1,4 +1,4 @@
-"""Compaction and titles beside the conversation: begun by themselves or asked for, and told to the pages as they go."""
+"""Run summaries and titles beside the conversation, automatic or requested, and report their progress to pages."""
 
 import asyncio
 from contextlib import suppress
@@ -20,7 +20,7 @@ STATES = {
     EventKind.SUMMARY_SKIPPED: "skipped",
     EventKind.SUMMARY_FAILED: "failed",
 }
-#: What else changes what is sent.
+#: Other events that change the next request.
 CHANGES = frozenset(
     {
         EventKind.TURN_STARTED,
@@ -31,11 +31,11 @@ CHANGES = frozenset(
         EventKind.USAGE_RECORDED,
     }
 )
-PAUSE = 5.0  # seconds that summaries and titles have when the server ends
+CLOSE_SECONDS = 5.0  # that summaries and titles have to finish when the server ends
 
 
 class Compactions:
-    """Summaries and titles of one engine, written by the models that the settings name."""
+    """The summaries and titles of one engine, written by the models in the settings."""
 
     def __init__(self, engine: Engine, hub: Hub, agents: Agents, models: Models, updates: LiveUpdates) -> None:
         self._engine = engine
@@ -43,25 +43,25 @@ class Compactions:
         self._agents = agents
         self._models = models
         self._updates = updates
-        self._words: dict[str, str] = {}
+        self._texts: dict[str, str] = {}
         self._summaries: Summaries | None = None
         self._titles: Titles | None = None
         updates.compacting = self.running
 
     def apply(self, settings: AppSettings) -> None:
-        """Let the chosen models write from now on: the one chosen, a fast one, the naming model, the thread's own."""
+        """Write with these models from now on: the chosen one, a fast one, the naming model, the thread's own."""
         for old in (self._summaries, self._titles):
             if old is not None:
                 self._engine.after_turn.remove(old.after_turn)
-                self._updates.spawn(old.drain())  # what it has begun, it ends; it begins nothing more
+                self._updates.spawn(old.drain())  # it finishes what runs and starts nothing more
         default = self._models.default()
         source = self._models.sources.named(default.partition("/")[0])
-        asked = source is None or not source.local  # a model that reads slowly is asked for nothing more
-        fast = self._models.fast(default) if asked else ""
+        own_model = source is None or not source.local  # a slow local model does nothing but answer
+        fast = self._models.fast(default) if own_model else ""
         authors = self._authors(settings.summary_model or fast, settings.naming_model)
-        self._summaries = Summaries(self._engine, authors, own_model=asked, watch=self._watch)
-        naming = self._authors(settings.naming_model, settings.summary_model, fast)
-        self._titles = Titles(self._engine, naming, own_model=asked)
+        self._summaries = Summaries(self._engine, authors, own_model=own_model, watch=self._watch)
+        title_authors = self._authors(settings.naming_model, settings.summary_model, fast)
+        self._titles = Titles(self._engine, title_authors, own_model=own_model)
 
     def _authors(self, *models: str) -> tuple[Author, ...]:
         authors = []
@@ -72,69 +72,70 @@ class Compactions:
         return tuple(authors)
 
     def running(self, thread: str) -> bool:
-        """Whether a summary of the thread is being written."""
-        return thread in self._words
+        """Return whether a summary of the thread is being written."""
+        return thread in self._texts
 
-    def words(self, thread: str) -> str:
-        """What is written of it so far."""
-        return self._words.get(thread, "")
+    def text(self, thread: str) -> str:
+        """Return the text of the running summary so far."""
+        return self._texts.get(thread, "")
 
     def _watch(self, thread: str, text: str) -> None:
-        self._words[thread] = self._words.get(thread, "") + text
-        self._hub.publish(thread, {"type": "compacting", "state": "words", "text": text, "reason": ""})
+        self._texts[thread] = self._texts.get(thread, "") + text
+        self._publish(thread, "words", text=text)
+
+    def _publish(self, thread: str, state: str, *, text: str = "", reason: str = "") -> None:
+        self._hub.publish(thread, {"type": "compacting", "state": state, "text": text, "reason": reason})
 
     def observe(self, thread: str, event: Event) -> None:
-        """Something happened in a thread; called in the event loop."""
+        """Report an event of the engine to the pages. Called in the event loop."""
         state = STATES.get(event.kind)
         if state is not None:
             if event.kind is EventKind.SUMMARY_STARTED:
-                self._words[thread] = ""
+                self._texts[thread] = ""
             else:
-                self._words.pop(thread, None)
-            told = {"type": "compacting", "state": state, "text": "", "reason": event.reason}
-            self._hub.publish(thread, told)
+                self._texts.pop(thread, None)
+            self._publish(thread, state, reason=event.reason)
         if state is not None or event.kind in CHANGES:
             self._updates.refresh(thread)
 
     async def compact(self, thread: str, focus: str) -> None:
-        """A summary now, because someone asks; returns when it is under way. Raises Refused."""
-        ready = await self._agents.for_thread(thread)
+        """Start a summary because somebody asked for it. Raises Refused while one is being written."""
+        speaker = await self._agents.for_thread(thread)
         summaries = self._summaries
-        assert summaries is not None, "settings were applied when the server started"
+        assert summaries is not None, "the settings are applied when the server starts"
         if self.running(thread):
-            raise Refused("a summary of this thread is being written already", status=409, kind="compacting")
+            raise Refused("a summary of this thread is already being written", status=409, kind="compacting")
 
-        async def work() -> None:
-            outcome = await summaries.compact(thread, ready.call, ready.chosen.client, focus=focus)
-            if outcome.kind is EventKind.SUMMARY_FAILED and self._words.pop(thread, None) is not None:
-                told = {"type": "compacting", "state": "failed", "text": "", "reason": outcome.reason}
-                self._hub.publish(thread, told)
+        async def summarize() -> None:
+            outcome = await summaries.compact(thread, speaker.call, speaker.chosen.client, focus=focus)
+            if outcome.kind is EventKind.SUMMARY_FAILED and self._texts.pop(thread, None) is not None:
+                self._publish(thread, "failed", reason=outcome.reason)
 
-        self._updates.spawn(work())
+        self._updates.spawn(summarize())
 
     async def undo(self, thread: str) -> bool:
-        """Withdraw the newest compaction; whether one stood."""
-        undone = await self._engine.undo(thread)
+        """Undo the newest compaction and return whether there was one."""
+        point = await self._engine.undo(thread)
         self._updates.refresh(thread)
-        return undone is not None
+        return point is not None
 
     async def resume(self, thread: str) -> None:
-        """Go on with a summary that the end of the program interrupted, if there is one."""
+        """Continue a summary that the end of the program interrupted, if there is one."""
         with suppress(EverlongError):
             if self._summaries is not None:
-                ready = await self._agents.for_thread(thread)
-                await self._summaries.resume(thread, ready.call, ready.chosen.client)
+                speaker = await self._agents.for_thread(thread)
+                await self._summaries.resume(thread, speaker.call, speaker.chosen.client)
 
-    async def titled(self, thread: str) -> None:
-        """Tell the title when it is there."""
+    async def publish_title(self, thread: str) -> None:
+        """Wait for the title and publish it."""
         if self._titles is not None:
             await self._titles.drain()
         await self._updates.title(thread)
 
     async def close(self) -> None:
-        """Let them end, for a while; what is left of a summary is taken up the next time."""
+        """Let summaries and titles finish for a while. A summary that does not is resumed the next time."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(PAUSE):
+            async with asyncio.timeout(CLOSE_SECONDS):
                 if self._titles is not None:
                     await self._titles.drain()
                 if self._summaries is not None:

@@ -1,6 +1,6 @@
-"""What happens in a thread, told to every page that has it open; who was away for a moment is told what it missed.
+"""Send the events of a thread to every page that has it open; a page that was away for a moment gets what it missed.
 
-Owns the numbers of events. A reader that does not read is let go: its browser comes again and goes on where it was.
+Owns the numbers of events. A page that does not read is dropped: its browser connects again and continues where it was.
 Belongs to one event loop.
 """
 
@@ -17,20 +17,20 @@ __all__ = ["KEEP_ALIVE", "Channel", "Hub", "sse"]
 
 KEPT = 4_000  # events of a thread; at 200 words a second, twenty seconds
 WAITING = 8_000  # events that a reader may be behind
-CHANNELS = 128  # threads whose events are kept; the one used longest ago is let go if nobody reads it
-KEEP_ALIVE = 15.0  # seconds without an event after which a line is sent that says nothing
-NOTHING = ": \n\n"
+CHANNELS = 128  # threads whose events are kept; the least recently used one without readers goes first
+KEEP_ALIVE = 15.0  # seconds without an event until an empty comment is sent
+COMMENT = ": \n\n"
 
 
 def sse(event: Mapping[str, Json], number: str = "") -> str:
-    """An event as it is written. Example: {"type": "said"}, "a-1" -> "id: a-1\\ndata: {…}\\n\\n" """
+    """Return an event as server-sent text. Example: {"type": "said"}, "a-1" -> "id: a-1\\ndata: {…}\\n\\n" """
     head = f"id: {number}\n" if number else ""
     return f"{head}data: {json.dumps(event, ensure_ascii=False)}\n\n"
 
 
 @dataclass(slots=True)
 class Channel:
-    """The events of one thread. `run` names this run of the program: numbers of another mean nothing here."""
+    """The events of one thread. `run` names this run of the program; event numbers of another run mean nothing here."""
 
     run: str
     number: int = 0
@@ -43,7 +43,7 @@ class Channel:
         return f"{self.run}-{self.number}"
 
     def publish(self, event: Mapping[str, Json]) -> None:
-        """Tell everyone."""
+        """Send an event to every reader."""
         self.number += 1
         text = sse(event, self.last)
         self.kept.append((self.number, text))
@@ -54,14 +54,14 @@ class Channel:
                 self.dismiss(reader)
 
     def dismiss(self, reader: "asyncio.Queue[str | None]") -> None:
-        """No more for this one."""
+        """End the stream of a reader."""
         self.readers.discard(reader)
         while not reader.empty():
             reader.get_nowait()
         reader.put_nowait(None)
 
     def missed(self, last: str) -> list[str] | None:
-        """What came after the event of that name; None where that cannot be told any more."""
+        """Return the events after the one of that name; None if they are no longer kept."""
         run, _, number = last.rpartition("-")
         if run != self.run or not number.isdecimal() or len(number) > len(str(self.number)):
             return None
@@ -80,7 +80,7 @@ class Hub:
         self._channels: OrderedDict[str, Channel] = OrderedDict()
 
     def channel(self, thread: str) -> Channel:
-        """The channel of a thread."""
+        """Return the channel of a thread; make it if needed."""
         channel = self._channels.setdefault(thread, Channel(self._run))
         self._channels.move_to_end(thread)
         unread = [name for name, other in self._channels.items() if not other.readers and name != thread]
@@ -89,11 +89,11 @@ class Hub:
         return channel
 
     def publish(self, thread: str, event: Mapping[str, Json]) -> None:
-        """Tell everyone who has the thread open, and keep it for who comes back."""
+        """Send an event to every page that has the thread open, and keep it for pages that come back."""
         self.channel(thread).publish(event)
 
     def close(self) -> None:
-        """Let all readers go."""
+        """End all streams."""
         for channel in self._channels.values():
             for reader in list(channel.readers):
                 channel.dismiss(reader)
@@ -101,7 +101,10 @@ class Hub:
     async def listen(
         self, thread: str, last: str, hello: Callable[[bool], list[JsonObject]]
     ) -> AsyncGenerator[str, None]:
-        """The stream of one page. Who comes new, or was away too long (True), is told how things stand by `hello`."""
+        """Yield the events for one page, from the event named `last` on.
+
+        A new page, or one that was away too long (True), gets the events of `hello` first: the present state.
+        """
         channel = self.channel(thread)
         reader: asyncio.Queue[str | None] = asyncio.Queue(WAITING)
         missed = channel.missed(last) if last else None
@@ -109,13 +112,13 @@ class Hub:
             missed = [sse(event, channel.last) for event in hello(bool(last))]
         channel.readers.add(reader)
         try:
-            for text in missed or [NOTHING]:
+            for text in missed or [COMMENT]:
                 yield text
             while True:
                 try:
                     text_or_end = await asyncio.wait_for(reader.get(), KEEP_ALIVE)
                 except TimeoutError:
-                    text_or_end = NOTHING
+                    text_or_end = COMMENT
                 if text_or_end is None:
                     return
                 yield text_or_end

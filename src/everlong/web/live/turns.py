@@ -1,4 +1,4 @@
-"""Turns of the app: each runs in the server, not in a request; whether a page is open changes nothing."""
+"""Run the turns of all threads. A turn runs in the server, not in a request: it goes on when the page is closed."""
 
 import asyncio
 import logging
@@ -19,24 +19,24 @@ from everlong.web.state.rows import LONGEST
 
 __all__ = ["Turns"]
 
-LOOKED_BACK = 1_000  # messages, for what was asked last
+LOOKED_BACK = 1_000  # rows in which the last user message is looked for
 log = logging.getLogger("everlong.web")
-Happened = Said | Thought | CallGrew | Restarted | Finished | Failed | Entered | CallStarted | CallEnded | TurnEnded
+TurnEvent = Said | Thought | CallGrew | Restarted | Finished | Failed | Entered | CallStarted | CallEnded | TurnEnded
 
 
 @dataclass(slots=True)
 class _Running:
-    """A turn under way, and what its answer says so far."""
+    """A turn that runs, and its answer so far."""
 
     agent: Agent
     kind: Kind = "user"
     task: "asyncio.Task[None] | None" = None
-    said: str = ""
-    thought: str = ""
+    text: str = ""
+    thinking: str = ""
 
 
 class Turns:
-    """One turn at a time for each thread. Belongs to one event loop."""
+    """The running turns, at most one for each thread. Belongs to one event loop."""
 
     def __init__(
         self, engine: Engine, hub: Hub, agents: Agents, updates: LiveUpdates, compactions: Compactions
@@ -50,24 +50,24 @@ class Turns:
         self._failed: dict[str, str] = {}
 
     def running(self, thread: str) -> bool:
-        """Whether a turn of the thread runs."""
+        """Return whether a turn of the thread runs."""
         return thread in self._running
 
-    async def say(self, thread: str, said: Message) -> None:
-        """What a person says: it begins a turn, or enters the one that runs. Raises Refused without a model."""
+    async def say(self, thread: str, message: Message) -> None:
+        """Start a turn with a user message, or add it to the running turn. Raises Refused without a model."""
         running = self._running.get(thread)
-        if running is not None and running.agent.steer(thread, said):
+        if running is not None and running.agent.steer(thread, message):
             return
-        ready = await self._agents.for_thread(thread)
+        speaker = await self._agents.for_thread(thread)
         await self._updates.follow(thread)
-        await self._start(thread, ready.agent, said)
+        await self._start(thread, speaker.agent, message)
 
     async def again(self, thread: str) -> None:
-        """Answer what was said last once more; it is not appended again. Raises Refused where nobody said anything."""
+        """Answer the last user message again, without storing it twice. Raises Refused if there is none."""
         _, message = await self.question(thread)
-        ready = await self._agents.for_thread(thread)
+        speaker = await self._agents.for_thread(thread)
         await self._updates.follow(thread)
-        await self._start(thread, ready.agent, message, "again")
+        await self._start(thread, speaker.agent, message, "again")
 
     async def question(self, thread: str) -> tuple[int, Message]:
         """Return the last user message and its order. Raises Refused while a turn runs, or if there is none."""
@@ -80,65 +80,65 @@ class Turns:
         raise Refused("there is no message to answer yet", status=409, kind="nothing_said")
 
     def stop(self, thread: str) -> bool:
-        """Stop the turn that runs; whether one did."""
+        """Stop the running turn and return whether there was one."""
         running = self._running.get(thread)
         return running is not None and running.agent.interrupt(thread)
 
     async def end(self, thread: str) -> None:
-        """Stop the turn that runs and wait until nothing more comes of it."""
+        """Stop the running turn and wait until it has ended."""
         running = self._running.get(thread)
         if running is not None and running.task is not None:
             running.agent.interrupt(thread)
             await asyncio.wait([running.task])
 
     def hello(self, thread: str, behind: bool) -> list[JsonObject]:
-        """How things stand, for a page that comes new, or was away too long."""
+        """Return the present state as events, for a new page or one that was away too long (`behind`)."""
         running = self._running.get(thread)
-        told: list[JsonObject] = [{"type": "reset"}] if behind else []
-        told.append({"type": "running", "running": running is not None})
-        if running is not None and running.thought:
-            told.append({"type": "thought", "text": running.thought})
-        if running is not None and running.said:
-            told.append({"type": "said", "text": running.said})
+        events: list[JsonObject] = [{"type": "reset"}] if behind else []
+        events.append({"type": "running", "running": running is not None})
+        if running is not None and running.thinking:
+            events.append({"type": "thought", "text": running.thinking})
+        if running is not None and running.text:
+            events.append({"type": "said", "text": running.text})
         if thread in self._failed and running is None:
-            told.append({"type": "failed", "message": self._failed[thread], "retry": True})
+            events.append({"type": "failed", "message": self._failed[thread], "retry": True})
         if self._compactions.running(thread):
-            told.append({"type": "compacting", "state": "started", "text": "", "reason": ""})
-            words = self._compactions.words(thread)
-            told.append({"type": "compacting", "state": "words", "text": words, "reason": ""})
-        return told
+            events.append({"type": "compacting", "state": "started", "text": "", "reason": ""})
+            text = self._compactions.text(thread)
+            events.append({"type": "compacting", "state": "words", "text": text, "reason": ""})
+        return events
 
     async def close(self) -> None:
-        """Stop all turns; every thread stays valid."""
+        """Stop all turns. Every thread stays valid."""
         tasks = [running.task for running in self._running.values() if running.task is not None]
         for task in tasks:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
 
-    async def _start(self, thread: str, agent: Agent, said: Message, kind: Kind = "user") -> None:
+    async def _start(self, thread: str, agent: Agent, message: Message, kind: Kind = "user") -> None:
         earlier = self._running.get(thread)
         running = self._running[thread] = _Running(agent, kind=kind)
         self._failed.pop(thread, None)
         if earlier is None:
             self._hub.publish(thread, {"type": "running", "running": True})
-        running.task = asyncio.create_task(self._run(thread, running, said, earlier), name=f"app turn {thread}")
-        running.task.add_done_callback(_logged)
+        running.task = asyncio.create_task(self._run(thread, running, message, earlier), name=f"app turn {thread}")
+        running.task.add_done_callback(_log_failure)
 
-    async def _run(self, thread: str, running: _Running, said: Message, earlier: _Running | None) -> None:
+    async def _run(self, thread: str, running: _Running, message: Message, earlier: _Running | None) -> None:
         if earlier is not None and earlier.task is not None:
             await asyncio.wait([earlier.task])
         CURRENT_THREAD.set(thread)
         ended = TurnEnded("failed", 0)
         try:
-            async with aclosing(running.agent.turn(thread, said, running.kind)) as events:
+            async with aclosing(running.agent.turn(thread, message, running.kind)) as events:
                 async for event in events:
                     if isinstance(event, TurnEnded):
                         ended = event
                     else:
-                        await self._tell(thread, running, event)
+                        await self._publish(thread, running, event)
         except EverlongError as error:  # the store is away
-            self._tell_failed(thread, str(error))
+            self._publish_failure(thread, str(error))
         finally:
             last = self._running.get(thread) is running
             if last:
@@ -150,25 +150,25 @@ class Turns:
             if last:
                 self._hub.publish(thread, {"type": "running", "running": False})
             self._updates.refresh(thread)
-            self._updates.spawn(self._compactions.titled(thread))
+            self._updates.spawn(self._compactions.publish_title(thread))
 
-    async def _tell(self, thread: str, running: _Running, event: Happened) -> None:
+    async def _publish(self, thread: str, running: _Running, event: TurnEvent) -> None:
         match event:
             case Said() | Thought():
-                await self._tell_words(thread, running, event)
+                await self._publish_text(thread, running, event)
             case Restarted(reason):
-                running.said = running.thought = ""
+                running.text = running.thinking = ""
                 self._hub.publish(thread, {"type": "restarted", "reason": reason})
             case Finished() | Entered():
-                running.said = running.thought = ""
+                running.text = running.thinking = ""
                 await self._updates.rows(thread)
                 self._updates.refresh(thread)
             case Failed(error):
-                running.said = running.thought = ""
-                self._tell_failed(thread, str(error))
+                running.text = running.thinking = ""
+                self._publish_failure(thread, str(error))
             case CallStarted(call, name, arguments):
-                told = {"type": "call", "id": call, "name": name, "arguments": arguments[:LONGEST]}
-                self._hub.publish(thread, told)
+                started = {"type": "call", "id": call, "name": name, "arguments": arguments[:LONGEST]}
+                self._hub.publish(thread, started)
             case CallEnded():
                 self._hub.publish(thread, _result(event))
                 await self._updates.rows(thread)
@@ -177,24 +177,24 @@ class Turns:
             case _:
                 assert_never(event)
 
-    async def _tell_words(self, thread: str, running: _Running, event: Said | Thought) -> None:
-        if not running.said and not running.thought:
-            await self._updates.rows(thread)  # what was said stands before its answer
+    async def _publish_text(self, thread: str, running: _Running, event: Said | Thought) -> None:
+        if not running.text and not running.thinking:
+            await self._updates.rows(thread)  # the user message comes before its answer
         match event:
             case Said(text):
-                running.said += text
+                running.text += text
                 self._hub.publish(thread, {"type": "said", "text": text})
             case Thought(text):
-                running.thought += text
+                running.thinking += text
                 self._hub.publish(thread, {"type": "thought", "text": text})
 
-    def _tell_failed(self, thread: str, message: str) -> None:
+    def _publish_failure(self, thread: str, message: str) -> None:
         self._failed[thread] = message
         self._hub.publish(thread, {"type": "failed", "message": message, "retry": True})
 
 
-def _logged(task: "asyncio.Task[None]") -> None:
-    """A turn ends with events, never with an error; if it does, that is ours, and the log has it."""
+def _log_failure(task: "asyncio.Task[None]") -> None:
+    """Log a turn that raised. Turns end with events, so this is a bug of ours."""
     error = None if task.cancelled() else task.exception()
     if error is not None:
         log.error("%s failed", task.get_name(), exc_info=error)

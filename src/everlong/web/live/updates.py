@@ -1,4 +1,4 @@
-"""What pages are told of a thread: its new rows, the context panel, its title, as soon as they change."""
+"""Send pages what is new in a thread: its rows, its context panel and its title, as soon as they change."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -17,7 +17,7 @@ MILLION = 1_000_000
 
 
 class LiveUpdates:
-    """Tells pages what is new. Belongs to one event loop; `compacting` says whether a summary is being written."""
+    """The live updates of all threads. Belongs to one event loop. `compacting` says if a summary is being written."""
 
     def __init__(self, engine: Engine, hub: Hub, agents: Agents, view: ThreadView) -> None:
         self.compacting: Callable[[str], bool] = lambda _: False
@@ -33,45 +33,45 @@ class LiveUpdates:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def spawn(self, work: Coroutine[None, None, None]) -> None:
-        """Do something beside everything else; held until it is done."""
+        """Run some work in the background; `close` waits for it."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
-        """Wait for what is being told."""
+        """Wait for all background work."""
         while self._tasks:
             await asyncio.wait(list(self._tasks))
 
     async def follow(self, thread: str) -> None:
-        """From here on new rows are told."""
+        """Publish the rows that come from now on."""
         if thread not in self._next:
-            known = await asyncio.to_thread(self._engine.threads.thread, thread)
-            self._next.setdefault(thread, known.length)
-            self._titles.setdefault(thread, known.title)
+            stored = await asyncio.to_thread(self._engine.threads.thread, thread)
+            self._next.setdefault(thread, stored.length)
+            self._titles.setdefault(thread, stored.title)
 
     def forget(self, thread: str) -> None:
-        """The thread is gone."""
+        """Drop what is known of a thread that was removed."""
         self._next.pop(thread, None)
         self._titles.pop(thread, None)
         self._contexts.pop(thread, None)
         self._locks.pop(thread, None)
 
     async def rows(self, thread: str) -> None:
-        """Tell the rows that are new, each once, in their order."""
+        """Publish the new rows, each once, in order."""
         if thread not in self._next:
             return
         async with self._locks.setdefault(thread, asyncio.Lock()):
             try:
                 rows, after = await asyncio.to_thread(self._view.rows, thread, self._next.get(thread, 0))
-            except EverlongError:  # it was removed, or the store is away; the page reads again
+            except EverlongError:  # the thread was removed, or the store is away; the page reads again
                 return
             self._next[thread] = after
             for row in rows:
                 self._hub.publish(thread, {"type": "row", "row": row})
 
     async def title(self, thread: str) -> None:
-        """Tell the title if it is another."""
+        """Publish the title if it changed."""
         try:
             title = (await asyncio.to_thread(self._engine.threads.thread, thread)).title
         except EverlongError:
@@ -81,12 +81,12 @@ class LiveUpdates:
             self._hub.publish(thread, {"type": "title", "title": title})
 
     def refresh(self, thread: str) -> None:
-        """Tell new rows and the context panel soon; many wishes at once are one."""
+        """Publish new rows and the context panel soon. Calls that come together are served once."""
         if thread not in self._due:
             self._due.add(thread)
-            self.spawn(self._refreshed(thread))
+            self.spawn(self._refresh(thread))
 
-    async def _refreshed(self, thread: str) -> None:
+    async def _refresh(self, thread: str) -> None:
         self._due.discard(thread)
         await self.rows(thread)
         try:
@@ -98,20 +98,20 @@ class LiveUpdates:
             self._hub.publish(thread, {"type": "context", "context": context})
 
     async def context(self, thread: str) -> JsonObject:
-        """How full the window is, and where it goes. Raises BudgetImpossible where nothing can fit."""
-        ready = await self._agents.for_thread(thread)
-        kept = await asyncio.to_thread(self._engine.threads.thread, thread)
-        if kept.messages:
-            preview = await self._engine.preview(thread, ready.call)
+        """Return how full the window is, and with what. Raises BudgetImpossible if nothing can fit."""
+        speaker = await self._agents.for_thread(thread)
+        stored = await asyncio.to_thread(self._engine.threads.thread, thread)
+        if stored.messages:
+            preview = await self._engine.preview(thread, speaker.call)
         else:
-            preview = await asyncio.to_thread(_empty_preview, ready, self._agents.settings)
+            preview = await asyncio.to_thread(_empty_preview, speaker, self._agents.settings)
         undo = await asyncio.to_thread(self._view.can_undo, thread)
         settings, window = self._agents.settings, preview.window
-        in_force = self._engine.blocking.means.settings.for_thread(kept.settings)
+        in_force = self._engine.blocking.means.settings.for_thread(stored.settings)
         high = preview.high if in_force.preset != "chatbox" else chatbox_mark(window.context, in_force)
         price = window.prices.input
         return {
-            "model": ready.chosen.id,
+            "model": speaker.chosen.id,
             "tokens": preview.tokens,
             "limit": preview.limit,
             "high": high,
@@ -122,8 +122,8 @@ class LiveUpdates:
             "parts": dict(preview.parts),
             "messages": preview.messages,
             "covered": preview.covered,
-            "auto": ready.choices.auto,
-            "auto_on": _compacts_itself(ready, settings.auto),
+            "auto": speaker.choices.auto,
+            "auto_on": speaker.choices.on(settings, known=speaker.window.known),
             "compacting": self.compacting(thread),
             "threshold": settings.threshold,
             "can_undo": undo,
@@ -131,9 +131,9 @@ class LiveUpdates:
         }
 
 
-def _empty_preview(ready: ThreadAgent, settings: AppSettings) -> Preview:
-    """The window of a thread in which nobody spoke yet."""
-    call, window, counter = ready.call, ready.window, counter_for(ready.call.model)
+def _empty_preview(speaker: ThreadAgent, settings: AppSettings) -> Preview:
+    """Return the preview of a thread without messages."""
+    call, window, counter = speaker.call, speaker.window, counter_for(speaker.call.model)
     standing, tools = counter.messages(call.standing), counter.tools(call.tools)
     budget = Budget.of(window.context, requested=call.max_tokens, max_output=window.output, tools=standing + tools)
     parts = {"standing": standing, "tools": tools}
@@ -147,8 +147,3 @@ def _empty_preview(ready: ThreadAgent, settings: AppSettings) -> Preview:
         messages=0,
         covered=0,
     )
-
-
-def _compacts_itself(ready: ThreadAgent, everywhere: bool) -> bool:
-    chosen = everywhere if ready.choices.auto == "follow" else ready.choices.auto == "on"
-    return chosen and ready.window.known

@@ -1,4 +1,4 @@
-"""The agent that speaks in a thread: by the model chosen there, with tools if they are on. Asks no model itself."""
+"""Choose the agent that speaks in a thread: with the model chosen there, and with tools if they are on."""
 
 import asyncio
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ LOCAL_SYSTEM = "You are a helpful assistant. Answer in a few sentences."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadAgent:
-    """All that a thread needs to speak: who, with which call, and what is known of the window."""
+    """The agent of a thread with all it needs: its call, its model, the choices of the person, and the window."""
 
     agent: Agent
     call: Call
@@ -41,11 +41,11 @@ class ThreadAgent:
 
 
 class Agents:
-    """Agents by model, made when they are needed. `settings` are the app's, set anew when they change."""
+    """The agents of all threads, made when they are needed. The app sets `settings` when they change."""
 
     def __init__(self, engine: Engine, models: Models, config: AgentConfig, approve: Approve) -> None:
         self.settings = AppSettings()
-        self.more: Sequence[Tool] = ()
+        self.mcp_tools: Sequence[Tool] = ()
         self._engine = engine
         self._models = models
         self._config = config
@@ -53,13 +53,13 @@ class Agents:
         self._todos = Todos(engine.threads)
 
     async def for_thread(self, thread: str) -> ThreadAgent:
-        """Who speaks in the thread, its settings brought in line with what is known of the model. Raises Refused."""
-        kept = await asyncio.to_thread(self._engine.threads.thread, thread)
-        choices = choices_of(kept)
+        """Return the agent of a thread, its stored settings adapted to the model. Raises Refused without a model."""
+        stored = await asyncio.to_thread(self._engine.threads.thread, thread)
+        choices = choices_of(stored)
         chosen = self._models.chosen(choices.model or await asyncio.to_thread(self._models.default))
         served = await self._models.served(chosen)
         window = await asyncio.to_thread(self._models.window, chosen.source, chosen.name, self.settings)
-        await asyncio.to_thread(self._keep, thread, known=window.known)
+        await asyncio.to_thread(self._store_settings, thread, known=window.known)
         agent = self._agent(chosen)
         client = chosen.client
         call = replace(
@@ -71,14 +71,13 @@ class Agents:
         )
         return ThreadAgent(agent=agent, call=call, chosen=chosen, choices=choices, window=window)
 
-    def _keep(self, thread: str, *, known: bool) -> None:
-        """The thread's own settings; written only where they differ, for a change moves a thread to the top."""
+    def _store_settings(self, thread: str, *, known: bool) -> None:
+        """Store the thread's own settings, only if they differ: a change moves the thread to the top of the list."""
         threads = self._engine.threads
-        kept = threads.thread(thread)
-        settings, choices = own_settings(kept, self.settings, known=known)
-        metadata = with_choices(kept.metadata, choices)
-        if settings != kept.settings or (choices != choices_of(kept)):
-            threads.change(thread, settings=settings, metadata=metadata)
+        stored = threads.thread(thread)
+        settings, choices = own_settings(stored, self.settings, known=known)
+        if settings != stored.settings or choices != choices_of(stored):
+            threads.change(thread, settings=settings, metadata=with_choices(stored.metadata, choices))
 
     def _agent(self, chosen: ChosenModel) -> Agent:
         config = replace(self._config, model=chosen.name)
@@ -87,10 +86,10 @@ class Agents:
             config = replace(config, system=system, max_tokens=config.max_tokens or LOCAL_REPLY)
         if not self.settings.tools or chosen.source.local:
             return Agent(self._engine, chosen.client, (), config, NOTHING, self._approve)
-        own = (*standard_tools(engine=self._engine), *self.more)
-        stands = workspace_standing(config.workspace, todo=self._todos.source)
-        below = Spawning(
-            engine=self._engine, model=chosen.client, tools=own, config=config, standing=Standing(stands.stable)
+        own_tools = (*standard_tools(engine=self._engine), *self.mcp_tools)
+        standing = workspace_standing(config.workspace, todo=self._todos.source)
+        subagents = Spawning(
+            engine=self._engine, model=chosen.client, tools=own_tools, config=config, standing=Standing(standing.stable)
         )
-        tools = (*own, self._todos.tool, *spawn_tools(below))
-        return Agent(self._engine, chosen.client, tools, config, stands, self._approve)
+        tools = (*own_tools, self._todos.tool, *spawn_tools(subagents))
+        return Agent(self._engine, chosen.client, tools, config, standing, self._approve)

@@ -1,6 +1,10 @@
-"""Rows of a thread as the page reads them. Pure: what became of a message is handed in."""
+"""Rows of a thread as the page reads them, each message with its status in the next request. Pure.
 
-from collections.abc import Iterator, Sequence
+The status comes from the compactions in force and their edits, the newest first: the work grows with the compactions
+of a thread, not with its messages.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias, assert_never
 
@@ -25,76 +29,81 @@ from everlong.core import (
 from everlong.engine import SUMMARY, account_in
 from everlong.summarize import is_framed
 
-__all__ = ["LONGEST", "Status", "Statuses", "full_text", "row_json", "statuses_of"]
+__all__ = ["LONGEST", "Status", "Statuses", "full_text", "message_status", "row_json", "statuses_of"]
 
+LONGEST = 20_000  # characters of one text; the whole is behind its reference
+SAFE_PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+#: How a message is sent: whole, shortened, left out, or covered by a summary.
 Status: TypeAlias = Literal["whole", "shortened", "left out", "covered"]
 
 
 @dataclass(frozen=True, slots=True)
 class Statuses:
-    """What the standing points did. `covers`: rows before it are told of by the newest summary."""
+    """The effects of the compactions in force, by the order of messages."""
 
+    #: The newest compaction looked at the rows before this order.
     boundary: int = 0
+    #: The newest summary tells of the rows before this order.
     covers: int = 0
     edits: dict[int, tuple[Edit, ...]] = field(default_factory=dict)
+    #: Orders of the compactions in force, and of the newest.
     standing: frozenset[int] = frozenset()
     newest: int | None = None
-    #: Rows before it are behind a summary that leaves nothing of them, as presets that cut anew for each request have.
-    behind: int = 0
+    #: Rows before this order are replaced by a summary as a whole, without edits of their own.
+    replaced: int = 0
 
     def of(self, order: int) -> Status:
-        """The fate of the message at that order."""
-        told = self.edits.get(order, ())
-        if any(edit.action is Action.DROP and edit.part is None for edit in told):
+        """Return the status of the message at that order."""
+        edits = self.edits.get(order, ())
+        if any(edit.action is Action.DROP and edit.part is None for edit in edits):
             return "covered" if order < self.covers else "left out"
-        if not told and order < self.behind:
+        if not edits and order < self.replaced:
             return "covered"
-        return "shortened" if any(edit.action in (Action.SHORTEN, Action.DROP) for edit in told) else "whole"
+        return "shortened" if any(edit.action in (Action.SHORTEN, Action.DROP) for edit in edits) else "whole"
 
-    def with_news(self, edits: Sequence[Edit]) -> "Statuses":
-        """The same with what was done to messages after the boundary as they came."""
-        news: dict[int, tuple[Edit, ...]] = {}
-        for edit in edits:
-            if edit.at >= self.boundary and edit.action is not Action.INSERT:
-                news[edit.at] = (*news.get(edit.at, ()), edit)
-        return replace(self, edits={**self.edits, **news})
+    def with_edits(self, edits: Sequence[Edit]) -> "Statuses":
+        """Return the same with edits of messages that came after the newest compaction."""
+        new = _edits_by_order(edit for edit in edits if edit.at >= self.boundary)
+        return replace(self, edits={**self.edits, **new})
 
 
 def statuses_of(standing: Sequence[Row]) -> Statuses:
-    """The fates by the points that stand, oldest first."""
+    """Return the statuses that follow from the compactions in force, given oldest first."""
     if not standing or not isinstance(standing[-1].entry, Point):
         return Statuses()
     edits: dict[int, tuple[Edit, ...]] = {}
     for row in reversed(standing):
         if isinstance(row.entry, Point):
-            for order, told in _edits_by_order(row.entry.edits).items():
-                edits.setdefault(order, told)
+            for order, row_edits in _edits_by_order(row.entry.edits).items():
+                edits.setdefault(order, row_edits)
     newest = standing[-1].entry
-    account = next((found for row in reversed(standing) if (found := account_in(row)) is not None), None)
+    summaries = (account_in(row) for row in reversed(standing))
+    summary = next((account for account in summaries if account is not None), None)
     return Statuses(
         boundary=newest.boundary,
-        covers=0 if account is None else account.covers,
+        covers=0 if summary is None else summary.covers,
         edits=edits,
         standing=frozenset(row.order for row in standing),
         newest=standing[-1].order,
-        behind=newest.boundary if newest.account and not newest.edits else 0,
+        replaced=newest.boundary if newest.account and not newest.edits else 0,
     )
 
 
-def _edits_by_order(edits: Sequence[Edit]) -> dict[int, tuple[Edit, ...]]:
-    found: dict[int, tuple[Edit, ...]] = {}
+def _edits_by_order(edits: Iterable[Edit]) -> dict[int, tuple[Edit, ...]]:
+    by_order: dict[int, tuple[Edit, ...]] = {}
     for edit in edits:
         if edit.action is not Action.INSERT:
-            found[edit.at] = (*found.get(edit.at, ()), edit)
-    return found
+            by_order[edit.at] = (*by_order.get(edit.at, ()), edit)
+    return by_order
 
 
-LONGEST = 20_000  # characters of one text; the whole is behind its reference
-SAFE_PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+def message_status(order: int, message: Message, statuses: Statuses, pinned: frozenset[int]) -> Status:
+    """Return the status of a message. Pinned and system messages are always sent whole."""
+    return "whole" if order in pinned or message.role is Role.SYSTEM else statuses.of(order)
 
 
-def row_json(row: Row, fates: Statuses, pinned: frozenset[int] = frozenset()) -> JsonObject:
-    """One row, with what becomes of it in the next request."""
+def row_json(row: Row, statuses: Statuses, pinned: frozenset[int] = frozenset()) -> JsonObject:
+    """Return one row with its status in the next request."""
     shown: JsonObject = {
         "order": row.order,
         "id": row.id,
@@ -119,10 +128,9 @@ def row_json(row: Row, fates: Statuses, pinned: frozenset[int] = frozenset()) ->
     }
     match row.entry:
         case Message() as message:
-            kept = row.order in pinned or message.role is Role.SYSTEM
-            return shown | _message(message) | {"sent": "whole" if kept else fates.of(row.order)}
+            return shown | _message(message) | {"sent": message_status(row.order, message, statuses, pinned)}
         case Point() as point:
-            return shown | _point(row, point) | {"stands": row.order in fates.standing}
+            return shown | _point(row, point) | {"stands": row.order in statuses.standing}
         case Recalled(before=before, message=message):
             return shown | _message(message) | {"kind": "recalled", "covers": [before, before]}
         case Withdrawal(point=order):
@@ -171,7 +179,7 @@ def _pictures(message: Message) -> Iterator[Json]:
 
 
 def _picture(image: Image) -> Iterator[str]:
-    """An address that a page can show: nothing that runs, such as SVG, and no address but https."""
+    """Yield the address of a picture that is safe to show: nothing that runs, such as SVG; from outside only https."""
     if image.data and image.media_type in SAFE_PICTURES:
         yield f"data:{image.media_type};base64,{image.data}"
     elif image.url.startswith("https://") or image.url.startswith(tuple(f"data:{kind}" for kind in SAFE_PICTURES)):
@@ -179,7 +187,7 @@ def _picture(image: Image) -> Iterator[str]:
 
 
 def _point(row: Row, point: Point) -> JsonObject:
-    """A compaction: what stands now in place of what it covers, the first and the last order of that."""
+    """Return a compaction: its text, and the first and last order that it covers."""
     account = account_in(row)
     summary = point.reason == SUMMARY and account is not None
     covered = account.covers if summary and account is not None else point.boundary
@@ -199,13 +207,13 @@ def _point(row: Row, point: Point) -> JsonObject:
 
 
 def _inside(text: str) -> str:
-    """What stands between the tags of a frame of ours."""
+    """Return the text between the tags of one of our frames."""
     return "\n".join(text.strip().splitlines()[1:-1]) if is_framed(text) else text
 
 
 def full_text(message: Message) -> str:
-    """All that a message says, for a person who wants to compare."""
-    said = [message.text]
-    said += [f"{call.name}({call.arguments})" for call in message.calls]
-    said += [result.text for result in message.results]
-    return "\n\n".join(filter(None, said))
+    """Return all texts of a message, its calls and results included, for a person who wants to compare."""
+    texts = [message.text]
+    texts += [f"{call.name}({call.arguments})" for call in message.calls]
+    texts += [result.text for result in message.results]
+    return "\n\n".join(filter(None, texts))

@@ -1,7 +1,7 @@
-"""What conversations cost and what compaction saved: summed from the events of the app's threads.
+"""What conversations cost and what compaction saved, summed from the events of the app's threads.
 
-What a compaction leaves out is saved with every request after it, until it is undone. Events of a thread are read once
-and then only what is new.
+The tokens that a compaction leaves out are saved with every later request, until it is undone. The events of a thread
+are read once, then only the new ones.
 """
 
 import json
@@ -18,6 +18,7 @@ from everlong.windows import Registry, window
 __all__ = ["Usage", "entries_of"]
 
 MILLION = 1_000_000
+SPENT = ("prompt", "cached", "output", "cost")
 KINDS = (
     EventKind.USAGE_RECORDED,
     EventKind.CONTEXT_COMPRESSED,
@@ -25,12 +26,12 @@ KINDS = (
     EventKind.OVERFLOW_DETECTED,
     EventKind.OVERFLOW_RECOVERED,
 )
-MOST_THREADS = 200  # of which the page is told
+MOST_THREADS = 200  # in one answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageEntry:
-    """What one event adds: to a day, a model and a thread."""
+    """What one event adds to a day, a model and a thread."""
 
     time: datetime
     model: str = ""
@@ -48,51 +49,53 @@ class UsageEntry:
 
 @dataclass(slots=True)
 class _Ledger:
+    """The entries of one thread up to its event `last`."""
+
     last: str = ""
     left_out: int = 0
     entries: list[UsageEntry] = field(default_factory=list)
 
 
 class Usage:
-    """The ledger of the app. May be used from any thread of the process."""
+    """The usage of all threads. Safe in any operating system thread."""
 
     def __init__(self, threads: Threads, registry: Registry | None) -> None:
         self._threads = threads
         self._registry = registry
-        self._known: dict[str, _Ledger] = {}
+        self._ledgers: dict[str, _Ledger] = {}
 
     def of(self, days: int, today: datetime | None = None) -> JsonObject:
-        """The last so many days: by day, by model, by thread, and the figures of success."""
+        """Return the usage of the last days: by day, by model and by thread, and how well compaction worked."""
         now = (today or datetime.now(UTC)).astimezone(UTC)
         first = (now - timedelta(days=days - 1)).replace(hour=0, minute=0, second=0, microsecond=0)
         threads = self._threads.threads(owner=OWNER, archived=None)
         entries = {thread.id: self._entries(thread) for thread in threads if thread.updated >= first}
-        recent = {name: [one for one in told if one.time >= first] for name, told in entries.items()}
-        every = [one for told in recent.values() for one in told]
+        recent = {name: [entry for entry in own if entry.time >= first] for name, own in entries.items()}
+        every = [entry for own in recent.values() for entry in own]
         grouped: dict[datetime, list[UsageEntry]] = {first + timedelta(days=at): [] for at in range(days)}
-        for one in every:
-            day = one.time.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-            grouped.setdefault(day, []).append(one)
-        talks = [thread for thread in threads if "parent" not in json.loads(thread.metadata)]
+        for entry in every:
+            day = entry.time.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+            grouped.setdefault(day, []).append(entry)
+        conversations = [thread for thread in threads if "parent" not in json.loads(thread.metadata)]
         return {
             "days": [{"day": f"{day:%Y-%m-%d}", **_sum(grouped[day])} for day in sorted(grouped)],
-            "models": _models(every),
-            "threads": _by_thread(talks, recent),
-            "success": _success(talks, every),
+            "models": _by_model(every),
+            "threads": _by_thread(conversations, recent),
+            "success": _success(conversations, every),
         }
 
     def _entries(self, thread: Thread) -> list[UsageEntry]:
-        known = self._known.setdefault(thread.id, _Ledger())
-        events = self._threads.events(thread.id, after=known.last, kinds=[kind.value for kind in KINDS])
+        ledger = self._ledgers.setdefault(thread.id, _Ledger())
+        events = self._threads.events(thread.id, after=ledger.last, kinds=[kind.value for kind in KINDS])
         if events:
-            new, known.left_out = entries_of(events, known.left_out, self._registry)
-            known.entries += new
-            known.last = events[-1].id
-        return known.entries
+            new, ledger.left_out = entries_of(events, ledger.left_out, self._registry)
+            ledger.entries += new
+            ledger.last = events[-1].id
+        return ledger.entries
 
 
 def entries_of(events: Iterable[Event], left_out: int, registry: Registry | None) -> tuple[list[UsageEntry], int]:
-    """What events add, and how many tokens compactions have left out after them; `left_out` is how many before."""
+    """Return the entries of events, and the tokens left out by compactions after them; `left_out` is those before."""
     entries: list[UsageEntry] = []
     for event in events:
         match event.kind:
@@ -140,41 +143,38 @@ def _cached(event: Event) -> int:
 
 def _sum(entries: list[UsageEntry]) -> JsonObject:
     return {
-        "prompt": sum(one.prompt for one in entries),
-        "cached": sum(one.cached for one in entries),
-        "output": sum(one.output for one in entries),
-        "cost": sum(one.cost for one in entries),
-        "saved_tokens": sum(one.saved_tokens for one in entries),
-        "saved_cost": sum(one.saved_cost for one in entries),
-        "compactions": sum(one.compactions for one in entries),
-        "overflows": sum(one.overflows for one in entries),
-        "recovered": sum(one.recovered for one in entries),
+        "prompt": sum(entry.prompt for entry in entries),
+        "cached": sum(entry.cached for entry in entries),
+        "output": sum(entry.output for entry in entries),
+        "cost": sum(entry.cost for entry in entries),
+        "saved_tokens": sum(entry.saved_tokens for entry in entries),
+        "saved_cost": sum(entry.saved_cost for entry in entries),
+        "compactions": sum(entry.compactions for entry in entries),
+        "overflows": sum(entry.overflows for entry in entries),
+        "recovered": sum(entry.recovered for entry in entries),
     }
 
 
-def _models(entries: list[UsageEntry]) -> list[Json]:
+def _by_model(entries: list[UsageEntry]) -> list[Json]:
     by_model: dict[str, list[UsageEntry]] = {}
-    for one in entries:
-        if one.model:
-            by_model.setdefault(one.model, []).append(one)
+    for entry in entries:
+        if entry.model:
+            by_model.setdefault(entry.model, []).append(entry)
     rows: list[tuple[int, Json]] = []
-    for model, told in by_model.items():
-        total = _sum(told)
-        row: JsonObject = {"model": model, "calls": sum(one.calls for one in told)}
-        rows.append((sum(one.prompt for one in told), row | {name: total[name] for name in SPENT}))
+    for model, own in by_model.items():
+        total = _sum(own)
+        row: JsonObject = {"model": model, "calls": sum(entry.calls for entry in own)}
+        rows.append((sum(entry.prompt for entry in own), row | {name: total[name] for name in SPENT}))
     return [row for _, row in sorted(rows, key=lambda pair: -pair[0])]
-
-
-SPENT = ("prompt", "cached", "output", "cost")
 
 
 def _by_thread(threads: list[Thread], entries: dict[str, list[UsageEntry]]) -> list[Json]:
     rows: list[tuple[int, Json]] = []
     for thread in threads:
-        told = entries.get(thread.id, [])
-        if told:
-            total, prompt = _sum(told), sum(one.prompt for one in told)
-            row: JsonObject = {"id": thread.id, "title": thread.title, "calls": sum(one.calls for one in told)}
+        own = entries.get(thread.id, [])
+        if own:
+            total, prompt = _sum(own), sum(entry.prompt for entry in own)
+            row: JsonObject = {"id": thread.id, "title": thread.title, "calls": sum(entry.calls for entry in own)}
             rows.append((prompt, row | {name: total[name] for name in ("prompt", "cost", "compactions")}))
     return [row for _, row in sorted(rows, key=lambda pair: -pair[0])][:MOST_THREADS]
 
@@ -182,9 +182,9 @@ def _by_thread(threads: list[Thread], entries: dict[str, list[UsageEntry]]) -> l
 def _success(threads: list[Thread], entries: list[UsageEntry]) -> JsonObject:
     lengths = [thread.messages for thread in threads]
     return {
-        "overflow_errors": sum(one.overflows for one in entries),
-        "recovered": sum(one.recovered for one in entries),
-        "compactions": sum(one.compactions for one in entries),
+        "overflow_errors": sum(entry.overflows for entry in entries),
+        "recovered": sum(entry.recovered for entry in entries),
+        "compactions": sum(entry.compactions for entry in entries),
         "threads": len(threads),
         "threads_by_hand": sum(not thread.parent[0] for thread in threads),
         "median_length": median(lengths) if lengths else 0,
