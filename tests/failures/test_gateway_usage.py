@@ -7,7 +7,16 @@ import pytest
 
 from everlong.core import JsonObject
 from everlong.engine import Finished
-from everlong.gateway import Client, Figures, Forwarding, Listening, Rewriting, Sent, Upstream, rewritten_body
+from everlong.gateway import (
+    AnswerReader,
+    Client,
+    PromptSizes,
+    Upstream,
+    UpstreamConnections,
+    UpstreamRequest,
+    UsageRewriter,
+    rewritten_body,
+)
 from everlong.llm import Answer, Endpoint, Script, ScriptedServer
 from everlong.wire import Usage
 
@@ -22,14 +31,16 @@ def _body(fmt: str, *, stream: bool) -> bytes:
     return json.dumps(fields | {"input" if fmt == "openai-responses" else "messages": said}).encode()
 
 
-async def _through(url: str, fmt: str, stream: bool, figures: Figures) -> Finished:
+async def _through(url: str, fmt: str, stream: bool, figures: PromptSizes) -> Finished:
     """What a client hears: the answer of an upstream, with the figures to tell."""
-    forwarding = Forwarding()
+    forwarding = UpstreamConnections()
     to = Upstream(name="near", endpoint=Endpoint(url=url))
-    answered = await forwarding.send(to, Client(scope="s"), Sent("POST", PATHS[fmt], body=_body(fmt, stream=stream)))
-    client = Listening(fmt, answered.streamed)
+    answered = await forwarding.send(
+        to, Client(scope="s"), UpstreamRequest("POST", PATHS[fmt], body=_body(fmt, stream=stream))
+    )
+    client = AnswerReader(fmt, answered.streamed)
     if answered.streamed:
-        rewriting = Rewriting(fmt, figures)
+        rewriting = UsageRewriter(fmt, figures)
         async for chunk in answered.chunks():
             client.hear(rewriting.feed(chunk))
         client.hear(rewriting.close())
@@ -41,7 +52,7 @@ async def _through(url: str, fmt: str, stream: bool, figures: Figures) -> Finish
     return finished
 
 
-def _heard(script: Script, fmt: str, stream: bool, figures: Figures) -> Usage:
+def _heard(script: Script, fmt: str, stream: bool, figures: PromptSizes) -> Usage:
     with ScriptedServer(script) as server:
         finished = asyncio.run(_through(server.url, fmt, stream, figures))
     assert finished.message.text == "Far."
@@ -68,7 +79,7 @@ def test_J1_the_client_is_told_a_real_or_an_estimated_prompt_within_the_window(
     name: str, fmt: str, stream: bool
 ) -> None:
     answer, expected = UPSTREAMS[name]
-    figures = Figures(window=WINDOW, prompt=SENT, asked=True)
+    figures = PromptSizes(window=WINDOW, prompt=SENT, asked=True)
     assert _heard(lambda asked: answer, fmt, stream, figures).prompt == expected
 
 
@@ -81,20 +92,20 @@ def test_J1_the_original_size_is_steady_over_a_cut_and_the_sent_size_is_the_upst
     for size, less in zip(own, sent, strict=True):
         answer = Answer(text="Far.", usage=Usage(prompt=less, cached=less // 2, output=4))
         known = {"window": WINDOW, "prompt": less}
-        original.append(_heard(lambda _, a=answer: a, fmt, stream, Figures(added=size - less, **known)).prompt)
-        compacted.append(_heard(lambda _, a=answer: a, fmt, stream, Figures(**known)).prompt)
+        original.append(_heard(lambda _, a=answer: a, fmt, stream, PromptSizes(added=size - less, **known)).prompt)
+        compacted.append(_heard(lambda _, a=answer: a, fmt, stream, PromptSizes(**known)).prompt)
     assert original == [min(size, WINDOW) for size in own]
     assert compacted == sent
 
 
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "plain"])
 def test_J1_a_total_is_the_sum_of_its_parts(stream: bool) -> None:
-    figures = Figures(added=30_000, window=WINDOW, prompt=SENT, asked=True)
+    figures = PromptSizes(added=30_000, window=WINDOW, prompt=SENT, asked=True)
 
     async def raw(url: str) -> bytes:
-        forwarding = Forwarding()
+        forwarding = UpstreamConnections()
         to = Upstream(name="near", endpoint=Endpoint(url=url))
-        sent = Sent("POST", PATHS["openai-chat"], body=_body("openai-chat", stream=stream))
+        sent = UpstreamRequest("POST", PATHS["openai-chat"], body=_body("openai-chat", stream=stream))
         body = await (await forwarding.send(to, Client(scope="s"), sent)).whole(1_000_000)
         await forwarding.close()
         return body
@@ -102,7 +113,7 @@ def test_J1_a_total_is_the_sum_of_its_parts(stream: bool) -> None:
     with ScriptedServer(lambda asked: Answer(text="Far.", usage=Usage(prompt=SENT, output=40))) as server:
         body = asyncio.run(raw(server.url))
     if stream:
-        told = Rewriting("openai-chat", figures).feed(body).split(b"data: ")[-2]
+        told = UsageRewriter("openai-chat", figures).feed(body).split(b"data: ")[-2]
     else:
         told = rewritten_body("openai-chat", body, figures)
     usage = json.loads(told)["usage"]

@@ -9,8 +9,8 @@ import httpx2
 import openai
 
 from everlong.core import Message
-from everlong.gateway.recall_hiding import Continuing, Hiding
-from everlong.gateway.recall_tool import NAME
+from everlong.gateway.recall.stream import ContinuedFilter, RecallFilter
+from everlong.gateway.recall.tool import NAME
 from everlong.llm import FORMATS, SPEAKERS, Answer, Asked, Events
 from everlong.wire import Usage
 
@@ -47,12 +47,12 @@ def message(fmt: str, stream: Sequence[bytes]) -> Message:
     return answering.finished().message
 
 
-def through(fmt: str, *answers: Answer) -> tuple[list[bytes], list[Hiding]]:
+def through(fmt: str, *answers: Answer) -> tuple[list[bytes], list[RecallFilter]]:
     """What the client gets of answers that go on from each other, and what the streams passed through."""
     out: list[bytes] = []
-    hidings: list[Hiding] = []
+    hidings: list[RecallFilter] = []
     for number, answer in enumerate(answers, 1):
-        hiding = Continuing(fmt, hidings[-1].shown) if hidings else Hiding(fmt)
+        hiding = ContinuedFilter(fmt, hidings[-1].shown) if hidings else RecallFilter(fmt)
         out += [hiding.feed(event) for event in events(fmt, answer, number)]
         out.append(hiding.close())
         hidings.append(hiding)

@@ -9,8 +9,8 @@ from threading import Event
 from typing import Any
 
 from everlong.gateway.clients import Clients
-from everlong.gateway.decoding import pieces_of_list, pieces_of_object
-from everlong.gateway.dialects import DIALECTS
+from everlong.gateway.raw_json import pieces_of_list, pieces_of_object
+from everlong.gateway.request import DIALECTS
 from everlong.llm import Asked, ScriptedServer
 from everlong.wire import problems
 from tests.gateway.running import RunningGateway

@@ -10,10 +10,10 @@ from typing import Any, Self
 
 import uvicorn
 
-from everlong.gateway.app import gateway_app
 from everlong.gateway.config import load_config
-from everlong.gateway.routing import routes_from
-from everlong.gateway.services import Services, services_for
+from everlong.gateway.http.app import gateway_app
+from everlong.gateway.operations.services import Services, services_for
+from everlong.gateway.upstreams.routing import routes_from
 
 
 class RunningGateway:

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from everlong.core import JsonText
-from everlong.gateway.dialects import DIALECTS
+from everlong.gateway.request import DIALECTS
 from everlong.llm import SPEAKERS, Answer, Asked
 from everlong.wire import Usage
 from tests.gateway.raw_upstream import PATIENCE, RawUpstream, Talk, response

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from everlong.errors import Refused
-from everlong.gateway.clients import Clients, hashed, new_key, request_mode
+from everlong.gateway.clients import Client, Clients, Limits, hashed, new_key, request_mode
 from everlong.gateway.config import KeyTable, LimitsTable
-from everlong.gateway.parties import Client, Limits
 
 Headers = Sequence[tuple[bytes, bytes]]
 

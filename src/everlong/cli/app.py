@@ -17,7 +17,7 @@ from everlong.agent import folder_config
 from everlong.cli.chat.sample import sample_talk
 from everlong.core import Budget
 from everlong.engine import counter_for
-from everlong.gateway import GatewayConfig, Report, Services, application, config_told
+from everlong.gateway import GatewayConfig, Report, Services, application, config_from_environment
 from everlong.llm import LocalServer, cache_folder, model_file, registry_now
 from everlong.web import (
     OWNER,
@@ -59,7 +59,7 @@ def told(*, local: bool, sample: bool) -> Iterator[None]:
 
 def app_from_environment() -> Starlette:
     """The application of one process. A page hears of a thread from the process that works on it: there is one then."""
-    config = config_told()
+    config = config_from_environment()
     if not config.app or config.workers > 1:
         return application(config)
     return application(config, beside=partial(_app, config))

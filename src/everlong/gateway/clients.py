@@ -7,17 +7,17 @@ import hmac
 import re
 import secrets
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TypeAlias, cast, get_args
 
 from everlong.engine import Mode
 from everlong.errors import Refused
 from everlong.gateway.config import KeyTable
-from everlong.gateway.parties import Client, Limits
 
-__all__ = ["Clients", "hashed", "new_key", "request_mode"]
+__all__ = ["Client", "Clients", "Limits", "hashed", "new_key", "request_mode"]
 
-Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
+HeaderList: TypeAlias = Sequence[tuple[bytes, bytes]]
 
 MODE_HEADER = b"x-everlong-mode"
 ANONYMOUS = "anonymous"
@@ -27,6 +27,31 @@ KEY_LENGTH = 40
 KEY_HEADERS = frozenset({b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key"})
 #: What a key is made of, with a scheme in front at most; a comma means that two headers were joined into one.
 KEY = re.compile(rb"(?:[A-Za-z0-9-]+ )?[\x21-\x2b\x2d-\x7e]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one client may do; None is no limit."""
+
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+    at_once: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Client:
+    """Whoever a key belongs to. State is kept under `scope`, which is made of the key and does not tell it.
+
+    `key` is what the client sent, for upstreams that want the client's own. `mode` and `recall` are None where the
+    gateway's setting holds.
+    """
+
+    scope: str
+    name: str = ""
+    key: str = field(default="", repr=False)
+    mode: str | None = None
+    recall: bool | None = None
+    limits: Limits = Limits()
 
 
 class Clients:
@@ -40,7 +65,7 @@ class Clients:
         self._keys = [(bytes.fromhex(key.hash), key) for key in keys]
         self._pass_through = pass_through and not keys
 
-    def identify(self, headers: Headers) -> Client:
+    def identify(self, headers: HeaderList) -> Client:
         """The client that sent these headers. Raises Refused: 401, or 400 where they name two keys."""
         key = _key_in(headers)
         if self._keys:
@@ -82,7 +107,7 @@ def new_key() -> str:
     return "el-" + secrets.token_urlsafe(KEY_LENGTH)[:KEY_LENGTH]
 
 
-def request_mode(headers: Headers, client: Client, default: Mode) -> Mode:
+def request_mode(headers: HeaderList, client: Client, default: Mode) -> Mode:
     """What is done with a request: what its `x-everlong-mode` says, else the client's mode, else the gateway's."""
     said = [value for name, value in headers if name.lower() == MODE_HEADER]
     if not said:
@@ -99,7 +124,7 @@ def _scope(key: bytes) -> str:
     return sha256(b"everlong scope\0" + key).hexdigest()[:SCOPE_DIGITS]
 
 
-def _key_in(headers: Headers) -> bytes:
+def _key_in(headers: HeaderList) -> bytes:
     """The key that the headers carry; empty if there is none."""
     found = [(name.lower(), value.strip()) for name, value in headers if name.lower() in KEY_HEADERS]
     if len({name for name, _ in found}) < len(found):

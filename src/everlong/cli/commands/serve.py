@@ -42,12 +42,12 @@ def serve_command(file: str | None, local: bool, new_key: bool, sample: bool, br
     """
     try:
         from everlong.cli.app import FACTORY, told  # noqa: PLC0415 - for those who serve
-        from everlong.gateway import clients, serve  # noqa: PLC0415 - a server's packages
+        from everlong.gateway import hashed, new_key as fresh_key, serve  # noqa: PLC0415 - a server's packages
     except ImportError as error:
         raise InputError(f"serving needs more packages ({error.name}): pip install 'everlong[server]'") from None
     if new_key:
-        key = clients.new_key()
-        click.echo(f'{key}\n\n[[keys]]\nname = "…"\nhash = "{clients.hashed(key)}"')
+        key = fresh_key()
+        click.echo(f'{key}\n\n[[keys]]\nname = "…"\nhash = "{hashed(key)}"')
         return
 
     def tell(line: str) -> None:

@@ -1,0 +1,172 @@
+"""The request as it is forwarded: the client's own body, with other messages only where a view differs.
+
+A message that the view left alone is the client's, with its own cache markers; what the view changed or added is
+rendered by its wire format. Both are in one form: who reads a cut from a store sends the same bytes as who made it.
+Every other field of the body stays byte for byte. Marks for the cache are ours where the client has none.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from typing import cast
+
+from everlong.core import History, JsonObject, Message, Role
+from everlong.engine import Prepared, breakpoints
+from everlong.gateway.conversations.canonical import in_one_form
+from everlong.gateway.conversations.conversations import Conversation, Transcript
+from everlong.gateway.raw_json import Piece, decoded, encoded, pieces_of_list, pieces_of_object
+from everlong.gateway.request import ModelRequest
+from everlong.wire import BODY_FORMATS, FIELD, anthropic_messages, marker, may_bear, tool_may_bear
+from everlong.wire.anthropic_blocks import FORMAT
+
+__all__ = ["forwarded_body", "marked_front", "marked_members", "marks_itself", "wants_marks"]
+
+KEY = b'"%s"' % FIELD.encode()  # within a text its quotes would be escaped
+SYSTEM_ROLE = b'"system"'
+
+
+def wants_marks(asked: ModelRequest, spoken: Transcript) -> bool:
+    """Whether there may be marks at all and the client has left them to others."""
+    if asked.fmt != FORMAT or FIELD in asked.fields:
+        return False
+    front = any(KEY in bytes(asked.fields.get(name, b"")) for name in ("system", "tools"))
+    return not front and all(unit.sent is unit.plain for unit in (*spoken.leading, *spoken.units))
+
+
+def marks_itself(asked: ModelRequest) -> bool:
+    """Whether the client may have marked something: a quick look, before its messages are read."""
+    return asked.fmt == FORMAT and KEY in asked.body
+
+
+def marked_front(fields: Mapping[str, Piece], seconds: float) -> dict[str, bytes]:
+    """The field in front of the messages with a mark at its end: the system text, else the tools."""
+    system = bytes(fields.get("system", b"")).strip()
+    if system[:1] == b'"' and may_bear({"type": "text", "text": decoded(system)}):
+        system = b'[{"type":"text","text":%s}]' % system
+    marked = _list_marked(system, seconds)
+    if marked is not None:
+        return {"system": marked}
+    tools = _list_marked(bytes(fields.get("tools", b"")).strip(), seconds, tools=True)
+    return {} if tools is None else {"tools": tools}
+
+
+def marked_members(members: Sequence[bytes], places: Sequence[int], seconds: float) -> list[bytes]:
+    """The messages with marks on those at the given places; who may bear none hands it on to the nearest before it."""
+    marked = list(members)
+    for place in places:
+        for at in range(place, -1, -1):
+            borne = marked[at] is not members[at] or _member_marked(members[at], seconds)
+            if isinstance(borne, bytes):
+                marked[at] = borne
+            if borne:
+                break
+    return marked
+
+
+def _member_marked(member: bytes, seconds: float) -> bytes | None:
+    fields = dict(pieces_of_object(member))
+    if bytes(fields.get("role", b"")) == SYSTEM_ROLE:
+        return None
+    content = _list_marked(bytes(fields.get("content", b"")), seconds)
+    if content is None:
+        return None
+    fields["content"] = content
+    return b"{" + b",".join(encoded(name) + b":" + raw for name, raw in fields.items()) + b"}"
+
+
+def _list_marked(raw: bytes, seconds: float, *, tools: bool = False) -> bytes | None:
+    """A list of blocks, or of tools, whose last member that may bear a mark has one; None if there is none."""
+    if raw[:1] != b"[":
+        return None
+    bears = tool_may_bear if tools else may_bear
+    members = [bytes(piece) for piece in pieces_of_list(raw, "content")]
+    last = next((at for at in range(len(members) - 1, -1, -1) if bears(decoded(members[at]))), None)
+    if last is None:
+        return None
+    # The mark goes first, where its name would sort it, and no other byte is written again.
+    members[last] = b"{%s:%s,%s" % (KEY, encoded(marker(seconds)), members[last].lstrip()[1:])
+    return b"[" + b",".join(members) + b"]"
+
+
+def forwarded_body(asked: ModelRequest, spoken: Transcript, conversation: Conversation, prepared: Prepared) -> bytes:
+    """The body that is sent for a prepared request."""
+    view = prepared.request.messages
+    own = _own(spoken, conversation)
+    in_field = len(spoken.head) - sum(len(unit.messages) for unit in spoken.leading)
+    said, others = _past_the_head(asked, view, conversation.opening[:in_field])
+    members = list(_members(asked, said, own))
+    sent = [member for member, _ in members]
+    caching = prepared.request.caching
+    if caching is not None and wants_marks(asked, spoken):
+        others |= marked_front({**asked.fields, **others}, caching.seconds)
+        head = len(view) - len(said)
+        ends = [head + until for _, until in members]
+        counts = breakpoints(prepared.request) if _goes_on(asked, said) else ()
+        sent = marked_members(sent, [bisect_right(ends, count) - 1 for count in counts], caching.seconds)
+    return asked.written(sent, others | _length(asked, prepared))
+
+
+def _goes_on(asked: ModelRequest, said: Sequence[Message]) -> bool:
+    """Whether this is a conversation that is likely to go on.
+
+    A mark costs a quarter of what it covers, and saves more than all of it in the next request; so it pays if more
+    than 22 in 100 requests are followed by another. One question without tools may well be all there is.
+    """
+    return bool(asked.tools) or any(message.role is Role.ASSISTANT for message in said)
+
+
+def _own(spoken: Transcript, conversation: Conversation) -> dict[int, bytes]:
+    """What the client sent for each message of the thread, by the message's identity."""
+    at = len(conversation.opening) - sum(len(unit.messages) for unit in spoken.leading)
+    leading = {id(message): unit.sent for message, unit in zip(conversation.opening[at:], spoken.leading, strict=False)}
+    pairs = zip(conversation.said, spoken.units, strict=False)
+    return leading | {id(messages[0]): unit.sent for messages, unit in pairs if len(messages) == 1}
+
+
+def _past_the_head(asked: ModelRequest, view: History, head: History) -> tuple[History, dict[str, bytes]]:
+    """The view without the system text that has a field of its own; that field anew, if there is more in it now."""
+    if not asked.dialect.system:
+        return view, {}
+    untouched = len(view) >= len(head) and all(view[at] is message for at, message in enumerate(head))
+    after = len(head) if untouched else 0
+    end = after
+    while end < len(view) and view[end].role is Role.SYSTEM and view[end].origin != asked.fmt:
+        end += 1
+    if untouched and end == after:
+        return view[after:], {}
+    rendered = BODY_FORMATS[asked.fmt].render_history(view[:end])
+    return view[end:], {asked.dialect.system: encoded(rendered.get(asked.dialect.system))}
+
+
+def _members(asked: ModelRequest, view: Sequence[Message], own: dict[int, bytes]) -> Iterator[tuple[bytes, int]]:
+    """What is sent, and for each how many messages of the view it and those before it hold."""
+    ours: list[Message] = []
+    for count, message in enumerate(view):
+        sent = own.get(id(message))
+        if sent is None:
+            ours.append(message)
+            continue
+        if ours:
+            yield from _rendered(asked, ours, count - len(ours))
+            ours = []
+        yield sent, count + 1
+    if ours:
+        yield from _rendered(asked, ours, len(view) - len(ours))
+
+
+def _rendered(asked: ModelRequest, messages: Sequence[Message], before: int) -> Iterator[tuple[bytes, int]]:
+    if asked.fmt == anthropic_messages.FORMAT:
+        body, ends = anthropic_messages.render_placed(messages)
+    else:  # nobody asks where each message went
+        body, ends = cast(JsonObject, BODY_FORMATS[asked.fmt].render_history(tuple(messages))), []
+    members = cast("list[JsonObject]", body[asked.dialect.messages])
+    for member, end in zip(members, ends or [len(messages)] * len(members), strict=True):
+        yield encoded(in_one_form(asked.fmt, member)), before + end
+
+
+def _length(asked: ModelRequest, prepared: Prepared) -> dict[str, bytes]:
+    """How long the answer may be, where that is not what the client said."""
+    allowed = prepared.request.max_tokens
+    if allowed is None or allowed == asked.max_tokens or (asked.max_tokens is None and not prepared.remedies):
+        return {}
+    lengths = asked.dialect.lengths
+    return {next((name for name in lengths if name in asked.fields), lengths[0]): b"%d" % allowed}

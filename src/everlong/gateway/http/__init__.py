@@ -1,0 +1,1 @@
+"""The HTTP server: its application, its endpoints and the process that runs them. Decides nothing about a request."""

@@ -1,0 +1,106 @@
+"""The gateway's figures for Prometheus: what was asked, what it cost in time, what was saved and what went wrong."""
+
+import os
+
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
+
+from everlong.core import Event, EventKind
+from everlong.gateway.operations.reports import Report
+
+__all__ = ["Metrics"]
+
+SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
+ADDED = (0.001, 0.002, 0.003, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 5)
+MESSAGES = (2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000)
+SUMMARIES = {
+    EventKind.SUMMARY_APPLIED: "applied",
+    EventKind.SUMMARY_SKIPPED: "skipped",
+    EventKind.SUMMARY_FAILED: "failed",
+}
+#: Where several processes serve, they share their figures in this folder; the library reads the variable by itself.
+SHARED = "PROMETHEUS_MULTIPROC_DIR"
+
+
+class Metrics:
+    """The figures of one process; of all of them, where they share a folder."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        own = self._registry
+
+        def counter(name: str, says: str, *labels: str) -> Counter:
+            return Counter(f"everlong_{name}", says, labels, registry=own)
+
+        self._requests = counter(
+            "requests", "Requests, by format, upstream and status.", "format", "upstream", "status"
+        )
+        self._tokens = counter("tokens", "Prompt tokens: as clients sent them, as forwarded, saved.", "what")
+        self._dollars = counter("saved_dollars", "Input prices of the tokens that were not sent.")
+        self._overflows = counter("overflows", "Requests that an upstream refused as too long.")
+        self._recoveries = counter("recoveries", "Overflows after which a shorter request was accepted.")
+        self._lost = counter("overflows_lost", "Overflows that reached a client.")
+        self._compactions = counter("compactions", "Cuts, by reason.", "reason")
+        self._summaries = counter("summaries", "Summaries, by outcome.", "outcome")
+        self._recalls = counter("recalls", "Blocks that were brought back for a question.")
+        self._conversations = counter("conversations", "Conversations that began.")
+        self._refusals = counter("refusals", "Requests that the gateway itself refused, by kind.", "kind")
+        self._gone = counter("clients_gone", "Clients that went away before their answer ended.")
+        self._seconds = Histogram("everlong_request_seconds", "Whole requests.", buckets=SECONDS, registry=own)
+        self._added = Histogram("everlong_added_seconds", "Time added by the gateway.", buckets=ADDED, registry=own)
+        self._length = Histogram(
+            "everlong_conversation_messages",
+            "Messages of a conversation, at each request.",
+            buckets=MESSAGES,
+            registry=own,
+        )
+
+    def observe(self, _thread: str, event: Event) -> None:
+        """Told by the engine of everything that happens to a conversation."""
+        match event.kind:
+            case EventKind.OVERFLOW_DETECTED:
+                self._overflows.inc()
+            case EventKind.OVERFLOW_RECOVERED:
+                self._recoveries.inc()
+            case EventKind.OVERFLOW_FAILED:
+                self._lost.inc()
+            case EventKind.CONTEXT_COMPRESSED:
+                self._compactions.labels(event.reason).inc()
+            case EventKind.RECALLED:
+                self._recalls.inc()
+            case kind if kind in SUMMARIES:
+                self._summaries.labels(SUMMARIES[kind]).inc()
+            case _:
+                pass
+
+    def began(self) -> None:
+        """A conversation that was not known began."""
+        self._conversations.inc()
+
+    def refused(self, kind: str) -> None:
+        """The gateway did not take a request."""
+        self._refusals.labels(kind).inc()
+
+    def gone(self) -> None:
+        """A client went away."""
+        self._gone.inc()
+
+    def answered(self, report: Report) -> None:
+        """A request is over."""
+        self._requests.labels(report.fmt, report.upstream, str(report.status)).inc()
+        self._seconds.observe(report.seconds)
+        self._added.observe(report.added_ms / 1000)
+        if report.after:
+            self._tokens.labels("original").inc(report.before)
+            self._tokens.labels("sent").inc(report.after)
+            self._tokens.labels("saved").inc(max(0, report.before - report.after))
+            self._dollars.inc(report.saved_dollars)
+            self._length.observe(report.messages)
+
+    def written(self) -> tuple[bytes, str]:
+        """All figures as text, and its type."""
+        registry = self._registry
+        if os.environ.get(SHARED):
+            registry = CollectorRegistry()
+            MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        return generate_latest(registry), CONTENT_TYPE_LATEST

@@ -1,0 +1,197 @@
+"""What became of a request, as one value: headers, the access log, metrics and the explanation all read it."""
+
+import json
+import logging
+import sys
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from threading import Lock
+
+from everlong.core import Edit, JsonObject, JsonText
+from everlong.gateway.conversations.persistence import StateStore
+from everlong.wire import Usage
+
+__all__ = ["Recent", "Report", "log_request", "set_up_logging"]
+
+MOST_CLIENTS, MOST_EACH = 512, 100
+NOTE = "requests"
+
+
+@dataclass(slots=True, kw_only=True)
+class Report:
+    """One request. `before` is the size of what the client asked, `after` of what was sent, as its provider counts."""
+
+    id: str
+    time: datetime
+    client: str = ""
+    path: str = ""
+    fmt: str = ""
+    model: str = ""
+    upstream: str = ""
+    mode: str = ""
+    streamed: bool = False
+    status: int = 0
+    thread: str = ""
+    window: int = 0
+    window_source: str = ""
+    before: int = 0
+    after: int = 0
+    edits: Sequence[Edit] = ()
+    messages: int = 0
+    recovered: int = 0
+    recalls: int = 0
+    usage: Usage | None = None
+    #: Milliseconds that we added before the upstream was asked for the last time, that it took to answer before, and
+    #: seconds that all of it took.
+    added_ms: float = 0.0
+    waited_ms: float = 0.0
+    seconds: float = 0.0
+    bytes_in: int = 0
+    bytes_out: int = 0
+    #: What went wrong, if anything: in words, and in one for programs.
+    error: str = ""
+    kind: str = ""
+    saved_dollars: float = 0.0
+
+    def headers(self) -> list[tuple[bytes, bytes]]:
+        """What the client is told beside the answer."""
+        told = {
+            "request": self.id,
+            "tokens-before": str(self.before),
+            "tokens-after": str(self.after),
+            "edits": str(len(self.edits)),
+            "recovered": str(self.recovered),
+            "added-ms": f"{self.added_ms:.1f}",
+        }
+        return [(f"x-everlong-{name}".encode(), value.encode()) for name, value in told.items()]
+
+    def explained(self) -> JsonObject:
+        """All of it, for who asked: what was left out and why. No text of the conversation is in it."""
+        usage = self.usage
+        return {
+            "id": self.id,
+            "time": self.time.isoformat(),
+            "path": self.path,
+            "format": self.fmt,
+            "model": self.model,
+            "upstream": self.upstream,
+            "mode": self.mode,
+            "stream": self.streamed,
+            "status": self.status,
+            "window": {"tokens": self.window, "source": self.window_source},
+            "tokens": {"before": self.before, "after": self.after, "saved": max(0, self.before - self.after)},
+            "messages": self.messages,
+            "recovered": self.recovered,
+            "recalls": self.recalls,
+            "usage": None
+            if usage is None
+            else {"prompt": usage.prompt, "cached": usage.cached, "output": usage.output},
+            "added_ms": round(self.added_ms, 2),
+            "seconds": round(self.seconds, 3),
+            "error": self.error,
+            "edits": [_edit(edit) for edit in self.edits],
+        }
+
+
+def _edit(edit: Edit) -> JsonObject:
+    return {
+        "message": edit.at,
+        "part": edit.part,
+        "action": edit.action.value,
+        "step": edit.step,
+        "why": edit.reason,
+        "before": edit.before,
+        "after": edit.after,
+        "ref": edit.ref,
+    }
+
+
+@dataclass(slots=True)
+class Recent:
+    """The last requests of each client: in memory, and where more than one process serves, in the store too."""
+
+    kept: StateStore
+    #: Told of every request when it is over, in the event loop; they must not wait.
+    told: list[Callable[[Report], None]] = field(default_factory=list)
+    _known: OrderedDict[str, OrderedDict[str, Report]] = field(default_factory=OrderedDict)
+    _mine: Lock = field(default_factory=Lock)
+
+    def add(self, scope: str, report: Report) -> None:
+        """Remember a request."""
+        with self._mine:
+            requests = self._known.setdefault(scope, OrderedDict())
+            self._known.move_to_end(scope)
+            requests[report.id] = report
+            while len(requests) > MOST_EACH:
+                requests.popitem(last=False)
+            while len(self._known) > MOST_CLIENTS:
+                self._known.popitem(last=False)
+        for tell in self.told:
+            tell(report)
+        if report.edits or report.recovered or report.error:
+            self.kept.later(lambda: self.kept.keep_note(NOTE, scope, report.id, _written(report)))
+
+    def of(self, scope: str) -> list[JsonText]:
+        """The requests of a client, the newest first."""
+        with self._mine:
+            requests = list(self._known[scope].values()) if scope in self._known else []
+        return [_written(report) for report in reversed(requests)]
+
+    def one(self, scope: str, name: str) -> JsonText | None:
+        """A request of a client by its id; another client's is none."""
+        with self._mine:
+            found = self._known[scope].get(name) if scope in self._known else None
+        return _written(found) if found is not None else self.kept.note(NOTE, scope, name)
+
+
+def _written(report: Report) -> JsonText:
+    return json.dumps(report.explained(), ensure_ascii=False)
+
+
+access_log = logging.getLogger("everlong.access")
+
+
+def log_request(report: Report) -> None:
+    """Write the line of a request."""
+    if not access_log.isEnabledFor(logging.INFO):
+        return
+    usage = report.usage
+    said = {
+        "time": report.time.isoformat(timespec="milliseconds"),
+        "request": report.id,
+        "client": report.client,
+        "path": report.path,
+        "model": report.model,
+        "upstream": report.upstream,
+        "mode": report.mode,
+        "status": report.status,
+        "stream": report.streamed,
+        "tokens_before": report.before,
+        "tokens_after": report.after,
+        "edits": len(report.edits),
+        "recovered": report.recovered,
+        "prompt": usage.prompt if usage else None,
+        "cached": usage.cached if usage else None,
+        "output": usage.output if usage else None,
+        "added_ms": round(report.added_ms, 1),
+        "seconds": round(report.seconds, 3),
+        "bytes_in": report.bytes_in,
+        "bytes_out": report.bytes_out,
+        "kind": report.kind,
+    }
+    access_log.info(json.dumps({name: value for name, value in said.items() if value not in (None, "")}))
+
+
+def set_up_logging(*, lines: bool) -> None:
+    """Access lines on standard output if wanted, warnings on standard error."""
+    out = logging.StreamHandler(sys.stdout)
+    out.setFormatter(logging.Formatter("%(message)s"))
+    access_log.handlers, access_log.propagate = [out], False
+    access_log.setLevel(logging.INFO if lines else logging.WARNING)
+    told = logging.StreamHandler(sys.stderr)
+    told.setFormatter(logging.Formatter("everlong: %(message)s"))
+    root = logging.getLogger("everlong")
+    root.handlers, root.propagate = [told], False
+    root.setLevel(logging.WARNING)

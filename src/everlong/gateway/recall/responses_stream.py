@@ -1,0 +1,138 @@
+"""Our tool's calls in a stream of OpenAI Responses: hidden, and two streams as one."""
+
+from typing import cast
+
+from everlong.core import Json, JsonObject
+from everlong.gateway.recall.editor import Event, Shown, StreamEditor
+from everlong.gateway.recall.tool import NAME
+from everlong.gateway.recall.usage import added
+from everlong.wire import CALLS
+
+__all__ = ["ResponsesEditing", "is_ours"]
+
+BEGINS = frozenset({"response.created", "response.in_progress", "response.queued"})
+ENDS = frozenset({"response.completed", "response.incomplete"})
+FRAME = ("id", "created_at")
+
+
+def is_ours(item: Json) -> bool:
+    """Whether an item is a call of our tool."""
+    return isinstance(item, dict) and item.get("type") == "function_call" and item.get("name") == NAME
+
+
+def _is_call(item: Json) -> bool:
+    return isinstance(item, dict) and str(item.get("type")) in CALLS
+
+
+class ResponsesEditing(StreamEditor):
+    """Output items that are added, grow and are done; what stays is numbered without gaps.
+
+    The last event holds the whole answer, under the id that the first stream began with: clients check it.
+    """
+
+    SIGNS = (b"response.output_item.", b"response.completed", b"response.incomplete")
+
+    def __init__(self, earlier: Shown | None) -> None:
+        super().__init__(earlier)
+        self._next = earlier.places if earlier else 0
+        self._sequence = earlier.sequence if earlier else None
+        self._ours: set[int] = set()
+        self._places: dict[int, int] = {}
+        self._items: list[Json] = []
+        self._response: JsonObject = {}
+        self._end = "response.completed"
+
+    def edited(self, event: JsonObject) -> JsonObject | None:
+        """One event."""
+        kind, index = str(event.get("type")), event.get("output_index")
+        at = index if isinstance(index, int) else None
+        if kind in BEGINS:
+            return event if self.earlier is None else None
+        if kind == "response.output_item.added" and at is not None:
+            self._added(event, at)
+        if at is not None and at in self._ours:
+            return None
+        if kind == "response.output_item.done":
+            self._items.append(event.get("item"))
+        if kind in ENDS:
+            return self._ended(event)
+        return self._numbered(self._reframed(event), at)
+
+    def _added(self, event: JsonObject, at: int) -> None:
+        item = event.get("item")
+        if is_ours(item):
+            number = event.get("sequence_number")
+            if not self.touched and isinstance(number, int):
+                self._sequence = number
+            self.called = True
+            self._ours.add(at)
+            return
+        self.others = self.others or _is_call(item)
+        self._places[at] = self._next if self.touched else at
+        self._next = self._places[at] + 1
+
+    def _numbered(self, event: JsonObject, at: int | None) -> JsonObject:
+        out = event
+        if at is not None and self._places.get(at, at) != at:
+            out = out | {"output_index": self._places[at]}
+        if self.touched and self._sequence is not None and "sequence_number" in event:
+            out = out | {"sequence_number": self._sequence}
+            self._sequence += 1
+        return out
+
+    def _ended(self, event: JsonObject) -> JsonObject | None:
+        response = event.get("response")
+        self._response = response if isinstance(response, dict) else {}
+        name = self._response.get("id")
+        self.response = name if isinstance(name, str) else ""
+        self._end = str(event["type"])
+        usage = self._response.get("usage")
+        self.usage = usage if isinstance(usage, dict) else {}
+        self._look(self._response.get("output"))
+        if self.alone:
+            self.held = True
+            return None
+        if not self.touched:
+            return event
+        return self._numbered(event | {"response": self._whole()}, None)
+
+    def _look(self, output: Json) -> None:
+        """Servers that only tell the whole answer call our tool in it all the same."""
+        for item in output if isinstance(output, list) else []:
+            self.called = self.called or is_ours(item)
+            self.others = self.others or (_is_call(item) and not is_ours(item))
+
+    def _shown_items(self) -> list[Json]:
+        before = [*self.earlier.items] if self.earlier else []
+        output = self._response.get("output")
+        told = output if isinstance(output, list) and output else self._items
+        return [*before, *(item for item in told if not is_ours(item))]
+
+    def _whole(self) -> JsonObject:
+        """The answer as the client knows it."""
+        usage = dict(self.shown().usage) or None
+        return self._response | self._frame() | {"output": self._shown_items(), "usage": usage}
+
+    def _reframed(self, event: JsonObject) -> JsonObject:
+        """A failure in a later stream is one of the answer that the client knows."""
+        response = event.get("response")
+        known = self.earlier is not None and isinstance(response, dict)
+        return event | {"response": cast(JsonObject, response) | self._frame()} if known else event
+
+    def _frame(self) -> JsonObject:
+        if self.earlier:
+            return dict(self.earlier.frame)
+        return {name: self._response[name] for name in FRAME if name in self._response}
+
+    def shown(self) -> Shown:
+        """The items so far, the number of the next event, the usage."""
+        usage = added(dict(self.earlier.usage), self.usage) if self.earlier else self.usage
+        items = tuple(self._shown_items())
+        return Shown(frame=self._frame(), places=self._next, sequence=self._sequence, items=items, usage=usage)
+
+    def ending(self) -> list[Event]:
+        """The whole answer without our call."""
+        event: JsonObject = {"type": self._end, "response": self._whole()}
+        if self._sequence is not None:
+            event["sequence_number"] = self._sequence
+        return [(self._end, event)]

@@ -1,0 +1,306 @@
+"""Requests on to an upstream, and its answers as they come: one pool of connections for each address.
+
+Decides which headers cross over, in both directions. Follows no redirect, keeps no cookie, buffers no chunk, and
+repeats a request only where a kept connection had died before it. What the bytes say is not its business.
+"""
+
+import io
+import os
+import re
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+
+import aiohttp
+from multidict import CIMultiDict
+from yarl import URL
+
+from everlong.errors import ProviderError, Refused
+from everlong.gateway.clients import Client
+from everlong.gateway.upstreams.routing import Upstream
+from everlong.llm import Connections
+
+__all__ = ["Headers", "UpstreamConnections", "UpstreamRequest", "UpstreamResponse", "headers_for", "headers_from"]
+
+Headers = Sequence[tuple[bytes, bytes]]
+
+#: Between two neighbours only, as HTTP says; whatever `connection` names is too.
+HOP_BY_HOP = frozenset({b"connection", b"keep-alive", b"te", b"trailer", b"transfer-encoding", b"upgrade"})
+CREDENTIALS = frozenset({b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key"})
+#: Not for an upstream: ours to write, or about who stands behind us.
+NOT_SENT = HOP_BY_HOP | {
+    b"accept-encoding",
+    b"cf-connecting-ip",
+    b"content-length",
+    b"cookie",
+    b"expect",
+    b"forwarded",
+    b"host",
+    b"true-client-ip",
+    b"via",
+    b"x-client-ip",
+    b"x-real-ip",
+}
+NOT_SENT_FAMILIES = (b"proxy-", b"x-everlong-", b"x-forwarded-")
+#: Not for a client: ours to write, or about the upstream's own host.
+NOT_HANDED_ON = HOP_BY_HOP | {
+    b"alt-svc",
+    b"content-length",
+    b"date",
+    b"server",
+    b"set-cookie",
+    b"strict-transport-security",
+}
+#: What the pool unpacks; anything else stays packed, and says so.
+UNPACKED = frozenset({b"gzip", b"deflate", b"br", b"zstd"})
+
+NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+TARGET = re.compile(r"/[!\"$-~]*")  # no space, no control character, and nothing that ends it early
+STREAM = "text/event-stream"
+LONGEST_HEADER = 64 * 1024  # bytes of one line of a response's head
+LARGE = 1024 * 1024  # bytes; a larger body is written in pieces, so that others get their turn
+REPEATED_BY_POOL = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamRequest:
+    """A request to hand on. `path` is below the upstream's address and begins with a slash; both it and `query`
+    are as they stand in a request line."""
+
+    method: str
+    path: str
+    query: str = ""
+    headers: Headers = ()
+    body: bytes = field(default=b"", repr=False)
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """What is known of one try: whether its connection had served before."""
+
+    reused: bool = False
+
+
+class UpstreamResponse:
+    """An upstream's answer whose head is there. Read it with `chunks` or `whole`, or let go of it with `close`."""
+
+    def __init__(self, response: aiohttp.ClientResponse, upstream: str) -> None:
+        self._response = response
+        self._upstream = upstream
+        self.status = response.status
+        #: Fit to be handed on; the length is the gateway's to say.
+        self.headers: list[tuple[bytes, bytes]] = headers_from(response.raw_headers)
+        self.streamed = response.headers.get("content-type", "").partition(";")[0].strip().lower() == STREAM
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        """The bytes as they come. Raises ProviderError where they break off; left early, the upstream is cancelled."""
+        whole = False
+        try:
+            async for chunk in self._response.content.iter_any():
+                yield chunk
+            whole = True
+        except (aiohttp.ClientError, OSError) as error:
+            raise _problem(self._upstream, error, "broke off") from error
+        finally:
+            if not whole:
+                self.close()
+
+    async def whole(self, most: int) -> bytes:
+        """All of it. Raises ProviderError where it is more than `most` bytes, or breaks off."""
+        parts, size = [], 0
+        async with aclosing(self.chunks()) as chunks:
+            async for chunk in chunks:
+                parts.append(chunk)
+                size += len(chunk)
+                if size > most:
+                    raise ProviderError(f"the answer of {self._upstream} has more than {most:,} bytes", status=502)
+        return b"".join(parts)
+
+    def close(self) -> None:
+        """Drop the connection at once, so that the upstream stops; after a whole answer this does nothing."""
+        self._response.close()
+
+
+class UpstreamConnections:
+    """Hands requests on. `connect` and `silence` are seconds: until a connection stands, and between two bytes."""
+
+    def __init__(self, *, connect: float = 10.0, silence: float = 300.0) -> None:
+        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect, sock_read=silence)
+        self._pools: dict[str, Connections] = {}
+
+    async def send(self, to: Upstream, client: Client, sent: UpstreamRequest) -> UpstreamResponse:
+        """The answer, whatever its status, as soon as its head is there.
+
+        Raises ProviderError where there is none, with the status to tell the client; Refused for a request that
+        cannot be written as HTTP.
+        """
+        address = to.endpoint.name + _target(sent)
+        headers = headers_for(to, client, sent.headers)
+        name = to.name
+        try:
+            response = await self._answer(to.endpoint.name, address, sent, headers)
+        except (aiohttp.ClientError, OSError) as error:
+            raise _problem(name, error, "cannot be reached") from error
+        if 300 <= response.status < 400 and response.status != 304:
+            response.close()
+            raise ProviderError(f"{name} sends elsewhere (status {response.status}); it is not followed", status=502)
+        return UpstreamResponse(response, name)
+
+    async def close(self) -> None:
+        """Let go of all connections; a second time does nothing."""
+        pools, self._pools = self._pools, {}
+        for pool in pools.values():
+            await pool.close()
+
+    async def _answer(
+        self, base: str, address: str, sent: UpstreamRequest, headers: CIMultiDict[str]
+    ) -> aiohttp.ClientResponse:
+        """The response; asked for again where the kept connection turned out dead before a byte came back."""
+        attempt = _Attempt()
+        try:
+            return await self._once(base, address, sent, headers, attempt)
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, aiohttp.ClientConnectionResetError) as error:
+            if not attempt.reused or _came_back(error) or sent.method in REPEATED_BY_POOL:
+                raise
+        return await self._once(base, address, sent, headers, _Attempt())
+
+    async def _once(
+        self, base: str, address: str, sent: UpstreamRequest, headers: CIMultiDict[str], attempt: _Attempt
+    ) -> aiohttp.ClientResponse:
+        pool = self._pools.get(base)
+        if pool is None:
+            pool = self._pools[base] = Connections(base, self._timeout)
+        session = await pool.here()
+        if REUSE not in session.trace_configs:
+            session.trace_configs.append(REUSE)
+        try:
+            return await session.request(
+                sent.method,
+                URL(address, encoded=True),
+                data=(io.BytesIO(sent.body) if len(sent.body) > LARGE else sent.body) if sent.body else None,
+                headers=headers,
+                skip_auto_headers=("accept", "content-type", "user-agent"),
+                allow_redirects=False,
+                max_line_size=LONGEST_HEADER,
+                max_field_size=LONGEST_HEADER,
+                trace_request_ctx=attempt,
+            )
+        finally:
+            # Before anything else runs: what one client's answer set must not go out with another's request.
+            session.cookie_jar.clear()
+
+
+def headers_for(to: Upstream, client: Client, sent: Headers) -> CIMultiDict[str]:
+    """The headers of a request as the upstream gets them. Raises Refused for one that would break the request."""
+    own, result = to.endpoint, CIMultiDict[str]()
+    unwanted = NOT_SENT | _named_by_connection(sent)
+    used: set[bytes] = set()
+    for name, value in sent:
+        low = name.lower()
+        if not NAME.fullmatch(name) or CONTROL.search(value):
+            raise Refused("a header holds characters that no header may hold", status=400, kind="invalid_header")
+        if low in CREDENTIALS:
+            used.add(low)
+            if own.key or not client.key:
+                continue
+        if low not in unwanted and not low.startswith(NOT_SENT_FAMILIES):
+            result.add(name.decode("ascii"), _header_text(value))
+    if own.key:
+        header = _credential_header(to, used)
+        result[header] = f"Bearer {own.key}" if header == "authorization" else own.key
+    result["accept-encoding"] = "identity"
+    result.update(own.headers)
+    return result
+
+
+def headers_from(raw: Headers) -> list[tuple[bytes, bytes]]:
+    """The headers of an answer as a client gets them."""
+    unwanted = NOT_HANDED_ON | _named_by_connection(raw)
+    return [
+        (name.lower(), value)
+        for name, value in raw
+        if name.lower() not in unwanted
+        and not name.lower().startswith(b"proxy-")
+        and not (name.lower() == b"content-encoding" and value.strip().lower() in UNPACKED)
+    ]
+
+
+def _credential_header(to: Upstream, used: set[bytes]) -> str:
+    """Where the upstream's key goes. A provider we know has its own place; elsewhere it is the one the client used."""
+    usual = "x-api-key" if to.endpoint.fmt == "anthropic" else "authorization"
+    known = [kind for kind in (b"authorization", b"x-api-key") if kind in used]
+    return known[0].decode() if len(known) == 1 and not to.endpoint.provider else usual
+
+
+def _named_by_connection(headers: Headers) -> set[bytes]:
+    listed = [value for name, value in headers if name.lower() == b"connection"]
+    return {word.strip().lower() for value in listed for word in value.split(b",")}
+
+
+def _header_text(value: bytes) -> str:
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
+
+
+def _target(sent: UpstreamRequest) -> str:
+    """Path and query; nothing in them may lead out of the upstream's address or its request line."""
+    target = f"{sent.path}?{sent.query}" if sent.query else sent.path
+    if not TARGET.fullmatch(target):
+        raise Refused("the path holds characters that no path may hold", status=400, kind="invalid_path")
+    return target
+
+
+def _came_back(error: BaseException) -> bool:
+    """Whether part of an answer was there when the connection was lost."""
+    return isinstance(error, aiohttp.ServerDisconnectedError) and not isinstance(error.message, str)
+
+
+def _problem(upstream: str, error: BaseException, what: str) -> ProviderError:
+    """One line that says what went wrong. Made of our own words only: an error's may hold addresses and keys."""
+    status = 504 if isinstance(error, TimeoutError) else 502
+    return ProviderError(f"{upstream} {what}: {_reason(error)}", status=status)
+
+
+def _reason(error: BaseException) -> str:
+    match error:
+        case aiohttp.ConnectionTimeoutError():
+            return "no connection in time"
+        case aiohttp.SocketTimeoutError() | TimeoutError():
+            return "no answer in time"
+        case aiohttp.ClientConnectorDNSError():
+            return "its name is not known"
+        case aiohttp.ClientConnectorCertificateError():
+            return "its certificate is not trusted"
+        case aiohttp.ClientSSLError():
+            return "no secure connection"
+        case aiohttp.ClientConnectorError():
+            number = error.errno or 0
+            return os.strerror(number).lower() if number > 0 else "no connection"
+        case aiohttp.ServerDisconnectedError() | aiohttp.ClientOSError() | ConnectionError():
+            return "the connection was closed"
+        case aiohttp.ClientPayloadError():
+            return "the answer is not whole"
+        case aiohttp.ClientResponseError():
+            return "it does not speak HTTP"
+        case _:
+            return type(error).__name__
+
+
+async def _note_reuse(_: object, context: object, __: object) -> None:
+    attempt = getattr(context, "trace_request_ctx", None)
+    if isinstance(attempt, _Attempt):
+        attempt.reused = True
+
+
+def _reuse_trace() -> aiohttp.TraceConfig:
+    watch = aiohttp.TraceConfig()
+    watch.on_connection_reuseconn.append(_note_reuse)
+    watch.freeze()
+    return watch
+
+
+#: How the pool tells that it took a connection it had kept.
+REUSE = _reuse_trace()
