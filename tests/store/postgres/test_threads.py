@@ -73,7 +73,7 @@ def test_a_database_of_a_newer_version_is_refused_and_left_alone() -> None:
         store.create("t")
     with psycopg.connect(new) as connection:
         connection.execute("UPDATE everlong.version SET number = %s", (VERSION + 1,))
-    with pytest.raises(StoreError, match=f"made by a newer Everlong .*version {VERSION + 1}, known is {VERSION}"):
+    with pytest.raises(StoreError, match=f"made by a newer Everlong .*version {VERSION + 1}, this one knows {VERSION}"):
         PostgresThreads(new)
     assert rows_in(new, "threads") == 1
 

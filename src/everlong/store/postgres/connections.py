@@ -1,7 +1,7 @@
-"""Connections to one database: a pool, and every piece of work repeated until it is done once.
+"""Connections to one database: a pool, and work that is repeated until it is done once.
 
-A piece of work is one transaction that may be repeated: a server that restarts, a connection that breaks, a deadlock
-or a lock that is held too long is waited out, within a bound. What the last error was is said in one line.
+A piece of work is one transaction that may be repeated. A restarting server, a broken connection, a deadlock or a lock
+that is held too long is waited out, within a bound; then the last error is raised in one line.
 """
 
 import logging
@@ -24,11 +24,11 @@ Result = TypeVar("Result")
 
 FIRST_PAUSE = 0.02  # seconds before the second attempt; doubled each time
 LONGEST_PAUSE = 1.0
-QUEUE = 2.0  # seconds in the queue for a connection; then it is looked whether the server is back
-LONGEST_LOCK = 10.0  # seconds for one attempt: nobody holds a thread for longer than an append
-ABANDONED = 60.0  # seconds: a client that went silent inside a transaction loses it, and its locks
+QUEUE = 2.0  # seconds in the queue for a connection before the server is checked
+LONGEST_LOCK = 10.0  # seconds for one attempt: no thread is locked for longer than an append
+ABANDONED = 60.0  # seconds after which a client that is silent inside a transaction loses it, and its locks
 
-#: What the server says that waiting does not change.
+#: Answers of the server that waiting does not change.
 _HOPELESS = re.compile(
     r"authentication failed|does not exist|no pg_hba\.conf entry|permission denied|no password supplied"
     r"|resolve host|could not translate host|invalid (?:port|connection option|sslmode)"
@@ -37,7 +37,7 @@ _TRANSIENT = (psycopg.OperationalError, psycopg.InterfaceError, errors.ReadOnlyS
 _FINAL = (errors.DiskFull, errors.InsufficientPrivilege)
 _BUSY = (errors.LockNotAvailable, errors.DeadlockDetected, errors.SerializationFailure)
 
-# Who set up logging reads what the pool has to say about a server that went away; nobody else's terminal is filled.
+# The pool's warnings about a lost server go to programs that set up logging, and to no one else's terminal.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 
@@ -59,20 +59,20 @@ class Connections:
             configure=self._configure,
             min_size=1,
             max_size=most,
-            reconnect_timeout=0.2,  # the pool's own waiting doubles without end; ours asks it anew
+            reconnect_timeout=0.2,  # the pool's own pauses double without end; ours ask it again
             open=True,
         )
 
     def run(self, work: Callable[[Link], Result]) -> Result:
-        """The work's result, done in one transaction; it is repeated if the connection or a lock fails."""
+        """Do the work in one transaction and return its result. It is repeated if the connection or a lock fails."""
         return self._repeat(lambda: self._attempt(work))
 
     def read(self, work: Callable[[Link], Result]) -> Result:
-        """The work's result; each of its statements stands alone. Reading what only grows needs no more."""
+        """Do the work without a transaction and return its result. Reading a log that only grows needs no more."""
         return self._repeat(lambda: self._attempt(work, transaction=False))
 
     def close(self) -> None:
-        """Close every connection; a second time does nothing."""
+        """Close every connection; a second call does nothing."""
         self._pool.close()
 
     def _attempt(self, work: Callable[[Link], Result], *, transaction: bool = True) -> Result:
@@ -108,7 +108,7 @@ class Connections:
             pause = min(2 * pause, LONGEST_PAUSE)
 
     def _configure(self, link: Link) -> None:
-        """What every connection is set to. An append is durable when it returns, whatever the server's default."""
+        """Set up a new connection. An append is durable when it returns, whatever the server's default."""
         link.execute(
             "SELECT set_config('lock_timeout', %s, false),"
             " set_config('idle_in_transaction_session_timeout', %s, false), set_config('TimeZone', 'UTC', false),"
@@ -119,7 +119,7 @@ class Connections:
 
     def _given_up(self, error: psycopg.Error, waited: float) -> StoreError:
         if isinstance(error, _BUSY):
-            return StoreBusy(f"another writer holds the thread for {waited:.0f} s now; try again later")
+            return StoreBusy(f"another writer holds the thread, for {waited:.0f} s so far; try again later")
         if isinstance(error, PoolTimeout):  # it does not say why: ask the server
             try:
                 psycopg.connect(self._url, connect_timeout=2).close()
@@ -130,7 +130,7 @@ class Connections:
         return StoreError(f"Postgres does not answer (tried for {waited:.0f} s): {_line(error)}")
 
     def _look_again(self) -> None:
-        """Throw away the connections that broke with the one that was in use."""
+        """Drop the connections that broke along with the one in use."""
         pool = getattr(self, "_pool", None)
         if pool is not None and not pool.closed:
             pool.check()

@@ -1,4 +1,4 @@
-"""The log of one thread: appended to under the lock of its row, opened and branched."""
+"""The log of a thread and its pins. Writers take the lock of the thread's row, so that appends have one order."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ class StoredThread:
 
 
 def get_thread(link: Link, thread: str, *, locked: bool = False) -> StoredThread:
-    """The thread; `locked`, nobody else appends to it before the transaction ends. Raises NoThread."""
+    """Return the thread; with `locked` nobody else appends to it before the transaction ends. Raises NoThread."""
     lock: LiteralString = " FOR UPDATE" if locked else ""
     found = link.execute(
         f"SELECT number, head, {THREAD_COLUMNS} FROM everlong.threads WHERE sha256(id) = %s{lock}", (name_key(thread),)
@@ -57,7 +57,7 @@ def get_thread(link: Link, thread: str, *, locked: bool = False) -> StoredThread
 
 
 def create(link: Link, thread: Thread, call: UUID) -> tuple[StoredThread, bool]:
-    """Make a thread; it, and whether it is new. Raises ThreadExists, unless it was this very call that made it."""
+    """Create a thread; return it and whether it is new. Raises ThreadExists unless this very call made it before."""
     made = link.execute(
         "INSERT INTO everlong.threads (id, owner, title, created, updated, parent, shared, settings, metadata, made_by)"
         " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING RETURNING number",
@@ -74,23 +74,23 @@ def create(link: Link, thread: Thread, call: UUID) -> tuple[StoredThread, bool]:
     ).fetchone()
     if made is not None:
         return StoredThread(made[0], 0, thread), True
-    there = link.execute(
+    known = link.execute(
         "SELECT number FROM everlong.threads WHERE sha256(id) = %s AND made_by = %s", (name_key(thread.id), call)
     ).fetchone()
-    if there is None:
+    if known is None:
         raise ThreadExists(f"there is a thread {thread.id!r} already")
     return get_thread(link, thread.id), False
 
 
 def append(link: Link, thread: str, new: Mapping[str, Prepared], expected: int | None, clock: Clock) -> tuple[Row, ...]:
-    """Add the entries whose ids are not there yet; the rows of all, in the order of the ids."""
-    found = get_thread(link, thread, locked=True)
-    there = {row.id: row for row in _by_ids(link, found.number, list(new))}
-    entries = ((name, one.entry) for name, one in new.items() if name not in there)
-    added = added_rows(thread, found.thread.length, expected, entries, clock)
-    check_entries(thread, added, _points_among(link, found.number, withdrawn_by(added)))
+    """Append the entries whose ids are new; return the rows of all, in the order of the ids."""
+    stored = get_thread(link, thread, locked=True)
+    known = {row.id: row for row in _by_ids(link, stored.number, list(new))}
+    entries = ((name, item.entry) for name, item in new.items() if name not in known)
+    added = added_rows(thread, stored.thread.length, expected, entries, clock)
+    check_entries(thread, added, _points_among(link, stored.number, withdrawn_by(added)))
     if added:
-        words = write(link, found.number, found.thread.owner, {row: new[row.id] for row in added})
+        words = write(link, stored.number, stored.thread.owner, {row: new[row.id] for row in added})
         link.execute(
             "UPDATE everlong.threads SET updated = %s, length = length + %s, messages = messages + %s,"
             " points = points + %s, head = %s, words = words + %s WHERE number = %s",
@@ -99,18 +99,18 @@ def append(link: Link, thread: str, new: Mapping[str, Prepared], expected: int |
                 len(added),
                 sum(isinstance(row.entry, Message) for row in added),
                 sum(isinstance(row.entry, Point) for row in added),
-                _head(found, added),
+                _head(stored, added),
                 words,
-                found.number,
+                stored.number,
             ),
         )
-    there |= {row.id: row for row in added}
-    return tuple(there[name] for name in new)
+    known |= {row.id: row for row in added}
+    return tuple(known[name] for name in new)
 
 
 def branch(link: Link, thread: str, order: int, new: Thread, call: UUID) -> Thread:
-    """Make `new` with the first `order` rows of the thread and all that belongs to them."""
-    source = get_thread(link, thread, locked=True)  # else it may be removed while it is copied
+    """Create `new` with the first `order` rows of the thread and all that belongs to them."""
+    source = get_thread(link, thread, locked=True)  # otherwise it may be removed while it is copied
     check_branch(thread, source.thread.length, order)
     made, is_new = create(link, new, call)
     if not is_new:
@@ -143,23 +143,23 @@ _COUNT: LiteralString = (
 
 
 def open_at(link: Link, thread: str, before: int | None) -> Opened:
-    """What the view is made of. What only grows is read as it was when the thread's length was read."""
-    found = get_thread(link, thread)
-    length = min(at_most(before), found.thread.length)
-    point = standing_point(link, found.number, length)
-    head = min(found.head, length)
+    """Return what the view is made of. Rows added after the thread's length was read are ignored."""
+    stored = get_thread(link, thread)
+    length = min(at_most(before), stored.thread.length)
+    point = standing_point(link, stored.number, length)
+    head = min(stored.head, length)
     boundary = point.entry.boundary if point and isinstance(point.entry, Point) else 0
     return Opened(
-        found.thread,
-        tuple(_between(link, found.number, 0, head)),
+        stored.thread,
+        tuple(_between(link, stored.number, 0, head)),
         point,
-        tuple(_between(link, found.number, max(head, boundary), length)),
-        pins_before(pins_of(link, found.number), before),
+        tuple(_between(link, stored.number, max(head, boundary), length)),
+        pins_before(pins_of(link, stored.number), before),
     )
 
 
 def points_of(link: Link, thread: str) -> list[tuple[Row, bool]]:
-    """Every point, oldest first, and whether it stands."""
+    """Return every point, oldest first, and whether it still stands."""
     number = get_thread(link, thread).number
     found = link.execute(
         f"SELECT {ROW_COLUMNS} FROM everlong.rows WHERE thread = %s AND kind <> 0 AND kind = ANY(%s) ORDER BY place",
@@ -171,28 +171,28 @@ def points_of(link: Link, thread: str) -> list[tuple[Row, bool]]:
 
 
 def pins_of(link: Link, number: int) -> tuple[Pin, ...]:
-    """The pins of a thread, in the order they were made."""
+    """Return the pins of a thread in the order they were made."""
     found = link.execute("SELECT id, place, content FROM everlong.pins WHERE thread = %s ORDER BY number", (number,))
     return tuple(Pin(text_of_bytes(name), place, text_of_bytes(text)) for name, place, text in found)
 
 
 def pin(link: Link, thread: str, wanted: Pin) -> Pin:
-    """Keep a pin; the one that is there if it says the same. Raises StoreError if there is no such message."""
-    found = get_thread(link, thread, locked=True)
+    """Pin a row or a text; return the existing pin for the same. Raises StoreError if there is no such message."""
+    stored = get_thread(link, thread, locked=True)
     order = wanted.order
-    if order is not None and not (0 <= order < found.thread.length and _is_message(link, found.number, order)):
+    if order is not None and not (0 <= order < stored.thread.length and _is_message(link, stored.number, order)):
         raise StoreError(f"thread {thread!r} has no message {wanted.order} to pin")
-    there = same_pin(pins_of(link, found.number), wanted)
-    if there is None:
+    known = same_pin(pins_of(link, stored.number), wanted)
+    if known is None:
         link.execute(
             "INSERT INTO everlong.pins (thread, id, place, content) VALUES (%s, %s, %s, %s)",
-            (found.number, bytes_of(wanted.id), wanted.order, bytes_of(wanted.text)),
+            (stored.number, bytes_of(wanted.id), wanted.order, bytes_of(wanted.text)),
         )
-    return there or wanted
+    return known or wanted
 
 
 def row_named(link: Link, thread: str, name: str) -> Row | None:
-    """The row whose id is `name`."""
+    """Return the row with that id, or None."""
     return next(iter(_by_ids(link, get_thread(link, thread).number, [name])), None)
 
 
@@ -212,7 +212,7 @@ def _by_ids(link: Link, number: int, names: Sequence[str]) -> list[Row]:
 
 
 def _points_among(link: Link, number: int, orders: Sequence[int]) -> list[int]:
-    """Which of these rows are points."""
+    """The orders of these rows that are points."""
     if not orders:
         return []
     found = link.execute(
@@ -230,9 +230,9 @@ def _between(link: Link, number: int, start: int, stop: int) -> list[Row]:
     return rows
 
 
-def _head(found: StoredThread, added: Sequence[Row]) -> int:
-    """How many leading rows are system text, now that these were added."""
-    head = found.head
+def _head(stored: StoredThread, added: Sequence[Row]) -> int:
+    """How many leading rows are system text once these rows are added."""
+    head = stored.head
     for row in added:
         if row.order != head or not isinstance(row.entry, Message) or row.entry.role is not Role.SYSTEM:
             break

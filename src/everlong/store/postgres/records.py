@@ -1,4 +1,4 @@
-"""Events beside a log: kept in the order they were recorded, one outcome for every start."""
+"""What is stored beside the log: the events of a thread, token counts and facts."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -14,10 +14,10 @@ __all__ = ["counts", "drop_facts", "events_after", "fact", "facts", "keep_counts
 
 
 def record(link: Link, thread: str, events: Sequence[Event]) -> None:
-    """Keep the events that are not there yet, all or none. Raises StoreError for an outcome that may not be."""
+    """Record the events that are new, all or none. Raises StoreError for an outcome that is not allowed."""
     number = get_thread(link, thread, locked=True).number
-    ended, there = _there(link, number, events)
-    new = new_events(thread, events, there.get, ended.__contains__)
+    ended, recorded = _recorded(link, number, events)
+    new = new_events(thread, events, recorded.get, ended.__contains__)
     if not new:
         return
     [(first,)] = link.execute(
@@ -42,7 +42,7 @@ def record(link: Link, thread: str, events: Sequence[Event]) -> None:
 
 
 def events_after(link: Link, thread: str, after: str, kinds: Sequence[str]) -> list[Event]:
-    """The events after the one of that id, if it is there, of these kinds or all."""
+    """Return the events after the one of that id (from the start if there is none), of these kinds or all."""
     number = get_thread(link, thread).number
     wanted = [kind.value for kind in EventKind if not kinds or kind in kinds]
     found = link.execute(
@@ -54,7 +54,7 @@ def events_after(link: Link, thread: str, after: str, kinds: Sequence[str]) -> l
 
 
 def unfinished(link: Link, thread: str) -> list[Event]:
-    """Starts that no outcome names."""
+    """Return the starts that have no outcome yet."""
     number = get_thread(link, thread).number
     found = link.execute(
         "SELECT body FROM everlong.events AS begun WHERE thread = %s AND kind = ANY(%s) AND NOT EXISTS (SELECT FROM"
@@ -65,22 +65,22 @@ def unfinished(link: Link, thread: str) -> list[Event]:
     return [decode_event(body) for (body,) in found]
 
 
-def _there(link: Link, number: int, events: Sequence[Event]) -> tuple[set[str], dict[str, EventKind]]:
-    """Which of the starts that these events end have an outcome, and the kinds of all that they name, by id."""
+def _recorded(link: Link, number: int, events: Sequence[Event]) -> tuple[set[str], dict[str, EventKind]]:
+    """The starts that these events end and that have ended already; and the kinds of recorded events, by id."""
     parents = [event.parent for event in events if event.kind in STARTS]
     ended = link.execute(
         "SELECT parent FROM everlong.events WHERE thread = %s AND parent IS NOT NULL AND sha256(parent) = ANY(%s)",
         (number, [name_key(parent) for parent in parents]),
     ).fetchall()
-    there = link.execute(
+    recorded = link.execute(
         "SELECT id, kind FROM everlong.events WHERE thread = %s AND sha256(id) = ANY(%s)",
         (number, [name_key(name) for name in (*parents, *(event.id for event in events))]),
     ).fetchall()
-    return {text_of_bytes(name) for (name,) in ended}, {text_of_bytes(name): EventKind(kind) for name, kind in there}
+    return {text_of_bytes(name) for (name,) in ended}, {text_of_bytes(name): EventKind(kind) for name, kind in recorded}
 
 
 def counts(link: Link, vocabulary: str, refs: Sequence[str]) -> dict[str, int]:
-    """Token counts by reference, as far as they are known."""
+    """Return token counts by reference, as far as they are known."""
     found = link.execute(
         "SELECT ref, tokens FROM everlong.counts WHERE vocabulary = %s AND ref = ANY(%s)",
         (bytes_of(vocabulary), [bytes_of(ref) for ref in refs]),
@@ -89,7 +89,7 @@ def counts(link: Link, vocabulary: str, refs: Sequence[str]) -> dict[str, int]:
 
 
 def keep_counts(link: Link, vocabulary: str, tokens: Mapping[str, int]) -> None:
-    """Keep token counts. In one order everywhere: two that keep the same wait, and do not block."""
+    """Keep token counts. All writers use one order, so that two of them cannot deadlock."""
     rows = sorted((bytes_of(ref), count) for ref, count in tokens.items())
     link.execute(
         "INSERT INTO everlong.counts SELECT %s, ref, tokens FROM unnest(%s::bytea[], %s::integer[])"
@@ -100,7 +100,7 @@ def keep_counts(link: Link, vocabulary: str, tokens: Mapping[str, int]) -> None:
 
 
 def fact(link: Link, kind: str, key: str) -> JsonText | None:
-    """What was learned under that name."""
+    """Return the fact of that kind and key, or None."""
     found = link.execute(
         "SELECT value FROM everlong.facts WHERE sha256(kind) = %s AND sha256(key) = %s", (name_key(kind), name_key(key))
     ).fetchone()
@@ -108,7 +108,7 @@ def fact(link: Link, kind: str, key: str) -> JsonText | None:
 
 
 def keep_fact(link: Link, kind: str, key: str, value: JsonText, now: datetime) -> None:
-    """Keep it; the newest counts."""
+    """Keep a fact; it replaces an older one."""
     link.execute(
         "INSERT INTO everlong.facts (kind, key, value, kept) VALUES (%s, %s, %s, %s)"
         " ON CONFLICT (sha256(kind), sha256(key)) DO UPDATE SET value = excluded.value, kept = excluded.kept",
@@ -117,12 +117,12 @@ def keep_fact(link: Link, kind: str, key: str, value: JsonText, now: datetime) -
 
 
 def drop_facts(link: Link, kind: str, before: datetime) -> int:
-    """Forget what was last kept before that time; how many."""
+    """Drop the facts of a kind that were last kept before that time; return how many."""
     query = "DELETE FROM everlong.facts WHERE sha256(kind) = %s AND kept < %s"
     return link.execute(query, (name_key(kind), before)).rowcount
 
 
 def facts(link: Link, kind: str) -> dict[str, JsonText]:
-    """All of one kind, by key."""
+    """Return all facts of a kind, by key."""
     found = link.execute("SELECT key, value FROM everlong.facts WHERE sha256(kind) = %s", (name_key(kind),))
     return {text_of_bytes(key): text_of_bytes(value) for key, value in found}

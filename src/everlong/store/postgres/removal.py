@@ -10,7 +10,7 @@ from everlong.store.postgres.rows import TEXTS_LOCK
 
 __all__ = ["remove_thread"]
 
-#: All that bears a thread's number.
+#: Everything that has a thread's number.
 _PARTS: tuple[LiteralString, ...] = (
     "DELETE FROM everlong.rows WHERE thread = %s",
     "DELETE FROM everlong.refs WHERE thread = %s",
@@ -22,9 +22,9 @@ _PARTS: tuple[LiteralString, ...] = (
 
 
 def remove_thread(link: Link, number: int) -> None:
-    """Take away the thread of that number, which nobody else ever bears, and the texts that only it uses.
+    """Remove the thread of that number, which no other thread ever gets, and the texts that only it uses.
 
-    One that is gone is no error: it went when this was tried before and the answer was lost, or another took it away.
+    A thread that is gone is no error: an earlier attempt whose answer was lost removed it, or another process did.
     """
     if link.execute("SELECT FROM everlong.threads WHERE number = %s FOR UPDATE", (number,)).fetchone() is None:
         return

@@ -1,4 +1,9 @@
-"""Rows of a log: read in pages with their large texts put back, and written, all in the caller's transaction."""
+"""Rows of a log, read and written in the caller's transaction, with their large texts and search keys.
+
+A search key is a 64-bit hash of the owner, the term and a level, so that one index serves every owner and none sees
+another's. A message has a term's first key if it holds it at all, the second if it holds much of it, the third if very
+much. So the index alone says how much.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -62,17 +67,17 @@ def _key(personal: bytes, term: str, level: int) -> int:
 ROW_COLUMNS: LiteralString = "place, id, time, kind, body"
 Columns = Sequence[Any]
 
-#: Held by many who add large texts, or by one who takes some away: else a text that is said again goes with the last
-#: thread that said it before.
+#: Shared by all who add large texts, exclusive for one who removes some: otherwise a text that is added again would go
+#: with the last thread that had it.
 TEXTS_LOCK = 0x65766573
 
 GONE = "the thread was removed while it was read"
 PAGE_ROWS = 200
-PAGE_CHARACTERS = 4_000_000  # a page ends before it is larger than this, or with its first row
+PAGE_CHARACTERS = 4_000_000  # a page ends before it exceeds this, or after its first row
 
 
 def rows_of(link: Link, found: Iterable[Columns]) -> list[Row]:
-    """The rows in `ROW_COLUMNS`, their large texts read and put back. Raises NoThread if they were removed."""
+    """Read the rows in `ROW_COLUMNS`, their large texts put back. Raises NoThread if they were removed."""
     columns = list(found)
     names = {name for *_, body in columns for name in large_texts_in(body)}
     large: dict[str, str] = {}
@@ -88,7 +93,7 @@ def rows_of(link: Link, found: Iterable[Columns]) -> list[Row]:
 
 
 def _check_in_use(link: Link, missing: set[str]) -> None:
-    """A text that is not there and that nobody uses went with the last thread that did."""
+    """Raise NoThread if nobody uses these texts: they went with the last thread that did."""
     if missing:
         query = "SELECT FROM everlong.text_uses WHERE text = ANY(%s)"
         if link.execute(query, ([bytes.fromhex(name) for name in missing],)).fetchone() is None:
@@ -96,9 +101,9 @@ def _check_in_use(link: Link, missing: set[str]) -> None:
 
 
 def page(link: Link, thread: int, start: int, stop: int) -> list[Row]:
-    """The first of the rows from `start` on, as many as are well held at once.
+    """Read the first rows from `start` on, as many as make a page.
 
-    Raises NoThread if there are none: the caller knows that they were there, so the thread was removed meanwhile.
+    Raises NoThread if there are none: the caller knows that they existed, so the thread was removed meanwhile.
     """
     found = link.execute(
         f"SELECT {ROW_COLUMNS} FROM (SELECT *, sum(size) OVER (ORDER BY place) AS total FROM ("

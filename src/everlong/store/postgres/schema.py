@@ -1,8 +1,8 @@
-"""The tables, and how a database comes to have them.
+"""The tables, the migrations from older versions, and threads as columns.
 
-Everything lives in the schema `everlong`. Names and texts that people choose are `bytea`: Postgres' `text` has no
-NUL and no lone surrogate, people's texts do. Bodies are JSON in ASCII, large texts stand once in `texts`, by content.
-Names of any length are looked up by their sha256.
+Everything is in the schema `everlong`. Names and texts that people choose are `bytea`: Postgres' `text` allows no NUL
+and no lone surrogate, people's texts may have them. Bodies are JSON in ASCII; `texts` has each large text once, by
+content. Names of any length are looked up by their sha256.
 """
 
 from collections.abc import Sequence
@@ -128,11 +128,11 @@ CREATE INDEX text_uses_by_text ON everlong.text_uses (text);
 _MIGRATIONS: tuple[LiteralString, ...] = (_FIRST, _RETENTION)
 VERSION = len(_MIGRATIONS)
 
-_LOCK = 0x65766572  # any number that nobody else takes: who holds it may change the tables
+_LOCK = 0x65766572  # a number that no other program uses: its holder may change the tables
 
 
 def migrate(connection: Connection[Any]) -> None:
-    """Bring the database to this version's tables; one process at a time, all or nothing. Leaves a newer one alone."""
+    """Migrate the database to this version, one process at a time, all or nothing. Raises if it is newer."""
     if _version(connection) == VERSION:
         return
     with connection.transaction():
@@ -140,7 +140,8 @@ def migrate(connection: Connection[Any]) -> None:
         version = _version(connection)
         if version > VERSION:
             raise StoreError(
-                f"the database was made by a newer Everlong (its tables are version {version}, known is {VERSION})"
+                f"the database was made by a newer Everlong (its tables are version {version},"
+                f" this one knows {VERSION}): upgrade to open it"
             )
         if version == VERSION:
             return
@@ -167,12 +168,12 @@ THREAD_COLUMNS: LiteralString = (
 
 
 def name_key(name: str) -> bytes:
-    """What a name of any length is looked up by."""
+    """The key by which a name of any length is looked up."""
     return sha256(bytes_of(name)).digest()
 
 
 def thread_of(columns: Sequence[Any]) -> Thread:
-    """The thread in `THREAD_COLUMNS`."""
+    """The thread in a row of `THREAD_COLUMNS`."""
     name, owner, title, created, updated, archived, length, messages, points, parent, shared, settings, more = columns
     return Thread(
         id=text_of_bytes(name),

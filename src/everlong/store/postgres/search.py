@@ -1,8 +1,8 @@
-"""Finding messages: BM25 over the keys of one owner or one thread, by the index alone.
+"""Search: BM25 over the keys of one owner or one thread, by the index alone.
 
-Rare terms name the candidates; a term that stands in very many messages only helps to order the best of these.
-So the work of a query is bounded, however many messages there are. Every query is planned for its own terms
-(`prepare=False`): the plan for any terms reads the whole table.
+Rare terms name the candidates; a term that very many messages contain only helps to order the best of these. So the
+work of a query is bounded, however many messages there are. Every query is planned for its own terms
+(`prepare=False`): a plan made for any terms reads the whole table.
 """
 
 from collections import defaultdict
@@ -21,16 +21,16 @@ from everlong.store.terms import LENGTH_SHARE, SATURATION, rarity
 
 __all__ = ["Scope", "scope_of_owner", "scope_of_thread", "search"]
 
-COUNTED = 1_000  # messages with a term that are counted; how many more there are is estimated
-LOOKED_AT = 5_000  # places of terms that one query looks at, rarest terms first, to name its candidates
-SHORT_LIST = 300  # candidates that the other terms are looked up in
+COUNTED = 1_000  # messages with a term that are counted; the rest is estimated
+LOOKED_AT = 5_000  # places of terms that one query reads, rarest terms first, to find its candidates
+SHORT_LIST = 300  # candidates in which the other terms are looked up
 
 Place = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Where to look: whose messages (their number and words), and in which thread if not in all."""
+    """Where to search: whose messages (their number and words), and in which thread (None: all)."""
 
     owners: tuple[str, ...]
     messages: int
@@ -39,8 +39,8 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """A term of the query: its weight, its keys by level (for each owner), and in how many messages it stands."""
+class _QueryTerm:
+    """A term of the query: its weight, its keys by level (for each owner), and how many messages contain it."""
 
     weight: float
     keys: tuple[tuple[int, ...], ...]
@@ -53,7 +53,7 @@ class _Asked:
 
 
 def scope_of_owner(link: Link, owner: str | None) -> Scope:
-    """All of an owner, or of everybody."""
+    """All threads of an owner, or of everybody."""
     found = link.execute(
         "SELECT owner, sum(messages)::bigint, sum(words)::bigint FROM everlong.threads"
         " WHERE %s::bytea IS NULL OR sha256(owner) = %s GROUP BY owner",
@@ -79,10 +79,10 @@ def search(
     """The messages that hold the terms, best first, with their neighbours."""
     if not terms or limit <= 0 or not scope.messages:
         return []
-    asked = _counted(link, scope, [_asked(scope, term, weight) for term, weight in terms.items()])
-    together = list(accumulate(term.messages for term in asked))
-    rare = [term for term, places in zip(asked, together, strict=True) if places <= most]
-    common = asked[len(rare) :]
+    query_terms = _counted(link, scope, [_query_term(scope, term, weight) for term, weight in terms.items()])
+    together = list(accumulate(term.messages for term in query_terms))
+    rare = [term for term, places in zip(query_terms, together, strict=True) if places <= most]
+    common = query_terms[len(rare) :]
     scores = _scored(link, scope, rare, limit=max(limit, SHORT_LIST))
     if common and len(scores) < limit:
         scores |= {place: 0.0 for place in _holding(link, scope, common) if place not in scores}
@@ -92,32 +92,32 @@ def search(
     return _hits(link, [(place, scores[place]) for place in best], around)
 
 
-def _asked(scope: Scope, term: str, weight: float) -> _Asked:
+def _query_term(scope: Scope, term: str, weight: float) -> _QueryTerm:
     keys = tuple(tuple(key_of(owner, term, level) for owner in scope.owners) for level in range(len(LEVELS)))
-    return _Asked(weight, keys)
+    return _QueryTerm(weight, keys)
 
 
-def _counted(link: Link, scope: Scope, asked: Sequence[_Asked]) -> list[_Asked]:
-    """The terms that stand anywhere, rarest first, with the number of their messages.
+def _counted(link: Link, scope: Scope, query_terms: Sequence[_QueryTerm]) -> list[_QueryTerm]:
+    """The terms that any message contains, rarest first, with the number of their messages.
 
-    A term is counted up to COUNTED, in the order that rows stand in the table; how far into the table that was says
-    how many there are in all.
+    A term is counted up to COUNTED, in the order of the table. How far into the table that went tells how many there
+    are in all.
     """
-    numbers = [number for number, term in enumerate(asked) for _ in term.keys[0]]
+    numbers = [number for number, term in enumerate(query_terms) for _ in term.keys[0]]
     found = link.execute(
         "SELECT number, messages, ((last::text::point)[0] + 1) * current_setting('block_size')::integer"
         " / pg_relation_size('everlong.terms') FROM unnest(%s::integer[], %s::bigint[]) AS asked (number, key),"
         " LATERAL (SELECT count(*) AS messages, max(ctid) AS last FROM (SELECT ctid FROM everlong.terms"
         " WHERE keys @> ARRAY[key] AND (%s::bigint IS NULL OR thread = %s) LIMIT %s) AS few) AS counted"
         " WHERE messages > 0",
-        (numbers, [key for term in asked for key in term.keys[0]], scope.thread, scope.thread, COUNTED),
+        (numbers, [key for term in query_terms for key in term.keys[0]], scope.thread, scope.thread, COUNTED),
         prepare=False,
     )
     messages: defaultdict[int, int] = defaultdict(int)
     for number, counted, share in found:
         messages[number] += counted if counted < COUNTED else round(counted / min(1.0, share))
     return [
-        _Asked(asked[number].weight, asked[number].keys, min(many, scope.messages))
+        _QueryTerm(query_terms[number].weight, query_terms[number].keys, min(many, scope.messages))
         for number, many in sorted(messages.items(), key=lambda item: (item[1], item[0]))
     ]
 
@@ -143,29 +143,31 @@ _FOUND_AMONG: LiteralString = (
 )
 
 
-def _scored(link: Link, scope: Scope, asked: Sequence[_Asked], *, limit: int) -> dict[Place, float]:
+def _scored(link: Link, scope: Scope, query_terms: Sequence[_QueryTerm], *, limit: int) -> dict[Place, float]:
     """The best messages that hold one of the terms, with their scores."""
-    if not asked:
+    if not query_terms:
         return {}
     found = link.execute(
-        _FOUND + _SCORE, {**_values(scope, asked), "thread": scope.thread, "limit": limit}, prepare=False
+        _FOUND + _SCORE, {**_values(scope, query_terms), "thread": scope.thread, "limit": limit}, prepare=False
     )
     return {(thread, place): score for thread, place, score in found}
 
 
-def _scored_among(link: Link, scope: Scope, asked: Sequence[_Asked], few: Sequence[Place]) -> dict[Place, float]:
-    """Those among a few messages that hold one of the terms, with their scores."""
-    if not asked or not few:
+def _scored_among(
+    link: Link, scope: Scope, query_terms: Sequence[_QueryTerm], few: Sequence[Place]
+) -> dict[Place, float]:
+    """The messages among a few that hold one of the terms, with their scores."""
+    if not query_terms or not few:
         return {}
     places = {"threads": [thread for thread, _ in few], "places": [place for _, place in few], "limit": len(few)}
-    found = link.execute(_FOUND_AMONG + _SCORE, {**_values(scope, asked), **places}, prepare=False)
+    found = link.execute(_FOUND_AMONG + _SCORE, {**_values(scope, query_terms), **places}, prepare=False)
     return {(thread, place): score for thread, place, score in found}
 
 
-def _values(scope: Scope, asked: Sequence[_Asked]) -> dict[str, Any]:
+def _values(scope: Scope, query_terms: Sequence[_QueryTerm]) -> dict[str, Any]:
     average = max(1.0, scope.words / scope.messages)
-    rare = [term.weight * rarity(scope.messages, term.messages) for term in asked]
-    keys = [(number, key, rare[number]) for number, term in enumerate(asked) for key in term.all_keys]
+    rare = [term.weight * rarity(scope.messages, term.messages) for term in query_terms]
+    keys = [(number, key, rare[number]) for number, term in enumerate(query_terms) for key in term.all_keys]
     return {
         "numbers": [number for number, _, _ in keys],
         "keys": [key for _, key, _ in keys],
@@ -177,7 +179,7 @@ def _values(scope: Scope, asked: Sequence[_Asked]) -> dict[str, Any]:
     }
 
 
-def _holding(link: Link, scope: Scope, common: Sequence[_Asked]) -> list[Place]:
+def _holding(link: Link, scope: Scope, common: Sequence[_QueryTerm]) -> list[Place]:
     """Messages that hold all of these common terms, and some that hold the rarest."""
     places: dict[Place, None] = {}
     for needed in (common, common[:1]):

@@ -1,7 +1,7 @@
-"""Threads in a Postgres database: the contract, each method one piece of work that may be repeated.
+"""The contract `Threads` on a Postgres database: each method is one piece of work that may be repeated.
 
-Many processes on many machines write to the same threads; the row of a thread, locked for the time of an append,
-gives the order. What is repeated after a lost connection finds what it did before, by its ids.
+Many processes on many machines write to the same threads. An append locks the row of its thread, which gives the order.
+Work that is repeated after a lost connection finds by its ids what it has done before.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,10 +26,10 @@ __all__ = ["PostgresThreads"]
 
 
 class PostgresThreads:
-    """The contract `Threads` in a Postgres database.
+    """A store in a Postgres database.
 
-    One process opens at most so many `connections`; for `patience` seconds it waits for a server that restarts or a
-    thread that another holds, then raises StoreError or StoreBusy.
+    A process opens at most `connections` connections. It waits `patience` seconds for a restarting server or a thread
+    that another writer holds, then raises StoreError or StoreBusy.
     """
 
     def __init__(
@@ -248,7 +248,7 @@ class PostgresThreads:
         return self._database.run(lambda link: records.drop_facts(link, kind, as_utc(before)))
 
     def close(self) -> None:
-        """Close every connection; a second time does nothing."""
+        """Close every connection; a second call does nothing."""
         self._database.close()
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""The table of threads: everything that is known of a thread without its log."""
+"""The table of threads and their owners: everything that is known of a thread without its log."""
 
 import sqlite3
 from dataclasses import dataclass
@@ -35,30 +35,30 @@ class StoredThread:
 
 
 def find_thread(db: sqlite3.Connection, name: str) -> StoredThread | None:
-    """The thread of that name, if there is one."""
+    """Return the thread of that name, or None."""
     row = db.execute(f"SELECT {COLUMNS} {FROM} WHERE threads.name = ?", (kept_text(name),)).fetchone()
     return None if row is None else _stored_thread(row)
 
 
 def get_thread(db: sqlite3.Connection, name: str) -> StoredThread:
-    """The thread of that name. Raises NoThread."""
-    there = find_thread(db, name)
-    if there is None:
+    """Return the thread of that name. Raises NoThread."""
+    stored = find_thread(db, name)
+    if stored is None:
         raise NoThread(f"there is no thread {name!r}")
-    return there
+    return stored
 
 
-def check_same(db: sqlite3.Connection, there: StoredThread) -> None:
-    """Raises NoThread if it was removed meanwhile; numbers are given again, to a later thread of its name too."""
-    now = find_thread(db, there.thread.id)
-    if now is None or (now.number, now.thread.created) != (there.number, there.thread.created):
-        raise NoThread(f"there is no thread {there.thread.id!r}")
+def check_same(db: sqlite3.Connection, stored: StoredThread) -> None:
+    """Raise NoThread if it was removed meanwhile. A later thread, even of the same name, may have got its number."""
+    now = find_thread(db, stored.thread.id)
+    if now is None or (now.number, now.thread.created) != (stored.number, stored.thread.created):
+        raise NoThread(f"there is no thread {stored.thread.id!r}")
 
 
 def list_threads(
     db: sqlite3.Connection, owner: str | None, archived: bool | None, limit: int, skip: int
 ) -> list[Thread]:
-    """Threads, the latest changed first."""
+    """List threads, the latest changed first."""
     terms: list[str] = []
     values: list[Any] = []
     if owner is not None:
@@ -76,7 +76,7 @@ def list_threads(
 
 
 def add_thread(db: sqlite3.Connection, thread: Thread) -> StoredThread:
-    """A new row. Raises ThreadExists."""
+    """Add a thread. Raises ThreadExists."""
     if find_thread(db, thread.id) is not None:
         raise ThreadExists(f"there is a thread {thread.id!r} already")
     fields = {
@@ -105,14 +105,14 @@ def change_thread(db: sqlite3.Connection, number: int, fields: dict[str, str | b
 
 
 def search_scope(db: sqlite3.Connection, thread: str | None, owner: str | None) -> tuple[int | None, list[int]]:
-    """The number of the thread to search, if it is one, and of the owners whose words to look through."""
+    """The number of the thread to search (None: all threads) and the numbers of the owners to search."""
     name = None if owner is None else kept_text(owner)
     query = "SELECT number FROM owners WHERE :name IS NULL OR name = :name"
     numbers = [number for (number,) in db.execute(query, {"name": name})]
     if thread is None:
         return None, numbers
-    there = get_thread(db, thread)
-    return there.number, [there.owner] if there.owner in numbers else []
+    stored = get_thread(db, thread)
+    return stored.number, [stored.owner] if stored.owner in numbers else []
 
 
 def _made_owner(db: sqlite3.Connection, owner: str) -> int:

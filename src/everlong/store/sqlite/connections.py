@@ -1,8 +1,7 @@
-"""Connections to one SQLite file: one for each thread of each process, waiting instead of failing.
+"""Connections to one SQLite file: one for each thread of each process.
 
-Owns transactions and waiting for other writers. Work comes in as a function of the
-connection, which may be called again if another process was in the way; nothing else in the package begins or ends
-a transaction.
+Owns transactions and waiting for other writers: no other module of this engine begins or ends a transaction. Work is a
+function of the connection. It is called again if another writer was in the way.
 """
 
 import os
@@ -24,7 +23,7 @@ __all__ = ["Connections"]
 Result = TypeVar("Result")
 
 LONGEST_NAP = 0.05  # seconds between two attempts where SQLite itself does not wait
-MEMORY = 16_000  # kB of pages that a connection keeps
+MEMORY = 16_000  # kB of pages that a connection caches
 JOURNAL = 64_000_000  # bytes of the write-ahead log that stay on disk once it was written back
 
 ONLY_MINE = 0o600  # a new file: conversations are private
@@ -45,7 +44,7 @@ class Connections:
         _all.add(self)
 
     def check(self) -> None:
-        """Raise now what a wrong file would raise later."""
+        """Open the file now, so that a wrong file is reported at once."""
         self.read(lambda _db: None)
 
     def read(self, work: Callable[[sqlite3.Connection], Result]) -> Result:
@@ -65,7 +64,7 @@ class Connections:
             self._open.clear()
 
     def after_fork(self) -> None:
-        """Begin anew in a child process."""
+        """Start again without connections in a child process."""
         _of_parents.append(self._open)
         self._start()
 
@@ -83,7 +82,9 @@ class Connections:
                 if not is_busy(error):
                     raise explained(self._path, error) from error
                 if time.monotonic() >= deadline:
-                    raise StoreBusy(f"{self._path}: others have been writing for {self._wait:g} s") from error
+                    raise StoreBusy(
+                        f"{self._path}: other programs have been writing to it for {self._wait:g} s"
+                    ) from error
             time.sleep(nap)
             nap = min(2 * nap, LONGEST_NAP)
 
@@ -106,7 +107,7 @@ class Connections:
         if db is None:
             db = self._connect()
             with self._lock:
-                for ended in [one for one in self._open if not one.is_alive()]:
+                for ended in [other for other in self._open if not other.is_alive()]:
                     self._open.pop(ended).close()
                 self._open[thread] = db
         return db
@@ -131,7 +132,7 @@ class Connections:
 
 
 def _set_up(db: sqlite3.Connection, path: str) -> None:
-    """Write-ahead logging and the tables, on a new or older file. Others may be doing the same."""
+    """Switch on write-ahead logging and make the tables of a new or older file. Others may be doing the same."""
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("BEGIN IMMEDIATE")
     try:

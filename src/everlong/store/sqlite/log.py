@@ -1,7 +1,7 @@
-"""The log of a thread: rows, their bodies, the large texts they share, and the references into them.
+"""The log of a thread: its rows with their bodies, large texts and references, and its pins.
 
-Rows are only ever added; `removal` takes whole threads away. What is costly (encoding, hashing, terms) is done by
-`Prepared` before the store is locked.
+Rows are only ever added; `removal` takes whole threads away. The costly work (encoding, hashing, terms) is done by
+`prepared` before the store is locked.
 """
 
 import re
@@ -56,7 +56,7 @@ POINT, WITHDRAWAL, MESSAGE = int(EntryKind.POINT), int(EntryKind.WITHDRAWAL), in
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """An entry with all that is kept of it."""
+    """An entry with all that is stored of it."""
 
     entry: Entry
     body: Body
@@ -69,33 +69,33 @@ def prepared(entry: Entry) -> Prepared:
     return Prepared(entry, body_of(entry), refs_of(entry), found_by(entry) if isinstance(entry, Message) else {})
 
 
-def add_rows(db: sqlite3.Connection, there: StoredThread, rows: Sequence[Row], ready: Sequence[Prepared]) -> None:
-    """Add rows at the end of a thread. Raises StoreError if one refers to a row that is not there."""
-    check_entries(there.thread.id, rows, _withdrawable(db, there.number, rows))
-    for row, one in zip(rows, ready, strict=True):
+def add_rows(db: sqlite3.Connection, stored: StoredThread, rows: Sequence[Row], ready: Sequence[Prepared]) -> None:
+    """Add rows at the end of a thread. Raises StoreError if one refers to a row that does not exist."""
+    check_entries(stored.thread.id, rows, _withdrawable(db, stored.number, rows))
+    for row, item in zip(rows, ready, strict=True):
         db.executemany(
             "INSERT OR IGNORE INTO texts (name, content) VALUES (?, ?)",
-            ((name, bytes_of(text)) for name, text in one.body.large.items()),
+            ((name, bytes_of(text)) for name, text in item.body.large.items()),
         )
-        body = db.execute("INSERT INTO bodies (body) VALUES (?)", (one.body.text,)).lastrowid
+        body = db.execute("INSERT INTO bodies (body) VALUES (?)", (item.body.text,)).lastrowid
         db.execute(
             "INSERT INTO log (thread, position, name, time, kind, target, body) VALUES (?, ?, ?, ?, ?, ?, ?)",
             (
-                *(there.number, row.order, kept_text(row.id), kept_time(row.time)),
-                *(int(one.body.kind), target_of(row.entry), body),
+                *(stored.number, row.order, kept_text(row.id), kept_time(row.time)),
+                *(int(item.body.kind), target_of(row.entry), body),
             ),
         )
         db.executemany(
             "INSERT OR IGNORE INTO refs (thread, ref, position) VALUES (?, ?, ?)",
-            ((there.number, bytes.fromhex(ref), row.order) for ref in one.refs),
+            ((stored.number, bytes.fromhex(ref), row.order) for ref in item.refs),
         )
-        db.executemany("INSERT INTO text_uses (text, body) VALUES (?, ?)", ((name, body) for name in one.body.large))
+        db.executemany("INSERT INTO text_uses (text, body) VALUES (?, ?)", ((name, body) for name in item.body.large))
         if body is not None and isinstance(row.entry, Message):
-            search.add(db, there.owner, body, one.terms)
+            search.add(db, stored.owner, body, item.terms)
 
 
 def copy_rows(db: sqlite3.Connection, source: int, target: int, stop: int) -> None:
-    """Give a new thread the first rows of another; the bodies are shared."""
+    """Give a new thread the first rows of another; the two share the bodies."""
     db.execute(
         """INSERT INTO log (thread, position, name, time, kind, target, body)
         SELECT ?, position, name, time, kind, target, body FROM log WHERE thread = ? AND position < ?""",
@@ -108,7 +108,7 @@ def copy_rows(db: sqlite3.Connection, source: int, target: int, stop: int) -> No
 
 
 def positions_of(db: sqlite3.Connection, thread: int, names: Sequence[str]) -> dict[str, int]:
-    """Where the rows of these names stand, as far as there are such."""
+    """The positions of the rows of these names, as far as they exist."""
     positions = {}
     for name in names:
         row = db.execute("SELECT position FROM log WHERE thread = ? AND name = ?", (thread, kept_text(name))).fetchone()
@@ -118,7 +118,7 @@ def positions_of(db: sqlite3.Connection, thread: int, names: Sequence[str]) -> d
 
 
 def rows_between(db: sqlite3.Connection, thread: int, start: int, stop: int) -> Iterator[Row]:
-    """The rows from `start` to `stop`, read one after the other."""
+    """Iterate over the rows from `start` to `stop`."""
     found = db.execute(
         f"{SELECT} WHERE thread = ? AND position >= ? AND position < ? ORDER BY position", (thread, start, stop)
     )
@@ -126,20 +126,20 @@ def rows_between(db: sqlite3.Connection, thread: int, start: int, stop: int) -> 
 
 
 def row_at(db: sqlite3.Connection, thread: int, position: int) -> Row:
-    """The row at a position that is there."""
+    """Return the row at an existing position."""
     (row,) = rows_between(db, thread, position, position + 1)
     return row
 
 
 def counted(db: sqlite3.Connection, thread: int, stop: int) -> tuple[int, int]:
-    """How many messages and points stand before a position."""
+    """Count the messages and the points before a position."""
     query = "SELECT count(*) FROM log WHERE thread = ? AND kind = ? AND position < ?"
     messages, points = (db.execute(query, (thread, kind, stop)).fetchone()[0] for kind in (MESSAGE, POINT))
     return messages, points
 
 
 def last_messages(db: sqlite3.Connection, thread: int, count: int) -> list[Row]:
-    """The last so many messages, oldest first."""
+    """Return the rows of the last `count` messages, oldest first."""
     found = db.execute(
         f"{SELECT} WHERE thread = ? AND kind = {MESSAGE} ORDER BY position DESC LIMIT ?", (thread, count)
     ).fetchall()
@@ -147,7 +147,7 @@ def last_messages(db: sqlite3.Connection, thread: int, count: int) -> list[Row]:
 
 
 def point_rows(db: sqlite3.Connection, thread: int) -> list[tuple[Row, bool]]:
-    """Every point, and whether it stands."""
+    """Return every point, and whether it still stands."""
     withdrawn = {
         target
         for (target,) in db.execute(f"SELECT target FROM log WHERE thread = ? AND kind = {WITHDRAWAL}", (thread,))
@@ -156,25 +156,25 @@ def point_rows(db: sqlite3.Connection, thread: int) -> list[tuple[Row, bool]]:
     return [(_row(db, fields), fields[0] not in withdrawn) for fields in found]
 
 
-def open_at(db: sqlite3.Connection, there: StoredThread, stop: int, pins: tuple[Pin, ...]) -> Opened:
-    """What the view is made of when the thread has `stop` rows; the rows that a point covers are not read."""
+def open_at(db: sqlite3.Connection, stored: StoredThread, stop: int, pins: tuple[Pin, ...]) -> Opened:
+    """Return what the view is made of when the thread has `stop` rows. Rows that a point covers are not read."""
     standing = db.execute(
         f"""SELECT position, target FROM log WHERE thread = :thread AND kind = {POINT} AND position < :stop
         AND position NOT IN (
             SELECT target FROM log WHERE thread = :thread AND kind = {WITHDRAWAL} AND position < :stop)
         ORDER BY position DESC LIMIT 1""",
-        {"thread": there.number, "stop": stop},
+        {"thread": stored.number, "stop": stop},
     ).fetchone()
-    head = tuple(takewhile(_is_system, rows_between(db, there.number, 0, stop)))
+    head = tuple(takewhile(_is_system, rows_between(db, stored.number, 0, stop)))
     point, boundary = None, 0
     if standing is not None:
-        point, boundary = row_at(db, there.number, standing[0]), standing[1]
-    rows = tuple(rows_between(db, there.number, max(len(head), boundary), stop))
-    return Opened(there.thread, head, point, rows, pins)
+        point, boundary = row_at(db, stored.number, standing[0]), standing[1]
+    rows = tuple(rows_between(db, stored.number, max(len(head), boundary), stop))
+    return Opened(stored.thread, head, point, rows, pins)
 
 
 def original(db: sqlite3.Connection, thread: int, ref: str) -> bytes | None:
-    """The bytes that a reference names."""
+    """Return the bytes that a reference names, or None."""
     if not REFERENCE.fullmatch(ref):
         return None
     query = "SELECT position FROM refs WHERE thread = ? AND ref = ?"
@@ -183,7 +183,7 @@ def original(db: sqlite3.Connection, thread: int, ref: str) -> bytes | None:
 
 
 def hit_at(db: sqlite3.Connection, place: search.Place, around: int) -> Hit:
-    """What a search found, with the rows around it."""
+    """The message at a place that a search found, with the rows around it."""
     (name,) = db.execute("SELECT name FROM threads WHERE number = ?", (place.thread,)).fetchone()
     rows = tuple(rows_between(db, place.thread, max(0, place.position - around), place.position + around + 1))
     return Hit(text_from(name), next(row for row in rows if row.order == place.position), place.score, rows)
@@ -204,39 +204,39 @@ def _is_system(row: Row) -> bool:
 
 
 def _withdrawable(db: sqlite3.Connection, thread: int, rows: Sequence[Row]) -> list[int]:
-    """Those among the rows that are to be withdrawn that are points."""
+    """The positions that these rows withdraw, as far as points stand there."""
     query = f"SELECT 1 FROM log WHERE thread = ? AND kind = {POINT} AND position = ?"
     return [at for at in withdrawn_by(rows) if db.execute(query, (thread, at)).fetchone()]
 
 
-def pin(db: sqlite3.Connection, there: StoredThread, order: int | None, text: str) -> Pin:
-    """A new pin, or the one that says the same."""
+def pin(db: sqlite3.Connection, stored: StoredThread, order: int | None, text: str) -> Pin:
+    """Pin a row or a text. Returns the existing pin if there is one for the same."""
     wanted = new_pin(order, text)
-    if order is not None and not (0 <= order < there.thread.length and _is_message(db, there.number, order)):
-        raise StoreError(f"thread {there.thread.id!r} has no message {order} to pin")
-    same = same_pin(pins_of(db, there.number), wanted)
+    if order is not None and not (0 <= order < stored.thread.length and _is_message(db, stored.number, order)):
+        raise StoreError(f"thread {stored.thread.id!r} has no message {order} to pin")
+    same = same_pin(pins_of(db, stored.number), wanted)
     if same is None:
         db.execute(
             "INSERT INTO pins (thread, name, position, body) VALUES (?, ?, ?, ?)",
-            (there.number, wanted.id, wanted.order, kept_text(wanted.text)),
+            (stored.number, wanted.id, wanted.order, kept_text(wanted.text)),
         )
     return same or wanted
 
 
 def unpin(db: sqlite3.Connection, thread: int, pin: str) -> None:
-    """Let a pin go."""
+    """Remove a pin."""
     db.execute("DELETE FROM pins WHERE thread = ? AND name = ?", (thread, kept_text(pin)))
 
 
 def pins_of(db: sqlite3.Connection, thread: int, before: int | None = None) -> tuple[Pin, ...]:
-    """The pins in the order they were made; with `before` only those of earlier rows, and texts."""
+    """Return the pins in the order they were made; with `before` only texts and pins of earlier rows."""
     rows = db.execute("SELECT name, position, body FROM pins WHERE thread = ? ORDER BY number", (thread,))
     pins = (Pin(text_from(name), position, text_from(body)) for name, position, body in rows)
     return pins_before(pins, before)
 
 
 def copy_pins(db: sqlite3.Connection, source: int, target: int, stop: int) -> None:
-    """Give a branch the pins of the rows it has."""
+    """Give a branch the pinned texts and the pins of the rows it has."""
     db.execute(
         """INSERT INTO pins (thread, name, position, body) SELECT ?, name, position, body FROM pins
         WHERE thread = ? AND (position IS NULL OR position < ?) ORDER BY number""",

@@ -1,4 +1,4 @@
-"""The events of a thread: each start has one outcome at most."""
+"""What is stored beside the log: the events of a thread, token counts by message, facts by kind and name."""
 
 import sqlite3
 from collections.abc import Mapping, Sequence
@@ -13,11 +13,11 @@ from everlong.store.sqlite.schema import kept_text, kept_time, text_from
 __all__ = ["counts", "drop_facts", "events_after", "fact", "facts", "keep_counts", "keep_fact", "record", "unfinished"]
 
 
-def record(db: sqlite3.Connection, there: StoredThread, events: Sequence[Event]) -> None:
-    """Keep events that are not there yet. Raises StoreError for an outcome without its start, or a second one."""
-    number = there.number
+def record(db: sqlite3.Connection, stored: StoredThread, events: Sequence[Event]) -> None:
+    """Record the events that are new. Raises StoreError for an outcome without its start, or a second outcome."""
+    number = stored.number
     new = new_events(
-        there.thread.id, events, lambda name: _kind(db, number, name), lambda name: _has_outcome(db, number, name)
+        stored.thread.id, events, lambda name: _kind(db, number, name), lambda name: _has_outcome(db, number, name)
     )
     db.executemany(
         "INSERT INTO events (thread, name, kind, parent, body) VALUES (?, ?, ?, ?, ?)",
@@ -29,7 +29,7 @@ def record(db: sqlite3.Connection, there: StoredThread, events: Sequence[Event])
 
 
 def events_after(db: sqlite3.Connection, thread: int, after: str, kinds: Sequence[str]) -> list[Event]:
-    """The events after that of the given name, of the given kinds, in the order they came."""
+    """Return the events after the one of the given name, of the given kinds, in the order they came."""
     rows = db.execute(
         """SELECT kind, body FROM events WHERE thread = :thread AND number > ifnull(
             (SELECT number FROM events WHERE thread = :thread AND name = :after), 0) ORDER BY number""",
@@ -40,7 +40,7 @@ def events_after(db: sqlite3.Connection, thread: int, after: str, kinds: Sequenc
 
 
 def unfinished(db: sqlite3.Connection, thread: int) -> list[Event]:
-    """Starts without an outcome."""
+    """Return the starts that have no outcome yet."""
     recorded = events_after(db, thread, "", (*OUTCOMES, *STARTS))
     ended = {event.parent for event in recorded if event.kind in STARTS}
     return [event for event in recorded if event.kind in OUTCOMES and event.id not in ended]
@@ -56,11 +56,11 @@ def _has_outcome(db: sqlite3.Connection, thread: int, parent: str) -> bool:
     return any(EventKind(kind) in STARTS for (kind,) in kinds)
 
 
-AT_ONCE = 500  # references asked for in one query
+AT_ONCE = 500  # references in one query
 
 
 def counts(db: sqlite3.Connection, vocabulary: str, refs: Sequence[str]) -> dict[str, int]:
-    """The counts that are known."""
+    """Return the token counts that are known."""
     found: dict[str, int] = {}
     for start in range(0, len(refs), AT_ONCE):
         some = [kept_text(ref) for ref in refs[start : start + AT_ONCE]]
@@ -73,7 +73,7 @@ def counts(db: sqlite3.Connection, vocabulary: str, refs: Sequence[str]) -> dict
 
 
 def keep_counts(db: sqlite3.Connection, vocabulary: str, known: Mapping[str, int]) -> None:
-    """Keep counts; newer ones replace older ones."""
+    """Keep token counts; newer ones replace older ones."""
     db.executemany(
         "INSERT OR REPLACE INTO counts (vocabulary, ref, tokens) VALUES (?, ?, ?)",
         [(kept_text(vocabulary), kept_text(ref), tokens) for ref, tokens in known.items()],
@@ -81,14 +81,14 @@ def keep_counts(db: sqlite3.Connection, vocabulary: str, known: Mapping[str, int
 
 
 def fact(db: sqlite3.Connection, kind: str, name: str) -> str | None:
-    """The value of that kind and name."""
+    """Return the fact of that kind and name, or None."""
     query = "SELECT value FROM facts WHERE kind = ? AND name = ?"
     row = db.execute(query, (kept_text(kind), kept_text(name))).fetchone()
     return None if row is None else text_from(row[0])
 
 
 def keep_fact(db: sqlite3.Connection, kind: str, name: str, value: str, now: datetime) -> None:
-    """Keep a value; the newest counts."""
+    """Keep a fact; it replaces an older one."""
     db.execute(
         """INSERT INTO facts (kind, name, value, kept) VALUES (?, ?, ?, ?)
         ON CONFLICT (kind, name) DO UPDATE SET value = excluded.value, kept = excluded.kept""",
@@ -97,11 +97,11 @@ def keep_fact(db: sqlite3.Connection, kind: str, name: str, value: str, now: dat
 
 
 def drop_facts(db: sqlite3.Connection, kind: str, before: datetime) -> int:
-    """Forget what was last kept before that time; how many."""
+    """Drop the facts of a kind that were last kept before that time; return how many."""
     return db.execute("DELETE FROM facts WHERE kind = ? AND kept < ?", (kept_text(kind), kept_time(before))).rowcount
 
 
 def facts(db: sqlite3.Connection, kind: str) -> dict[str, str]:
-    """All of one kind."""
+    """Return all facts of a kind."""
     rows = db.execute("SELECT name, value FROM facts WHERE kind = ? ORDER BY name", (kept_text(kind),))
     return {text_from(name): text_from(value) for name, value in rows}

@@ -18,42 +18,42 @@ from everlong.store.terms import found_by
 
 __all__ = ["Terms", "remove_thread", "terms_between"]
 
-#: What the messages of a thread are found by, by their position.
+#: Position of a message -> the terms by which it is found.
 Terms: TypeAlias = dict[int, Mapping[str, float]]
 
-#: The rows of a thread whose bodies no other thread has.
+#: The rows of a thread whose bodies no other thread shares.
 OWN = """FROM log JOIN bodies ON bodies.number = log.body WHERE thread = :thread
     AND NOT EXISTS (SELECT 1 FROM log AS other WHERE other.body = log.body AND other.thread <> :thread)"""
 
 
-def terms_between(db: sqlite3.Connection, there: StoredThread, start: int, stop: int) -> Terms:
-    """The terms of some messages: most of the work, done before anybody has to wait."""
-    rows = rows_between(db, there.number, start, stop)
+def terms_between(db: sqlite3.Connection, stored: StoredThread, start: int, stop: int) -> Terms:
+    """The terms of some messages. This is most of the work, done before other writers have to wait."""
+    rows = rows_between(db, stored.number, start, stop)
     return {row.order: found_by(row.entry) for row in rows if isinstance(row.entry, Message)}
 
 
-def remove_thread(db: sqlite3.Connection, there: StoredThread, known: Terms) -> None:
-    """Take away the thread and all that only it uses. `known` terms need not be worked out."""
-    check_same(db, there)
-    own = db.execute(f"SELECT log.position, log.kind, bodies.number, bodies.body {OWN}", {"thread": there.number})
+def remove_thread(db: sqlite3.Connection, stored: StoredThread, known: Terms) -> None:
+    """Remove the thread and all that only it uses. Terms in `known` need not be computed."""
+    check_same(db, stored)
+    own = db.execute(f"SELECT log.position, log.kind, bodies.number, bodies.body {OWN}", {"thread": stored.number})
     uses: set[tuple[str, int]] = set()
     gone: list[int] = []
     for position, kind, number, body in own.fetchall():
         if kind == EntryKind.MESSAGE:
-            terms = known.get(position) or terms_between(db, there, position, position + 1).get(position, {})
-            search.take_out(db, there.owner, number, terms)
+            terms = known.get(position) or terms_between(db, stored, position, position + 1).get(position, {})
+            search.take_out(db, stored.owner, number, terms)
         uses |= {(name, number) for name in large_texts_in(body)}
         gone.append(number)
     for table in ("log", "refs", "pins", "events"):
-        db.execute(f"DELETE FROM {table} WHERE thread = ?", (there.number,))
+        db.execute(f"DELETE FROM {table} WHERE thread = ?", (stored.number,))
     db.executemany("DELETE FROM bodies WHERE number = ?", ((number,) for number in gone))
     db.executemany("DELETE FROM text_uses WHERE text = ? AND body = ?", uses)
     db.executemany(
         "DELETE FROM texts WHERE name = :name AND NOT EXISTS (SELECT 1 FROM text_uses WHERE text = :name)",
         [{"name": name} for name, _ in uses],
     )
-    db.execute("DELETE FROM threads WHERE number = ?", (there.number,))
+    db.execute("DELETE FROM threads WHERE number = ?", (stored.number,))
     db.execute(
         "DELETE FROM owners WHERE number = :owner AND NOT EXISTS (SELECT 1 FROM threads WHERE owner = :owner)",
-        {"owner": there.owner},
+        {"owner": stored.owner},
     )

@@ -1,7 +1,8 @@
-"""The tables, and how a file of an older version becomes one of this version.
+"""The tables, the migrations from older versions, and how values are stored in columns.
 
 `PRAGMA user_version` is the number of migrations that a file has seen, `application_id` says that it is ours. A
-migration that was released never changes; a new one is added below it.
+migration that was released never changes; a new one is added below it. Times are stored as microseconds, texts as text,
+a text that is not valid Unicode as its bytes.
 """
 
 import sqlite3
@@ -146,7 +147,7 @@ VERSION = len(MIGRATIONS)
 
 
 def migrate(db: sqlite3.Connection, path: str, migrations: Sequence[str] = MIGRATIONS) -> None:
-    """Bring the file to the newest version; call it inside a write transaction. Raises if it is newer or not ours."""
+    """Migrate the file to the newest version, inside a write transaction. Raises if it is newer or not ours."""
     version = version_of(db, path, len(migrations))
     for script in migrations[version:]:
         for statement in filter(str.strip, script.split(";")):
@@ -156,7 +157,7 @@ def migrate(db: sqlite3.Connection, path: str, migrations: Sequence[str] = MIGRA
 
 
 def version_of(db: sqlite3.Connection, path: str, newest: int = VERSION) -> int:
-    """How many migrations the file has seen; 0 for an empty one."""
+    """Return how many migrations the file has seen; 0 for an empty one."""
     (application,) = db.execute("PRAGMA application_id").fetchone()
     (version,) = db.execute("PRAGMA user_version").fetchone()
     (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -179,12 +180,12 @@ def kept_time(time: datetime) -> int:
 
 
 def time_from(kept: int) -> datetime:
-    """The time that `kept_time` kept."""
+    """The time of a column that `kept_time` filled."""
     return EPOCH + kept * MICROSECOND
 
 
 def kept_text(text: str) -> str | bytes:
-    """A text as SQLite takes it; one with lone surrogates, which is no valid Unicode, as its bytes."""
+    """A text as SQLite accepts it; one with lone surrogates, which is not valid Unicode, as its bytes."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -193,5 +194,5 @@ def kept_text(text: str) -> str | bytes:
 
 
 def text_from(kept: str | bytes) -> str:
-    """The text that `kept_text` kept."""
+    """The text of a column that `kept_text` filled."""
     return kept if isinstance(kept, str) else text_of_bytes(kept)

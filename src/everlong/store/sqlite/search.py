@@ -1,8 +1,8 @@
 """Search: an FTS5 index of our own terms, ranked by BM25.
 
-Each term stands in the index with its owner's number before it, so a search walks through the words of one owner
-only. A term that stands in very many messages says little and costs much: where rarer terms bring in enough, it only
-counts in the ranking of what they bring in; else it brings in the newest messages that it stands in.
+The index has each term with its owner's number before it, so a search reads the words of one owner only. A term that
+very many messages contain says little and costs much. Where rarer terms find enough messages, it only counts in the
+ranking of these; else the newest messages that contain it are found.
 """
 
 import heapq
@@ -14,20 +14,20 @@ from typing import TypeAlias
 
 __all__ = ["Place", "add", "best", "take_out"]
 
-MOST_REPEATS = 5  # of one term in one message: BM25 learns next to nothing from more
-RARE = 1_000  # messages that a term may stand in and still bring them all in
-NEWEST = 1_000  # messages that are ranked, the newest ones, where rare terms do not bring in enough
+MOST_REPEATS = 5  # of one term in one message; more change the BM25 score hardly at all
+RARE = 1_000  # messages that may contain a term for it to find them all
+NEWEST = 1_000  # newest messages that are ranked where rare terms do not find enough
 ANY_BODY = 2**62
 
 MATCHING = "words MATCH :match AND rowid BETWEEN :first AND :last"
 
-#: The thread to search, if it is one, and the first and last body to look at.
+#: The thread to search (None: all), and the first and last body to look at.
 Within: TypeAlias = dict[str, int | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A message that was found: its thread and position, and how well it answers."""
+    """A message that a search found: its thread, its position and its score."""
 
     thread: int
     position: int
@@ -35,12 +35,12 @@ class Place:
 
 
 def add(db: sqlite3.Connection, owner: int, body: int, terms: Mapping[str, float]) -> None:
-    """Make a message findable."""
+    """Add a message to the index."""
     db.execute("INSERT INTO words (rowid, terms) VALUES (?, ?)", (body, _document(owner, terms)))
 
 
 def take_out(db: sqlite3.Connection, owner: int, body: int, terms: Mapping[str, float]) -> None:
-    """Make a message unfindable. The index keeps no texts: the terms must be those that `add` was given."""
+    """Take a message out of the index. The index keeps no texts: the terms must be those that `add` was given."""
     query = "INSERT INTO words (words, rowid, terms) VALUES ('delete', ?, ?)"
     db.execute(query, (body, _document(owner, terms)))
 
@@ -50,7 +50,7 @@ def _document(owner: int, terms: Mapping[str, float]) -> str:
 
 
 def best(db: sqlite3.Connection, owner: int, thread: int | None, terms: Iterable[str], limit: int) -> list[Place]:
-    """The places of one owner, or of one of their threads, that answer best."""
+    """The messages of one owner, or of one of their threads, that answer best."""
     asked = [f'"{owner}_{term}"' for term in terms]
     within = _within(db, thread)
     spread = {term: _messages_with(db, term, within) for term in asked}
@@ -70,7 +70,7 @@ def _any(terms: Sequence[str]) -> str:
 
 
 def _within(db: sqlite3.Connection, thread: int | None) -> Within:
-    """Where to look. Bodies are numbered as they come, so those of a thread lie between its first and its last."""
+    """Where to search. Bodies are numbered as they come, so those of a thread lie between its first and its last."""
     if thread is None:
         return {"thread": None, "first": 0, "last": ANY_BODY}
     query = "SELECT body FROM log WHERE thread = ? ORDER BY position {} LIMIT 1"
@@ -80,7 +80,7 @@ def _within(db: sqlite3.Connection, thread: int | None) -> Within:
 
 
 def _messages_with(db: sqlite3.Connection, term: str, within: Within) -> int:
-    """In how many messages there a term stands; counted no further than needed."""
+    """How many messages there contain a term; counted no further than needed."""
     counted = f"SELECT count(*) FROM (SELECT 1 FROM words WHERE {MATCHING} LIMIT :most)"
     (count,) = db.execute(counted, {**within, "match": term, "most": RARE + 1}).fetchone()
     return int(count)
@@ -101,7 +101,7 @@ def _ranked(db: sqlite3.Connection, match: str, within: Within, limit: int) -> d
 def _newest_ranked(
     db: sqlite3.Connection, terms: Sequence[str], within: Within, limit: int
 ) -> dict[tuple[int, int], float]:
-    """The newest messages with all of the terms; with any of them if those are too few."""
+    """The newest messages with all of the terms; with any of them if these are too few."""
     found: dict[tuple[int, int], float] = {}
     for match in (" AND ".join(terms), _any(terms)):
         rows = db.execute(

@@ -1,4 +1,4 @@
-"""The contract `Threads` on a SQLite file: each method is one transaction, made of what the modules beside do."""
+"""The contract `Threads` on a SQLite file: each method is one transaction."""
 
 import heapq
 import sqlite3
@@ -22,12 +22,12 @@ from everlong.store.terms import asked_terms
 
 __all__ = ["SqliteThreads"]
 
-WAIT = 120.0  # seconds that a caller waits for other writers before it hears of them
-READ_AT_ONCE = 32  # rows that `read` holds
+WAIT = 120.0  # seconds that a caller waits for other writers before an error is raised
+READ_AT_ONCE = 32  # rows that `read` holds in memory
 
 
 class SqliteThreads:
-    """A store in one file, made when it is not there. Any number of processes and threads may use it at once."""
+    """A store in one file, which is created if missing. Any number of processes and threads may use it at once."""
 
     def __init__(self, path: str | PathLike[str], *, clock: Clock = utc_now, wait: float = WAIT) -> None:
         self._clock = in_utc(clock)
@@ -74,8 +74,8 @@ class SqliteThreads:
             fields["archived"] = archived
 
         def work(db: sqlite3.Connection) -> Thread:
-            there = catalog.get_thread(db, thread)
-            catalog.change_thread(db, there.number, {**fields, "updated": kept_time(self._clock())})
+            stored = catalog.get_thread(db, thread)
+            catalog.change_thread(db, stored.number, {**fields, "updated": kept_time(self._clock())})
             return catalog.get_thread(db, thread).thread
 
         return self._connections.write(work)
@@ -84,27 +84,27 @@ class SqliteThreads:
         """Create a thread that starts with the first `order` rows of this one; the two share the bodies."""
 
         def work(db: sqlite3.Connection) -> Thread:
-            there = catalog.get_thread(db, thread)
-            rules.check_branch(thread, there.thread.length, order)
+            stored = catalog.get_thread(db, thread)
+            rules.check_branch(thread, stored.thread.length, order)
             now = self._clock()
-            messages, points = log.counted(db, there.number, order)
-            made = replace(there.thread, id=new, title=title, created=now, updated=now, parent=(thread, order))
+            messages, points = log.counted(db, stored.number, order)
+            made = replace(stored.thread, id=new, title=title, created=now, updated=now, parent=(thread, order))
             made = replace(made, archived=False, length=order, messages=messages, points=points)
             branch = catalog.add_thread(db, made)
-            log.copy_rows(db, there.number, branch.number, order)
-            log.copy_pins(db, there.number, branch.number, order)
+            log.copy_rows(db, stored.number, branch.number, order)
+            log.copy_pins(db, stored.number, branch.number, order)
             return branch.thread
 
         return self._connections.write(work)
 
     def remove(self, thread: str) -> None:
-        """Remove a thread with all that only it uses; other writers wait for the last step alone."""
-        there = self._connections.read(lambda db: catalog.get_thread(db, thread))
+        """Remove a thread with all that only it uses. Other writers wait only for the last step."""
+        stored = self._connections.read(lambda db: catalog.get_thread(db, thread))
         known: removal.Terms = {}
-        for first in range(0, there.thread.length, READ_AT_ONCE):
-            few = partial(removal.terms_between, there=there, start=first, stop=first + READ_AT_ONCE)
-            known |= self._connections.read(few)
-        self._connections.write(lambda db: removal.remove_thread(db, there, known))
+        for first in range(0, stored.thread.length, READ_AT_ONCE):
+            batch = partial(removal.terms_between, stored=stored, start=first, stop=first + READ_AT_ONCE)
+            known |= self._connections.read(batch)
+        self._connections.write(lambda db: removal.remove_thread(db, stored, known))
 
     # The log
 
@@ -116,34 +116,34 @@ class SqliteThreads:
         ready = {name: log.prepared(entry) for name, entry in zip(names, entries, strict=True)}
 
         def work(db: sqlite3.Connection) -> tuple[Row, ...]:
-            there = catalog.get_thread(db, thread)
-            known = {} if ids is None else log.positions_of(db, there.number, names)
+            stored = catalog.get_thread(db, thread)
+            known = {} if ids is None else log.positions_of(db, stored.number, names)
             new = [name for name in names if name not in known]
             named = ((name, ready[name].entry) for name in new)
-            added = rules.added_rows(thread, there.thread.length, expected, named, self._clock)
-            log.add_rows(db, there, added, [ready[name] for name in new])
+            added = rules.added_rows(thread, stored.thread.length, expected, named, self._clock)
+            log.add_rows(db, stored, added, [ready[name] for name in new])
             if added:
-                catalog.change_thread(db, there.number, _grown(there.thread, added))
+                catalog.change_thread(db, stored.number, _grown(stored.thread, added))
             rows = {row.id: row for row in added}
-            rows |= {name: log.row_at(db, there.number, at) for name, at in known.items()}
+            rows |= {name: log.row_at(db, stored.number, at) for name, at in known.items()}
             return tuple(rows[name] for name in names)
 
         return self._connections.write(work)
 
     def read(self, thread: str, start: int = 0, stop: int | None = None) -> Iterator[Row]:
         """Iterate over the rows from `start` to `stop`, a few at a time; rows added meanwhile are not included."""
-        there = self._connections.read(lambda db: catalog.get_thread(db, thread))
-        end = min(rules.at_most(stop), there.thread.length)
-        return self._read(there, max(0, start), end)
+        stored = self._connections.read(lambda db: catalog.get_thread(db, thread))
+        end = min(rules.at_most(stop), stored.thread.length)
+        return self._read(stored, max(0, start), end)
 
-    def _read(self, there: StoredThread, start: int, stop: int) -> Iterator[Row]:
+    def _read(self, stored: StoredThread, start: int, stop: int) -> Iterator[Row]:
         for first in range(start, stop, READ_AT_ONCE):
-            yield from self._rows(there, first, min(stop, first + READ_AT_ONCE))
+            yield from self._rows(stored, first, min(stop, first + READ_AT_ONCE))
 
-    def _rows(self, there: StoredThread, start: int, stop: int) -> list[Row]:
+    def _rows(self, stored: StoredThread, start: int, stop: int) -> list[Row]:
         def work(db: sqlite3.Connection) -> list[Row]:
-            catalog.check_same(db, there)
-            return list(log.rows_between(db, there.number, start, stop))
+            catalog.check_same(db, stored)
+            return list(log.rows_between(db, stored.number, start, stop))
 
         return self._connections.read(work)
 
@@ -167,9 +167,9 @@ class SqliteThreads:
         """Return what the view is made of, now or when the thread had only `before` rows."""
 
         def work(db: sqlite3.Connection) -> Opened:
-            there = catalog.get_thread(db, thread)
-            stop = min(rules.at_most(before), there.thread.length)
-            return log.open_at(db, there, stop, log.pins_of(db, there.number, before))
+            stored = catalog.get_thread(db, thread)
+            stop = min(rules.at_most(before), stored.thread.length)
+            return log.open_at(db, stored, stop, log.pins_of(db, stored.number, before))
 
         return self._connections.read(work)
 
@@ -222,8 +222,8 @@ class SqliteThreads:
         def work(db: sqlite3.Connection) -> list[Hit]:
             number, owners = catalog.search_scope(db, thread, owner)
             most = rules.at_most(limit)
-            found = [place for one in owners for place in search.best(db, one, number, terms, most)] if most else []
-            best = heapq.nsmallest(most, found, key=lambda place: -place.score)
+            places = [place for one in owners for place in search.best(db, one, number, terms, most)] if most else []
+            best = heapq.nsmallest(most, places, key=lambda place: -place.score)
             return [log.hit_at(db, place, rules.at_most(around)) for place in best]
 
         return self._connections.read(work)
