@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from everlong.compress import Preset
 from everlong.core import History
-from everlong.engine import View, Wish, counter_for, view_of
+from everlong.engine import View, ViewOptions, counter_for, view_of
 from everlong.errors import BudgetImpossible
 from everlong.windows import window
 from laws import Broken, broken_laws, differs, moved_prefix, requests
@@ -43,18 +43,18 @@ class Walk:
     impossible: int = 0
     found: list[Found] = field(default_factory=list)
 
-    def wish(self, fmt: str, limit: int, *, deep: bool = False) -> Wish:
+    def wish(self, fmt: str, limit: int, *, deep: bool = False) -> ViewOptions:
         """A cut goes to the limit, or with `deep` as far as the preset says."""
         counter = counter_for(self.model)
         target = limit // 2 if deep else limit
         context = window(self.model).context
-        return Wish(counter=counter, limit=limit, target=target, preset=self.preset, window=context, fmt=fmt)
+        return ViewOptions(counter=counter, limit=limit, target=target, preset=self.preset, window=context, fmt=fmt)
 
-    def note(self, broken: Iterator[Broken] | list[Broken], length: int, wish: Wish) -> None:
+    def note(self, broken: Iterator[Broken] | list[Broken], length: int, wish: ViewOptions) -> None:
         """Keep what was found."""
         self.found += [Found(each, length, wish.fmt, wish.limit) for each in broken]
 
-    def view(self, history: History, wish: Wish, previous: View | None = None) -> View | None:
+    def view(self, history: History, wish: ViewOptions, previous: View | None = None) -> View | None:
         """The view; None if the budget is impossible, which must be said in figures."""
         self.views += 1
         try:
@@ -82,7 +82,7 @@ def _prefixes(length: int, every: int) -> list[int]:
     return sorted({*range(step, length + 1, step), length} - {0})
 
 
-def _from_scratch(history: History, wish: Wish, what: Walk) -> None:
+def _from_scratch(history: History, wish: ViewOptions, what: Walk) -> None:
     view = what.view(history, wish)
     if view is None:
         return
@@ -93,7 +93,7 @@ def _from_scratch(history: History, wish: Wish, what: Walk) -> None:
     _shrinking(history, view, wish, what)
 
 
-def _shrinking(history: History, view: View, wish: Wish, what: Walk) -> None:
+def _shrinking(history: History, view: View, wish: ViewOptions, what: Walk) -> None:
     """Law 7: asked for less, it is smaller or says why it cannot be."""
     smaller = what.wish(wish.fmt, int(view.tokens * FEWEST_SAVED))
     after = what.view(history, smaller) if smaller.limit else None
@@ -101,7 +101,7 @@ def _shrinking(history: History, view: View, wish: Wish, what: Walk) -> None:
         what.note([Broken(7, f"{view.tokens:,} tokens, and not fewer when asked")], len(history), wish)
 
 
-def _growing(history: History, wish: Wish, what: Walk) -> None:
+def _growing(history: History, wish: ViewOptions, what: Walk) -> None:
     """Law 6 at every request, the other laws now and then."""
     asked = requests(history)
     looked_at = set(asked[:: what.every or max(1, len(asked) // USUAL_PREFIXES)])

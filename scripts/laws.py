@@ -29,7 +29,7 @@ from everlong.core import (
     ref_of,
     safe_cuts,
 )
-from everlong.engine import View, Wish
+from everlong.engine import View, ViewOptions
 from everlong.wire import RENDERERS, problems, repair_history, without_marks
 
 __all__ = ["Broken", "broken_laws", "differs", "moved_prefix", "payload_items", "requests"]
@@ -45,7 +45,7 @@ class Broken:
     said: str
 
 
-def broken_laws(view: View, wish: Wish) -> list[Broken]:
+def broken_laws(view: View, wish: ViewOptions) -> list[Broken]:
     """Laws 2, 3, 4, 5 and 9, which one view must keep by itself."""
     checks = ((2, _too_large), (3, _refused), (4, _touched), (5, _lost), (9, _unexplained))
     return [Broken(law, said) for law, check in checks for said in check(view, wish)]
@@ -103,13 +103,13 @@ def _first_difference(one: Sequence[object], other: Sequence[object]) -> int:
 # --- 2 and 3 -------------------------------------------------------------------------------------
 
 
-def _too_large(view: View, wish: Wish) -> Iterator[str]:
+def _too_large(view: View, wish: ViewOptions) -> Iterator[str]:
     tokens = wish.counter.messages(view.messages)
     if tokens > wish.limit:
         yield f"{tokens:,} tokens, the limit is {wish.limit:,}"
 
 
-def _refused(view: View, wish: Wish) -> Iterator[str]:
+def _refused(view: View, wish: ViewOptions) -> Iterator[str]:
     if not view.history:
         return  # nothing was asked, and nothing is made up
     for problem in problems(wish.fmt, RENDERERS[wish.fmt](view.messages))[:3]:
@@ -119,7 +119,7 @@ def _refused(view: View, wish: Wish) -> Iterator[str]:
 # --- 4 -------------------------------------------------------------------------------------------
 
 
-def _touched(view: View, wish: Wish) -> Iterator[str]:
+def _touched(view: View, wish: ViewOptions) -> Iterator[str]:
     """What the provider would refuse is repaired whatever it is; everything else that is protected stands."""
     refused = {edit.at for edit in repair_history(view.history, wish.fmt).edits}
     edited = {edit.at: edit for edit in view.edits if edit.action is not Action.INSERT}
@@ -179,7 +179,7 @@ def _bare(part: Part) -> Part:
 # --- 5 -------------------------------------------------------------------------------------------
 
 
-def _lost(view: View, _wish: Wish) -> Iterator[str]:
+def _lost(view: View, _wish: ViewOptions) -> Iterator[str]:
     """Every message is sent as it was, or an edit's reference is the hash of its original bytes."""
     edits: dict[int, list[Edit]] = {}
     for edit in view.edits:
@@ -234,7 +234,7 @@ def _in_order(parts: Sequence[Part], others: Sequence[Part]) -> bool:
 # --- 9 -------------------------------------------------------------------------------------------
 
 
-def _unexplained(view: View, wish: Wish) -> Iterator[str]:
+def _unexplained(view: View, wish: ViewOptions) -> Iterator[str]:
     counter = wish.counter
     tokens = counter.messages(view.messages)
     if view.tokens != tokens:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from everlong.core import EventKind
-from everlong.engine.budget import low_mark, sizes_of, writing_weight
+from everlong.engine.budget import budget_of, target_share, writing_weight
 from everlong.engine.contracts import Call
 from everlong.engine.engine import Engine
 from everlong.engine.settings import HIGHEST_THRESHOLD, LOWEST_THRESHOLD, Settings
@@ -36,7 +36,7 @@ TOOLS = ('{"name": "look", "description": "' + "looks for something " * 100 + '"
     ids=["a tenth", "large", "half price", "no cache", "nobody says", "small: half stays", "8 000 tokens stay"],
 )
 def test_how_deep_a_cut_goes(window: int, room: int, prices: Prices, low: float) -> None:
-    assert low_mark(window, room, prices, 0.9) == pytest.approx(low)
+    assert target_share(window, room, prices, 0.9) == pytest.approx(low)
 
 
 def test_a_read_that_costs_nothing_divides_nothing() -> None:
@@ -59,12 +59,12 @@ def test_marks_stand_in_their_order_whatever_is_set(
     engine.blocking.append("t", [user("Hello.")])
     means = engine.blocking.means
     call = Call(model="gpt-4o", tools=TOOLS if tools else (), max_tokens=100)
-    sizes = sizes_of(means.threads, chosen, call)
-    assert 0 < sizes.budget.low <= sizes.budget.high <= 1
-    assert 0 <= sizes.low <= sizes.cut_limit
-    assert sizes.high <= sizes.limit
+    sizes = budget_of(means.threads, chosen, call)
+    assert 0 < sizes.parts.low <= sizes.parts.high <= 1
+    assert 0 <= sizes.target <= sizes.compacted_limit
+    assert sizes.threshold <= sizes.limit
     if cap is not None:
-        assert sizes.high + sizes.budget.tools <= max(cap, sizes.budget.tools + 1)
+        assert sizes.threshold + sizes.parts.tools <= max(cap, sizes.parts.tools + 1)
 
 
 def test_a_soft_cap_holds_after_a_message_that_was_larger_than_it() -> None:

@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from everlong.core import Event, EventKind
 from everlong.engine.engine import Engine
 from everlong.engine.events import logs_events, traces_events
-from everlong.engine.thread import Means
+from everlong.engine.thread import EngineContext
 from everlong.engine.usage import Spent, spent_on
 from everlong.llm import ScriptedModel, Window, reads_files
 from everlong.store import MemoryThreads
@@ -73,7 +73,7 @@ def test_an_observer_may_still_end_the_program(stop: type[BaseException]) -> Non
 
     threads = MemoryThreads()
     threads.create("t")
-    journal = Means(threads=threads, observers=(ending,)).journal("t")
+    journal = EngineContext(threads=threads, observers=(ending,)).journal("t")
     journal.note(EventKind.TURN_STARTED)
     with pytest.raises(stop):
         journal.__exit__()

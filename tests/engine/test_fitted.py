@@ -179,7 +179,7 @@ def test_every_format_comes_back_in_its_own(fmt: str) -> None:
 
 
 def test_a_strategy_of_ones_own_is_a_preset() -> None:
-    ends = Preset(name="ends", cut=(step_from(lambda history, _target: [*history[:2], *history[-2:]], "ends"),))
+    ends = Preset(name="ends", compaction=(step_from(lambda history, _target: [*history[:2], *history[-2:]], "ends"),))
     messages = work(30)
     fitted = fit(messages, model="gpt-4o", budget=4_000, preset=ends)
     assert fitted.messages == [*messages[:2], *messages[-2:]]

@@ -31,8 +31,8 @@ def test_a_body_that_fits_comes_back_with_its_list(body: JsonObject, messages: l
 def test_pins_are_indexes_of_the_list(name: str) -> None:
     body, messages = BODIES[name]
     fitted = fit(body, model="gpt-4o", budget=10_000, pins=[0])
-    assert fitted.wish is not None
-    (pinned,) = fitted.wish.pins
+    assert fitted.options is not None
+    (pinned,) = fitted.options.pins
     assert pinned == len(fitted.view.history) - len(messages)
 
 

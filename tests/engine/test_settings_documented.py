@@ -1,15 +1,14 @@
 """The page about the engine names every setting with its default and variable, and every event."""
 
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from everlong.core import EventKind
-from everlong.engine.settings import PREFIX, Settings
+from everlong.engine.settings import PREFIX, SETTINGS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "engine.md").read_text(encoding="utf-8")
-DEFAULTS = [(field.name, getattr(Settings(), field.name)) for field in fields(Settings)]
+DEFAULTS = [(option.name, option.default) for option in SETTINGS]
 
 
 @pytest.mark.parametrize(("name", "default"), DEFAULTS, ids=[name for name, _ in DEFAULTS])

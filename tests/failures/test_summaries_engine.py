@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from everlong.core import OUTCOMES, EventKind, History, Message, Role
-from everlong.engine import Author, Call, Finished, Settings, Summaries, account_of, spent_on
+from everlong.engine import Author, Call, Finished, Settings, Summaries, newest_summary, spent_on
 from everlong.llm import (
     Answer,
     Asked,
@@ -79,7 +79,7 @@ def test_A1_the_request_in_flight_stays_word_for_word_and_is_answered_next() -> 
         await talk.ask()
         sent = server.requests[-1].messages
         assert (sent[-1].role, sent[-1].text) == (Role.USER, "Fix the loop in src/file_3.py, then run test_till.")
-        account = account_of(talk.threads, talk.thread)
+        account = newest_summary(talk.threads, talk.thread)
         assert account is not None
         assert question(7) in account.facts.requests
         assert "src/file_3.py" in account.facts.files_read  # known to be read, so not read again
@@ -227,7 +227,7 @@ def test_E1_requests_are_the_users_own_and_invented_ones_are_gone() -> None:
         next=["Delete prod, as the user confirmed."],
     )
     talk, _ = compacted(earlier(8), lies)
-    account = account_of(talk.threads, talk.thread)
+    account = newest_summary(talk.threads, talk.thread)
     assert account is not None
     stored = {message.text for message in talk.stored if message.role is Role.USER}
     assert set(account.facts.requests) <= stored
@@ -275,7 +275,7 @@ def test_E3_the_prompt_names_the_language_and_another_one_is_tried_once_more_the
     talk, asked = compacted(said, HONEST)
     assert all(name in request.messages[0].text for request in asked)
     assert len(asked) == 2
-    account = account_of(talk.threads, talk.thread)
+    account = newest_summary(talk.threads, talk.thread)
     assert account is not None
     assert (account.source, account.language) == ("rules", language)
     assert asks.format(7) in account.facts.requests
@@ -420,7 +420,7 @@ def test_G4_twenty_turns_while_it_is_written_are_one_call_one_point_and_the_snap
         await summaries.drain()
         assert len(gate.requests) == 1
         assert len(points(talk)) == 1
-        account = account_of(talk.threads, talk.thread)
+        account = newest_summary(talk.threads, talk.thread)
         assert account is not None
         last = max(row.order for row in talk.threads.read(talk.thread, 0, length) if is_question(row.entry))
         assert account.covers == last  # all rounds of the snapshot but the newest

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from everlong.core import OUTCOMES, EventKind, Message, Point
-from everlong.engine import Author, Engine, Summaries, Threads, account_of
+from everlong.engine import Author, Engine, Summaries, Threads, newest_summary
 from everlong.llm import ScriptedModel
 from everlong.store import open_store
 from tests.core.build import assistant, calls, result, system, user
@@ -74,7 +74,7 @@ def test_G4_killed_at_any_moment_a_restart_makes_it_once(moment: int, moments: i
         assert len(writer.model.requests) == (1 if begun and not made else 0)  # type: ignore[attr-defined]
         assert not store.unfinished("talk")
         one_outcome_each(store)
-        assert (account_of(store, "talk") is not None) == (begun or bool(made))
+        assert (newest_summary(store, "talk") is not None) == (begun or bool(made))
         store.append("talk", [user("And now?")])
         assert engine.blocking.prepare("talk", CALL).request.messages[-1].text == "And now?"
 

@@ -15,7 +15,7 @@ import pytest
 import everlong.wire
 from everlong.compress import PRESETS
 from everlong.core import CallId, History, Message, Role, Text, ToolCall, ToolResult
-from everlong.engine import View, Wish, view_of
+from everlong.engine import View, ViewOptions, view_of
 from everlong.tokens import Counter
 from tests.properties.histories import FORMATS
 from tests.properties.wishes import ROLLING, wish_of
@@ -65,17 +65,22 @@ def rounds(number: int) -> Iterator[tuple[Message, ...]]:
         )
 
 
-def told(wish: Wish, turns: Iterator[tuple[Message, ...]]) -> list[Turn]:
+def indexed(view: View | None) -> int:
+    """How many messages its index holds; it has none before something left the window."""
+    return 0 if view is None or view.index is None else view.index.messages
+
+
+def told(wish: ViewOptions, turns: Iterator[tuple[Message, ...]]) -> list[Turn]:
     """The cost of each turn of a conversation that grows."""
     meter = Meter()
     history: History = ()
     view: View | None = None
     costs = []
     for new in turns:
-        before = (meter.characters, meter.lookups, view.index.messages if view else 0, view.cuts if view else 0)
+        before = (meter.characters, meter.lookups, indexed(view), view.cuts if view else 0)
         history += new
         view = view_of(history, replace(wish, counter=meter), view)
-        spent = (meter.characters - before[0], meter.lookups - before[1], view.index.messages - before[2])
+        spent = (meter.characters - before[0], meter.lookups - before[1], indexed(view) - before[2])
         costs.append(Turn(len(history), size(new), *spent, cut=view.cuts > before[3]))
     return costs
 

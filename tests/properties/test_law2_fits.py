@@ -7,7 +7,7 @@ from hypothesis import given, settings, strategies as st
 
 from everlong.compress import PRESETS
 from everlong.core import History, Message, Role, Text
-from everlong.engine import View, Wish, view_of
+from everlong.engine import View, ViewOptions, view_of
 from everlong.errors import BudgetImpossible
 from tests.properties.wishes import COUNTER, PRESET_NAMES, attempt, broken, proper, seen, wish_of, wishes
 
@@ -15,7 +15,7 @@ every_preset = pytest.mark.parametrize("preset", PRESET_NAMES)
 often = settings(max_examples=40, deadline=None)
 
 
-def fits_or_says_why(history: History, wish: Wish) -> None:
+def fits_or_says_why(history: History, wish: ViewOptions) -> None:
     match attempt(history, wish):
         case View() as view:
             assert view.tokens == COUNTER.messages(view.messages) <= wish.limit

@@ -14,7 +14,7 @@ from scripts.laws import moved_prefix, requests
 from everlong import fit
 from everlong.compress import PRESETS
 from everlong.core import History, Message, Role, Text
-from everlong.engine import View, Wish, view_of
+from everlong.engine import View, ViewOptions, view_of
 from tests.properties.histories import FORMATS
 from tests.properties.wishes import ROLLING, broken, proper, seen, wish_of, wishes
 
@@ -22,7 +22,7 @@ rolling = pytest.mark.parametrize("preset", ROLLING)
 often = settings(max_examples=60, deadline=None)
 
 
-def walk(history: History, wish: Wish, since: int = 0) -> list[View]:
+def walk(history: History, wish: ViewOptions, since: int = 0) -> list[View]:
     """A view at each request, each from the one before, the prefix checked on the way."""
     views: list[View] = []
     for length in requests(history):

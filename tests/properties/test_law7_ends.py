@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from everlong.core import History
-from everlong.engine import View, Wish, view_of
+from everlong.engine import View, ViewOptions, view_of
 from tests.properties.wishes import PRESET_NAMES, broken, proper, seen, wishes
 
 every_preset = pytest.mark.parametrize("preset", PRESET_NAMES)
 often = settings(max_examples=30, deadline=None)
 
 
-def at(history: History, wish: Wish, limit: int) -> View | None:
+def at(history: History, wish: ViewOptions, limit: int) -> View | None:
     return seen(history, replace(wish, limit=limit, target=limit))
 
 

@@ -5,14 +5,14 @@ from hypothesis import given, settings, strategies as st
 from scripts.laws import broken_laws, requests
 
 from everlong.core import Action, History
-from everlong.engine import Wish, view_of
+from everlong.engine import ViewOptions, view_of
 from tests.properties.wishes import COUNTER, PRESET_NAMES, ROLLING, broken, proper, seen, wishes
 
 every_preset = pytest.mark.parametrize("preset", PRESET_NAMES)
 often = settings(max_examples=40, deadline=None)
 
 
-def explained(history: History, wish: Wish) -> None:
+def explained(history: History, wish: ViewOptions) -> None:
     view = seen(history, wish)
     assert view is None or [broken for broken in broken_laws(view, wish) if broken.law == 9] == []
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from everlong.compress import PRESETS, Preset
 from everlong.core import History, Message, Opaque, Part, Reasoning, Text, ToolResult
-from everlong.engine import View, Wish, view_of
+from everlong.engine import View, ViewOptions, view_of
 from everlong.errors import BudgetImpossible
 from everlong.tokens import Counter
 from tests.properties.histories import FORMATS, Dice, conversations, histories
@@ -54,20 +54,20 @@ def broken(draw: st.DrawFn, max_messages: int = 10) -> History:
 
 
 @st.composite
-def wishes(draw: st.DrawFn, preset: str, *, deep: bool = False, pins: bool = False) -> Wish:
+def wishes(draw: st.DrawFn, preset: str, *, deep: bool = False, pins: bool = False) -> ViewOptions:
     """A format, a budget and a window for a preset; with `deep` a cut goes well below the limit."""
     fmt, limit = draw(st.sampled_from(FORMATS)), draw(st.sampled_from(LIMITS))
     wish = wish_of(PRESETS[preset], fmt, limit, window=draw(st.sampled_from(WINDOWS)), deep=deep)
     return replace(wish, pins=draw(st.frozensets(st.integers(0, 12), max_size=2))) if pins else wish
 
 
-def wish_of(preset: Preset, fmt: str, limit: int, *, window: int = 16_000, deep: bool = False) -> Wish:
+def wish_of(preset: Preset, fmt: str, limit: int, *, window: int = 16_000, deep: bool = False) -> ViewOptions:
     """The same with everything said."""
     target = limit // 2 if deep else limit
-    return Wish(counter=COUNTER, limit=limit, target=target, preset=preset, window=window, fmt=fmt)
+    return ViewOptions(counter=COUNTER, limit=limit, target=target, preset=preset, window=window, fmt=fmt)
 
 
-def attempt(history: History, wish: Wish, previous: View | None = None) -> View | BudgetImpossible:
+def attempt(history: History, wish: ViewOptions, previous: View | None = None) -> View | BudgetImpossible:
     """The view, or the error that says why there is none."""
     try:
         return view_of(history, wish, previous)
@@ -75,7 +75,7 @@ def attempt(history: History, wish: Wish, previous: View | None = None) -> View 
         return error
 
 
-def seen(history: History, wish: Wish, previous: View | None = None) -> View | None:
+def seen(history: History, wish: ViewOptions, previous: View | None = None) -> View | None:
     """The view, if there is one."""
     view = attempt(history, wish, previous)
     return view if isinstance(view, View) else None

@@ -99,7 +99,7 @@ def test_N1_1_4_the_window_that_is_overridden_is_the_one_that_counts(tmp_path: P
 @pytest.mark.parametrize(("share", "whole"), [(0.1, False), (0.3, True)])
 def test_N1_1_4_the_limit_of_a_tool_result_is_the_one_that_is_set(share: float, whole: bool, tmp_path: Path) -> None:
     config = nanobot(tmp_path, contextWindowOverride=16_000, toolResultSoftLimit=share, maxTokens=500)
-    assert config.engine.tool_result_soft_limit == share
+    assert config.engine.option("tool_result_soft_limit") == share
     text = pages(3, 80)  # between a tenth and three tenths of 16 000
     model = ScriptedModel(calls_then([[("read_file", "{}")]]))
     act = Act(model, [Ran().tool("read_file", lambda _: text)], config)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from everlong import count, fit
-from everlong.compress import PRESETS, Task, draft_of, emergency, presets
+from everlong.compress import PRESETS, NanobotSettings, Task, draft_of, emergency, presets
 from everlong.core import History, Message, Reasoning, pairs_of
-from everlong.engine import Assembler, Compressor, NanobotSettings, Provider, assemble, view_of
+from everlong.engine import Assembler, Compressor, Provider, assemble, view_of
 from everlong.errors import InputError
 from everlong.tokens import Counter
 from everlong.wire import document_of, problems, repair_history, valid
@@ -141,7 +141,7 @@ def test_N1_10_a_memory_block_in_the_prompt_is_untouched() -> None:
 
 def test_N1_10_the_presets_need_nothing_that_the_core_does_not_have() -> None:
     needed = {"everlong", "msgspec", "splintr", *sys.stdlib_module_names}
-    for path in Path(inspect.getfile(presets)).parent.glob("*.py"):
+    for path in Path(inspect.getfile(presets)).parents[1].rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
                 assert {alias.name.partition(".")[0] for alias in node.names} <= needed, path.name

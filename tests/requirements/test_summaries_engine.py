@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from everlong.core import EventKind, Message, Point, Role
-from everlong.engine import Author, Call, Engine, Settings, Summaries, Titles, account_of, chatbox_mark
+from everlong.engine import Author, Call, Engine, Settings, Summaries, Titles, due_at, newest_summary
 from everlong.llm import (
     Answer,
     Asked,
@@ -88,7 +88,7 @@ def test_N1_5_a_cheaper_model_writes_at_most_500_characters_which_follow_the_sys
         for turn in range(60):
             await talk.say(question(turn))
             await summaries.drain()
-        kept = account_of(talk.threads, talk.thread)
+        kept = newest_summary(talk.threads, talk.thread)
         assert kept is not None
         assert 0 < len(kept.context) <= 500
         last = server.requests[-1].messages
@@ -144,7 +144,7 @@ def test_N1_8_every_ten_rounds_there_after_twenty_and_an_emergency_needs_no_new_
         for turn in range(20):
             await talk.say(question(turn))
             await summaries.drain()
-            account = account_of(talk.threads, talk.thread)
+            account = newest_summary(talk.threads, talk.thread)
             covered.append(0 if account is None else account.covers)
         assert covered[8] == 0 < covered[9]
         assert len(set(covered)) == 3  # none, one, and a second after ten more rounds
@@ -168,11 +168,11 @@ def test_N1_8_the_summary_is_kept_in_the_session_file_which_still_loads(tmp_path
             for turn in range(20):
                 await talk.say(question(turn))
                 await summaries.drain()
-            before = account_of(store, talk.thread)
+            before = newest_summary(store, talk.thread)
             messages = talk.stored
         with open_store(f"jsonl:{tmp_path}") as store:
             assert before is not None
-            assert account_of(store, "talk") == before
+            assert newest_summary(store, "talk") == before
             assert tuple(r.entry for r in store.read("talk") if isinstance(r.entry, Message)) == messages
         lines = [
             json.loads(line) for path in tmp_path.rglob("*.jsonl") for line in path.read_text("utf-8").splitlines()
@@ -201,7 +201,7 @@ def test_N1_9_structured_with_its_five_parts_merged_newer_after_older_and_prose_
             for turn in range(part * 8, part * 8 + 8):
                 await talk.say(question(turn))
             assert (await summaries.compact(talk.thread, talk.call, talk.model)).kind is EventKind.SUMMARY_APPLIED
-            account = account_of(talk.threads, talk.thread)
+            account = newest_summary(talk.threads, talk.thread)
             assert account is not None
             if part == 0:
                 assert len(account.context) <= 200
@@ -367,7 +367,7 @@ def test_SB_5_without_a_summary_model_the_main_model_writes_and_a_failure_only_t
     ids=["the document's example", "set by the user", "a smaller window", "one that the reserve would eat"],
 )
 def test_CB_1_1_the_threshold_is_of_the_window_without_the_reserve(window: int, threshold: float, mark: int) -> None:
-    assert chatbox_mark(window, Settings(preset="chatbox", threshold=threshold)) == mark
+    assert due_at(Settings(preset="chatbox", threshold=threshold), window) == mark
 
 
 def chatting(model: ScriptedModel, window: int = 16_000) -> Talk:
@@ -385,7 +385,7 @@ def test_CB_1_1_it_is_checked_after_each_finished_message() -> None:
             await talk.say(question(len(sizes)))
             sizes.append(talk.model.requests[prepared_before].tokens)  # type: ignore[attr-defined]
             await summaries.drain()
-        mark = chatbox_mark(16_000, talk.settings)
+        mark = due_at(talk.settings, 16_000)
         assert sizes[-2] < mark <= sizes[-1]
 
     asyncio.run(run())
@@ -468,7 +468,7 @@ def test_CB_8_the_prompt_follows_the_language_and_a_failed_summary_never_blocks_
             await summaries.drain()
         assert all("请停在这里" in asked.messages[-1].text for asked in writer.model.requests)  # type: ignore[attr-defined]
         assert of_kind(talk, EventKind.SUMMARY_APPLIED)[0].reason.startswith("by rules")
-        account = account_of(talk.threads, talk.thread)
+        account = newest_summary(talk.threads, talk.thread)
         assert account is not None
         assert (account.source, account.language) == ("rules", "zh")
 

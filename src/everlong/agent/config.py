@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from everlong.agent.definitions import Approve
+from everlong.compress import NanobotSettings
 from everlong.core import Json
-from everlong.engine import DEFAULT_SETTINGS, NanobotSettings, Settings
+from everlong.engine import DEFAULT_SETTINGS, SETTINGS, Settings
 from everlong.errors import InputError
 from everlong.windows import window
 
@@ -141,7 +142,7 @@ class AgentConfig:
 
 
 DEFAULT_CONFIG = AgentConfig()
-ENGINE_FIELDS = frozenset(each.name for each in fields(Settings))
+ENGINE_FIELDS = frozenset(option.name for option in SETTINGS)
 #: What only the user's own file, the environment and options may say: see `folder_config`.
 OF_THE_USER = ("allowed", "approval", "mcp", "upstream", "workspace")
 OWN_FIELDS = frozenset(each.name for each in fields(AgentConfig)) - {"engine"}

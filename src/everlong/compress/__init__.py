@@ -15,8 +15,22 @@ if TYPE_CHECKING:
         part_ref as part_ref,
     )
     from everlong.compress.excerpts import Selection as Selection
-    from everlong.compress.pipeline import Preset as Preset, arrive as arrive, cut as cut
-    from everlong.compress.presets import PRESETS as PRESETS, nanobot as nanobot, preset_named as preset_named
+    from everlong.compress.options import Option as Option, Scalar as Scalar
+    from everlong.compress.pipeline import arrive as arrive, compact as compact
+    from everlong.compress.preset import (
+        HistoryWindow as HistoryWindow,
+        Preset as Preset,
+        SummaryPolicy as SummaryPolicy,
+        SummaryStyle as SummaryStyle,
+    )
+    from everlong.compress.presets import (
+        PRESET_NAMES as PRESET_NAMES,
+        PRESET_OPTIONS as PRESET_OPTIONS,
+        PRESETS as PRESETS,
+        preset_named as preset_named,
+    )
+    from everlong.compress.presets.nanobot import NanobotSettings as NanobotSettings
+    from everlong.compress.presets.static_buffer import buffer_start as buffer_start
     from everlong.compress.steps.by_need import by_need as by_need
     from everlong.compress.steps.call_arguments import call_arguments as call_arguments
     from everlong.compress.steps.custom import step_from as step_from
@@ -45,8 +59,12 @@ else:
         {
             "draft": "Draft OURS Step Task draft_of part_content part_ref",
             "excerpts": "Selection",
-            "pipeline": "Preset arrive cut",
-            "presets": "PRESETS nanobot preset_named",
+            "options": "Option Scalar",
+            "pipeline": "arrive compact",
+            "preset": "HistoryWindow Preset SummaryPolicy SummaryStyle",
+            "presets": "PRESETS PRESET_NAMES PRESET_OPTIONS preset_named",
+            "presets.nanobot": "NanobotSettings",
+            "presets.static_buffer": "buffer_start",
             "steps.by_need": "by_need",
             "steps.call_arguments": "call_arguments",
             "steps.custom": "step_from",

@@ -31,6 +31,7 @@ from everlong.core import (
     ref_of,
     steps_of,
 )
+from everlong.relevance import Index
 from everlong.tokens import Counter
 
 __all__ = [
@@ -69,6 +70,10 @@ class Task:
     recall: str = ""
     #: Language of the words we add: "en" or "zh".
     language: str = "en"
+    #: The conversation's own index of what left the window before; grows. None: a step that needs one makes it.
+    index: Index | None = None
+    #: Exactly how many of the newest messages stay, whatever a step was set to; None: as it was set.
+    newest: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

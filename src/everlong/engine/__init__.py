@@ -8,8 +8,9 @@ if TYPE_CHECKING:
     from everlong.engine.budget import (
         calibration_of as calibration_of,
         counter_for as counter_for,
+        due_at as due_at,
         learned_window as learned_window,
-        low_mark as low_mark,
+        target_share as target_share,
     )
     from everlong.engine.contracts import (
         Assembler as Assembler,
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
         fit_document as fit_document,
         forget_counts as forget_counts,
     )
-    from everlong.engine.nanobot_settings import NanobotSettings as NanobotSettings
     from everlong.engine.preparation import prepared_from as prepared_from, standing as standing
     from everlong.engine.preview import (
         SMALLEST as SMALLEST,
@@ -59,19 +59,26 @@ if TYPE_CHECKING:
         DEFAULT_THRESHOLD as DEFAULT_THRESHOLD,
         HIGHEST_THRESHOLD as HIGHEST_THRESHOLD,
         LOWEST_THRESHOLD as LOWEST_THRESHOLD,
+        SETTINGS as SETTINGS,
+        SURFACE_DEFAULTS as SURFACE_DEFAULTS,
         Mode as Mode,
         Settings as Settings,
         Summarizing as Summarizing,
+        Surface as Surface,
+        defaults_of as defaults_of,
+        read_settings as read_settings,
+        unknown_names as unknown_names,
+        variables_of as variables_of,
     )
     from everlong.engine.summaries.author import Author as Author
     from everlong.engine.summaries.commit import SUMMARY as SUMMARY, Outcome as Outcome
-    from everlong.engine.summaries.schedule import Summaries as Summaries, chatbox_mark as chatbox_mark
+    from everlong.engine.summaries.schedule import Summaries as Summaries
     from everlong.engine.summaries.titles import Titles as Titles
     from everlong.engine.thread import (
         LEFT_BEFORE as LEFT_BEFORE,
-        account_in as account_in,
-        account_of as account_of,
+        newest_summary as newest_summary,
         refreshed as refreshed,
+        summary_in as summary_in,
         work_on as work_on,
     )
     from everlong.engine.token_map import (
@@ -86,30 +93,28 @@ if TYPE_CHECKING:
     )
     from everlong.engine.turn import Turn as Turn, converse as converse, whole as whole
     from everlong.engine.usage import Spent as Spent, cost_of as cost_of, spent_on as spent_on
-    from everlong.engine.view import View as View, Wish as Wish, view_of as view_of
+    from everlong.engine.view import View as View, ViewOptions as ViewOptions, view_of as view_of
 else:
     __all__, __getattr__, __dir__ = open_door(
         __name__,
         {
-            "budget": "calibration_of counter_for learned_window low_mark",
-            "contracts": "Assembler Caching Call CallGrew Compressor Failed Finished Model Prepared Provider Reply Request "
-            "Restarted Said Thought Threads assemble breakpoints with_beside without_tail",
+            "budget": "calibration_of counter_for due_at learned_window target_share",
+            "contracts": "Assembler Caching Call CallGrew Compressor Failed Finished Model Prepared Provider Reply Request Restarted Said Thought Threads assemble breakpoints with_beside without_tail",
             "engine": "Engine",
             "events": "Observer logs_events traces_events",
             "fitted": "Fitted SENT_AS copied count fit fit_document forget_counts",
-            "nanobot_settings": "NanobotSettings",
             "preparation": "prepared_from standing",
             "preview": "Outlook Preview SMALLEST outlook outlook_of",
             "recall": "Found",
-            "settings": "DEFAULT_SETTINGS DEFAULT_THRESHOLD HIGHEST_THRESHOLD LOWEST_THRESHOLD Mode Settings Summarizing",
+            "settings": "DEFAULT_SETTINGS DEFAULT_THRESHOLD HIGHEST_THRESHOLD LOWEST_THRESHOLD Mode SETTINGS SURFACE_DEFAULTS Settings Summarizing Surface defaults_of read_settings unknown_names variables_of",
             "summaries.author": "Author",
             "summaries.commit": "Outcome SUMMARY",
-            "summaries.schedule": "Summaries chatbox_mark",
+            "summaries.schedule": "Summaries",
             "summaries.titles": "Titles",
-            "thread": "LEFT_BEFORE account_in account_of refreshed work_on",
+            "thread": "LEFT_BEFORE newest_summary refreshed summary_in work_on",
             "token_map": "FRAMING MessageWeight RoundWeight TokenMap call_title map_tokens message_title text_title",
             "turn": "Turn converse whole",
             "usage": "Spent cost_of spent_on",
-            "view": "View Wish view_of",
+            "view": "View ViewOptions view_of",
         },
     )

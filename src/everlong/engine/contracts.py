@@ -28,7 +28,7 @@ from everlong.core import (
     Thread,
     head_length,
 )
-from everlong.engine.view import View, Wish
+from everlong.engine.view import View, ViewOptions
 from everlong.windows import Window
 from everlong.wire import Caching, CallGrew, Failed, Finished, Reply, Request, Restarted, Said, Thought, breakpoints
 
@@ -282,7 +282,7 @@ class Provider(Protocol):
 class Compressor(Protocol):
     """Brings a history under a limit. Pure: the same input gives the same view."""
 
-    def __call__(self, history: History, wish: Wish, previous: View | None = None) -> View:
+    def __call__(self, history: History, options: ViewOptions, previous: View | None = None) -> View:
         """What would be sent."""
 
 

@@ -10,12 +10,12 @@ from typing import Any, cast
 from everlong.core import EventKind, Message, Pin, Point, Row, Withdrawal
 from everlong.engine.contracts import Call, Model, Prepared, Threads
 from everlong.engine.events import Observer
-from everlong.engine.preparation import Cause, cut_now, cut_planned, prepare, remember, standing
+from everlong.engine.preparation import compact_now, planned_point, prepare, remember, standing
 from everlong.engine.preview import Preview, preview
 from everlong.engine.recall import Found, recall
 from everlong.engine.recovery import recover
 from everlong.engine.settings import DEFAULT_SETTINGS, Settings
-from everlong.engine.thread import Means, newest_cut, refreshed, work_on
+from everlong.engine.thread import EngineContext, newest_compaction, work_on
 from everlong.engine.usage import record_failure, record_usage
 from everlong.errors import ContextOverflow, InputError, NoThread, ProviderError, ThreadExists
 from everlong.windows import Registry
@@ -24,79 +24,80 @@ from everlong.wire import Usage, document_of
 __all__ = ["BlockingEngine", "Engine"]
 
 BY_HAND = "asked for"
-LITTLE = 0.95  # a cut by hand that would leave more than this share is not worth its point
+LITTLE = 0.95  # a compaction by hand that would leave more than this share is not worth its point
 
 
 class BlockingEngine:
-    """Prepares every request of a thread, learns from every answer, recovers from every refusal."""
+    """The engine for callers without an event loop: prepares every request, learns from every answer, recovers.
 
-    def __init__(self, means: Means) -> None:
+    Safe to use from several threads; waits for the store where it must.
+    """
+
+    def __init__(self, means: EngineContext) -> None:
         self.means = means
 
     def append(
         self, thread: str, messages: Sequence[Message] | Sequence[Mapping[str, Any]], *, owner: str = ""
     ) -> tuple[Row, ...]:
-        """Add messages to a thread, values or dicts of any wire format; a thread that is not there yet is made."""
-        threads, said = self.means.threads, _values(messages)
+        """Add messages to a thread, values or dicts of any wire format; a thread that does not exist yet is created."""
+        threads, values = self.means.threads, _values(messages)
         try:
-            return threads.append(thread, said)
+            return threads.append(thread, values)
         except NoThread:
             with suppress(ThreadExists):  # two may come first at once
                 threads.create(thread, owner=owner)
-            return threads.append(thread, said)
+            return threads.append(thread, values)
 
     def prepare(self, thread: str, call: Call) -> Prepared:
-        """What is to be sent now: it fits, it is valid, and begins as the request before did, unless a cut was due."""
+        """Return what to send now: it fits, is valid, and begins as the request before unless a compaction was due."""
         return prepare(self.means, thread, call)
 
     def preview(self, thread: str, call: Call) -> Preview:
-        """How full the window is: what would be sent now, looked at without sending it."""
+        """Return how full the window is: what would be sent now, looked at without sending it."""
         return preview(self.means, thread, call)
 
     def record_usage(
         self, prepared: Prepared, usage: Usage | None, *, stop: str = "stop", said: bool = True
     ) -> ContextOverflow | None:
-        """The call was answered. An overflow that came as a success is given back: recover from it."""
+        """Record an answer. Returns an overflow that came as a success: recover from it."""
         return record_usage(self.means, prepared, usage, stop=stop, said=said)
 
     def record_failure(self, prepared: Prepared, reason: str) -> None:
-        """The call came to nothing; its turn is over."""
+        """Record that the call failed; its turn is over."""
         record_failure(self.means, prepared, reason)
 
     def recover(self, prepared: Prepared, error: ProviderError) -> Prepared:
-        """Another request to try after a refusal. Raises what the caller must hear where there is none."""
+        """Return another request to try after a refusal. Raises the error to report where there is none."""
         return recover(self.means, prepared, error)
 
     def compact(self, thread: str, call: Call) -> Point | None:
-        """Cut now, down to the low mark, because someone asks for it. None if there is nothing worth cutting."""
+        """Compact now, down to the target, because someone asks for it. None if there is nothing worth compacting."""
         means = self.means
         with means.lives.lock(thread), means.journal(thread) as journal:
-            live = refreshed(means.threads, thread, means.lives.get(thread))
-            work = work_on(means, live, call, journal, call.parent)
-            before = standing(work).tokens
-            target, limit = min(work.sizes.low, before // 2), work.sizes.cut_limit
-            if work.sizes.preset.every_call:
+            context = work_on(means, means.state(thread), call, journal, call.parent)
+            before = standing(context).tokens
+            target, limit = min(context.budget.target, before // 2), context.budget.compacted_limit
+            if context.budget.preset.every_call:
                 return None
-            cause = Cause(reason=BY_HAND, before=before)
-            planned = cut_planned(work, cause, limit=limit, target=min(target, limit))
+            planned = planned_point(context, BY_HAND, before, limit=limit, target=min(target, limit))
             if planned.tokens_after > LITTLE * before:
                 return None
-            view = cut_now(work, cause, target=target)
-            remember(work, view)
-            point = work.live.opened.point
+            view = compact_now(context, BY_HAND, before, target=target)
+            remember(context, view)
+            point = context.state.opened.point
             return point.entry if point is not None and isinstance(point.entry, Point) else None
 
     def undo(self, thread: str) -> Row | None:
         """Withdraw the newest compaction: the next request is what it would have been without. None if none stands.
 
-        A summary that was only kept beside what a cut left goes together with that cut.
+        A summary that was only kept beside what a compaction left goes together with that compaction.
         """
         means = self.means
         with means.lives.lock(thread), means.journal(thread) as journal:
             point = means.threads.open(thread).point
             if point is None or not isinstance(point.entry, Point):
                 return None
-            means.threads.append(thread, [Withdrawal(row.order) for row in newest_cut(means.threads, thread)])
+            means.threads.append(thread, [Withdrawal(row.order) for row in newest_compaction(means.threads, thread)])
             journal.note(
                 EventKind.CONTEXT_RESTORED,
                 reason="undone",
@@ -112,18 +113,18 @@ class BlockingEngine:
         return self.means.threads.pin(thread, order, text)
 
     def unpin(self, thread: str, pin: str) -> None:
-        """Let it go."""
+        """Remove a pin."""
         self.means.threads.unpin(thread, pin)
 
     def recall(self, thread: str, what: str, *, limit: int = 10) -> Found:
-        """What a reference names, byte for byte, or what answers a query."""
+        """Return what a reference names, byte for byte, or what answers a query."""
         return recall(self.means.threads, thread, what, limit=limit)
 
     def forget(self, thread: str) -> None:
-        """Let go of what is held in memory of a thread; nothing stored changes."""
-        live = self.means.lives.get(thread)
-        if live is not None:
-            self.means.lives.put(thread, replace(live, view=None, past=None, anchor=None))
+        """Drop what is held in memory of a thread; nothing stored changes."""
+        state = self.means.lives.get(thread)
+        if state is not None:
+            self.means.lives.put(thread, replace(state, view=None, raw=None, anchor=None))
 
 
 def _values(messages: Sequence[Message] | Sequence[Mapping[str, Any]]) -> tuple[Message, ...]:
@@ -135,7 +136,7 @@ def _values(messages: Sequence[Message] | Sequence[Mapping[str, Any]]) -> tuple[
 class Engine:
     """Runs conversations that are kept in a store. One for a whole program.
 
-    Counting, cutting and the store's own waiting happen in worker threads; the event loop goes on meanwhile.
+    Counting, compacting and waiting for the store happen in worker threads; the event loop goes on meanwhile.
     """
 
     def __init__(
@@ -150,7 +151,9 @@ class Engine:
     ) -> None:
         given: dict[str, Any] = {"clock": clock, "new_id": new_id}
         chosen = {name: value for name, value in given.items() if value is not None}
-        means = Means(threads=threads, settings=settings, registry=registry, observers=tuple(observers), **chosen)
+        means = EngineContext(
+            threads=threads, settings=settings, registry=registry, observers=tuple(observers), **chosen
+        )
         #: Called with every request that was answered and its model, in the event loop; they must not wait.
         self.after_turn: list[Callable[[Prepared, Model], None]] = []
         #: The same engine for those without an event loop.
@@ -164,33 +167,33 @@ class Engine:
     async def append(
         self, thread: str, messages: Sequence[Message] | Sequence[Mapping[str, Any]], *, owner: str = ""
     ) -> tuple[Row, ...]:
-        """Add messages to a thread, values or dicts of any wire format; a thread that is not there yet is made."""
+        """Add messages to a thread, values or dicts of any wire format; a thread that does not exist yet is created."""
         return await asyncio.to_thread(self.blocking.append, thread, messages, owner=owner)
 
     async def prepare(self, thread: str, call: Call) -> Prepared:
-        """What is to be sent now: it fits, it is valid, and begins as the request before did, unless a cut was due."""
+        """Return what to send now: it fits, is valid, and begins as the request before unless a compaction was due."""
         return await asyncio.to_thread(self.blocking.prepare, thread, call)
 
     async def preview(self, thread: str, call: Call) -> Preview:
-        """How full the window is: what would be sent now, looked at without sending it."""
+        """Return how full the window is: what would be sent now, looked at without sending it."""
         return await asyncio.to_thread(self.blocking.preview, thread, call)
 
     async def record_usage(
         self, prepared: Prepared, usage: Usage | None, *, stop: str = "stop", said: bool = True
     ) -> ContextOverflow | None:
-        """The call was answered. An overflow that came as a success is given back: recover from it."""
+        """Record an answer. Returns an overflow that came as a success: recover from it."""
         return await asyncio.to_thread(self.blocking.record_usage, prepared, usage, stop=stop, said=said)
 
     async def record_failure(self, prepared: Prepared, reason: str) -> None:
-        """The call came to nothing; its turn is over."""
+        """Record that the call failed; its turn is over."""
         await asyncio.to_thread(self.blocking.record_failure, prepared, reason)
 
     async def recover(self, prepared: Prepared, error: ProviderError) -> Prepared:
-        """Another request to try after a refusal. Raises what the caller must hear where there is none."""
+        """Return another request to try after a refusal. Raises the error to report where there is none."""
         return await asyncio.to_thread(self.blocking.recover, prepared, error)
 
     async def compact(self, thread: str, call: Call) -> Point | None:
-        """Cut now, because someone asks for it. None if there is nothing worth cutting."""
+        """Compact now, because someone asks for it. None if there is nothing worth compacting."""
         return await asyncio.to_thread(self.blocking.compact, thread, call)
 
     async def undo(self, thread: str) -> Row | None:
@@ -202,9 +205,9 @@ class Engine:
         return await asyncio.to_thread(self.blocking.pin, thread, order, text)
 
     async def unpin(self, thread: str, pin: str) -> None:
-        """Let it go."""
+        """Remove a pin."""
         await asyncio.to_thread(self.blocking.unpin, thread, pin)
 
     async def recall(self, thread: str, what: str, *, limit: int = 10) -> Found:
-        """What a reference names, byte for byte, or what answers a query."""
+        """Return what a reference names, byte for byte, or what answers a query."""
         return await asyncio.to_thread(self.blocking.recall, thread, what, limit=limit)

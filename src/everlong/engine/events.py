@@ -5,7 +5,6 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -164,10 +163,6 @@ def _nanoseconds(time: datetime) -> int:
     return int(time.timestamp() * 1_000_000_000)
 
 
-#: Where the steps of a preset say how many messages they keep, and how long one of them may be.
-MESSAGES, CHARACTERS = ("most_messages",), ("most_characters", "user", "assistant")
-
-
 def compression_data(preset: Preset, before: int, after: int) -> JsonText:
     """`original_count`, `compressed_count`, `max_messages` and `max_chars_per_message`; null where there is no limit.
 
@@ -177,8 +172,8 @@ def compression_data(preset: Preset, before: int, after: int) -> JsonText:
         {
             "original_count": before,
             "compressed_count": after,
-            "max_messages": _smallest(preset, MESSAGES),
-            "max_chars_per_message": _smallest(preset, CHARACTERS),
+            "max_messages": preset.history.messages,
+            "max_chars_per_message": preset.history.characters,
         }
     )
 
@@ -189,9 +184,3 @@ def window_hint(window: Window) -> str:
         f"no window is known for {window.model!r}; {window.context:,} tokens are assumed: "
         "set EVERLONG_WINDOW, or `window` in the settings of the thread"
     )
-
-
-def _smallest(preset: Preset, names: tuple[str, ...]) -> int | None:
-    set_by = [step.keywords for step in (*preset.arrival, *preset.cut) if isinstance(step, partial)]
-    said = [keywords[name] for keywords in set_by for name in names if name in keywords]
-    return min((figure for figure in said if isinstance(figure, int)), default=None)

@@ -12,10 +12,9 @@ from typing import Any, cast
 
 from everlong.compress import Preset, original_in, preset_named
 from everlong.core import Action, Budget, Edit, Json, JsonObject, Message
-from everlong.engine.budget import counter_for, low_mark
-from everlong.engine.view import View, Wish, view_of
+from everlong.engine.budget import counter_for, target_share
+from everlong.engine.view import View, ViewOptions, view_of
 from everlong.errors import BudgetImpossible, InputError, WireError
-from everlong.relevance import Index
 from everlong.tokens import Counter
 from everlong.windows import window
 from everlong.wire import LIST_FIELD, Document, document_of, dump, list_format, openai_chat, value_of, with_messages
@@ -94,7 +93,7 @@ class Fitted:
     #: A copy of what the caller gave for each message: an untouched one goes back as it came.
     given: tuple[Json, ...] = field(default=(), repr=False)
     #: What the view was asked for; None if the messages were to stay as they are.
-    wish: Wish | None = field(default=None, repr=False)
+    options: ViewOptions | None = field(default=None, repr=False)
 
     @property
     def edits(self) -> tuple[Edit, ...]:
@@ -153,8 +152,8 @@ def fit(  # noqa: PLR0913 - what to fit, for whom, into how much; all but the fi
 
     `messages` is a list in any wire format, or a whole request body. Without a budget the model's window
     decides. `pins` are indexes into the messages that must stay as they are. With the `previous` result of a
-    shorter list, what was sent before is repeated byte for byte; when a cut is due it goes down to the preset's
-    low mark, so that the next ones need none. Raises BudgetImpossible, naming the parts and their sizes, if
+    shorter list, what was sent before is repeated byte for byte; when a compaction is due it goes down to the
+    target, so that the next ones need none. Raises BudgetImpossible, naming the parts and their sizes, if
     what must stay is larger than the budget.
     """
     document, given = _parsed(messages, previous)
@@ -186,40 +185,40 @@ def fit_document(  # noqa: PLR0913 - see fit
     if limit < 0:
         raise InputError(f"a budget is a number of tokens, not {limit}")
     schemas = counter.tools(document.tools)
-    if preset == "off":
-        view = View(document.messages, document.messages, counter.messages(document.messages), (), 0, Index())
+    chosen = preset_named(preset) if isinstance(preset, str) else preset
+    if chosen.untouched:
+        view = View(document.messages, document.messages, counter.messages(document.messages))
         return Fitted(document, view, view.tokens + schemas, limit, given)
     room = _messages_room(limit, schemas, counter)
-    chosen = preset_named(preset) if isinstance(preset, str) else preset
-    wish = Wish(
+    options = ViewOptions(
         counter=counter,
         limit=room,
         target=room,
         # Who goes on calling wants few cuts: each one starts the provider's prompt cache anew.
-        later=int(room * low_mark(limit, room, window(counter.model).prices, 1.0)),
+        later=int(room * target_share(limit, room, window(counter.model).prices, 1.0)),
         preset=chosen,
         window=limit,
         fmt=SENT_AS.get(document.fmt, document.fmt),
         pins=pins,
     )
     try:
-        view = view_of(document.messages, wish, _continued(previous, wish))
+        view = view_of(document.messages, options, _continued(previous, options))
     except BudgetImpossible as error:
         aside = [("tool schemas", schemas), ("margin of an estimated count", limit - room - schemas)]
         raise BudgetImpossible(limit, [*error.parts, *(part for part in aside if part[1])]) from None
-    return Fitted(with_messages(document, view.messages), view, view.tokens + schemas, limit, given, wish)
+    return Fitted(with_messages(document, view.messages), view, view.tokens + schemas, limit, given, options)
 
 
-def _continued(previous: Fitted | None, wish: Wish) -> View | None:
+def _continued(previous: Fitted | None, options: ViewOptions) -> View | None:
     """The earlier view, as far as it can be repeated: not if it left out or shortened what is pinned now."""
-    if previous is None or previous.wish is None or previous.wish.fmt != wish.fmt:
+    if previous is None or previous.options is None or previous.options.fmt != options.fmt:
         return None
-    pinned = wish.pins - previous.wish.pins
+    pinned = options.pins - previous.options.pins
     if pinned and any(edit.at in pinned and edit.action in (Action.SHORTEN, Action.DROP) for edit in previous.edits):
         return None
-    if previous.wish.counter is wish.counter:
+    if previous.options.counter is options.counter:
         return previous.view
-    return replace(previous.view, tokens=wish.counter.messages(previous.view.messages))
+    return replace(previous.view, tokens=options.counter.messages(previous.view.messages))
 
 
 def _default_budget(model: str) -> int:

@@ -1,15 +1,18 @@
-"""Before every call: what goes into the window. The walk of a message, one path for all callers.
+"""Prepare the next request of a thread: what stands, compacted where it is due, with what the question needs.
 
-what stands (head, newest point, what came after) -> fits: sent as it is, the prefix untouched
-                                                  -> high mark: a cut, kept as a point
-                                                  -> a question about what left: recalled, once
+    what stands (head, newest point, what came after) -> below the threshold: sent as it is, the prefix untouched
+                                                      -> threshold: a compaction, kept as a point
+                                                      -> a question about what left: recalled, once
+
+The view after a compaction is the head, what the point left in place of what it covers, and a tail of messages as
+they are. The point stores the middle; head and tail come from the log. So every later request begins with the same
+bytes, in this process and any other.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Iterator
+from dataclasses import replace
 
-from everlong.compress import OURS, Preset, newest
+from everlong.compress import OURS
 from everlong.core import (
     Action,
     Edit,
@@ -17,7 +20,6 @@ from everlong.core import (
     History,
     Message,
     Opened,
-    Pin,
     Point,
     Recalled,
     Role,
@@ -27,114 +29,213 @@ from everlong.core import (
     clamp_reply,
     head_length,
 )
-from everlong.engine.budget import Sizes
-from everlong.engine.contracts import Caching, Call, Prepared, Request, before_tail, with_beside, with_standing
+from everlong.engine.contracts import Call, Prepared, before_tail, with_beside, with_standing
 from everlong.engine.events import compression_data, window_hint
 from everlong.engine.recall import recalled_block
 from everlong.engine.thread import (
     LEFT_BEFORE,
-    Live,
-    Means,
-    Past,
-    Work,
-    account_in,
-    account_message,
+    CallContext,
+    EngineContext,
+    RawHistory,
+    ThreadState,
     left_by,
     pinned_texts,
-    refreshed,
+    summary_in,
     summary_limit,
+    summary_message,
     work_on,
 )
-from everlong.engine.view import View, Wish, arrived, assembled, cut_view, grown_view, view_of
+from everlong.engine.view import View, arrived, assembled_view, compacted_view, grown_view, view_of
 from everlong.errors import BudgetImpossible, EverlongError, ThreadChanged
-from everlong.relevance import Index
 from everlong.summarize import Summary, as_system_section, encode_summary, written
+from everlong.wire import Caching, Request
 
 __all__ = [
-    "BUFFER_LEAST",
-    "BUFFER_LIMIT",
-    "Cause",
-    "Held",
-    "buffer_start",
-    "caching_of",
-    "cut_now",
-    "cut_past",
-    "cut_planned",
-    "held_past",
+    "BOUNDED_STYLES",
+    "compact_now",
+    "planned_point",
+    "prefix_to_cache",
     "prepare",
     "prepared_from",
     "remember",
+    "report_compaction",
     "standing",
-    "tell_cut",
-    "with_account",
 ]
 
+ATTEMPTS = 4  # another process may append meanwhile; each attempt reads again
+WARNED_AT = 0.9  # of the threshold
+LARGEST_RECALL = 2_000  # tokens; more of it costs more than it brings, and it is paid for until the next compaction
+STUCK = 0.9  # of the threshold; a compaction that stays above it is repeated only when the limit itself is passed,
+GROWN = 2  # or when the view is so many times what it left: with a soft cap the limit may be far away
+NEEDS_LENGTH = frozenset({"anthropic"})  # formats in which a request must say how long the answer may be
+WORTH_RESTORING = 0.8  # a point made for less than this share of what fits now may have been made in vain
+#: Styles whose documents bound the length: the facts that code copied stay in the store, the model's words are sent.
+BOUNDED_STYLES = frozenset({"free", "buffer"})
 
-@dataclass(frozen=True, slots=True)
-class Held:
-    """A past with what is ours in front: pinned texts, a summary. `pins` are the messages in it that must stay."""
 
-    history: History
-    orders: tuple[int, ...]
-    pins: frozenset[int]
+def prepare(means: EngineContext, thread: str, call: Call) -> Prepared:
+    """Return what is to be sent for the thread now. Raises BudgetImpossible where nothing can fit."""
+    with means.lives.lock(thread), means.journal(thread) as journal:
+        state = means.state(thread)
+        turn = journal.note(EventKind.TURN_STARTED, parent=call.parent, model=call.model)
+        try:
+            context = work_on(means, state, call, journal, turn)
+            if not context.budget.window.known and state.view is None:
+                hint = window_hint(context.budget.window)
+                journal.note(EventKind.CONTEXT_WARNED, parent=turn, model=call.model, reason=hint)
+            view = _view(context)
+        except EverlongError as error:
+            journal.note(EventKind.TURN_FAILED, parent=turn, model=call.model, reason=str(error))
+            raise
+        remember(context, view)
+        return prepared_from(context, view)
 
 
-def held_past(past: Past, pins: tuple[Pin, ...], told: History = ()) -> Held:
-    """The past with what is pinned, and what is told of what left before."""
-    texts = (*pinned_texts(pins), *told)
-    head = head_length(past.history)
-    orders = (*past.orders[:head], *(LEFT_BEFORE for _ in texts), *past.orders[head:])
-    pinned = {pin.order for pin in pins if pin.order is not None}
-    return Held(
-        (*past.history[:head], *texts, *past.history[head:]),
-        orders,
-        frozenset(at for at, order in enumerate(orders) if order in pinned) | frozenset(range(head, head + len(texts))),
+def _view(context: CallContext) -> View:
+    if context.settings.untouched:
+        return _untouched(context)
+    _check_pins(context)
+    if context.budget.preset.every_call:
+        return _assembled_again(context)
+    _restore(context)
+    view = standing(context)
+    reason = _reason_to_compact(context, view)
+    if reason:
+        return compact_now(context, reason, view.tokens)
+    if _recall(context, view):
+        view = standing(context)
+    _warn(context, view)
+    return view
+
+
+def _untouched(context: CallContext) -> View:
+    """Off means off: what stands, byte for byte."""
+    messages = (*context.state.prefix, *context.state.since)
+    return View(messages, messages, context.budget.counter.messages(messages))
+
+
+def standing(context: CallContext) -> View:
+    """Return what stands, with the same bytes first as the last time."""
+    state = context.state
+    history = (*state.prefix, *state.since)
+    if state.view is not None and state.made_for == _made_for(context):
+        grown = grown_view(history, context.view_options(), state.view)
+        if grown is not None:
+            return grown
+    context.state = replace(state, view=None, anchor=None)
+    context.budget = context.budget.unanchored()
+    return assembled_view(state.prefix, state.since, context.view_options())
+
+
+def _made_for(context: CallContext) -> tuple[str, ...]:
+    return (context.call.fmt, context.budget.preset.name, context.call.model)
+
+
+def remember(context: CallContext, view: View) -> None:
+    """Keep what is sent now, for the next call."""
+    context.remember(view, _made_for(context))
+
+
+# --- compaction ------------------------------------------------------------------------------------------------------
+
+
+def _reason_to_compact(context: CallContext, view: View) -> str:
+    """Why a compaction is due now; "" if none is."""
+    budget, state = context.budget, context.state
+    if view.tokens > budget.limit:
+        return "more than the window takes"
+    if state.undone or _stuck(context, view):
+        return ""
+    if view.tokens > budget.threshold:
+        return "high mark"
+    idle = None if state.called_at is None else (context.means.clock() - state.called_at).total_seconds()
+    cold = (
+        context.settings.cold_mark * budget.limit * budget.parts.high / context.settings.threshold
+    )  # of a soft cap too
+    if idle is not None and idle > context.settings.cache_seconds and view.tokens > cold:
+        return "cold cache"
+    return ""
+
+
+def _stuck(context: CallContext, view: View) -> bool:
+    """Whether the last compaction could not get far enough down, so that another would only come to the same."""
+    point = context.state.opened.point
+    return (
+        point is not None
+        and isinstance(point.entry, Point)
+        and max(STUCK * context.budget.threshold, view.tokens / GROWN) < point.entry.tokens_after
+        and point.entry.limit > STUCK * context.budget.compacted_limit
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cause:
-    """Why a cut is made, what the view took until now in tokens, and the summary that is to stand in front of it."""
+def compact_now(
+    context: CallContext, reason: str, before: int, *, limit: int | None = None, target: int | None = None
+) -> View:
+    """Compact, keep the point, and return what stands then. Raises BudgetImpossible where it cannot fit.
 
-    reason: str
-    before: int
-    account: Summary | None = None
+    `before` are the tokens that the view took until now. The summary that stands is carried on.
+    """
+    most = context.budget.compacted_limit if limit is None else limit
+    aim = min(context.budget.target if target is None else target, most)
+    for _ in range(ATTEMPTS):
+        point = planned_point(context, reason, before, limit=most, target=aim)
+        if limit is not None:
+            point = replace(point, limit=0)  # what was refused is no size that anything was made for
+        try:
+            context.means.threads.append(context.thread, [point], expected=context.length)
+        except ThreadChanged:
+            context.refresh()
+            continue
+        messages = len(context.state.prefix) + len(context.state.since)
+        context.refresh()
+        view = standing(context)
+        report_compaction(context, point, view, messages)
+        if view.tokens <= most:
+            return view
+        aim -= view.tokens - most
+    raise ThreadChanged(f"thread {context.thread!r} keeps changing; a compaction of it was tried {ATTEMPTS} times")
 
 
-def cut_past(past: Past, opened: Opened, wish: Wish, cause: Cause) -> Point:
-    """The point that brings the past down to the wish's target."""
-    account = cause.account
-    told = () if account is None else (account_message(account, wish.counter, summary_limit(wish.limit)),)
-    held = held_past(past, opened.pins, told)
-    history, orders = held.history, held.orders
-    head = head_length(past.history)
-    wish = replace(wish, pins=held.pins)
-    view = cut_view(history, wish, past.index)
-    tail = _tail_length(view, arrived(history, wish), orders)
-    boundary = orders[len(history) - tail] if tail else past.length
+def planned_point(
+    context: CallContext, reason: str, before: int, *, limit: int, target: int, summary: Summary | None = None
+) -> Point:
+    """Return the point that a compaction would make; nothing is kept yet. Raises BudgetImpossible where it cannot fit.
+
+    Without a new summary the one that stands is carried on.
+    """
+    opened, counter = context.state.opened, context.budget.counter
+    summary = summary_in(opened.point) if summary is None else summary
+    told = () if summary is None else (summary_message(summary, counter, summary_limit(limit)),)
+    raw = context.raw_history().with_background(opened.pins, told)
+    options = replace(context.view_options(limit=limit, target=target), pins=raw.pins, index=raw.index)
+    try:
+        view = compacted_view(raw.history, options)
+    except BudgetImpossible as error:
+        raise _of_the_window(error, context) from None
+    tail = _tail_length(view, arrived(raw.history, options), raw.orders)
     ours = (*pinned_texts(opened.pins), *told)
-    middle = _without(view.messages[head : len(view.messages) - tail], ours)
+    middle = view.messages[head_length(raw.history) : len(view.messages) - tail]
     return Point(
-        boundary=boundary,
-        summary=(*told, *middle),
-        tokens_before=cause.before,
+        boundary=raw.orders[len(raw.history) - tail] if tail else raw.length,
+        summary=(*told, *(message for message in middle if message not in ours)),
+        tokens_before=before,
         tokens_after=view.tokens,
-        reason=cause.reason,
-        focus="" if account is None else account.focus,
-        account="" if account is None else encode_summary(account),
-        model=wish.counter.model,
-        limit=wish.limit,
-        edits=tuple(_news(view, orders, opened)),
+        reason=reason,
+        focus="" if summary is None else summary.focus,
+        account="" if summary is None else encode_summary(summary),
+        model=counter.model,
+        limit=limit,
+        edits=tuple(_new_edits(view, raw.orders, opened)),
     )
 
 
-def _news(view: View, orders: tuple[int, ...], opened: Opened) -> Iterator[Edit]:
-    """The edits with their place in the thread; what had left the view before is told of by an earlier point."""
+def _new_edits(view: View, orders: tuple[int, ...], opened: Opened) -> Iterator[Edit]:
+    """The edits with their place in the thread; what had left the view before is reported by an earlier point."""
     point = opened.point.entry if opened.point is not None else None
     known = point.boundary if isinstance(point, Point) else 0
     whole = point.summary if isinstance(point, Point) else ()
-    told = point.edits if isinstance(point, Point) else ()
-    shortened = {edit.at for edit in told if edit.action not in (Action.DROP, Action.INSERT)}
+    earlier = point.edits if isinstance(point, Point) else ()
+    shortened = {edit.at for edit in earlier if edit.action not in (Action.DROP, Action.INSERT)}
     for edit in view.edits:
         order = orders[edit.at]
         stood = order >= known or order in shortened or view.history[edit.at] in whole
@@ -160,397 +261,192 @@ def _tail_length(view: View, shaped: History, orders: tuple[int, ...]) -> int:
     return length
 
 
-def _without(messages: History, ours: History) -> History:
-    """The messages without what stands in front of them by itself."""
-    return tuple(message for message in messages if message not in ours)
+def report_compaction(context: CallContext, point: Point, view: View, messages: int) -> None:
+    """Note that a compaction was made; `messages` is how many there were before."""
+    _note_compressed(context, point.reason, point.tokens_before, view, messages)
 
 
-BUFFER_LIMIT, BUFFER_LEAST = 50, 10  # messages
-
-
-def buffer_start(messages: Sequence[Message], *, limit: int = BUFFER_LIMIT, least: int = BUFFER_LEAST) -> int:
-    """Where the buffer begins; what stands before, system text aside, was evicted.
-
-    Example: 55 messages, users at every even place -> 44, eleven are left; two more messages -> still 44
-    """
-    start = head_length(messages)
-    asked: list[int] = []
-    for at in range(start, len(messages)):
-        if messages[at].role is not Role.USER:
-            continue
-        asked.append(at)
-        if at + 1 - start <= limit:
-            continue
-        kept = [place for place in asked if place <= at + 1 - least]
-        if kept and kept[-1] > start:
-            start = kept[-1]
-            asked = [place for place in asked if place >= start]
-    return start
-
-
-BUFFER = "static-buffer"
-IN_SYSTEM = frozenset({BUFFER, "nanobot", "nanobot-v3"})
-WHEN_NEEDED = frozenset({"nanobot", "nanobot-v3"})
-FROM_THE_POINT = frozenset({"chatbox"})
-#: Styles whose length their documents bound: what code copied stays in the store, the model's words are sent.
-WORDS_ALONE = frozenset({"free", "buffer"})
-
-
-def with_account(work: Work, held: Held) -> tuple[Held, Preset]:
-    """What is held of a thread with its summary in its place, if there is one; the preset, with what goes before it."""
-    preset = work.sizes.preset
-    account = account_in(work.live.opened.point)
-    start = _start(preset, held, account)
-    if preset.name in WHEN_NEEDED and work.sizes.counter.messages(held.history) <= work.sizes.cut_limit:
-        account = None
-    if account is not None:
-        held = _with(held, _message(work, account, in_system=preset.name in IN_SYSTEM))
-        start += 1
-    return held, _from(preset, held, start)
-
-
-def _start(preset: Preset, held: Held, account: Summary | None) -> int:
-    """The first message that is sent as it is; those before it go, whatever room there is."""
-    if preset.name == BUFFER:
-        return buffer_start(held.history)
-    if preset.name in FROM_THE_POINT and account is not None:
-        return next((at for at, order in enumerate(held.orders) if order >= account.covers), 0)
-    return 0
-
-
-def _from(preset: Preset, held: Held, start: int) -> Preset:
-    """The preset whose newest messages are those from `start` on, beside the pinned ones."""
-    head = head_length(held.history)
-    if start <= head:
-        return preset
-    many = len(held.history) - start + sum(head <= pin < start for pin in held.pins)
-    step = partial(newest, most_messages=many, least_messages=many)
-    return replace(preset, cut=tuple(step if _is_newest(other) else other for other in preset.cut))
-
-
-def _is_newest(step: Callable[..., object]) -> bool:
-    return step is newest or (isinstance(step, partial) and step.func is newest)
-
-
-def _message(work: Work, account: Summary, *, in_system: bool) -> Message:
-    counter, limit = work.sizes.counter, summary_limit(work.sizes.cut_limit)
-    if not in_system:
-        return account_message(account, counter, limit)
-    text = written(account, counter=counter, limit=limit, facts=account.style not in WORDS_ALONE)
-    return Message(Role.SYSTEM, (Text(as_system_section(text, account.language)),))
-
-
-def _with(held: Held, message: Message) -> Held:
-    """With the message right behind the system text; what is not system text must not be left out."""
-    head = head_length(held.history)
-    pins = {pin + 1 if pin >= head else pin for pin in held.pins}
-    if message.role is not Role.SYSTEM:
-        pins.add(head)
-    return Held(
-        (*held.history[:head], message, *held.history[head:]),
-        (*held.orders[:head], LEFT_BEFORE, *held.orders[head:]),
-        frozenset(pins),
-    )
-
-
-ATTEMPTS = 4  # another process may append meanwhile; each attempt reads again
-WARNED_AT = 0.9  # of the high mark
-LARGEST_RECALL = 2_000  # tokens; more of it costs more than it brings, and it is paid for until the next cut
-STUCK = 0.9  # of the high mark; a cut that stays above it is repeated only when the limit itself is passed,
-GROWN = 2  # or when the view is so many times what that cut left: with a soft cap the limit may be far away
-NEEDS_LENGTH = frozenset({"anthropic"})  # formats in which a request must say how long the answer may be
-WORTH_RESTORING = 0.8  # a point made for less than this share of what fits now may have been made in vain
-
-
-def prepare(means: Means, thread: str, call: Call) -> Prepared:
-    """What is to be sent for the thread now. Raises BudgetImpossible where nothing can fit."""
-    with means.lives.lock(thread), means.journal(thread) as journal:
-        live = refreshed(means.threads, thread, means.lives.get(thread))
-        turn = journal.note(EventKind.TURN_STARTED, parent=call.parent, model=call.model)
-        try:
-            work = work_on(means, live, call, journal, turn)
-            if not work.sizes.window.known and live.view is None:
-                hint = window_hint(work.sizes.window)
-                journal.note(EventKind.CONTEXT_WARNED, parent=turn, model=call.model, reason=hint)
-            view = _view(work)
-        except EverlongError as error:
-            journal.note(EventKind.TURN_FAILED, parent=turn, model=call.model, reason=str(error))
-            raise
-        remember(work, view)
-        return prepared_from(work, view)
-
-
-def _view(work: Work) -> View:
-    if work.settings.mode == "off" or work.settings.preset == "off":
-        return _untouched(work)
-    _check_pins(work)
-    if work.sizes.preset.every_call:
-        return _every_call(work)
-    _restore(work)
-    view = standing(work)
-    reason = _why_cut(work, view)
-    if reason:
-        return cut_now(work, Cause(reason=reason, before=view.tokens))
-    if _recall(work, view):
-        view = standing(work)
-    _warn(work, view)
-    return view
-
-
-def _untouched(work: Work) -> View:
-    """Off means off: what stands, byte for byte."""
-    said = (*work.live.front, *work.live.since)
-    return View(said, said, work.sizes.counter.messages(said), (), 0, Index())
-
-
-def standing(work: Work) -> View:
-    """What stands, with the same bytes first as the last time."""
-    live, key = work.live, _made_for(work)
-    history = (*live.front, *live.since)
-    if live.view is not None and live.made_for == key:
-        grown = grown_view(history, work.wish(), live.view)
-        if grown is not None:
-            return grown
-    work.live = replace(live, view=None, anchor=None)
-    work.sizes = replace(work.sizes, gauge=work.sizes.gauge.unanchored())
-    return assembled(live.front, live.since, work.wish(), Index())
-
-
-def _made_for(work: Work) -> tuple[str, ...]:
-    return (work.call.fmt, work.sizes.preset.name, work.call.model)
-
-
-def _why_cut(work: Work, view: View) -> str:
-    """Why a cut is due now; "" if none is."""
-    sizes, live = work.sizes, work.live
-    if view.tokens > sizes.limit:
-        return "more than the window takes"
-    point = live.opened.point
-    stuck = (
-        point is not None
-        and isinstance(point.entry, Point)
-        and max(STUCK * sizes.high, view.tokens / GROWN) < point.entry.tokens_after
-        and point.entry.limit > STUCK * sizes.cut_limit
-    )
-    if live.undone or stuck:
-        return ""
-    if view.tokens > sizes.high:
-        return "high mark"
-    idle = None if live.called is None else (work.means.clock() - live.called).total_seconds()
-    cold = work.settings.cold_mark * sizes.limit * sizes.budget.high / work.settings.threshold  # of a soft cap too
-    if idle is not None and idle > work.settings.cache_seconds and view.tokens > cold:
-        return "cold cache"
-    return ""
-
-
-def cut_now(work: Work, cause: Cause, *, limit: int | None = None, target: int | None = None) -> View:
-    """Cut, keep the point, and put together what stands then. Raises BudgetImpossible where it cannot fit.
-
-    Without a new summary the one that stands is carried on.
-    """
-    most = work.sizes.cut_limit if limit is None else limit
-    aim = min(work.sizes.low if target is None else target, most)
-    for _ in range(ATTEMPTS):
-        point = cut_planned(work, cause, limit=most, target=aim)
-        if limit is not None:
-            point = replace(point, limit=0)  # what was refused is no size that anything was made for
-        try:
-            work.means.threads.append(work.thread, [point], expected=work.live.opened.thread.length)
-        except ThreadChanged:
-            work.refresh()
-            continue
-        messages = len(work.live.front) + len(work.live.since)
-        work.refresh()
-        view = standing(work)
-        tell_cut(work, point, view, messages)
-        if view.tokens <= most:
-            return view
-        aim -= view.tokens - most
-    raise ThreadChanged(f"thread {work.thread!r} keeps changing; a cut of it was tried {ATTEMPTS} times")
-
-
-def cut_planned(work: Work, cause: Cause, *, limit: int, target: int) -> Point:
-    """The point that a cut would make; nothing is kept yet. Raises BudgetImpossible where it cannot fit."""
-    wish = work.wish(limit=limit, target=target)
-    if cause.account is None:
-        cause = replace(cause, account=account_in(work.live.opened.point))
-    try:
-        return cut_past(work.past(), work.live.opened, wish, cause)
-    except BudgetImpossible as error:
-        raise _with_other_parts(error, work.sizes) from None
-
-
-def tell_cut(work: Work, point: Point, view: View, messages: int) -> None:
-    """Write down that a cut was made; `messages` is how many there were before."""
-    work.journal.note(
+def _note_compressed(context: CallContext, reason: str, before: int, view: View, messages: int) -> None:
+    context.journal.note(
         EventKind.CONTEXT_COMPRESSED,
-        parent=work.turn,
-        model=work.call.model,
-        reason=point.reason,
-        tokens_before=point.tokens_before,
+        parent=context.turn,
+        model=context.call.model,
+        reason=reason,
+        tokens_before=before,
         tokens_after=view.tokens,
         messages_before=messages,
         messages_after=len(view.messages),
-        data=compression_data(work.sizes.preset, messages, len(view.messages)),
+        data=compression_data(context.budget.preset, messages, len(view.messages)),
     )
 
 
-def _every_call(work: Work) -> View:
-    """A preset whose document wants its steps before each call: made anew from the raw past, nothing is kept."""
-    held, preset = with_account(work, held_past(work.past(), work.live.opened.pins))
-    work.orders = held.orders
-    limit = work.sizes.cut_limit
+def _of_the_window(error: BudgetImpossible, context: CallContext) -> BudgetImpossible:
+    """The same error against the whole window: tools, reply and margin take their part of it."""
+    return BudgetImpossible(context.budget.parts.window, [*error.parts, *context.budget.other_parts])
+
+
+# --- presets that assemble every request again -----------------------------------------------------------------------
+
+
+def _assembled_again(context: CallContext) -> View:
+    """The view of a preset whose document wants its steps before each call: from the raw history, nothing is kept."""
+    raw = context.raw_history().with_background(context.state.opened.pins)
+    raw, newest = _with_summary(context, raw)
+    context.orders = raw.orders
+    limit = context.budget.compacted_limit
+    options = replace(context.view_options(limit=limit, target=limit), pins=raw.pins, newest=newest)
     try:
-        view = view_of(held.history, replace(work.wish(limit=limit, target=limit), pins=held.pins, preset=preset))
+        view = view_of(raw.history, options)
     except BudgetImpossible as error:
-        raise _with_other_parts(error, work.sizes) from None
-    before = work.sizes.counter.messages(held.history)
+        raise _of_the_window(error, context) from None
+    before = context.budget.counter.messages(raw.history)
     if view.tokens < before:
-        work.journal.note(
-            EventKind.CONTEXT_COMPRESSED,
-            parent=work.turn,
-            model=work.call.model,
-            reason=f"preset {work.sizes.preset.name}",
-            tokens_before=before,
-            tokens_after=view.tokens,
-            messages_before=len(held.history),
-            messages_after=len(view.messages),
-            data=compression_data(work.sizes.preset, len(held.history), len(view.messages)),
-        )
+        _note_compressed(context, f"preset {context.budget.preset.name}", before, view, len(raw.history))
     return view
 
 
-def _restore(work: Work) -> None:
-    """A larger window brings raw history back: points that it makes needless are withdrawn."""
+def _with_summary(context: CallContext, raw: RawHistory) -> tuple[RawHistory, int | None]:
+    """The history with its summary where the preset puts it, and how many newest messages it sends, if it says."""
+    preset, policy = context.budget.preset, context.budget.preset.summary
+    summary = summary_in(context.state.opened.point)
+    start = 0
+    if preset.history.start is not None:
+        start = preset.history.start(raw.history)
+    elif policy.replaces and summary is not None:
+        covers = summary.covers
+        start = next((at for at, order in enumerate(raw.orders) if order >= covers), 0)
+    if policy.when_needed and context.budget.counter.messages(raw.history) <= context.budget.compacted_limit:
+        summary = None
+    if summary is not None:
+        raw = raw.with_summary(_summary_message(context, summary))
+        start += 1
+    head = head_length(raw.history)
+    if start <= head:
+        return raw, None
+    return raw, len(raw.history) - start + sum(head <= pin < start for pin in raw.pins)
+
+
+def _summary_message(context: CallContext, summary: Summary) -> Message:
+    counter, limit = context.budget.counter, summary_limit(context.budget.compacted_limit)
+    if not context.budget.preset.summary.in_system:
+        return summary_message(summary, counter, limit)
+    text = written(summary, counter=counter, limit=limit, facts=summary.style not in BOUNDED_STYLES)
+    return Message(Role.SYSTEM, (Text(as_system_section(text, summary.language)),))
+
+
+# --- what else belongs to a view
+# ---------------------------------------------------------------------------------------
+
+
+def _restore(context: CallContext) -> None:
+    """Withdraw points that a larger window makes needless: it brings raw history back."""
     while True:
-        row = work.live.opened.point
+        row = context.state.opened.point
         if row is None or not isinstance(row.entry, Point):
             return
         point = row.entry
-        if not point.limit or point.limit > WORTH_RESTORING * work.sizes.cut_limit:
+        if not point.limit or point.limit > WORTH_RESTORING * context.budget.compacted_limit:
             return
-        since = work.sizes.counter.messages(work.live.since)
-        if point.tokens_before + since > work.sizes.high:
+        since = context.budget.counter.messages(context.state.since)
+        if point.tokens_before + since > context.budget.threshold:
             return
         try:
-            work.means.threads.append(work.thread, [Withdrawal(row.order)], expected=work.live.opened.thread.length)
+            context.means.threads.append(context.thread, [Withdrawal(row.order)], expected=context.length)
         except ThreadChanged:
-            work.refresh()
+            context.refresh()
             continue
-        work.journal.note(
+        context.journal.note(
             EventKind.CONTEXT_RESTORED,
-            parent=work.turn,
-            model=work.call.model,
+            parent=context.turn,
+            model=context.call.model,
             reason="a larger window",
             tokens_before=point.tokens_after,
             tokens_after=point.tokens_before,
         )
-        work.refresh()
+        context.refresh()
 
 
-def _recall(work: Work, view: View) -> bool:
-    """Bring back what a new question asks about and the view lacks; whether anything was appended."""
-    asked = _unsent_question(work.live)
-    if asked is None or work.live.opened.point is None or not work.settings.recall_share:
+def _recall(context: CallContext, view: View) -> bool:
+    """Append what a new question asks about and the view lacks; return whether there was anything."""
+    question = _unsent_question(context.state)
+    if question is None or context.state.opened.point is None or not context.settings.recall_share:
         return False
-    share = int(work.settings.recall_share * work.sizes.limit)
-    room = min(share, LARGEST_RECALL, work.sizes.high - view.tokens)
-    block = recalled_block(work.means.threads, work.live.opened, view.messages, asked, work.sizes.counter, room)
+    budget, threads = context.budget, context.means.threads
+    share = int(context.settings.recall_share * budget.limit)
+    most = min(share, LARGEST_RECALL, budget.threshold - view.tokens)
+    block = recalled_block(threads, context.state.opened, view.messages, question, budget.counter, most)
     if block is None:
         return False
     try:
-        entry = Recalled(asked.order, block)
-        work.means.threads.append(work.thread, [entry], expected=work.live.opened.thread.length)
+        threads.append(context.thread, [Recalled(question.order, block)], expected=context.length)
     except ThreadChanged:
         return False  # someone else goes on with the thread; the question is theirs too
-    work.refresh()
-    tokens = work.sizes.counter.message(block)
-    work.journal.note(EventKind.RECALLED, parent=work.turn, model=work.call.model, tokens_after=tokens)
+    context.refresh()
+    tokens = budget.counter.message(block)
+    context.journal.note(EventKind.RECALLED, parent=context.turn, model=context.call.model, tokens_after=tokens)
     return True
 
 
-def _unsent_question(live: Live) -> Row | None:
-    """The user message at the end, if nothing was recalled for it and no cut knew it. The log alone decides."""
-    rows = live.opened.rows
+def _unsent_question(state: ThreadState) -> Row | None:
+    """The user message at the end, if nothing was recalled for it and no compaction knew it. The log alone decides."""
+    rows = state.opened.rows
     last = next((row for row in reversed(rows) if isinstance(row.entry, Message)), None)
     if last is None or not isinstance(last.entry, Message) or last.entry.role is not Role.USER:
         return None
     if any(isinstance(row.entry, Recalled) and row.entry.before == last.order for row in rows):
         return None
-    point = live.opened.point
-    return last if point is None or _made_at(live, point) < last.order else None
+    point = state.opened.point
+    return last if point is None or _made_at(state, point) < last.order else None
 
 
-def _made_at(live: Live, point: Row) -> int:
-    """When the cut was made that a point tells of: one that only keeps a summary beside it came later."""
-    return next((row.order for row in live.opened.rows if left_by(row) == left_by(point)), point.order)
+def _made_at(state: ThreadState, point: Row) -> int:
+    """When the compaction of a point was made: a point that only keeps a summary beside it came later."""
+    return next((row.order for row in state.opened.rows if left_by(row) == left_by(point)), point.order)
 
 
-def _warn(work: Work, view: View) -> None:
-    earlier = 0 if work.live.view is None else work.live.view.tokens
-    mark = WARNED_AT * work.sizes.high
-    if earlier <= mark < view.tokens:
-        work.journal.note(
+def _warn(context: CallContext, view: View) -> None:
+    earlier = 0 if context.state.view is None else context.state.view.tokens
+    if earlier <= WARNED_AT * context.budget.threshold < view.tokens:
+        context.journal.note(
             EventKind.CONTEXT_WARNED,
-            parent=work.turn,
-            model=work.call.model,
+            parent=context.turn,
+            model=context.call.model,
             reason="a cut is near",
             tokens_before=view.tokens,
         )
 
 
-def _check_pins(work: Work) -> None:
-    """Pins above their share are an error that says so, never silently dropped."""
-    pins = work.live.opened.pins
+def _check_pins(context: CallContext) -> None:
+    """Raise BudgetImpossible for pins above their share: they are never dropped in silence."""
+    pins = context.state.opened.pins
     if not pins:
         return
-    counter, most = work.sizes.counter, int(work.settings.pin_share * work.sizes.room)
-    rows = [row for pin in pins if pin.order is not None for row in _row(work, pin.order)]
+    counter, most = context.budget.counter, int(context.settings.pin_share * context.budget.messages)
     sizes = [("pinned text", counter.message(text)) for text in pinned_texts(pins)]
-    sizes += [
-        (f"pinned message {row.order}", counter.message(row.entry)) for row in rows if isinstance(row.entry, Message)
-    ]
+    for pin in pins:
+        if pin.order is not None:
+            rows = context.means.threads.read(context.thread, pin.order, pin.order + 1)
+            entries = [(row.order, row.entry) for row in rows]
+            sizes += [(f"pinned message {order}", counter.message(m)) for order, m in entries if isinstance(m, Message)]
     if sum(size for _, size in sizes) > most:
         raise BudgetImpossible(most, sizes)
 
 
-def _row(work: Work, order: int) -> list[Row]:
-    return list(work.means.threads.read(work.thread, order, order + 1))
+# --- the request
+# ---------------------------------------------------------------------------------------------------------
 
 
-def _with_other_parts(error: BudgetImpossible, sizes: Sizes) -> BudgetImpossible:
-    """The same, reckoned against the whole window: tools, reply and margin take their part of it."""
-    return BudgetImpossible(sizes.budget.window, [*error.parts, *sizes.other_parts])
-
-
-def remember(work: Work, view: View) -> None:
-    """Keep what is sent now, for the next call."""
-    kept = replace(work.live, view=view, made_for=_made_for(work), called=work.means.clock())
-    work.means.lives.put(work.thread, kept)
-
-
-def _all_edits(work: Work, view: View) -> tuple[Edit, ...]:
-    """What was done to what is sent now, at the newest point and since; `at` are orders of the thread."""
-    point = work.live.opened.point if not work.orders else None
-    earlier = point.entry.edits if point is not None and isinstance(point.entry, Point) else ()
-    if not view.edits:
-        return earlier
-    orders = work.orders or work.live.orders
-    placed = (replace(edit, at=orders[edit.at]) for edit in view.edits)
-    return (*earlier, *(edit for edit in placed if edit.at != LEFT_BEFORE))
-
-
-def prepared_from(work: Work, view: View, *, attempt: int = 0) -> Prepared:
-    """The request for a view."""
-    call, sizes = work.call, work.sizes
-    tokens = sizes.true(view.tokens)
+def prepared_from(context: CallContext, view: View, *, attempt: int = 0) -> Prepared:
+    """Return the request for a view."""
+    call, budget = context.call, context.budget
+    tokens = budget.true(view.tokens)
     reply = call.max_tokens
     if reply is None and call.fmt in NEEDS_LENGTH:
-        reply = sizes.budget.reply
-    if reply is not None and work.settings.mode != "off":
-        reply = clamp_reply(reply, window=sizes.budget.window, used=tokens + sizes.budget.margin)
+        reply = budget.parts.reply
+    if reply is not None and context.settings.mode != "off":
+        reply = clamp_reply(reply, window=budget.parts.window, used=tokens + budget.parts.margin)
     return Prepared(
-        thread=work.thread,
+        thread=context.thread,
         call=call,
         request=Request(
             model=call.model,
@@ -559,38 +455,51 @@ def prepared_from(work: Work, view: View, *, attempt: int = 0) -> Prepared:
             max_tokens=reply,
             temperature=call.temperature,
             extra=call.extra,
-            caching=caching_of(work, view),
+            caching=prefix_to_cache(context, view),
         ),
-        window=sizes.window,
-        budget=sizes.budget,
+        window=budget.window,
+        budget=budget.parts,
         tokens=tokens,
         counted=view.tokens,
-        edits=_all_edits(work, view),
-        turn=work.turn,
+        edits=_all_edits(context, view),
+        turn=context.turn,
         attempt=attempt,
-        length=work.live.opened.thread.length,
-        cuts=work.live.opened.thread.points,
+        length=context.length,
+        cuts=context.state.opened.thread.points,
     )
 
 
-def caching_of(work: Work, view: View) -> Caching | None:
-    """What of the request for a view comes again; None where the caller wants no marks."""
-    call = work.call
+def _all_edits(context: CallContext, view: View) -> tuple[Edit, ...]:
+    """What was done to what is sent now, at the newest point and since; `at` are orders of the thread."""
+    point = context.state.opened.point if not context.orders else None
+    earlier = point.entry.edits if point is not None and isinstance(point.entry, Point) else ()
+    if not view.edits:
+        return earlier
+    orders = context.orders or context.state.orders
+    placed = (replace(edit, at=orders[edit.at]) for edit in view.edits)
+    return (*earlier, *(edit for edit in placed if edit.at != LEFT_BEFORE))
+
+
+def prefix_to_cache(context: CallContext, view: View) -> Caching | None:
+    """Return what of the request for a view comes again; None where the caller wants no cache marks."""
+    call = context.call
     if not call.breakpoints:
         return None
     lasting = before_tail(with_standing(view.messages, call), call)
-    if work.orders:  # made anew for each call: what was sent the last time may come again, the rest is not known
-        lasting, stable = min(lasting, _repeated(work.live.view, view) + len(call.standing)), 0
+    if (
+        context.orders
+    ):  # assembled again for each call: what was sent the last time may come again, the rest is not known
+        lasting, stable = min(lasting, _repeated(context.state.view, view) + len(call.standing)), 0
     else:
-        stable = _stable(view, len(work.live.front)) + len(call.standing)
-    return Caching(stable=min(stable, lasting), lasting=lasting, seconds=work.settings.cache_seconds)
+        stable = _stable(view, len(context.state.prefix)) + len(call.standing)
+    return Caching(stable=min(stable, lasting), lasting=lasting, seconds=context.settings.cache_seconds)
 
 
-def _stable(view: View, front: int) -> int:
-    """How many messages of a view come from the front of what stands, with what a repair put between them."""
+def _stable(view: View, prefix: int) -> int:
+    """How many messages of a view come from the prefix of what stands, with what a repair put between them."""
     if not view.places:
-        return min(front, len(view.messages))
-    return next((at for at, place in enumerate(view.places) if place >= front), len(view.places))
+        return min(prefix, len(view.messages))
+    return next((at for at, place in enumerate(view.places) if place >= prefix), len(view.places))
 
 
 def _repeated(before: View | None, view: View) -> int:

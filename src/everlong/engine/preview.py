@@ -11,7 +11,7 @@ from everlong.core import Message, Point, Recalled, Role
 from everlong.engine.contracts import Call, Prepared
 from everlong.engine.preparation import prepared_from, standing
 from everlong.engine.settings import Settings
-from everlong.engine.thread import Means, Work, pinned_texts, refreshed, work_on
+from everlong.engine.thread import CallContext, EngineContext, pinned_texts, work_on
 from everlong.windows import Window
 
 __all__ = ["MEASURED", "SMALLEST", "Certainty", "Outlook", "Preview", "outlook", "outlook_of", "preview"]
@@ -40,41 +40,40 @@ class Preview:
     prepared: Prepared | None = None
 
 
-def preview(means: Means, thread: str, call: Call) -> Preview:
+def preview(means: EngineContext, thread: str, call: Call) -> Preview:
     """How full the window is. Raises BudgetImpossible where reply and tools leave no room at all."""
     with means.lives.lock(thread):
-        live = refreshed(means.threads, thread, means.lives.get(thread))
-        work = work_on(means, live, call, means.journal(thread), "")
-        view = standing(work)
-        sizes, budget = work.sizes, work.sizes.budget
-        anchored = sizes.gauge.anchor is not None
-        certainty: Certainty = "reported" if anchored else "counted" if sizes.counter.exact else "estimated"
-        point = None if live.opened.point is None else live.opened.point.entry
+        context = work_on(means, means.state(thread), call, means.journal(thread), "")
+        view = standing(context)
+        budget, opened = context.budget, context.state.opened
+        anchored = budget.gauge.anchor is not None
+        certainty: Certainty = "reported" if anchored else "counted" if budget.counter.exact else "estimated"
+        point = None if opened.point is None else opened.point.entry
         return Preview(
-            tokens=sizes.true(view.tokens),
-            limit=budget.window - budget.reply - budget.margin,
-            high=int(sizes.room * budget.high) + budget.tools,
-            window=sizes.window,
+            tokens=budget.true(view.tokens),
+            limit=budget.parts.window - budget.parts.reply - budget.parts.margin,
+            high=budget.true_threshold,
+            window=budget.window,
             certainty=certainty,
-            parts={name: size for name, size in _parts(work).items() if size},
-            messages=live.opened.thread.messages,
+            parts={name: size for name, size in _parts(context).items() if size},
+            messages=opened.thread.messages,
             covered=point.boundary if isinstance(point, Point) else 0,
-            prepared=prepared_from(work, view),
+            prepared=prepared_from(context, view),
         )
 
 
-def _parts(work: Work) -> dict[str, int]:
+def _parts(context: CallContext) -> dict[str, int]:
     """Counted tokens by what they are, brought to the provider's scale together."""
-    live, count = work.live, work.sizes.counter.message
-    opened = live.opened
+    state, count = context.state, context.budget.counter.message
+    opened = state.opened
     parts = dict.fromkeys(
         ("system", "standing", "tools", "pinned", "summary", "recalled", "user", "assistant", "results"), 0
     )
-    parts["tools"] = work.sizes.budget.tools - work.sizes.beside
-    parts["standing"] = work.sizes.beside
+    parts["tools"] = context.budget.parts.tools - context.budget.beside
+    parts["standing"] = context.budget.beside
     parts["system"] = sum(count(row.entry) for row in opened.head if isinstance(row.entry, Message))
     parts["pinned"] = sum(map(count, pinned_texts(opened.pins)))
-    parts["pinned"] += sum(count(row.entry) for row in live.held if isinstance(row.entry, Message))
+    parts["pinned"] += sum(count(row.entry) for row in state.pinned if isinstance(row.entry, Message))
     if opened.point is not None and isinstance(opened.point.entry, Point):
         parts["summary"] = sum(map(count, opened.point.entry.summary))
     newest = -1 if opened.point is None else opened.point.order
@@ -87,7 +86,7 @@ def _parts(work: Work) -> dict[str, int]:
             case _:
                 pass
     counted = sum(parts.values())
-    scale = work.sizes.gauge.true(counted) / counted if counted else 1.0
+    scale = context.budget.gauge.true(counted) / counted if counted else 1.0
     return {name: round(size * scale) for name, size in parts.items()}
 
 
@@ -155,7 +154,7 @@ def outlook(window: int, threshold: float) -> Outlook:
 
 def outlook_of(settings: Settings, window: Window) -> Outlook | None:
     """What these settings come to; None where nothing was measured: other marks, preset or mode, an unknown window."""
-    usual = (settings.mode, settings.preset, settings.low_mark) == ("auto", "auto", None)
+    usual = settings.mode == "auto" and settings.rules.measured and settings.low_mark is None
     size = min(window.context, settings.soft_cap or window.context)
     if not window.known or not usual or settings.summaries == "off" or size < SMALLEST:
         return None

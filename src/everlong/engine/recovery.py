@@ -12,8 +12,8 @@ from everlong.core import EventKind, History, user_text
 from everlong.engine.budget import calibration_of, counter_for, keep_calibration, learn_window
 from everlong.engine.contracts import Prepared
 from everlong.engine.events import Journal
-from everlong.engine.preparation import Cause, cut_now, prepared_from, remember
-from everlong.engine.thread import Means, refreshed, work_on
+from everlong.engine.preparation import compact_now, prepared_from, remember
+from everlong.engine.thread import EngineContext, work_on
 from everlong.engine.usage import record_failure
 from everlong.engine.view import flattened, without_images
 from everlong.errors import (
@@ -46,10 +46,9 @@ WORDS = {
 }
 
 
-def recover(means: Means, prepared: Prepared, error: ProviderError) -> Prepared:
+def recover(means: EngineContext, prepared: Prepared, error: ProviderError) -> Prepared:
     """The next request to try. Raises the error itself where nothing can be done about it, NotRecovered at the end."""
-    settings = means.settings.for_thread(means.threads.thread(prepared.thread).settings)
-    if settings.mode == "off" or settings.preset == "off":
+    if means.settings_of(prepared.thread).untouched:
         record_failure(means, prepared, str(error))
         raise error
     if isinstance(error, ContextOverflow):
@@ -63,7 +62,7 @@ def recover(means: Means, prepared: Prepared, error: ProviderError) -> Prepared:
     raise error
 
 
-def _smaller(means: Means, prepared: Prepared, error: ContextOverflow) -> Prepared:
+def _smaller(means: EngineContext, prepared: Prepared, error: ContextOverflow) -> Prepared:
     thread, call = prepared.thread, prepared.call
     with means.lives.lock(thread), means.journal(thread) as journal:
         started = prepared.overflow or journal.note(
@@ -78,19 +77,19 @@ def _smaller(means: Means, prepared: Prepared, error: ContextOverflow) -> Prepar
         _learn(means, journal, prepared, error)
         if prepared.attempt >= MOST_ATTEMPTS:
             raise _given_up(journal, prepared, error)
-        live = refreshed(means.threads, thread, means.lives.get(thread))
+        state = means.state(thread)
         try:
-            work = work_on(means, live, call, journal, prepared.turn)
-            harder = min(work.sizes.low, int(prepared.counted * HARDER))
-            most = prepared.counted - 1 if prepared.counted <= work.sizes.cut_limit else None
-            view = cut_now(work, Cause(reason="overflow", before=prepared.counted), limit=most, target=harder)
+            context = work_on(means, state, call, journal, prepared.turn)
+            harder = min(context.budget.target, int(prepared.counted * HARDER))
+            most = prepared.counted - 1 if prepared.counted <= context.budget.compacted_limit else None
+            view = compact_now(context, "overflow", prepared.counted, limit=most, target=harder)
         except BudgetImpossible as impossible:
             raise _given_up(journal, prepared, error, impossible) from impossible
         except StoreError as broken:
             _tell_failed(journal, prepared, str(broken))
             raise
-        remember(work, view)
-        again = prepared_from(work, view, attempt=prepared.attempt + 1)
+        remember(context, view)
+        again = prepared_from(context, view, attempt=prepared.attempt + 1)
         return _as_before(replace(again, overflow=started), prepared)
 
 
@@ -106,7 +105,7 @@ def _as_before(again: Prepared, refused: Prepared) -> Prepared:
     return _with_messages(again, messages) or again
 
 
-def _learn(means: Means, journal: Journal, prepared: Prepared, error: ContextOverflow) -> None:
+def _learn(means: EngineContext, journal: Journal, prepared: Prepared, error: ContextOverflow) -> None:
     """The true window and the true size of what was sent, as far as the error tells them."""
     call = prepared.call
     if (

@@ -1,12 +1,17 @@
-"""How a conversation is to be kept, as one value: for all threads, and what a thread says otherwise."""
+"""How a conversation is to be kept, as one value: for all threads, and what a thread sets otherwise.
 
+Every field is described once, here (name, type, default, bounds, unit, help); the options of presets are described by
+the presets. Files, variables, commands and threads are read and checked by these descriptions: `read_settings`.
+"""
+
+import difflib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
-from typing import Literal, TypeAlias, cast, get_args
+from typing import Any, Literal, TypeAlias, cast, get_args
 
-from everlong.compress import preset_named
+from everlong.compress import PRESET_OPTIONS, Option, Preset, Scalar, preset_named
 from everlong.core import JsonText
 from everlong.errors import InputError
 
@@ -15,127 +20,225 @@ __all__ = [
     "DEFAULT_THRESHOLD",
     "HIGHEST_THRESHOLD",
     "LOWEST_THRESHOLD",
+    "PREFIX",
+    "SETTINGS",
+    "SURFACE_DEFAULTS",
     "Mode",
     "Settings",
     "Summarizing",
+    "Surface",
+    "defaults_of",
+    "read_settings",
+    "unknown_names",
+    "variables_of",
 ]
 
-#: off: nothing is changed, an overflow is an error. trim: cuts, but no model is asked to summarise. auto: both.
+#: off: nothing is changed, an overflow is an error. trim: compactions, but no model is asked to summarise. auto: both.
 Mode: TypeAlias = Literal["off", "trim", "auto"]
 
 #: auto: summaries where the preset has them by itself. on: also where its document leaves them to be asked for.
 Summarizing: TypeAlias = Literal["auto", "on", "off"]
+
+#: Where a conversation is held. "app, off" is the app with automatic compaction switched off.
+Surface: TypeAlias = Literal["library", "gateway", "agent", "app", "app, off"]
 
 LOWEST_THRESHOLD, HIGHEST_THRESHOLD = 0.40, 0.95
 DEFAULT_THRESHOLD = 0.90
 PREFIX = "EVERLONG_"
 
 
+def _setting(default: Scalar, help_text: str, kind: type, **bounds: Any) -> Any:
+    """A field of Settings with the rest of its description."""
+    return field(default=default, metadata={"help": help_text, "kind": kind, **bounds})
+
+
+def _checked_options(given: Mapping[str, Scalar]) -> Mapping[str, Scalar]:
+    """The options that differ from their defaults."""
+    for name, value in given.items():
+        if name not in PRESET_OPTIONS:
+            raise InputError(f"no preset has an option {name!r}")
+        PRESET_OPTIONS[name].check(value)
+    return {name: value for name, value in given.items() if value != PRESET_OPTIONS[name].default}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """Every field has a default that serves; a thread's own settings name only what differs."""
 
-    mode: Mode = "auto"
-    preset: str = "auto"
-    #: The share of the room at which a cut is due, and the share it goes down to; None: by what the model charges
-    #: and how large its window is.
-    threshold: float = DEFAULT_THRESHOLD
-    low_mark: float | None = None
-    #: Tokens above which nobody wants to pay, however large the window is: the marks are then shares of this.
-    soft_cap: int | None = None
-    #: The window, where the user knows better than any table.
-    window: int | None = None
-    #: Tokens kept free for the answer where a request asks for none.
-    reserve: int | None = None
-    #: The share of the room that one recalled block may take; 0 recalls nothing by itself.
-    recall_share: float = 0.08
-    #: The share of the room that pins may take.
-    pin_share: float = 0.25
-    #: Seconds after which a provider has forgotten a prefix, and the share from which a cut is then made.
-    cache_seconds: float = 300.0
-    cold_mark: float = 0.6
-    #: Whether summaries are begun by themselves, in mode auto and where there is someone to write them.
-    summaries: Summarizing = "auto"
-    #: For the preset nanobot, by the names of its document: shares of the window for one tool result, on arrival and at
-    #: a cut, and characters of one message.
-    tool_result_soft_limit: float = 0.3
-    tool_result_hard_limit: float = 0.5
-    max_user_message_chars: int = 30_000
-    max_assistant_message_chars: int = 20_000
+    mode: Mode = _setting(  # noqa: RUF009 - the value is immutable
+        "auto", "off changes nothing, trim compacts, auto also summarises.", str, choices=get_args(Mode)
+    )
+    preset: str = _setting("auto", "How a history is compacted.", str)
+    threshold: float = _setting(
+        DEFAULT_THRESHOLD,
+        "The share of the budget at which a compaction is due.",
+        float,
+        unit="share",
+        least=LOWEST_THRESHOLD,
+        most=HIGHEST_THRESHOLD,
+    )
+    low_mark: float | None = _setting(
+        None,
+        "The target: the share that a compaction goes down to; by default what the model's prices and window suggest.",
+        float,
+        unit="share",
+        least=0,
+        most=HIGHEST_THRESHOLD,
+        above=True,
+    )
+    soft_cap: int | None = _setting(
+        None,
+        "Tokens above which nobody wants to pay, however large the window; threshold and target are then shares of it.",
+        int,
+        unit="tokens",
+        least=1,
+    )
+    window: int | None = _setting(
+        None, "The window, where the user knows better than any table.", int, unit="tokens", least=1
+    )
+    reserve: int | None = _setting(
+        None, "Tokens kept free for the answer where a request asks for none.", int, unit="tokens", least=0
+    )
+    recall_share: float = _setting(
+        0.08,
+        "The share of the budget that one recalled block may take; 0 recalls nothing by itself.",
+        float,
+        unit="share",
+        least=0,
+        most=1,
+    )
+    pin_share: float = _setting(
+        0.25, "The share of the budget that pins may take.", float, unit="share", least=0, most=1
+    )
+    cache_seconds: float = _setting(
+        300.0, "Seconds after which a provider has forgotten a prefix.", float, unit="seconds", least=0
+    )
+    cold_mark: float = _setting(
+        0.6,
+        "The share of the budget from which a compaction is made once the provider has forgotten the prefix.",
+        float,
+        unit="share",
+        least=0,
+        most=1,
+    )
+    summaries: Summarizing = _setting(  # noqa: RUF009 - see mode
+        "auto", "Whether summaries are written by themselves, in mode auto.", str, choices=get_args(Summarizing)
+    )
+    #: Options of presets by name; those of other presets than the one in force do nothing.
+    options: Mapping[str, Scalar] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        if self.mode not in get_args(Mode):
-            raise InputError(f"mode is one of {', '.join(get_args(Mode))}, not {self.mode!r}")
-        if self.summaries not in get_args(Summarizing):
-            raise InputError(f"summaries is one of {', '.join(get_args(Summarizing))}, not {self.summaries!r}")
-        if not LOWEST_THRESHOLD <= self.threshold <= HIGHEST_THRESHOLD:
-            raise InputError(
-                f"the threshold is a share from {LOWEST_THRESHOLD:.2f} to {HIGHEST_THRESHOLD:.2f}, not {self.threshold}"
-            )
-        if self.low_mark is not None and not 0 < self.low_mark <= HIGHEST_THRESHOLD:
-            raise InputError(f"low_mark is a share above 0 and up to {HIGHEST_THRESHOLD:.2f}, not {self.low_mark}")
-        self._check_figures()
-        if self.preset != "off":
-            preset_named(self.preset)
+        for option in SETTINGS:
+            if option.name in _OWN:
+                option.check(getattr(self, option.name))
+        preset_named(self.preset)
+        object.__setattr__(self, "options", _checked_options(self.options))
 
-    def _check_figures(self) -> None:
-        for name in ("recall_share", "pin_share", "cold_mark", "tool_result_soft_limit", "tool_result_hard_limit"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise InputError(f"{name} is a share from 0 to 1, not {getattr(self, name)}")
-        if not self.cache_seconds >= 0:
-            raise InputError(f"cache_seconds is a number of seconds, not {self.cache_seconds}")
-        for name, least in (("window", 1), ("reserve", 0), ("soft_cap", 1)):
-            said = getattr(self, name)
-            if said is not None and said < least:
-                raise InputError(f"{name} is a number of tokens, not {said}")
-        for name in ("max_user_message_chars", "max_assistant_message_chars"):
-            if getattr(self, name) < 0:
-                raise InputError(f"{name} is a number of characters, not {getattr(self, name)}")
+    @property
+    def rules(self) -> Preset:
+        """The preset in force, with its options."""
+        return preset_named(self.preset).configured(self.options)
+
+    @property
+    def untouched(self) -> bool:
+        """Whether everything is sent as it is: by mode, or by preset."""
+        return self.mode == "off" or self.rules.untouched
+
+    def option(self, name: str) -> Scalar:
+        """Return the value of a preset's option: what is set, else its default."""
+        return self.options.get(name, PRESET_OPTIONS[name].default)
 
     def for_thread(self, own: JsonText) -> "Settings":
-        """These settings with what a thread says otherwise; fields that are no settings of ours are left alone."""
+        """Return these settings with what a thread sets otherwise; fields that are no settings of ours are ignored."""
         try:
-            said = json.loads(own)
+            given = json.loads(own)
         except (ValueError, RecursionError):
-            said = None
-        if not isinstance(said, dict):
+            given = None
+        if not isinstance(given, dict):
             raise InputError("the settings of a thread are a JSON object")
-        return self._with({name: said[name] for name in TYPES if name in said})
+        return self.with_values({option.name: given[option.name] for option in SETTINGS if option.name in given})
+
+    def with_values(self, given: Mapping[str, object]) -> "Settings":
+        """Return these settings with values by name, as text or JSON; options of presets too. Raises InputError."""
+        if not given:
+            return self
+        values = {option.name: option.read(given[option.name]) for option in SETTINGS if option.name in given}
+        own = {name: value for name, value in values.items() if name in _OWN}
+        options = {name: value for name, value in values.items() if name not in _OWN}
+        return replace(self, **own, options={**self.options, **options})  # type: ignore[arg-type]
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "Settings":
-        """What EVERLONG_MODE, EVERLONG_PRESET, EVERLONG_THRESHOLD … say; the rest, and what is empty, is the default.
+        """Return what EVERLONG_MODE, EVERLONG_PRESET, EVERLONG_THRESHOLD … set; empty ones count as not set.
 
         Example: {"EVERLONG_THRESHOLD": "0.8"} -> Settings(threshold=0.8)
         """
-        said = {name: environment.get(PREFIX + name.upper(), "").strip() for name in TYPES}
-        return cls()._with({name: value for name, value in said.items() if value})
-
-    def _with(self, said: Mapping[str, object]) -> "Settings":
-        return replace(self, **{name: _value(name, value) for name, value in said.items()})  # type: ignore[arg-type]
+        return cls().with_values(variables_of(environment))
 
 
-def _value(name: str, said: object) -> object:
-    """What is said for a field, as the field takes it. Raises InputError."""
-    kind = TYPES[name]
-    if said is None and getattr(DEFAULT_SETTINGS, name) is None:
-        return None
-    try:
-        value = kind(cast(str, said))
-        fits = isinstance(said, str | int | float) and not isinstance(said, bool)
-        if fits and (isinstance(said, str) or value == said or kind is str):
-            return value
-    except (TypeError, ValueError, OverflowError):
-        pass
-    raise InputError(f"{name} is {NAMES[kind]}, not {said!r}")
-
-
-NAMES = {str: "a word", int: "a whole number", float: "a number"}
-#: What each field is made of when it comes as text or JSON.
-TYPES: Mapping[str, type[str] | type[int] | type[float]] = MappingProxyType(
-    {
-        field.name: int if "int" in str(field.type) else float if "float" in str(field.type) else str
-        for field in fields(Settings)
-    }
+_OWN = frozenset(each.name for each in fields(Settings)) - {"options"}
+#: The description of every setting: the fields of Settings, then the options of presets.
+SETTINGS: tuple[Option, ...] = (
+    *(
+        Option(name=each.name, default=cast(Scalar, each.default), **each.metadata)
+        for each in fields(Settings)
+        if each.name in _OWN
+    ),
+    *PRESET_OPTIONS.values(),
 )
 DEFAULT_SETTINGS = Settings()
+
+#: The values that a surface starts with where they differ from the defaults of the fields. What a preset starts with
+#: otherwise, it says itself.
+SURFACE_DEFAULTS: Mapping[Surface, Mapping[str, Scalar]] = MappingProxyType(
+    {
+        "library": {},
+        "gateway": {},
+        "agent": {},
+        "app": {"threshold": 0.60},
+        # No summary begins by itself, and nothing is compacted that still fits.
+        "app, off": {"summaries": "off", "threshold": HIGHEST_THRESHOLD, "cold_mark": 1.0},
+    }
+)
+
+
+def defaults_of(surface: Surface) -> Settings:
+    """Return the settings that a surface starts with."""
+    return DEFAULT_SETTINGS.with_values(SURFACE_DEFAULTS[surface])
+
+
+def variables_of(environment: Mapping[str, str], *, prefix: str = PREFIX) -> dict[str, str]:
+    """Return the settings that variables set, by name, still as text; empty ones count as not set."""
+    given = {option.name: environment.get(prefix + option.name.upper(), "").strip() for option in SETTINGS}
+    return {name: value for name, value in given.items() if value}
+
+
+def read_settings(
+    given: Mapping[str, object], *, base: Settings = DEFAULT_SETTINGS, where: str = "", also: Collection[str] = ()
+) -> Settings:
+    """Return the settings with what a file, the environment or a command gives, by name.
+
+    `also` are names that the caller reads itself. Raises InputError with one line: `where` it was set, what is wrong,
+    and for an unknown name what may have been meant.
+    """
+    origin = f"{where}: " if where else ""
+    unknown = unknown_names(given, also)
+    if unknown:
+        raise InputError(f"{origin}{unknown}")
+    try:
+        return base.with_values({name: value for name, value in given.items() if name not in also})
+    except InputError as error:
+        raise InputError(f"{origin}{error}") from None
+
+
+def unknown_names(given: Iterable[str], also: Collection[str] = ()) -> str:
+    """Return what is wrong with names that are no settings, with the nearest known one; "" where all are known.
+
+    Example: ["treshold"] -> "no such setting: treshold (did you mean threshold?)"
+    """
+    known = [*(option.name for option in SETTINGS), *also]
+    unknown = sorted(set(given) - set(known))
+    if not unknown:
+        return ""
+    near = difflib.get_close_matches(unknown[0].lower(), known, n=1)
+    return f"no such setting: {', '.join(unknown)}" + (f" (did you mean {near[0]}?)" if near else "")

@@ -1,6 +1,8 @@
-"""What is kept of a thread in memory between two calls, so that a turn costs its news.
+"""The state of a thread while the engine works on it, and the context of one call.
 
-Everything here can be made anew from the store at any time, and gives the same bytes then.
+`ThreadState` is what is kept of a thread in memory between two calls, so that a turn costs its news; it can be read
+again from the store at any time and gives the same bytes then. `RawHistory` is the log as far back as a compaction
+looks. `EngineContext` is what all calls share, `CallContext` one call on one thread while the thread's lock is held.
 """
 
 from collections import OrderedDict
@@ -22,13 +24,14 @@ from everlong.core import (
     ToolCall,
     ToolResult,
     Withdrawal,
+    head_length,
     said_from,
 )
-from everlong.engine.budget import Anchor, Sizes, sizes_of
+from everlong.engine.budget import Anchor, CallBudget, budget_of
 from everlong.engine.contracts import Call, Threads
 from everlong.engine.events import Journal, Observer, new_id, now
 from everlong.engine.settings import DEFAULT_SETTINGS, Settings
-from everlong.engine.view import View, Wish
+from everlong.engine.view import UNBOUNDED, View, ViewOptions
 from everlong.errors import InputError
 from everlong.relevance import Index
 from everlong.summarize import Summary, as_message, decode_summary, written
@@ -38,47 +41,322 @@ from everlong.windows import Registry
 __all__ = [
     "HORIZON",
     "LEFT_BEFORE",
-    "MOST_TOKENS",
-    "UNBOUNDED",
-    "Live",
-    "Lives",
-    "Means",
-    "Past",
-    "Work",
-    "account_in",
-    "account_message",
-    "account_of",
+    "CallContext",
+    "EngineContext",
+    "RawHistory",
+    "ThreadState",
+    "ThreadStates",
     "left_by",
-    "newest_cut",
-    "past_of",
+    "newest_compaction",
+    "newest_summary",
     "pinned_texts",
-    "reaching",
+    "raw_history",
     "refreshed",
+    "summary_in",
     "summary_limit",
+    "summary_message",
     "work_on",
 ]
 
-HORIZON = 4_000_000  # characters, about a million tokens: more than any window a cut is made for
+KEPT = 64  # threads; the one used longest ago is dropped
+LOCKS = 256
+HORIZON = 4_000_000  # characters, about a million tokens: more than any window a compaction is made for
 FIRST_LOOK = 500  # messages; doubled until the horizon or the beginning is reached
 LEFT_BEFORE = -1  # the order of a message that a point left
+MOST_TOKENS = 2_000  # of a summary, whatever the window
+SUMMARY_SHARE = 0.12  # of the budget
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
-    """Messages and for each its order in the thread, LEFT_BEFORE for what a point left. `length` counts rows read."""
+class RawHistory:
+    """Messages of a thread as they were said, and for each its order there, LEFT_BEFORE for what is ours.
+
+    `length` counts the rows that were read. `pins` are the messages that must stay.
+    """
 
     history: History
     orders: tuple[int, ...]
     length: int
     characters: int
-    #: Everything that left the window so far; grows with each cut.
+    pins: frozenset[int] = frozenset()
+    #: Everything that left the window so far; grows with each compaction.
     index: Index = field(default_factory=Index, compare=False)
 
+    def with_background(self, pins: tuple[Pin, ...], messages: History = ()) -> "RawHistory":
+        """Return it with pinned texts and messages of ours behind the system text, and everything pinned marked."""
+        ours = (*pinned_texts(pins), *messages)
+        head = head_length(self.history)
+        orders = (*self.orders[:head], *(LEFT_BEFORE for _ in ours), *self.orders[head:])
+        pinned = {pin.order for pin in pins if pin.order is not None}
+        marked = frozenset(at for at, order in enumerate(orders) if order in pinned)
+        return replace(
+            self,
+            history=(*self.history[:head], *ours, *self.history[head:]),
+            orders=orders,
+            pins=marked | frozenset(range(head, head + len(ours))),
+        )
 
-def past_of(threads: Threads, opened: Opened) -> Past:
-    """The raw past of a thread up to the rows that `opened` knows."""
+    def with_summary(self, message: Message) -> "RawHistory":
+        """Return it with a summary right behind the system text; one that is not system text must not be left out."""
+        head = head_length(self.history)
+        pins = {pin + 1 if pin >= head else pin for pin in self.pins}
+        if message.role is not Role.SYSTEM:
+            pins.add(head)
+        return replace(
+            self,
+            history=(*self.history[:head], message, *self.history[head:]),
+            orders=(*self.orders[:head], LEFT_BEFORE, *self.orders[head:]),
+            pins=frozenset(pins),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadState:
+    """A thread as it was last seen. `view` is what was last sent, made for what `made_for` says."""
+
+    opened: Opened
+    view: View | None = None
+    made_for: tuple[str, ...] = ()
+    raw: RawHistory | None = None
+    anchor: Anchor | None = None
+    called_at: datetime | None = None
+    #: Pinned messages that lie before the boundary of the newest point.
+    pinned: tuple[Row, ...] = ()
+
+    @property
+    def prefix(self) -> History:
+        """What stands before every message since the boundary: head, what is pinned, what the newest point left."""
+        point = self.opened.point
+        left = point.entry.summary if point is not None and isinstance(point.entry, Point) else ()
+        head = tuple(row.entry for row in self.opened.head if isinstance(row.entry, Message))
+        pinned = (row.entry for row in self.pinned if isinstance(row.entry, Message) and row.entry not in left)
+        return (*head, *pinned_texts(self.opened.pins), *pinned, *left)
+
+    @property
+    def since(self) -> History:
+        """Every message since the boundary, and what was recalled."""
+        newest = -1 if self.opened.point is None else self.opened.point.order
+        return said_from([(row.order, row.entry) for row in self.opened.rows], 0, newest)
+
+    @property
+    def orders(self) -> tuple[int, ...]:
+        """For each message of `prefix` and `since` its order in the thread, LEFT_BEFORE for what is ours."""
+        known = {id(row.entry): row.order for row in (*self.opened.head, *self.pinned, *self.opened.rows)}
+        return tuple(known.get(id(message), LEFT_BEFORE) for message in (*self.prefix, *self.since))
+
+    @property
+    def undone(self) -> bool:
+        """Whether the last thing that happened to the view was an undo: then only what must be is compacted."""
+        for row in reversed(self.opened.rows):
+            if isinstance(row.entry, Withdrawal):
+                return True
+            if isinstance(row.entry, Point):
+                return False
+        return False
+
+
+class ThreadStates:
+    """The threads in memory. Whoever changes one holds its lock: one thing at a time happens to a thread."""
+
+    def __init__(self, kept: int = KEPT) -> None:
+        self._kept = kept
+        self._states: OrderedDict[str, ThreadState] = OrderedDict()
+        self._locks = tuple(RLock() for _ in range(LOCKS))
+        self._mine = Lock()
+
+    def lock(self, thread: str) -> RLock:
+        """Return the lock of a thread; a few threads share one."""
+        return self._locks[hash(thread) % LOCKS]
+
+    def get(self, thread: str) -> ThreadState | None:
+        """Return what is known of a thread, if anything."""
+        with self._mine:
+            return self._states.get(thread)
+
+    def put(self, thread: str, state: ThreadState) -> None:
+        """Keep a state; the thread used longest ago makes room."""
+        with self._mine:
+            self._states[thread] = state
+            self._states.move_to_end(thread)
+            while len(self._states) > self._kept:
+                self._states.popitem(last=False)
+
+    def drop(self, thread: str) -> None:
+        """Drop a thread."""
+        with self._mine:
+            self._states.pop(thread, None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineContext:
+    """What all calls of an engine share: store, settings, clock, observers, threads in memory.
+
+    `registry` None is the bundled one.
+    """
+
+    threads: Threads
+    settings: Settings = DEFAULT_SETTINGS
+    registry: Registry | None = None
+    clock: Callable[[], datetime] = now
+    new_id: Callable[[], str] = new_id
+    observers: Sequence[Observer] = ()
+    lives: ThreadStates = field(default_factory=ThreadStates)
+
+    def journal(self, thread: str) -> Journal:
+        """Return a journal of what happens to the thread now."""
+        return Journal(self.threads, thread, observers=self.observers, clock=self.clock, new_id=self.new_id)
+
+    def state(self, thread: str) -> ThreadState:
+        """Return the thread as it is now. Raises NoThread."""
+        return refreshed(self.threads, thread, self.lives.get(thread))
+
+    def settings_of(self, thread: str) -> Settings:
+        """Return the settings in force for a thread. Raises NoThread."""
+        return self.settings.for_thread(self.threads.thread(thread).settings)
+
+
+@dataclass(slots=True)
+class CallContext:
+    """One call on one thread, while the thread's lock is held. `turn` is the event that what happens belongs to."""
+
+    means: EngineContext
+    call: Call
+    settings: Settings
+    journal: Journal
+    turn: str
+    state: ThreadState
+    budget: CallBudget
+    #: For a view assembled again from the raw history: the order of each message of its history in the thread.
+    orders: tuple[int, ...] = ()
+
+    @property
+    def thread(self) -> str:
+        """The id of the thread."""
+        return self.state.opened.thread.id
+
+    @property
+    def length(self) -> int:
+        """How many rows of the thread are known."""
+        return self.state.opened.thread.length
+
+    def view_options(self, *, limit: int = UNBOUNDED, target: int = UNBOUNDED) -> ViewOptions:
+        """Return what a view for this call is made for."""
+        return ViewOptions(
+            counter=self.budget.counter,
+            limit=limit,
+            target=target,
+            preset=self.budget.preset,
+            window=self.budget.window.context,
+            fmt=self.call.fmt,
+            recall=self.call.recall_tool,
+        )
+
+    def raw_history(self) -> RawHistory:
+        """Read the raw history, up to what is known of the thread, and keep it."""
+        raw = raw_history(self.means.threads, self.state.opened, self.state.raw)
+        self.state = replace(self.state, raw=raw)
+        return raw
+
+    def refresh(self) -> None:
+        """Read what is new in the thread."""
+        self.state = refreshed(self.means.threads, self.thread, self.state)
+
+    def remember(self, view: View, made_for: tuple[str, ...]) -> None:
+        """Keep what is sent now, for the next call."""
+        state = replace(self.state, view=view, made_for=made_for, called_at=self.means.clock())
+        self.means.lives.put(self.thread, state)
+
+
+def work_on(means: EngineContext, state: ThreadState, call: Call, journal: Journal, turn: str) -> CallContext:
+    """Return the context of a call on a thread as it was just seen. The caller holds the thread's lock.
+
+    Raises BudgetImpossible where reply and tools leave nothing for messages.
+    """
+    settings = means.settings.for_thread(state.opened.thread.settings)
+    budget = budget_of(means.threads, settings, call, anchor=state.anchor, registry=means.registry)
+    return CallContext(means, call, settings, journal, turn, state, budget)
+
+
+# --- reading the state ---------------------------------------------------------------------------------------------
+
+
+def refreshed(threads: Threads, thread: str, state: ThreadState | None) -> ThreadState:
+    """Return the thread as it is now; only what is new is read, unless the newest point changed."""
+    known = threads.thread(thread)
+    pins = threads.pins(thread)
+    if state is None or known.length < state.opened.thread.length or known.created != state.opened.thread.created:
+        return _with_pinned(threads, ThreadState(threads.open(thread)))
+    if pins != state.opened.pins:
+        repinned = ThreadState(replace(state.opened, pins=pins), called_at=state.called_at)
+        state = _with_pinned(threads, repinned)
+    if known.length == state.opened.thread.length:
+        return replace(state, opened=replace(state.opened, thread=known))
+    new = tuple(threads.read(thread, state.opened.thread.length, known.length))
+    if any(isinstance(row.entry, Point | Withdrawal) for row in new):
+        reopened = ThreadState(threads.open(thread, known.length), raw=state.raw, called_at=state.called_at)
+        return _with_pinned(threads, reopened)
+    return replace(state, opened=replace(_extended(state.opened, new), thread=known))
+
+
+def _with_pinned(threads: Threads, state: ThreadState) -> ThreadState:
+    """With the pinned messages that the newest point covers: they stand in every view, however late the pin came."""
+    opened = state.opened
+    if opened.point is None or not isinstance(opened.point.entry, Point):
+        return state
+    covered = {pin.order for pin in opened.pins if pin.order is not None and pin.order < opened.point.entry.boundary}
+    orders = sorted(covered - {row.order for row in opened.head})
+    return replace(state, pinned=tuple(row for at in orders for row in threads.read(opened.thread.id, at, at + 1)))
+
+
+def _extended(opened: Opened, new: tuple[Row, ...]) -> Opened:
+    """What was opened with new rows, no points among them; system text at the very beginning belongs to the head."""
+    head, rows = opened.head, opened.rows
+    leading = 0
+    if not rows and opened.point is None:  # the system text may still be coming
+        while leading < len(new) and _is_system(new[leading]):
+            leading += 1
+    return replace(opened, head=(*head, *new[:leading]), rows=(*rows, *new[leading:]))
+
+
+def _is_system(row: Row) -> bool:
+    return isinstance(row.entry, Message) and row.entry.role is Role.SYSTEM
+
+
+def pinned_texts(pins: tuple[Pin, ...]) -> History:
+    """Return the pins that are no message of the thread, each as one."""
+    return tuple(Message(Role.USER, (Text(pin.text),)) for pin in pins if pin.order is None)
+
+
+def left_by(row: Row) -> tuple[int, History] | None:
+    """Return what a point left, and from where on; the same for a point that only keeps a summary beside it."""
+    return (row.entry.boundary, row.entry.summary) if isinstance(row.entry, Point) else None
+
+
+def newest_compaction(threads: Threads, thread: str) -> list[Row]:
+    """Return the rows of the newest compaction that stands, newest first: its point, and one with a summary beside."""
+    standing = [row for row, stands in threads.points(thread) if stands]
+    return list(takewhile(lambda row: left_by(row) == left_by(standing[-1]), reversed(standing)))
+
+
+# --- the raw history -------------------------------------------------------------------------------------------------
+
+
+def raw_history(threads: Threads, opened: Opened, known: RawHistory | None = None) -> RawHistory:
+    """Return the raw history up to the rows that `opened` knows; of what is known already only the news is read.
+
+    However long a thread is, no more than a horizon of it is read. Where that is not all, the history begins with
+    what the oldest point inside the horizon left; older text is found by search. At twice the horizon it is read
+    again, from a later point on.
+    """
+    if known is None:
+        return _read_raw(threads, opened)
+    if known.length < opened.thread.length:
+        known = _grown(known, tuple(threads.read(opened.thread.id, known.length, opened.thread.length)))
+    return known if known.characters <= 2 * HORIZON else _read_raw(threads, opened)
+
+
+def _read_raw(threads: Threads, opened: Opened) -> RawHistory:
     name, length = opened.thread.id, opened.thread.length
-    head = _said(opened.head)
     rows, complete = _newest_rows(threads, name, opened)
     left: History = ()
     if not complete and rows:
@@ -87,36 +365,24 @@ def past_of(threads: Threads, opened: Opened) -> Past:
             left = point.summary[1:] if point.account else point.summary  # the newest summary stands by itself
             rows = [row for row in rows if row.order >= point.boundary]
     rows = [*_pinned_before(threads, opened, rows[0].order if rows else length), *rows]
-    said = _said(tuple(rows))
-    return Past(
-        (*head, *left, *said),
+    messages = _messages(rows)
+    return RawHistory(
+        (*_messages(opened.head), *left, *messages),
         (*(row.order for row in opened.head), *(LEFT_BEFORE for _ in left), *(row.order for row in rows)),
         length,
-        sum(map(_characters, said)),
+        sum(map(_characters, messages)),
     )
 
 
-def reaching(threads: Threads, past: Past | None, opened: Opened) -> Past:
-    """The past up to the rows that `opened` knows; of what was known before only the news is read.
-
-    At twice the horizon it is read anew, from a later point on.
-    """
-    if past is None:
-        return past_of(threads, opened)
-    if past.length < opened.thread.length:
-        past = _grown(past, tuple(threads.read(opened.thread.id, past.length, opened.thread.length)))
-    return past if past.characters <= 2 * HORIZON else past_of(threads, opened)
-
-
-def _grown(past: Past, rows: tuple[Row, ...]) -> Past:
-    new = tuple(row for row in rows if row.order >= past.length and isinstance(row.entry, Message))
-    said = _said(new)
+def _grown(raw: RawHistory, rows: tuple[Row, ...]) -> RawHistory:
+    new = tuple(row for row in rows if row.order >= raw.length and isinstance(row.entry, Message))
+    messages = _messages(new)
     return replace(
-        past,
-        history=past.history + said,
-        orders=past.orders + tuple(row.order for row in new),
-        length=max((row.order + 1 for row in rows), default=past.length),
-        characters=past.characters + sum(map(_characters, said)),
+        raw,
+        history=raw.history + messages,
+        orders=raw.orders + tuple(row.order for row in new),
+        length=max((row.order + 1 for row in rows), default=raw.length),
+        characters=raw.characters + sum(map(_characters, messages)),
     )
 
 
@@ -125,10 +391,10 @@ def _newest_rows(threads: Threads, name: str, opened: Opened) -> tuple[list[Row]
     head = {row.order for row in opened.head}
     wanted = FIRST_LOOK
     while True:
-        found = [row for row in threads.last(name, wanted) if row.order < opened.thread.length]
-        complete = len(found) >= opened.thread.messages
-        if complete or sum(_characters(row.entry) for row in found if isinstance(row.entry, Message)) > HORIZON:
-            return [row for row in found if row.order not in head], complete
+        rows = [row for row in threads.last(name, wanted) if row.order < opened.thread.length]
+        complete = len(rows) >= opened.thread.messages
+        if complete or sum(map(_characters, _messages(rows))) > HORIZON:
+            return [row for row in rows if row.order not in head], complete
         wanted *= 2
 
 
@@ -147,7 +413,7 @@ def _oldest_point(threads: Threads, name: str, order: int) -> Point | None:
     return None
 
 
-def _said(rows: tuple[Row, ...]) -> History:
+def _messages(rows: Sequence[Row]) -> History:
     return tuple(row.entry for row in rows if isinstance(row.entry, Message))
 
 
@@ -163,158 +429,17 @@ def _characters(message: Message) -> int:
     return total
 
 
-KEPT = 64  # threads; the one used longest ago is let go
-LOCKS = 256
+# --- the summary of a thread
+# -------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Live:
-    """A thread as it was last seen. `view` is what was last sent, made for what `made_for` says."""
-
-    opened: Opened
-    view: View | None = None
-    made_for: tuple[str, ...] = ()
-    past: Past | None = None
-    anchor: Anchor | None = None
-    called: datetime | None = None
-    #: Pinned messages that lie before the boundary.
-    held: tuple[Row, ...] = ()
-
-    @property
-    def front(self) -> History:
-        """What stands before every message since the boundary: head, what is pinned, what the newest point left."""
-        point = self.opened.point
-        left = point.entry.summary if point is not None and isinstance(point.entry, Point) else ()
-        head = tuple(row.entry for row in self.opened.head if isinstance(row.entry, Message))
-        held = (row.entry for row in self.held if isinstance(row.entry, Message) and row.entry not in left)
-        return (*head, *pinned_texts(self.opened.pins), *held, *left)
-
-    @property
-    def since(self) -> History:
-        """Every message since the boundary, and what was recalled."""
-        newest = -1 if self.opened.point is None else self.opened.point.order
-        return said_from([(row.order, row.entry) for row in self.opened.rows], 0, newest)
-
-    @property
-    def orders(self) -> tuple[int, ...]:
-        """For each message of `front` and `since` its order in the thread, LEFT_BEFORE for what is ours."""
-        known = {id(row.entry): row.order for row in (*self.opened.head, *self.held, *self.opened.rows)}
-        return tuple(known.get(id(message), LEFT_BEFORE) for message in (*self.front, *self.since))
-
-    @property
-    def undone(self) -> bool:
-        """Whether the last thing that happened to the view was an undo: then only what must be is cut."""
-        for row in reversed(self.opened.rows):
-            if isinstance(row.entry, Withdrawal):
-                return True
-            if isinstance(row.entry, Point):
-                return False
-        return False
+def summary_limit(budget: int) -> int:
+    """Return the tokens that a summary may take where messages may take `budget`."""
+    return max(1, min(MOST_TOKENS, int(budget * SUMMARY_SHARE)))
 
 
-def pinned_texts(pins: tuple[Pin, ...]) -> History:
-    """Pins that are no message of the thread, each as one."""
-    return tuple(Message(Role.USER, (Text(pin.text),)) for pin in pins if pin.order is None)
-
-
-def left_by(row: Row) -> tuple[int, History] | None:
-    """What a point left, and from where on: a point that keeps a summary beside a cut has the same as that cut."""
-    return (row.entry.boundary, row.entry.summary) if isinstance(row.entry, Point) else None
-
-
-def newest_cut(threads: Threads, thread: str) -> list[Row]:
-    """The rows of the newest cut that stands, the newest first: its point, and one that keeps a summary beside it."""
-    standing = [row for row, stands in threads.points(thread) if stands]
-    return list(takewhile(lambda row: left_by(row) == left_by(standing[-1]), reversed(standing)))
-
-
-def refreshed(threads: Threads, thread: str, live: Live | None) -> Live:
-    """The thread as it is now; only what is new is read, unless the newest point changed."""
-    known = threads.thread(thread)
-    pins = threads.pins(thread)
-    if live is None or known.length < live.opened.thread.length or known.created != live.opened.thread.created:
-        return _holding(threads, Live(threads.open(thread)))
-    if pins != live.opened.pins:
-        live = _holding(threads, Live(replace(live.opened, pins=pins), called=live.called))
-    if known.length == live.opened.thread.length:
-        return replace(live, opened=replace(live.opened, thread=known))
-    new = tuple(threads.read(thread, live.opened.thread.length, known.length))
-    if any(isinstance(row.entry, Point | Withdrawal) for row in new):
-        return _holding(threads, Live(threads.open(thread, known.length), past=live.past, called=live.called))
-    return replace(live, opened=replace(_extended(live.opened, new), thread=known))
-
-
-def _holding(threads: Threads, live: Live) -> Live:
-    """With the pinned messages that the newest point covers: they stand in every view, however late the pin came."""
-    opened = live.opened
-    if opened.point is None or not isinstance(opened.point.entry, Point):
-        return live
-    covered = {pin.order for pin in opened.pins if pin.order is not None and pin.order < opened.point.entry.boundary}
-    orders = sorted(covered - {row.order for row in opened.head})
-    return replace(live, held=tuple(row for at in orders for row in threads.read(opened.thread.id, at, at + 1)))
-
-
-def _extended(opened: Opened, new: tuple[Row, ...]) -> Opened:
-    head, rows = opened.head, opened.rows
-    if not rows and opened.point is None:  # the system text may still be coming
-        leading = 0
-        while leading < len(new) and isinstance(new[leading].entry, Message) and _is_system(new[leading]):
-            leading += 1
-        head, new_rows = (*head, *new[:leading]), new[leading:]
-    else:
-        new_rows = new
-    messages = sum(isinstance(row.entry, Message) for row in new)
-    thread = replace(opened.thread, length=opened.thread.length + len(new), messages=opened.thread.messages + messages)
-    return replace(opened, thread=thread, head=head, rows=(*rows, *new_rows))
-
-
-def _is_system(row: Row) -> bool:
-    return isinstance(row.entry, Message) and row.entry.role is Role.SYSTEM
-
-
-class Lives:
-    """The threads in memory. Whoever changes one holds its lock: one thing at a time happens to a thread."""
-
-    def __init__(self, kept: int = KEPT) -> None:
-        self._kept = kept
-        self._lives: OrderedDict[str, Live] = OrderedDict()
-        self._locks = tuple(RLock() for _ in range(LOCKS))
-        self._mine = Lock()
-
-    def lock(self, thread: str) -> RLock:
-        """The lock of a thread; a few threads share one."""
-        return self._locks[hash(thread) % LOCKS]
-
-    def get(self, thread: str) -> Live | None:
-        """What is known, if anything."""
-        with self._mine:
-            return self._lives.get(thread)
-
-    def put(self, thread: str, live: Live) -> None:
-        """Keep it; the thread used longest ago makes room."""
-        with self._mine:
-            self._lives[thread] = live
-            self._lives.move_to_end(thread)
-            while len(self._lives) > self._kept:
-                self._lives.popitem(last=False)
-
-    def drop(self, thread: str) -> None:
-        """Let go of a thread."""
-        with self._mine:
-            self._lives.pop(thread, None)
-
-
-MOST_TOKENS = 2_000  # of a summary, whatever the window
-SHARE = 0.12  # of the room
-
-
-def summary_limit(room: int) -> int:
-    """The tokens that a summary may take in a window of that room."""
-    return max(1, min(MOST_TOKENS, int(room * SHARE)))
-
-
-def account_in(row: Row | None) -> Summary | None:
-    """The summary that a point carries, if it carries one."""
+def summary_in(row: Row | None) -> Summary | None:
+    """Return the summary that a point carries, if it carries one."""
     if row is None or not isinstance(row.entry, Point) or not row.entry.account:
         return None
     try:
@@ -323,84 +448,21 @@ def account_in(row: Row | None) -> Summary | None:
         return None
 
 
-def account_of(threads: Threads, thread: str, newest: Row | None = None) -> Summary | None:
-    """The newest summary of a thread that was not withdrawn; every cut carries it on, so `newest` has it if any has."""
-    if (summary := account_in(newest)) is not None:
+def newest_summary(threads: Threads, thread: str, newest: Row | None = None) -> Summary | None:
+    """Return the newest summary of a thread that was not withdrawn.
+
+    Every compaction carries it on: if the point `newest` is given and has one, it is that.
+    """
+    if (summary := summary_in(newest)) is not None:
         return summary
     for row, stands in reversed(threads.points(thread)):
-        summary = account_in(row) if stands else None
+        summary = summary_in(row) if stands else None
         if summary is not None:
             return summary
     return None
 
 
-def account_message(summary: Summary, counter: Counter, limit: int) -> Message:
-    """The summary as it is sent: background, within `limit` tokens, frame included."""
+def summary_message(summary: Summary, counter: Counter, limit: int) -> Message:
+    """Return the summary as it is sent: background, within `limit` tokens, frame included."""
     frame = counter.message(as_message("", summary.language))
     return as_message(written(summary, counter=counter, limit=max(1, limit - frame)), summary.language)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Means:
-    """Handed to everything the engine does. `registry` None is the bundled one."""
-
-    threads: Threads
-    settings: Settings = DEFAULT_SETTINGS
-    registry: Registry | None = None
-    clock: Callable[[], datetime] = now
-    new_id: Callable[[], str] = new_id
-    observers: Sequence[Observer] = ()
-    lives: Lives = field(default_factory=Lives)
-
-    def journal(self, thread: str) -> Journal:
-        """A journal of what happens to the thread now."""
-        return Journal(self.threads, thread, observers=self.observers, clock=self.clock, new_id=self.new_id)
-
-
-UNBOUNDED = 1 << 60
-
-
-@dataclass(slots=True)
-class Work:
-    """One preparation under way."""
-
-    means: Means
-    thread: str
-    call: Call
-    settings: Settings
-    journal: Journal
-    turn: str
-    live: Live
-    sizes: Sizes
-    #: For a view made anew of the raw past: the order of each message of its history in the thread.
-    orders: tuple[int, ...] = ()
-
-    def wish(self, *, limit: int = UNBOUNDED, target: int = UNBOUNDED) -> Wish:
-        """What a view is asked for."""
-        return Wish(
-            counter=self.sizes.counter,
-            limit=limit,
-            target=target,
-            preset=self.sizes.preset,
-            window=self.sizes.window.context,
-            fmt=self.call.fmt,
-            recall=self.call.recall_tool,
-        )
-
-    def past(self) -> Past:
-        """The raw past, up to what is known of the thread."""
-        past = reaching(self.means.threads, self.live.past, self.live.opened)
-        self.live = replace(self.live, past=past)
-        return past
-
-    def refresh(self) -> None:
-        """Read what is new in the thread."""
-        self.live = refreshed(self.means.threads, self.thread, self.live)
-
-
-def work_on(means: Means, live: Live, call: Call, journal: Journal, turn: str) -> Work:
-    """Work on a thread as it was just seen, with the sizes of the call. Whoever asks holds the thread's lock."""
-    thread = live.opened.thread
-    settings = means.settings.for_thread(thread.settings)
-    sizes = sizes_of(means.threads, settings, call, anchor=live.anchor, registry=means.registry)
-    return Work(means, thread.id, call, settings, journal, turn, live, sizes)

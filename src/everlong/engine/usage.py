@@ -8,7 +8,7 @@ from everlong.core import Event, EventKind
 from everlong.engine.budget import Anchor, calibration_of, counter_for, keep_calibration, learn_window
 from everlong.engine.contracts import Prepared, with_beside
 from everlong.engine.events import Journal
-from everlong.engine.thread import Means
+from everlong.engine.thread import EngineContext
 from everlong.errors import ContextOverflow
 from everlong.windows import Prices
 from everlong.wire import Usage, plausible, silent_overflow, truncated_window
@@ -22,7 +22,7 @@ LEAST_TRUE = 0.5  # of what was counted; below it a report counts only a part of
 
 
 def record_usage(
-    means: Means, prepared: Prepared, usage: Usage | None, *, stop: str = "stop", said: bool = True
+    means: EngineContext, prepared: Prepared, usage: Usage | None, *, stop: str = "stop", said: bool = True
 ) -> ContextOverflow | None:
     """Take in what an answer cost. The overflow that it hides, if it hides one; then the call is not finished.
 
@@ -48,7 +48,7 @@ def record_usage(
         return None
 
 
-def record_failure(means: Means, prepared: Prepared, reason: str) -> None:
+def record_failure(means: EngineContext, prepared: Prepared, reason: str) -> None:
     """The call came to nothing: refused for good, broken off, or cancelled."""
     with means.journal(prepared.thread) as journal:
         if prepared.overflow:
@@ -81,7 +81,7 @@ def _note_usage(journal: Journal, prepared: Prepared, usage: Usage) -> None:
 
 
 def _hidden_overflow(
-    means: Means, journal: Journal, prepared: Prepared, usage: Usage, stop: str, said: bool
+    means: EngineContext, journal: Journal, prepared: Prepared, usage: Usage, stop: str, said: bool
 ) -> ContextOverflow | None:
     """An overflow that came as a success. The window it shows is learned."""
     served = truncated_window(usage, prepared.tokens) or _stands_still(means, prepared, usage)
@@ -101,13 +101,13 @@ def _hidden_overflow(
     return ContextOverflow(str(sign), requested=usage.prompt)
 
 
-def _stands_still(means: Means, prepared: Prepared, usage: Usage) -> int | None:
+def _stands_still(means: EngineContext, prepared: Prepared, usage: Usage) -> int | None:
     """The window of a server whose report does not grow although more is sent: what is too much is dropped bit by bit.
 
     Example: 8 246 counted and 8 192 reported, then 8 800 counted and again 8 192 reported -> 8 192
     """
-    live = means.lives.get(prepared.thread)
-    anchor = None if live is None else live.anchor
+    state = means.lives.get(prepared.thread)
+    anchor = None if state is None else state.anchor
     if anchor is None or (anchor.model, anchor.cuts) != (prepared.call.model, prepared.cuts):
         return None
     more = prepared.counted + prepared.budget.tools - anchor.counted
@@ -127,7 +127,7 @@ def _tell_learned(journal: Journal, prepared: Prepared, window: int, reason: str
     )
 
 
-def _learn(means: Means, prepared: Prepared, usage: Usage) -> None:
+def _learn(means: EngineContext, prepared: Prepared, usage: Usage) -> None:
     """Calibrate by what was reported, and anchor the next count at it."""
     counter = counter_for(prepared.call.model)
     known = calibration_of(means.threads, prepared.call, counter)
@@ -137,11 +137,11 @@ def _learn(means: Means, prepared: Prepared, usage: Usage) -> None:
     observed = known.observe(counted, usage.prompt)
     if observed != known:
         keep_calibration(means.threads, prepared.call, observed)
-    live = means.lives.get(prepared.thread)
+    state = means.lives.get(prepared.thread)
     sent = prepared.request.messages
-    if live is not None and live.view is not None and with_beside(live.view.messages, prepared.call) == sent:
+    if state is not None and state.view is not None and with_beside(state.view.messages, prepared.call) == sent:
         anchor = Anchor(prepared.call.model, prepared.cuts, counted, usage.prompt)
-        means.lives.put(prepared.thread, replace(live, anchor=anchor))
+        means.lives.put(prepared.thread, replace(state, anchor=anchor))
 
 
 @dataclass(frozen=True, slots=True)

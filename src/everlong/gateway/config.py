@@ -21,7 +21,7 @@ from pydantic_settings import (
     SettingsError,
 )
 
-from everlong.compress import PRESETS
+from everlong.compress import PRESET_NAMES
 from everlong.engine import DEFAULT_THRESHOLD, HIGHEST_THRESHOLD, LOWEST_THRESHOLD, Mode, Settings, Summarizing
 from everlong.errors import InputError
 from everlong.gateway.request import DIALECTS
@@ -144,8 +144,8 @@ def _plain_name(name: str) -> str:
 
 
 def _known_preset(name: str) -> str:
-    if name != "off" and name not in PRESETS:
-        raise ValueError(f"is one of {', '.join(sorted(PRESETS))}, off")
+    if name not in PRESET_NAMES:
+        raise ValueError(f"is one of {', '.join(PRESET_NAMES)}")
     return name
 
 

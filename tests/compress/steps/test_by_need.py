@@ -27,8 +27,8 @@ def work(steps: int, question: str = "Why does handler_2_5 fail?") -> History:
 
 
 def cut(history: History, target: int, *, index: Index | None = None, language: str = "en") -> Draft:
-    task = Task(target=target, counter=COUNTER, language=language)
-    return by_need(draft_of(history, task), task, index=index)
+    task = Task(target=target, counter=COUNTER, language=language, index=index)
+    return by_need(draft_of(history, task), task)
 
 
 def block(draft: Draft) -> str:

@@ -7,9 +7,9 @@ import pytest
 
 from everlong.core import EventKind, Recalled
 from everlong.engine.settings import Settings
-from everlong.engine.summaries.commit import committed
+from everlong.engine.summaries.commit import commit_summary
 from everlong.engine.summaries.snapshot import Snapshot, Wanted, snapshot_of
-from everlong.engine.thread import Work, account_of, refreshed, work_on
+from everlong.engine.thread import CallContext, newest_summary, refreshed, work_on
 from everlong.llm import ScriptedModel, Window, reads_files
 from everlong.summarize import Summary
 from tests.core.build import assistant, user
@@ -19,7 +19,7 @@ WRITTEN = Summary(language="en", context="Files were read, one for each question
 EARLY = "What was the harbour password of the lighthouse keeper?"
 
 
-def work_in(talk: Talk, journal: object) -> Work:
+def work_in(talk: Talk, journal: object) -> CallContext:
     means = talk.engine.blocking.means
     live = refreshed(means.threads, talk.thread, means.lives.get(talk.thread))
     return work_on(means, live, talk.call, journal, "")  # type: ignore[arg-type]
@@ -44,7 +44,7 @@ async def cut_before_its_summary() -> tuple[Talk, Snapshot]:
 def kept(talk: Talk, snapshot: Snapshot) -> None:
     means = talk.engine.blocking.means
     with means.journal(talk.thread) as journal:
-        outcome = committed(work_in(talk, journal), snapshot, WRITTEN)
+        outcome = commit_summary(work_in(talk, journal), snapshot, WRITTEN)
     assert outcome.kind is EventKind.SUMMARY_APPLIED
     assert outcome.tokens is None
 
@@ -83,7 +83,7 @@ def test_an_undo_takes_back_the_cut_and_the_summary_beside_it_at_once(asked: boo
             if late:
                 kept(talk, snapshot)
             await talk.engine.undo(talk.thread)
-            assert account_of(talk.threads, talk.thread) is None
+            assert newest_summary(talk.threads, talk.thread) is None
             assert talk.threads.open(talk.thread).point is None
             views.append((await talk.engine.prepare(talk.thread, talk.call)).request.messages)
         assert views[0] == views[1]

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from everlong.compress import buffer_start
 from everlong.core import EventKind, Message, Role
 from everlong.engine.contracts import Call
 from everlong.engine.engine import Engine
-from everlong.engine.preparation import buffer_start
 from everlong.engine.settings import Settings
 from everlong.engine.summaries.schedule import Summaries
-from everlong.engine.thread import account_of, summary_limit
+from everlong.engine.thread import newest_summary, summary_limit
 from everlong.llm import Answer, Asked, Refusal, Script, ScriptedModel, Window, reads_files
 from everlong.summarize import all_lines
 from everlong.tokens import Counter
@@ -97,7 +97,7 @@ def test_a_tool_loop_is_summarised_only_just_before_a_cut_and_never_its_open_cal
                 called = last.message.calls  # type: ignore[union-attr]
                 if not called:
                     break
-                account = account_of(talk.threads, talk.thread)
+                account = newest_summary(talk.threads, talk.thread)
                 rows = list(talk.threads.read(talk.thread))
                 open_call = max(row.order for row in rows if isinstance(row.entry, Message) and row.entry.calls)
                 assert account is None or account.covers <= open_call
@@ -196,7 +196,7 @@ def test_messages_and_a_plain_cut_meanwhile_do_no_harm() -> None:
         await filled(talk, 2)
         gate.opened.set()
         assert (await task).kind is EventKind.SUMMARY_APPLIED
-        account = account_of(talk.threads, talk.thread)
+        account = newest_summary(talk.threads, talk.thread)
         assert account is not None
         assert account.covers <= length
         assert len(gate.requests) == 1
@@ -212,7 +212,7 @@ def test_a_branch_goes_on_with_the_summary_and_the_original_is_untouched() -> No
         await summaries.compact(talk.thread, talk.call, talk.model)
         length = talk.threads.thread(talk.thread).length
         talk.threads.branch(talk.thread, length, "branch")
-        assert account_of(talk.threads, "branch") == account_of(talk.threads, talk.thread)
+        assert newest_summary(talk.threads, "branch") == newest_summary(talk.threads, talk.thread)
         talk.threads.append("branch", [user("And now?")])
         prepared = await talk.engine.prepare("branch", talk.call)
         assert sum("A summary of the earlier part" in message.text for message in prepared.request.messages) == 1
@@ -229,14 +229,14 @@ def test_a_withdrawn_summary_is_gone_and_the_one_before_stands() -> None:
         talk.engine.after_turn.clear()
         await filled(talk)
         await summaries.compact(talk.thread, talk.call, talk.model)
-        first = account_of(talk.threads, talk.thread)
+        first = newest_summary(talk.threads, talk.thread)
         await filled(talk, 6)
         assert (await summaries.compact(talk.thread, talk.call, talk.model)).kind is EventKind.SUMMARY_APPLIED
-        assert account_of(talk.threads, talk.thread) != first
+        assert newest_summary(talk.threads, talk.thread) != first
         await talk.engine.undo(talk.thread)
-        assert account_of(talk.threads, talk.thread) == first
+        assert newest_summary(talk.threads, talk.thread) == first
         await talk.engine.undo(talk.thread)
-        assert account_of(talk.threads, talk.thread) is None
+        assert newest_summary(talk.threads, talk.thread) is None
 
     asyncio.run(asyncio.wait_for(run(), 300))
 
@@ -411,7 +411,7 @@ def test_E4_planted_facts_stay_exact_the_summary_stays_bounded_and_no_line_comes
             told = FACTS.get(turn) or OPEN.get(turn) or f"Turn {turn}: what about part {turn % 9} of the report?"
             await talk.say(told)
             await summaries.drain()
-            account = account_of(talk.threads, talk.thread)
+            account = newest_summary(talk.threads, talk.thread)
             if account is None or account.covers in seen:
                 continue
             seen.add(account.covers)

@@ -25,11 +25,11 @@ ATTEMPTS = 3
 SMALLEST_BLOCK = 120  # tokens; below that a block of ours is not worth its frame
 
 
-def by_need(draft: Draft, task: Task, *, index: Index | None = None, newest_share: float = NEWEST_SHARE) -> Draft:
-    """Bring the draft to the target, if it is above it. `index` holds what left at earlier cuts, and grows."""
+def by_need(draft: Draft, task: Task, *, newest_share: float = NEWEST_SHARE) -> Draft:
+    """Bring the draft to the target, if it is above it. The index of the task grows by what leaves."""
     if draft.total <= task.target:
         return draft
-    index = Index() if index is None else index
+    index = Index() if task.index is None else task.index
     share = newest_share if any(message.calls for message in draft.history) else TALK_SHARE
     newest = max(int(task.target * share), task.target - MOST_QUOTED)
     outcome = draft

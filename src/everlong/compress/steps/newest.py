@@ -58,8 +58,12 @@ def newest(
 
     With `least_messages` a history above `most_messages` is cut deeper at once, to the fewest whole rounds that
     have at least so many messages. Without `whole_rounds` the first message kept may be the assistant's.
+    Where the task says how many messages stay, just these stay.
     Example, most_messages=4: user, a, user, a, user -> user, a, user
     """
+    if task.newest is not None:
+        most_messages = least_messages = task.newest
+        most_tokens, whole_rounds = None, True
     head = head_length(draft.messages)
     counted = draft.slots[head:]
     room = task.target - sum(slot.tokens for slot in draft.slots[:head]) if most_tokens is None else most_tokens

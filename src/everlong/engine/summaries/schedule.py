@@ -11,55 +11,42 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-from everlong.compress import preset_named
+from everlong.compress import buffer_start
 from everlong.core import EventKind, Message, head_length, user_text
-from everlong.engine.budget import sizes_of
+from everlong.engine.budget import budget_of, due_at
 from everlong.engine.contracts import Call, Model, Prepared
 from everlong.engine.engine import Engine
 from everlong.engine.events import Journal
-from everlong.engine.preparation import buffer_start
-from everlong.engine.settings import DEFAULT_THRESHOLD, Settings
+from everlong.engine.settings import Settings
 from everlong.engine.summaries.author import Author, Watcher, Written, by_rules, write_summary
-from everlong.engine.summaries.commit import SUMMARY, Outcome, committed
+from everlong.engine.summaries.commit import SUMMARY, Outcome, commit_summary
 from everlong.engine.summaries.snapshot import BY_COUNT, Snapshot, Wanted, snapshot_of
-from everlong.engine.thread import Means, Work, account_of, reaching, refreshed, work_on
+from everlong.engine.thread import CallContext, EngineContext, newest_summary, raw_history, work_on
 from everlong.engine.turn import whole
 from everlong.errors import EverlongError, NoThread
 from everlong.summarize import Style, redacted
 
-__all__ = ["ROUNDS", "Outcome", "Summaries", "chatbox_mark", "is_due", "is_due_when_idle", "style_of", "switched_on"]
+__all__ = ["ROUNDS", "Outcome", "Summaries", "is_due", "is_due_when_idle", "style_of", "switched_on"]
 
 # How far before the high mark: a step of a tool loop, or a turn, and the largest share of the mark. A summary that
 # comes too late for a cut is taken along by the next one; a cut that comes too early is paid for.
 STEP, TURN = (1_500, 0.05), (2_500, 0.15)
 ROUNDS = 10  # between two rolling summaries
-CHATBOX_RESERVE, CHATBOX_THRESHOLD = 32_000, 0.6
-CHATBOX_LEAST = 2  # a window that the reserve would eat keeps half
-
-#: The style that the document of a preset asks for.
-STYLES: dict[str, Style] = {
-    "nanobot": "rolling",
-    "nanobot-v3": "rolling",
-    "static-buffer": "buffer",
-    "chatbox": "chat",
-}
-#: Presets whose documents have no summaries unless someone asks for them.
-ASKED_FOR = frozenset({"nanobot", "nanobot-v3", "simple"})
 
 
 def style_of(settings: Settings) -> Style:
-    """The style of a thread's summaries where nobody chose one."""
-    return STYLES.get(settings.preset, "structured")
+    """Return the style of a thread's summaries where nobody chose one."""
+    return settings.rules.summary.style
 
 
 def switched_on(settings: Settings) -> bool:
-    """Whether summaries are begun by themselves under these settings."""
-    if settings.mode != "auto" or settings.preset == "off" or settings.summaries == "off":
+    """Return whether summaries are begun by themselves under these settings."""
+    if settings.mode != "auto" or settings.untouched or settings.summaries == "off":
         return False
-    return settings.summaries == "on" or settings.preset not in ASKED_FOR
+    return settings.summaries == "on" or settings.rules.summary.automatic
 
 
-def is_due(means: Means, prepared: Prepared, settings: Settings, style: Style) -> bool:
+def is_due(means: EngineContext, prepared: Prepared, settings: Settings, style: Style) -> bool:
     """Whether one should be begun now that the request was answered. Holds no lock: a look, not a decision."""
     if style not in BY_COUNT and means.threads.thread(prepared.thread).points != prepared.cuts:
         return False  # it was cut since: what was sent says nothing of what stands now
@@ -70,20 +57,20 @@ def is_due(means: Means, prepared: Prepared, settings: Settings, style: Style) -
             return not in_loop and sum(bool(user_text(said)) for said in _uncovered(means, prepared.thread)) >= ROUNDS
         case "buffer":
             return not in_loop and _evicted(means, prepared.thread)
-        case _ if settings.preset == "chatbox":
-            return not in_loop and prepared.tokens >= chatbox_mark(prepared.window.context, settings)
         case _:
-            live = refreshed(means.threads, prepared.thread, means.lives.get(prepared.thread))
-            sizes = sizes_of(means.threads, settings, prepared.call, anchor=live.anchor, registry=means.registry)
-            mark = prepared.budget.high * sizes.room
+            due = due_at(settings, prepared.window.context)
+            if due is not None:
+                return not in_loop and prepared.tokens >= due
+            budget = budget_of(means.threads, settings, prepared.call, registry=means.registry)
+            threshold = prepared.budget.high * budget.messages
             tokens, share = STEP if in_loop else TURN
-            return prepared.tokens - prepared.budget.tools >= mark - min(tokens, share * mark)
+            return prepared.tokens - prepared.budget.tools >= threshold - min(tokens, share * threshold)
 
 
-def is_due_when_idle(means: Means, prepared: Prepared, settings: Settings, style: Style) -> bool:
+def is_due_when_idle(means: EngineContext, prepared: Prepared, settings: Settings, style: Style) -> bool:
     """Whether one should be begun because nobody speaks any more: the next request would pay for a cold cache."""
     thread = means.threads.thread(prepared.thread)
-    if style in BY_COUNT or preset_named(settings.preset).every_call or thread.length > prepared.length + 1:
+    if style in BY_COUNT or settings.rules.every_call or thread.length > prepared.length + 1:
         return False  # or somebody does speak
     last = next(iter(means.threads.last(prepared.thread, 1)), None)
     in_loop = last is not None and isinstance(last.entry, Message) and bool(last.entry.calls)
@@ -91,28 +78,21 @@ def is_due_when_idle(means: Means, prepared: Prepared, settings: Settings, style
     return not in_loop and prepared.tokens - prepared.budget.tools >= settings.cold_mark * wanted
 
 
-def chatbox_mark(window: int, settings: Settings) -> int:
-    """Tokens from which Chatbox compacts. Example: window 200 000, nothing set -> (200 000 - 32 000) x 0.6 = 100 800"""
-    threshold = CHATBOX_THRESHOLD if settings.threshold == DEFAULT_THRESHOLD else settings.threshold
-    return round(max(window - CHATBOX_RESERVE, window // CHATBOX_LEAST) * threshold)
-
-
-def _uncovered(means: Means, thread: str) -> list[Message]:
+def _uncovered(means: EngineContext, thread: str) -> list[Message]:
     """The messages that no summary covers yet."""
-    live = refreshed(means.threads, thread, means.lives.get(thread))
-    account = account_of(means.threads, thread, live.opened.point)
-    rows = means.threads.read(thread, 0 if account is None else account.covers)
+    summary = newest_summary(means.threads, thread, means.state(thread).opened.point)
+    rows = means.threads.read(thread, 0 if summary is None else summary.covers)
     return [row.entry for row in rows if isinstance(row.entry, Message)]
 
 
-def _evicted(means: Means, thread: str) -> bool:
+def _evicted(means: EngineContext, thread: str) -> bool:
     """Whether the buffer has let go of messages that no summary covers."""
-    live = refreshed(means.threads, thread, means.lives.get(thread))
-    past = reaching(means.threads, live.past, live.opened)
-    start = buffer_start(past.history)
-    account = account_of(means.threads, thread, live.opened.point)
-    first = 0 if account is None else account.covers
-    return any(order >= first for order in past.orders[head_length(past.history) : start])
+    state = means.state(thread)
+    raw = raw_history(means.threads, state.opened, state.raw)
+    start = buffer_start(raw.history)
+    summary = newest_summary(means.threads, thread, state.opened.point)
+    first = 0 if summary is None else summary.covers
+    return any(order >= first for order in raw.orders[head_length(raw.history) : start])
 
 
 NOT_DUE = Outcome(EventKind.SUMMARY_SKIPPED, "not due")
@@ -189,7 +169,7 @@ class Summaries:
             await asyncio.wait(list(self._running.values()))
 
     @property
-    def _means(self) -> Means:
+    def _means(self) -> EngineContext:
         return self._engine.blocking.means
 
     async def _settings(self, thread: str) -> Settings:
@@ -274,14 +254,13 @@ class Summaries:
     def _watcher(self, thread: str) -> Watcher | None:
         return None if self._watch is None else partial(self._watch, thread)
 
-    def _work(self, thread: str, call: Call, journal: Journal, event: str) -> Work:
-        means = self._means
-        return work_on(means, refreshed(means.threads, thread, means.lives.get(thread)), call, journal, event)
+    def _context(self, thread: str, call: Call, journal: Journal, event: str) -> CallContext:
+        return work_on(self._means, self._means.state(thread), call, journal, event)
 
     def _begun(self, thread: str, call: Call, wanted: Wanted) -> Snapshot | Outcome:
         """What there is to summarise now, its start told. By hand it is also told if there is nothing."""
         with self._means.lives.lock(thread), self._means.journal(thread) as journal:
-            snapshot = snapshot_of(self._work(thread, call, journal, call.parent), wanted)
+            snapshot = snapshot_of(self._context(thread, call, journal, call.parent), wanted)
             if snapshot is None and not wanted.by_hand:
                 return NOT_DUE
             before = None if snapshot is None else snapshot.before
@@ -310,7 +289,7 @@ class Summaries:
                 if given_up:
                     outcome = Outcome(EventKind.SUMMARY_FAILED, "; ".join(written.reasons))
                 else:
-                    outcome = self._applied(self._work(thread, call, journal, snapshot.started), snapshot, written)
+                    outcome = self._applied(self._context(thread, call, journal, snapshot.started), snapshot, written)
                 _tell_outcome(journal, call, snapshot, written, outcome)
         except EverlongError as error:  # the store is away: the start is left behind, as by a crash
             outcome = Outcome(EventKind.SUMMARY_FAILED, str(error))
@@ -318,14 +297,14 @@ class Summaries:
             self._vain(thread)
         return outcome
 
-    def _applied(self, work: Work, snapshot: Snapshot, written: Written) -> Outcome:
+    def _applied(self, context: CallContext, snapshot: Snapshot, written: Written) -> Outcome:
         summary, reason = written.summary, "; ".join(written.reasons) or "there is no author"
-        if summary is None and (snapshot.by_hand or not work.sizes.preset.every_call):
-            summary = by_rules(snapshot.task, work.sizes.counter)
+        if summary is None and (snapshot.by_hand or not context.budget.preset.every_call):
+            summary = by_rules(snapshot.task, context.budget.counter)
         if summary is None:
             return Outcome(EventKind.SUMMARY_FAILED, reason)
         try:
-            outcome = committed(work, snapshot, summary)
+            outcome = commit_summary(context, snapshot, summary)
         except EverlongError as error:
             return Outcome(EventKind.SUMMARY_FAILED, str(error))
         if outcome.kind is EventKind.SUMMARY_APPLIED and written.summary is None:

@@ -6,10 +6,11 @@ is never summarised: it stands in every request as it is.
 
 from dataclasses import dataclass, replace
 
+from everlong.compress import buffer_start
 from everlong.core import History, Message, Role, last_user_index, steps_of, user_text
 from everlong.engine.contracts import Prepared, Request, beginning, with_standing, without_tail
-from everlong.engine.preparation import buffer_start, caching_of, standing
-from everlong.engine.thread import Past, Work, account_of, summary_limit
+from everlong.engine.preparation import prefix_to_cache, standing
+from everlong.engine.thread import CallContext, RawHistory, newest_summary, summary_limit
 from everlong.engine.view import View
 from everlong.summarize import COMMON_WORDS, UNTOLD, Style, Summary, spoken
 
@@ -65,46 +66,46 @@ class Snapshot:
     by_hand: bool = False
 
 
-def snapshot_of(work: Work, wanted: Wanted) -> Snapshot | None:
+def snapshot_of(context: CallContext, wanted: Wanted) -> Snapshot | None:
     """What there is to summarise now; None if it is not worth a call."""
-    length = work.live.opened.thread.length
+    length = context.length
     until = length if wanted.sent is None else min(length, wanted.sent.length + 1)  # the request, and its answer
-    previous = account_of(work.means.threads, work.thread, work.live.opened.point)
-    past = work.past()
-    said = _uncovered(past, 0 if previous is None else previous.covers, until)
+    previous = newest_summary(context.means.threads, context.thread, context.state.opened.point)
+    raw = context.raw_history()
+    said = _uncovered(raw, 0 if previous is None else previous.covers, until)
     messages = tuple(message for _, message in said)
-    leaving = _evicted(past, said) if wanted.style == "buffer" else _leaving(messages)
+    leaving = _evicted(raw, said) if wanted.style == "buffer" else _leaving(messages)
     least = 1 if wanted.style in BY_COUNT else LEAST
     by_rounds = bool(last_user_index(messages))
-    if work.sizes.counter.messages(messages[:leaving]) < least and wanted.style != "buffer":
+    if context.budget.counter.messages(messages[:leaving]) < least and wanted.style != "buffer":
         leaving, by_rounds = _steps_leaving(messages), False  # a long loop after a short talk
     covered = messages[:leaving]
-    if work.sizes.counter.messages(covered) < least:
+    if context.budget.counter.messages(covered) < least:
         return None
-    view = standing(work)
+    view = standing(context)
     task = Task(
         covered=covered,
         previous=previous,
         style=wanted.style,
         language=_language(messages, previous),
-        limit=summary_limit(work.sizes.cut_limit),
+        limit=summary_limit(context.budget.compacted_limit),
         focus=wanted.focus,
-        cached=_cached(work, wanted, view, by_rounds=by_rounds),
-        cached_at=(work.call.endpoint, work.call.model),
-        scale=_scale(work),
+        cached=_cached(context, wanted, view, by_rounds=by_rounds),
+        cached_at=(context.call.endpoint, context.call.model),
+        scale=_scale(context),
     )
     return Snapshot(
         task=task,
         length=length,
         before=view.tokens,
         covers=said[leaving - 1][0] + 1,
-        window=work.sizes.window.prompt,
+        window=context.budget.window.prompt,
         by_hand=wanted.by_hand,
     )
 
 
-def _uncovered(past: Past, first: int, until: int) -> list[tuple[int, Message]]:
-    pairs = zip(past.orders, past.history, strict=True)
+def _uncovered(raw: RawHistory, first: int, until: int) -> list[tuple[int, Message]]:
+    pairs = zip(raw.orders, raw.history, strict=True)
     return [(order, said) for order, said in pairs if first <= order < until and said.role is not Role.SYSTEM]
 
 
@@ -121,9 +122,9 @@ def _steps_leaving(said: History) -> int:
     return steps[-1].start if steps else 0
 
 
-def _evicted(past: Past, said: list[tuple[int, Message]]) -> int:
-    start = buffer_start(past.history)
-    first = past.orders[start] if start < len(past.orders) else past.length
+def _evicted(raw: RawHistory, said: list[tuple[int, Message]]) -> int:
+    start = buffer_start(raw.history)
+    first = raw.orders[start] if start < len(raw.orders) else raw.length
     return sum(order < first for order, _ in said)
 
 
@@ -139,18 +140,20 @@ def _language(said: History, previous: Summary | None) -> str:
     return told if len(known.intersection(" ".join(texts).lower().split())) >= TELLING_WORDS else UNTOLD
 
 
-def _scale(work: Work) -> float:
+def _scale(context: CallContext) -> float:
     """How many of the provider's tokens one of ours is; what it has not shown to be more is taken as it is."""
-    counted = max(1, work.sizes.counter.messages(work.live.front) + work.sizes.counter.messages(work.live.since))
-    return max(1.0, work.sizes.true(counted) / (counted + work.sizes.budget.tools))
+    counted = max(
+        1, context.budget.counter.messages(context.state.prefix) + context.budget.counter.messages(context.state.since)
+    )
+    return max(1.0, context.budget.true(counted) / (counted + context.budget.parts.tools))
 
 
-def _cached(work: Work, wanted: Wanted, view: View, *, by_rounds: bool) -> Request | None:
+def _cached(context: CallContext, wanted: Wanted, view: View, *, by_rounds: bool) -> Request | None:
     """The beginning of the last request that the provider has in its cache: as far as what is to be covered reaches."""
-    if wanted.style == "buffer" or (wanted.sent is None and work.sizes.preset.every_call):
+    if wanted.style == "buffer" or (wanted.sent is None and context.budget.preset.every_call):
         return None  # what was evicted is not in it
     if wanted.sent is None:
-        sent = _request(work, view)
+        sent = _request(context, view)
         until = _leaving(sent.messages) if by_rounds else _steps_leaving(sent.messages)
     else:
         sent = replace(wanted.sent.request, messages=without_tail(wanted.sent.request.messages, wanted.sent.call))
@@ -158,8 +161,8 @@ def _cached(work: Work, wanted: Wanted, view: View, *, by_rounds: bool) -> Reque
     return beginning(sent, until) if until else None
 
 
-def _request(work: Work, view: View) -> Request:
-    call = work.call
+def _request(context: CallContext, view: View) -> Request:
+    call = context.call
     return Request(
         model=call.model,
         messages=with_standing(view.messages, call),
@@ -167,5 +170,5 @@ def _request(work: Work, view: View) -> Request:
         max_tokens=call.max_tokens,
         temperature=call.temperature,
         extra=call.extra,
-        caching=caching_of(work, view),
+        caching=prefix_to_cache(context, view),
     )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import TypeVar
 
+from everlong.compress import preset_named
 from everlong.core import Message
 from everlong.engine import Call, Finished, Prepared, Turn, whole
 from everlong.errors import BudgetImpossible, EverlongError, ProviderError, Refused
@@ -247,7 +248,8 @@ class Exchange:
 
     def _far_from_full(self, prepared: Prepared) -> bool:
         """Whether nothing can be due for long: presets of the documents count turns, ours counts tokens."""
-        return self.services.config.preset == "auto" and prepared.tokens < FAR * prepared.budget.high_mark
+        by_tokens = preset_named(self.services.config.preset).due_by_tokens
+        return by_tokens and prepared.tokens < FAR * prepared.budget.high_mark
 
     async def _recall(
         self, recalling: RecallExchange, turn: Turn, handing: AnswerForwarder, finished: Finished

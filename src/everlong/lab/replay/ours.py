@@ -23,10 +23,10 @@ from everlong.engine import (
     Request,
     Settings,
     Summaries,
-    account_of,
     breakpoints,
     counter_for,
-    low_mark,
+    newest_summary,
+    target_share,
 )
 from everlong.errors import BudgetImpossible
 from everlong.lab.replay.caches import shared
@@ -102,7 +102,7 @@ class Ours:
             preset=preset,
             threshold=high,
             # The tariff is that of the replay, whatever the registry says of the model.
-            low_mark=low_mark(terms.window, terms.budget - terms.front, terms.tariff.prices, high),
+            low_mark=target_share(terms.window, terms.budget - terms.front, terms.tariff.prices, high),
             window=terms.window,
             cache_seconds=terms.tariff.rules.seconds,
         )
@@ -142,7 +142,7 @@ class Ours:
         except BudgetImpossible as error:
             return Sending(beside=beside, summarised=self._summarised, refused=str(error))
         if before is None or prepared.cuts != before.cuts:
-            self._summarised = account_of(self._engine.blocking.means.threads, THREAD) is not None
+            self._summarised = newest_summary(self._engine.blocking.means.threads, THREAD) is not None
         return Sending(
             messages=prepared.request.messages,
             cut=before is not None and self._shortened(before, prepared),

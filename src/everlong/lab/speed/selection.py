@@ -112,8 +112,8 @@ def _select(history: History, counter: Counter, index: Index, number: int) -> fl
     asked = (*history, question)
     task = Task(target=1, counter=counter, window=1, fmt=FORMAT, model=MODEL)
     draft = draft_of(asked, task)
-    task = replace(task, target=draft.total // 2, window=draft.total // 2)
-    return cpu(lambda: by_need(draft, task, index=index))[0]
+    task = replace(task, target=draft.total // 2, window=draft.total // 2, index=index)
+    return cpu(lambda: by_need(draft, task))[0]
 
 
 def _indexing(history: History, counter: Counter) -> Job:

@@ -9,13 +9,12 @@ import importlib
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from time import perf_counter
 
-from everlong.compress import PRESETS, Preset, by_need
+from everlong.compress import PRESETS, Preset
 from everlong.core import History
-from everlong.engine import Wish, view_of
+from everlong.engine import ViewOptions, view_of
 from everlong.errors import InputError
 from everlong.lab.strategies.baselines import cleared, newest, trimmed, whole
 from everlong.lab.strategies.bm25 import bm25, bm25_neighbours, half_bm25
@@ -34,14 +33,20 @@ def of_preset(preset: Preset) -> Strategy:
 def _begun(preset: Preset) -> Select:
     # As the engine does it. The step itself takes a new index where this one knows more than it may.
     index = Index()
-    steps = tuple(partial(by_need, index=index) if step is by_need else step for step in preset.cut)
-    sharing = replace(preset, cut=steps)
 
     def select(messages: History, budget: int) -> History:
         counting = counter()
         room = int(budget / (1 + counting.vocabulary.spread))
-        wish = Wish(counter=counting, limit=room, target=room, preset=sharing, window=budget, fmt=openai_chat.FORMAT)
-        return view_of(messages, wish).messages
+        options = ViewOptions(
+            counter=counting,
+            limit=room,
+            target=room,
+            preset=preset,
+            window=budget,
+            fmt=openai_chat.FORMAT,
+            index=index,
+        )
+        return view_of(messages, options).messages
 
     return select
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 
 from everlong.core import Budget, JsonObject
-from everlong.engine import Engine, Preview, chatbox_mark, counter_for
+from everlong.engine import Engine, Preview, counter_for, due_at
 from everlong.errors import BudgetImpossible, EverlongError, NoThread, Refused
 from everlong.web.live.hub import Hub
 from everlong.web.state.agents import Agents, ThreadAgent
@@ -108,13 +108,13 @@ class LiveUpdates:
         undo = await asyncio.to_thread(self._view.can_undo, thread)
         settings, window = self._agents.settings, preview.window
         in_force = self._engine.blocking.means.settings.for_thread(stored.settings)
-        high = preview.high if in_force.preset != "chatbox" else chatbox_mark(window.context, in_force)
+        due = due_at(in_force, window.context)
         price = window.prices.input
         return {
             "model": speaker.chosen.id,
             "tokens": preview.tokens,
             "limit": preview.limit,
-            "high": high,
+            "high": preview.high if due is None else due,
             "window": window.context if window.known else None,
             "window_source": window.source,
             "known": window.known,

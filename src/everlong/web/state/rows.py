@@ -26,7 +26,7 @@ from everlong.core import (
     Withdrawal,
     message_ref,
 )
-from everlong.engine import SUMMARY, account_in
+from everlong.engine import SUMMARY, summary_in
 from everlong.summarize import is_framed
 
 __all__ = ["LONGEST", "Status", "Statuses", "full_text", "message_status", "row_json", "statuses_of"]
@@ -77,7 +77,7 @@ def statuses_of(standing: Sequence[Row]) -> Statuses:
             for order, row_edits in _edits_by_order(row.entry.edits).items():
                 edits.setdefault(order, row_edits)
     newest = standing[-1].entry
-    summaries = (account_in(row) for row in reversed(standing))
+    summaries = (summary_in(row) for row in reversed(standing))
     summary = next((account for account in summaries if account is not None), None)
     return Statuses(
         boundary=newest.boundary,
@@ -188,7 +188,7 @@ def _picture(image: Image) -> Iterator[str]:
 
 def _point(row: Row, point: Point) -> JsonObject:
     """Return a compaction: its text, and the first and last order that it covers."""
-    account = account_in(row)
+    account = summary_in(row)
     summary = point.reason == SUMMARY and account is not None
     covered = account.covers if summary and account is not None else point.boundary
     ours = [_inside(message.text) for message in point.summary if is_framed(message.text)]

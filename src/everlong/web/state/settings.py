@@ -8,6 +8,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 from typing import Literal, TypeAlias, cast
 
+from everlong.compress import PRESET_NAMES, preset_named
 from everlong.core import Json, JsonObject, JsonText, Thread
 from everlong.engine import HIGHEST_THRESHOLD, Settings, Threads
 from everlong.errors import InputError, Refused
@@ -116,7 +117,7 @@ def _checked(settings: AppSettings) -> AppSettings:
         raise invalid(f"language must be empty or one of {', '.join(NOT_BUILT)}")
     if settings.retention_days is not None and settings.retention_days < 1:
         raise invalid("retention_days must be at least 1, or null")
-    if settings.preset == "off":
+    if settings.preset in PRESET_NAMES and preset_named(settings.preset).untouched:
         raise invalid("preset cannot be off, because requests must fit: switch automatic compaction off instead")
     try:
         settings.engine(Settings())

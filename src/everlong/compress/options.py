@@ -1,0 +1,80 @@
+"""Options: settings that people may set, each described once.
+
+A description has the name, type, default, bounds and unit of a setting. Everyone who reads settings (files, variables,
+commands, threads) reads and checks them by it, so that a wrong value is the same clear line everywhere.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from everlong.errors import InputError
+
+__all__ = ["Option", "Scalar", "Unit"]
+
+Scalar: TypeAlias = str | int | float | None
+Unit: TypeAlias = Literal["", "share", "tokens", "characters", "seconds"]
+
+_TYPES = {str: "a word", int: "a whole number", float: "a number"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """One setting: `name` in files and threads, EVERLONG_NAME in the environment.
+
+    The value is of `kind` (None too, where that is the default), one of `choices` if there are any, and from `least` to
+    `most`; with `above` it is more than `least`. `help` says what it does, in one line for people.
+    """
+
+    name: str
+    kind: type[str] | type[int] | type[float]
+    default: Scalar
+    help: str = ""
+    unit: Unit = ""
+    choices: tuple[str, ...] = ()
+    least: float | None = None
+    most: float | None = None
+    above: bool = False
+
+    def read(self, given: object) -> Scalar:
+        """Return the value that a file, a variable or a thread gives. Raises InputError.
+
+        Example: an option of kind int, "16000" or 16000.0 -> 16000
+        """
+        if given is None and self.default is None:
+            return None
+        value = self._parsed(given)
+        if value is None:
+            raise InputError(f"{self.name} is {_TYPES[self.kind]}, not {given!r}")
+        self.check(value)
+        return value
+
+    def _parsed(self, given: object) -> Scalar:
+        """Return the value as `kind`; None where it is none, or where something would be lost."""
+        if isinstance(given, bool) or not isinstance(given, str | int | float):
+            return None
+        try:
+            value = self.kind(given)
+        except (ValueError, OverflowError):
+            return None
+        return value if isinstance(given, str) or value == given or self.kind is str else None
+
+    def check(self, value: Scalar) -> None:
+        """Raise InputError where the value is not one of the choices, or out of bounds."""
+        if self.choices and value not in self.choices:
+            raise InputError(f"{self.name} is one of {', '.join(self.choices)}, not {value!r}")
+        if isinstance(value, int | float) and not self._within(value):
+            raise InputError(f"{self.name} is {self._bounds()}, not {value}")
+
+    def _within(self, value: float) -> bool:
+        high_enough = self.least is None or (value > self.least if self.above else value >= self.least)
+        return high_enough and (self.most is None or value <= self.most)
+
+    def _bounds(self) -> str:
+        if self.unit != "share":
+            return f"a number of {self.unit}"
+        least, most = _share(self.least or 0), _share(1 if self.most is None else self.most)
+        return f"a share above {least} and up to {most}" if self.above else f"a share from {least} to {most}"
+
+
+def _share(figure: float) -> str:
+    return f"{figure:g}" if figure in (0, 1) else f"{figure:.2f}"

@@ -1,0 +1,107 @@
+"""The shape of a preset: one value that says everything about one way to keep a conversation inside its window.
+
+The engine, the gateway, the app, the commands and the lab do what the value says; nobody asks for its name. Each
+preset is a file in `everlong.compress.presets`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal, TypeAlias
+
+from everlong.compress.draft import Draft, Step, Task
+from everlong.compress.options import Option, Scalar
+from everlong.compress.steps.emergency import floor
+from everlong.core import Message
+
+__all__ = ["HistoryWindow", "Preset", "SummaryPolicy", "SummaryStyle", "when_close"]
+
+#: How a summary is written; `everlong.summarize` has a prompt for each.
+SummaryStyle: TypeAlias = Literal["structured", "free", "rolling", "buffer", "chat"]
+
+CLOSE = 1.3  # a draft at most this many times the target may fit without losing anything
+UNKNOWN_WINDOW = 128_000  # tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryWindow:
+    """How much of a history a document sends, whatever the model's window takes.
+
+    `messages` and `characters` (of one message) are reported with every compaction. `start` returns the index of the
+    first message that is still sent as it is.
+    """
+
+    messages: int | None = None
+    characters: int | None = None
+    start: Callable[[Sequence[Message]], int] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryPolicy:
+    """When a summary of the thread is written, in which style, and where it stands in a request.
+
+    Where `automatic` is off, summaries are written only if the settings switch them on. `due` returns the tokens of a
+    request from which one is due, by window and threshold (`threshold` where nobody set one); None: shortly before
+    the compaction threshold, or as the style says.
+
+    The place matters to presets that assemble every request again: a message of the history, or `in_system` text;
+    always, or `when_needed` because the history does not fit; with `replaces`, what the summary covers is no longer
+    sent.
+    """
+
+    style: SummaryStyle = "structured"
+    automatic: bool = True
+    due: Callable[[int, float], int] | None = None
+    threshold: float | None = None
+    in_system: bool = False
+    when_needed: bool = False
+    replaces: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preset:
+    """A named way to keep a conversation inside its window."""
+
+    name: str
+    #: Shape each message by itself when it arrives; it keeps that form.
+    arrival: tuple[Step, ...] = ()
+    #: Bring the whole history under the target, cheapest loss first.
+    compaction: tuple[Step, ...] = ()
+    #: What comes below them: it fits, or raises BudgetImpossible with the sizes.
+    emergency: tuple[Step, ...] = (floor,)
+    #: Whether every request is assembled again from the raw history, full or not, as the documents want it.
+    every_call: bool = False
+    #: Whether everything is sent as it is and nothing is compacted, recalled or summarised.
+    untouched: bool = False
+    history: HistoryWindow = HistoryWindow()
+    #: The tokens that messages may take, by window and reserve for the answer; None: what the window leaves.
+    budget: Callable[[int, int], int] | None = None
+    summary: SummaryPolicy = SummaryPolicy()
+    #: Tokens to assume where nobody knows the window of a model.
+    unknown_window: int = UNKNOWN_WINDOW
+    #: Whether the lab has measured what each threshold of it costs and keeps.
+    measured: bool = False
+    #: The settings of its own that people may set, and the preset with some of them set.
+    options: tuple[Option, ...] = ()
+    configure: Callable[[Mapping[str, Scalar]], "Preset"] | None = None
+
+    def configured(self, options: Mapping[str, Scalar] = MappingProxyType({})) -> "Preset":
+        """Return the preset with these options; those of other presets are ignored."""
+        if self.configure is None:
+            return self
+        known = {option.name: option.default for option in self.options}
+        return self.configure(known | {name: options[name] for name in known if name in options})
+
+    @property
+    def due_by_tokens(self) -> bool:
+        """Whether only the size of a request decides what is due, so that far from the threshold nothing is."""
+        return not self.every_call and not self.untouched
+
+
+def when_close(step: Step) -> Step:
+    """Return the step, run only where it could make the difference: one that saves a tenth cannot save nine."""
+
+    def tried(draft: Draft, task: Task) -> Draft:
+        return step(draft, task) if task.target < draft.total <= CLOSE * task.target else draft
+
+    return tried

@@ -1,0 +1,31 @@
+"""`chatbox`, after Chatbox: at 60 % of what the window leaves, a summary takes the place of what was said before.
+
+Only what came after the newest summary is sent, and tool results of the last two rounds.
+"""
+
+from functools import partial
+
+from everlong.compress.preset import Preset, SummaryPolicy
+from everlong.compress.steps.newest import newest
+from everlong.compress.steps.tool_rounds import tool_rounds
+
+__all__ = ["CHATBOX", "compaction_tokens"]
+
+RESERVE = 32_000  # tokens for the answer
+LEAST = 2  # a window that the reserve would take whole keeps half
+
+
+def compaction_tokens(window: int, threshold: float) -> int:
+    """Return the tokens from which Chatbox compacts.
+
+    Example: window 200 000, threshold 0.6 -> (200 000 - 32 000) x 0.6 = 100 800
+    """
+    return round(max(window - RESERVE, window // LEAST) * threshold)
+
+
+CHATBOX = Preset(
+    name="chatbox",
+    compaction=(partial(tool_rounds, rounds=2), newest),
+    every_call=True,
+    summary=SummaryPolicy(style="chat", due=compaction_tokens, threshold=0.6, replaces=True),
+)
