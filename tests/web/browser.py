@@ -9,24 +9,22 @@ One browser for each process, in a thread of its own: its event loop must not be
 tests look at once, however many processes there are.
 """
 
-import fcntl
 import json
 import os
 import re
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, wraps
-from pathlib import Path
 from typing import ParamSpec
 from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, expect, sync_playwright
 from scripts.chromium import FLAGS, find_chromium
 
-from everlong.web.build import BUILT, PAGE, build_page
+from everlong.web.build import PAGE
+from tests.web.built import one_at_a_time, the_page
 from tests.web.running import RunningApp
 
 __all__ = ["PHONE", "WIDE", "View", "a_view", "in_a_browser", "the_page"]
@@ -37,13 +35,6 @@ WORD = r'^\s*"([\w.-]+)":\s*"((?:[^"\\]|\\.)*)",?$'
 AT_ONCE = 2  # tests that look at the same time
 
 Arguments = ParamSpec("Arguments")
-
-
-@contextmanager
-def _one_at_a_time(name: str) -> Iterator[None]:
-    with (Path(tempfile.gettempdir()) / f"everlong-{os.getuid()}-{name}.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 @cache
@@ -64,21 +55,13 @@ def _browser() -> Browser:
     )
 
 
-@cache
-def the_page() -> Path:
-    """The page, built if it is not as its sources are."""
-    with _one_at_a_time("building"):
-        build_page()
-    return BUILT
-
-
 def in_a_browser(test: Callable[Arguments, None]) -> Callable[Arguments, None]:
     """The test, in the thread of the browser."""
 
     @wraps(test)
     def inside(*given: Arguments.args, **named: Arguments.kwargs) -> None:
         worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-        with _one_at_a_time(f"browser-{worker % AT_ONCE}"):
+        with one_at_a_time(f"browser-{worker % AT_ONCE}"):
             _thread().submit(test, *given, **named).result()
 
     return inside
@@ -87,11 +70,8 @@ def in_a_browser(test: Callable[Arguments, None]) -> Callable[Arguments, None]:
 @cache
 def _words(language: str) -> dict[str, str]:
     """Every word of the page in a language, by its key."""
-    found: dict[str, str] = {}
-    for name in (language, f"chat.{language}"):
-        text = (PAGE / "src" / "words" / f"{name}.ts").read_text(encoding="utf-8")
-        found |= {key: json.loads(f'"{said}"') for key, said in re.findall(WORD, text, re.MULTILINE)}
-    return found
+    table = (PAGE / "src" / "words" / f"{language}.ts").read_text(encoding="utf-8")
+    return {key: json.loads(f'"{text}"') for key, text in re.findall(WORD, table, re.MULTILINE)}
 
 
 @dataclass(slots=True)

@@ -5,12 +5,13 @@ import subprocess
 
 import pytest
 
-from everlong.web.build import PAGE, build_page, node_folder
+from everlong.web.build import PAGE, node_folder
+from tests.web.built import the_page
 
 
 @pytest.mark.parametrize("script", ["test", "check"])
 def test_the_page_passes_its_own(script: str) -> None:
-    build_page()  # nothing, where it is as its sources are; else the packages are there afterwards
+    the_page()  # the packages of the page are installed with it
     folder = node_folder()
     environment = {**os.environ, "PATH": os.pathsep.join((str(folder), os.environ.get("PATH", "")))}
     done = subprocess.run(

@@ -2,7 +2,8 @@
 
 export type Sent = "whole" | "shortened" | "left out" | "covered" | "";
 export type Auto = "follow" | "on" | "off";
-export type Language = "" | "en" | "zh";
+/** The name of a table of words; "" leaves it to the browser. */
+export type Language = string;
 export type Role = "system" | "user" | "assistant" | "tool";
 export type RowKind = "message" | "summary" | "cut" | "recalled" | "undo";
 export type Certainty = "reported" | "counted" | "estimated";

@@ -1,26 +1,18 @@
 /**
- * Every word the reader sees, in both languages.
+ * Every word the reader sees, in the language in use.
  *
- * `t("threads.new")` gives the text of a key in the language in use, and follows a change of it.
+ * `t("threads.new")` gives the text of a key, and follows a change of the language.
  * `t("chat.covers", { from: 3, to: 9 })` fills `{from}` and `{to}`.
- * The tables: en.ts and zh.ts (panel, settings, usage, live, first run), chat.en.ts and chat.zh.ts (everything else).
- * A table is a plain object: `export const en = { "panel.title": "Context", … } as const` and
- * `export const zh: Record<keyof typeof en, string> = { … }`, so that a missing translation fails the type check.
+ * A language is one table (en.ts, zh.ts) and a row in tables.ts.
  */
-import { chatEn } from "./chat.en";
-import { chatZh } from "./chat.zh";
-import { en } from "./en";
-import { speech, type Spoken } from "./language.svelte";
-import { zh } from "./zh";
+import type { Key } from "./en";
+import { speech } from "./language.svelte";
 
-const EN = { ...chatEn, ...en };
-export type Key = keyof typeof EN;
-const TABLES: Record<Spoken, Record<Key, string>> = { en: EN, zh: { ...chatZh, ...zh } };
+export type { Key };
 
 /** The text of a key in the language in use, with its places filled. */
 export function t(key: Key, fills: Record<string, string | number> = {}): string {
-  const text: string = TABLES[speech.now][key];
-  return text.replace(/\{(\w+)\}/g, (place, name: string) => String(fills[name] ?? place));
+  return speech.table[key].replace(/\{(\w+)\}/g, (place, name: string) => String(fills[name] ?? place));
 }
 
 /** A number as the reader writes it.  12345 -> "12,345" */

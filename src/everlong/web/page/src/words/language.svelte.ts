@@ -1,19 +1,24 @@
 /** The language in use: the reader's choice, else the browser's. */
-import type { Language } from "../api";
+import { FALLBACK, TABLES } from "./tables";
 
-export type Spoken = "en" | "zh";
-
-function ofBrowser(): Spoken {
-  return navigator.language.toLowerCase().startsWith("zh") ? "zh" : "en";
+function ofBrowser(): string {
+  const wanted = navigator.language.toLowerCase();
+  return Object.keys(TABLES).find((language) => wanted.startsWith(language)) ?? FALLBACK;
 }
 
 class Speech {
-  now = $state<Spoken>(ofBrowser());
+  /** The name of a table. */
+  now = $state(ofBrowser());
+
+  /** The words of the language in use. */
+  get table() {
+    return TABLES[this.now];
+  }
 
   /** Follow a setting; "" means the browser decides. */
-  choose(language: Language): void {
-    this.now = language || ofBrowser();
-    document.documentElement.lang = this.now === "zh" ? "zh-CN" : "en";
+  choose(language: string): void {
+    this.now = Object.hasOwn(TABLES, language) ? language : ofBrowser();
+    document.documentElement.lang = this.table["language.tag"];
   }
 }
 
