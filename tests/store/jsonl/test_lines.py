@@ -22,7 +22,7 @@ from everlong.core import (
     ToolResult,
     Withdrawal,
 )
-from everlong.store.jsonl.lines import MARK, as_bytes, entry_in, lines_of, mark_of
+from everlong.store.jsonl.lines import MARK, as_bytes, lines_of, mark_of, parse_entry
 from everlong.wire import anthropic_messages, openai_chat
 from tests.core.build import assistant, calls, result, system, user
 from tests.store.contract.entries import EVERYTHING, HOSTILE_TEXTS, full_point
@@ -57,7 +57,7 @@ def again(entry: Entry) -> Entry | None:
     """Through the file and once more through nanobot's hands."""
     lines = [json.loads(as_bytes(line)) for line in lines_of(Row(0, "r", NOW, entry))]
     saved = [json.dumps(line, ensure_ascii=False).encode() for line in lines]
-    return entry_in([json.loads(line) for line in saved])
+    return parse_entry([json.loads(line) for line in saved])
 
 
 @pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES)

@@ -1,6 +1,6 @@
-"""Threads kept as nanobot's own session files, one JSONL file each, in one folder.
+"""Threads as nanobot's own session files, one JSONL file each, in one folder.
 
-Truth lies in the session files and the event files beside them. The index is derived and is rebuilt whenever it is
+The session files and the event files beside them are the truth. The index is derived: it is rebuilt whenever it is
 missing, old or behind. nanobot may read and rewrite any session in between.
 """
 

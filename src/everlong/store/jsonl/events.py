@@ -1,6 +1,6 @@
-"""The events of a session, in a file beside it: a line for each call that recorded some, added in one write.
+"""The events of a session, in a file beside it: one line for each call that recorded some, added in one write.
 
-Exactly one outcome for a start. Lines that cannot be read are passed over; the next one starts on a new line.
+A start has at most one outcome. Lines that cannot be read are skipped; the next one starts on a new line.
 """
 
 import json
@@ -11,14 +11,14 @@ from pathlib import Path
 from everlong.core import STARTS, Event, EventKind
 from everlong.errors import StoreError
 from everlong.store.bodies import event_fields, event_in
-from everlong.store.jsonl.files import in_words, take_back, write_all
+from everlong.store.jsonl.files import as_store_errors, undo_write, write_all
 from everlong.store.rules import new_events
 
 __all__ = ["EventLog"]
 
 
 class EventLog:
-    """The events of one file, read as far as it was written. Used with the folder's lock held."""
+    """The events of one file. Used with the folder's lock held."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -27,14 +27,14 @@ class EventLog:
         self.ended: set[str] = set()
 
     def read(self) -> None:
-        """Take in what was added, by whomever."""
+        """Read what was added since, by any process."""
         if not self._path.exists():
             self._start_over(0)
             return
-        with in_words(self._path), self._path.open("rb") as file:
-            found = os.fstat(file.fileno())
-            if found.st_ino != self._inode or found.st_size < self._size:
-                self._start_over(found.st_ino)
+        with as_store_errors(self._path), self._path.open("rb") as file:
+            state = os.fstat(file.fileno())
+            if state.st_ino != self._inode or state.st_size < self._size:
+                self._start_over(state.st_ino)
             file.seek(self._size)
             for raw in file:
                 if raw.endswith(b"\n"):
@@ -42,7 +42,7 @@ class EventLog:
                     self._take(_events_in(raw))
 
     def add(self, thread: str, events: Sequence[Event]) -> None:
-        """Record events that are not there yet, all or none."""
+        """Record the events that are new, all or none."""
         self.read()
         new = new_events(thread, events, self._kind_of, self.ended.__contains__)
         if new:
@@ -53,7 +53,7 @@ class EventLog:
         return self.events[name].kind if name in self.events else None
 
     def _start_over(self, inode: int) -> None:
-        """It is another file than before."""
+        """Forget everything: it is another file than before."""
         self._size, self._inode = 0, inode
         self.events.clear()
         self.ended.clear()
@@ -66,13 +66,13 @@ class EventLog:
 
     def _write(self, events: Sequence[Event]) -> None:
         data = json.dumps([event_fields(event) for event in events]).encode() + b"\n"
-        with in_words(self._path), self._path.open("ab", buffering=0) as file:
+        with as_store_errors(self._path), self._path.open("ab", buffering=0) as file:
             before = os.fstat(file.fileno())
             try:
                 write_all(file.fileno(), b"\n" + data if before.st_size > self._size else data)
                 os.fsync(file.fileno())
             except OSError:
-                take_back(self._path, before, os.fstat(file.fileno()).st_size)
+                undo_write(self._path, before, os.fstat(file.fileno()).st_size)
                 raise
 
 

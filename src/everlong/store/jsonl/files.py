@@ -1,8 +1,18 @@
-"""Which file holds which session, and which folder holds the files.
+"""The files of a session folder: their names, writing to them, bad bytes set aside, removal.
 
-Session names are data: whatever a name says, its file is a plain name inside the folder. The name of the file is
-nanobot's (base64url of the key) where that is possible, a hash where it is not: names too long for a file system, the
-empty name, text that is no UTF-8. The key stands inside the file too and decides.
+Names: session names are data. Whatever a name says, its file is a plain name inside the folder: nanobot's (base64url of
+the key) where possible, else a hash (names too long for a file system, the empty name, text that is not UTF-8). The key
+is inside the file too, and that one counts.
+
+Writing: one write at the end of the file, then the time of change (26 bytes in the first line, which nanobot's list
+reads) is set in place, then the file is flushed to the disk. Errors of the disk are StoreErrors in one line.
+
+Bad bytes: the copy comes first. A torn end is cut off; a bad line in the middle is overwritten with blanks, which every
+reader skips, so nothing moves. What nanobot can load stays. A folder that cannot be written only gets a warning.
+
+Removal: the only place that takes away what was written, for retention and privacy. The session file is renamed first;
+from then on the thread is gone. Then the files beside it go, then the renamed file. A killed process leaves the renamed
+file as a mark, and the next one finishes. Called with the folder's lock held.
 """
 
 import os
@@ -25,29 +35,36 @@ __all__ = [
     "SUFFIX",
     "TEMPORARY",
     "add_to_file",
+    "as_store_errors",
     "candidates",
     "events_beside",
     "finish_removal",
     "finish_removals",
     "flush_folder",
     "hashed_name",
-    "in_words",
     "is_session",
     "key_by_name",
     "remove_files",
     "session_folder",
     "set_aside",
-    "take_back",
+    "undo_write",
     "usual_name",
     "write_all",
     "write_new_file",
 ]
 
 EVENTS = ".events.jsonl"
+TEMPORARY = ".tmp"  # ends the name of a file that is not complete yet
+CORRUPT = ".corrupt"
+REMOVED = ".removed"
+MOST_COMPARED = 64 * 1024 * 1024  # bytes of the file beside that are searched for the same bad bytes
 #: nanobot adds up to 38 characters for files beside it; file systems take 255.
 LONGEST_STEM = 216
 _HASHED = "h~"  # no base64 has it
 _WORKSPACE = re.compile(r"[0-9a-f]{32}")
+
+
+# Names
 
 
 def usual_name(key: str) -> str:
@@ -60,7 +77,7 @@ def usual_name(key: str) -> str:
 
 
 def hashed_name(key: str) -> str:
-    """The file of a session that cannot have nanobot's name, or finds it taken by another."""
+    """The file of a session that cannot have nanobot's name, or whose name another session has taken."""
     return f"{_HASHED}{blake2b(bytes_of(key), digest_size=20).hexdigest()}{SUFFIX}"
 
 
@@ -71,7 +88,7 @@ def candidates(key: str) -> tuple[str, ...]:
 
 
 def key_by_name(name: str) -> str:
-    """The session that a file without a key inside holds."""
+    """The key of a session whose file has no key inside."""
     return session_key(name)
 
 
@@ -86,7 +103,7 @@ def is_session(name: str) -> bool:
 
 
 def session_folder(folder: Path) -> Path:
-    """Where the session files lie, given their folder, nanobot's folder of all sessions, or a workspace.
+    """Return the folder of the session files, given that folder, nanobot's folder of all sessions, or a workspace.
 
     nanobot up to 0.3.0 keeps them in WORKSPACE/sessions, later ones in SESSIONS/<workspace id>.
     """
@@ -111,21 +128,21 @@ def _workspace_of(space: Path) -> str:
 
 
 def _legacy_name(key: str) -> str:
-    """The old name, if it is a plain name of a bearable length; "" if not."""
+    """The old name if it is a plain name of an allowed length; "" if not."""
     name = legacy_file_name(key)
     stem = name.removesuffix(SUFFIX)
     plain = stem and not stem.startswith(".") and stem.isprintable() and is_session(name)
     return name if plain and len(bytes_of(stem)) <= LONGEST_STEM else ""
 
 
-TEMPORARY = ".tmp"  # ends the name of a file that is not whole yet
+# Writing
 
 
 def add_to_file(path: Path, session: Session, data: bytes, time: datetime) -> None:
     """Write `data` at the end of the session's file, all of it or nothing."""
     if not session.ended:
         data = b"\n" + data
-    with in_words(path):
+    with as_store_errors(path):
         fd = os.open(path, os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0))
         try:
             before = os.fstat(fd)
@@ -137,7 +154,7 @@ def add_to_file(path: Path, session: Session, data: bytes, time: datetime) -> No
                     _set_in_place(path, session.stamp, local_text(time).encode())
                 os.fsync(fd)
             except OSError:
-                take_back(path, before, os.fstat(fd).st_size)
+                undo_write(path, before, os.fstat(fd).st_size)
                 raise
             found = os.fstat(fd)
         finally:
@@ -146,10 +163,10 @@ def add_to_file(path: Path, session: Session, data: bytes, time: datetime) -> No
     session.ended = 1
 
 
-def take_back(path: Path, before: os.stat_result, written: int) -> None:
-    """Cut off what we wrote since, up to `written`; the file is as it was, its time of change too.
+def undo_write(path: Path, before: os.stat_result, written: int) -> None:
+    """Cut off what we wrote since `before`, up to size `written`, and restore the time of change.
 
-    So no index is behind it, and what is there reads on. A file that others wrote to meanwhile is left alone.
+    So the index stays right. A file that others wrote to meanwhile is left alone.
     """
     with suppress(OSError), path.open("r+b") as file:
         now = os.fstat(file.fileno())
@@ -160,9 +177,9 @@ def take_back(path: Path, before: os.stat_result, written: int) -> None:
 
 
 def write_new_file(path: Path, first: Iterable[bytes], rest: Iterable[bytes] = ()) -> None:
-    """A new file with this content, whole or not at all; one of that name is replaced."""
+    """Write a file with this content, completely or not at all; it replaces one of that name."""
     beside = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY}")
-    with in_words(path):
+    with as_store_errors(path):
         try:
             with beside.open("wb") as file:
                 file.writelines(first)
@@ -176,8 +193,8 @@ def write_new_file(path: Path, first: Iterable[bytes], rest: Iterable[bytes] = (
 
 
 @contextmanager
-def in_words(path: Path) -> Iterator[None]:
-    """What the system refuses inside is a StoreError that names the file."""
+def as_store_errors(path: Path) -> Iterator[None]:
+    """Raise errors of the system inside as StoreErrors that name the file."""
     try:
         yield
     except OSError as error:
@@ -185,7 +202,7 @@ def in_words(path: Path) -> Iterator[None]:
 
 
 def flush_folder(folder: Path) -> None:
-    """Make names in a folder durable, where the system can."""
+    """Make the names in a folder durable, where the system can."""
     if os.name == "nt":
         return
     fd = os.open(folder, os.O_RDONLY)
@@ -205,44 +222,43 @@ def _set_in_place(path: Path, place: int, data: bytes) -> None:
 
 
 def write_all(fd: int, data: bytes) -> None:
-    """Write all of it, however little the system takes at once; nothing is held back for later."""
+    """Write all bytes, however few the system accepts at once, without buffering."""
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(fd, rest) :]
 
 
-CORRUPT = ".corrupt"
-MOST_COMPARED = 64 * 1024 * 1024  # bytes of the file beside that are looked through for the same thing
+# Bad bytes
 
 
 def set_aside(path: Path, session: Session, faults: Sequence[Fault]) -> list[str]:
-    """Take the faults out of the file; one warning for each. The session is what the file is afterwards."""
+    """Take the faults out of the file and out of the session's figures; return a warning for each."""
     try:
-        _copy(path, faults)
-        _take_out(path, session, faults)
+        _copy_faults(path, faults)
+        _blank_out(path, session, faults)
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        return [_told(path, fault, f"not set aside: {reason}") for fault in faults]
-    return [_told(path, fault, f"kept in {path.name}{CORRUPT}") for fault in faults]
+        return [_warning(path, fault, f"not set aside: {reason}") for fault in faults]
+    return [_warning(path, fault, f"kept in {path.name}{CORRUPT}") for fault in faults]
 
 
-def _told(path: Path, fault: Fault, outcome: str) -> str:
+def _warning(path: Path, fault: Fault, outcome: str) -> str:
     return f"{path.name}, line {fault.number}: {fault.why}; {outcome}"
 
 
-def _copy(path: Path, faults: Sequence[Fault]) -> None:
+def _copy_faults(path: Path, faults: Sequence[Fault]) -> None:
     beside = path.with_name(path.name + CORRUPT)
     known = beside.read_bytes() if beside.exists() and beside.stat().st_size <= MOST_COMPARED else b""
     with beside.open("ab") as copy:
         for fault in faults:
-            raw = _bytes_of(path, fault)
+            raw = _fault_bytes(path, fault)
             if raw not in known:
                 copy.write(f"# line {fault.number}: {fault.why}\n".encode() + raw + b"\n" * (not raw.endswith(b"\n")))
         copy.flush()
         os.fsync(copy.fileno())
 
 
-def _bytes_of(path: Path, fault: Fault) -> bytes:
+def _fault_bytes(path: Path, fault: Fault) -> bytes:
     if not fault.torn:
         return fault.raw
     with path.open("rb") as file:
@@ -250,7 +266,7 @@ def _bytes_of(path: Path, fault: Fault) -> bytes:
         return file.read()
 
 
-def _take_out(path: Path, session: Session, faults: Sequence[Fault]) -> None:
+def _blank_out(path: Path, session: Session, faults: Sequence[Fault]) -> None:
     with path.open("r+b") as file:
         for fault in faults:
             if fault.torn:
@@ -263,26 +279,26 @@ def _take_out(path: Path, session: Session, faults: Sequence[Fault]) -> None:
         os.fsync(file.fileno())
 
 
-REMOVED = ".removed"
+# Removal
 
 
 def remove_files(path: Path) -> None:
-    """Remove a session file and all of ours that lies beside it."""
-    with in_words(path):
-        path.replace(_mark(path))
+    """Remove a session file and our files beside it."""
+    with as_store_errors(path):
+        path.replace(_removal_mark(path))
         flush_folder(path.parent)
     finish_removal(path)
 
 
 def finish_removal(path: Path) -> None:
-    """Do what is left to do for a session file whose removal broke off; nothing if there was none."""
-    mark = _mark(path)
-    with in_words(path):
+    """Finish the removal of a session file, if one was interrupted."""
+    mark = _removal_mark(path)
+    with as_store_errors(path):
         if not mark.is_file():
             return
         events_beside(path).unlink(missing_ok=True)
         path.with_name(path.name + CORRUPT).unlink(missing_ok=True)
-        for beside in path.parent.iterdir():  # what a writer who was killed left
+        for beside in path.parent.iterdir():  # left by a killed writer
             if beside.name.startswith(f".{path.name}.") and beside.name.endswith(TEMPORARY):
                 beside.unlink(missing_ok=True)
         mark.unlink(missing_ok=True)
@@ -290,14 +306,14 @@ def finish_removal(path: Path) -> None:
 
 
 def finish_removals(folder: Path) -> None:
-    """Do what is left to do in a folder. What cannot be done now waits for the next: the threads are gone anyway."""
-    with in_words(folder):
+    """Finish all interrupted removals in a folder. One that fails is tried again next time; its thread stays gone."""
+    with as_store_errors(folder):
         marks = [entry for entry in folder.iterdir() if entry.name.startswith(".") and entry.name.endswith(REMOVED)]
     for mark in marks:
         with suppress(StoreError):
             finish_removal(mark.with_name(mark.name.removeprefix(".").removesuffix(REMOVED)))
 
 
-def _mark(path: Path) -> Path:
-    """Hidden, so that nobody takes it for a session."""
+def _removal_mark(path: Path) -> Path:
+    """The renamed session file; hidden, so that it is not taken for a session."""
     return path.with_name(f".{path.name}{REMOVED}")

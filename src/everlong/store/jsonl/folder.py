@@ -1,6 +1,6 @@
-"""A folder of session files with its lock and its index: finding a session, and knowing that the index is right.
+"""A folder of session files with its lock and its index.
 
-Whoever asks for a session gets it as its file is now: a file that changed since it was indexed is read again first.
+A session is always returned as its file is now: a file that changed since it was indexed is indexed again first.
 """
 
 import json
@@ -15,12 +15,12 @@ from pathlib import Path
 from everlong.core import Entry, Point, Row, bytes_of
 from everlong.errors import NoThread, StoreError
 from everlong.store.jsonl import files
-from everlong.store.jsonl.files import finish_removals, in_words, set_aside, take_back
-from everlong.store.jsonl.index import Index, Placed, Session
+from everlong.store.jsonl.files import as_store_errors, finish_removals, set_aside, undo_write
+from everlong.store.jsonl.index import Index, IndexRow, Session
 from everlong.store.jsonl.indexer import EPOCH, catch_up
-from everlong.store.jsonl.lines import entry_in, fingerprint, referring
+from everlong.store.jsonl.lines import fingerprint, parse_entry, referring
 from everlong.store.jsonl.lock import FolderLock
-from everlong.store.jsonl.metadata import Header, header_of
+from everlong.store.jsonl.metadata import Header, stored_header
 from everlong.wire import summary_message
 
 __all__ = ["SessionFolder"]
@@ -32,7 +32,7 @@ logger = logging.getLogger("everlong.store")
 
 
 class SessionFolder:
-    """The files of one folder. `warnings` are all that was found wrong with them since it was opened."""
+    """The sessions of one folder. `warnings` lists what was wrong with the files since it was opened."""
 
     def __init__(self, folder: Path, wait: float) -> None:
         self.path = files.session_folder(folder)
@@ -53,7 +53,7 @@ class SessionFolder:
     # Finding
 
     def session(self, key: str) -> Session:
-        """The session of that key, as its file is now. Raises NoThread."""
+        """Return the session of that key, as its file is now. Raises NoThread."""
         found = self.find(key)
         if found is None:
             raise NoThread(f"there is no thread {key!r}")
@@ -61,31 +61,31 @@ class SessionFolder:
 
     @contextmanager
     def writing(self, key: str) -> Iterator[Session]:
-        """The session, with nobody else reading or writing it; what is known of it is kept at the end."""
+        """The session, locked against other readers and writers; its figures are stored at the end."""
         with self.lock.held():
             session = self.session(key)
-            with in_words(self.file(session)):
+            with as_store_errors(self.file(session)):
                 before = self.file(session).stat()
             try:
                 with self.index.writing():
                     yield session
                     self.index.keep(session)
             except StoreError:
-                take_back(
+                undo_write(
                     self.file(session), before, session.size
-                )  # all or nothing, also where the disk takes only one of the two
+                )  # all or nothing, also where the disk accepts only one of the two writes
                 raise
 
     def free_file(self, key: str) -> Path:
-        """The file of a new session: its usual name, or by its hash where that is taken (as Aa takes aa's on some)."""
+        """The file of a new session: its usual name, or its hash where that is taken (some systems take Aa for aa)."""
         usual = self.path / files.usual_name(key)
         return self.path / files.hashed_name(key) if usual.exists() else usual
 
     def refresh(self) -> None:
-        """Take in every file that is new or changed, forget every one that is gone."""
+        """Index every file that is new or changed, drop every one that is gone."""
         known = self.index.states()
         changed: list[str] = []
-        with in_words(self.path), os.scandir(self.path) as entries:
+        with as_store_errors(self.path), os.scandir(self.path) as entries:
             for entry in entries:
                 if files.is_session(entry.name):
                     found = entry.stat(follow_symlinks=False)
@@ -93,16 +93,16 @@ class SessionFolder:
                     if stat.S_ISREG(found.st_mode) and state != (found.st_ino, found.st_mtime_ns, found.st_size):
                         changed.append(entry.name)
         for name in changed:
-            self._try_to_take_in(name)
+            self._try_to_index(name)
         for name in known:
             with self.lock.held(), self.index.writing():
                 self.index.forget(name)
 
     # Reading
 
-    def rows(self, session: Session, placed: Sequence[Placed]) -> list[Row] | None:
-        """The rows that stand at these places; None if the file was replaced since the index was asked."""
-        found: list[Row] = []
+    def rows(self, session: Session, placed: Sequence[IndexRow]) -> list[Row] | None:
+        """Read the rows at these places; None if the file was replaced since the index was read."""
+        rows: list[Row] = []
         path = self.file(session)
         try:
             opened = path.open("rb")
@@ -110,35 +110,35 @@ class SessionFolder:
             return None
         except OSError as error:
             raise StoreError(f"{path}: {error.strerror}") from error
-        with in_words(path), opened as file:
+        with as_store_errors(path), opened as file:
             if os.fstat(file.fileno()).st_ino != session.inode:
                 return None
-            for one in placed:
-                if one.place < 0:
-                    entry: Entry = _own_point(self.header(session), one)
+            for item in placed:
+                if item.place < 0:
+                    entry: Entry = _own_point(self.header(session), item)
                 else:
-                    file.seek(one.place)
-                    entry = _entry(file.read(one.size), one)
-                found.append(Row(one.ord, one.id, datetime.fromisoformat(one.time), entry))
-        return found
+                    file.seek(item.place)
+                    entry = _entry(file.read(item.size), item)
+                rows.append(Row(item.ord, item.id, datetime.fromisoformat(item.time), entry))
+        return rows
 
     def header(self, session: Session) -> Header:
         """The metadata that counts."""
-        return header_of(session.header, session.name, EPOCH)
+        return stored_header(session.header, session.name, EPOCH)
 
     def reading(self, key: str, clause: str, values: Sequence[object] = ()) -> list[Row]:
-        """The rows of a session that a clause chooses; once more if nanobot replaced the file meanwhile."""
+        """Read the rows of a session that a clause selects, again if nanobot replaced the file meanwhile."""
         for _ in range(5):
             session = self.session(key)
             rows = self.rows(session, self.index.rows(session.session, clause, values))
             if rows is not None:
                 return rows
-        raise StoreError(f"thread {key!r} is being rewritten all the time; try again later")
+        raise StoreError(f"thread {key!r} keeps being rewritten by another program; try again later")
 
     # Catching up
 
     def find(self, key: str) -> Session | None:
-        """The session of that key, as its file is now; None if there is none."""
+        """Return the session of that key, as its file is now, or None."""
         for session in self.index.sessions("WHERE key = ?", (bytes_of(key),)):
             current = self._current(session)
             if current is not None and current.name == key:
@@ -146,7 +146,7 @@ class SessionFolder:
         for name in files.candidates(key):
             path = self.path / name
             if path.is_file() and not path.is_symlink():
-                taken = self._take_in(name)
+                taken = self._index_file(name)
                 if taken is not None and taken.name == key:
                     return taken
         return None
@@ -160,16 +160,16 @@ class SessionFolder:
             return None
         except OSError as error:
             raise StoreError(f"{self.file(session)}: {error.strerror}") from error
-        return session if _is_current(session, found) else self._take_in(session.file)
+        return session if _is_current(session, found) else self._index_file(session.file)
 
-    def _try_to_take_in(self, name: str) -> None:
+    def _try_to_index(self, name: str) -> None:
         try:
-            self._take_in(name)
+            self._index_file(name)
         except StoreError as error:
             self._warn(f"{name} is left out: {error}")
 
-    def _take_in(self, name: str) -> Session | None:
-        """Bring the index up to a file; None if it went away."""
+    def _index_file(self, name: str) -> Session | None:
+        """Bring the index up to date with a file; None if the file is gone."""
         path = self.path / name
         with self.lock.held():
             try:
@@ -178,7 +178,7 @@ class SessionFolder:
                 return None
             except OSError as error:
                 raise StoreError(f"{path}: {error.strerror}") from error
-            with in_words(path), file, self.index.writing():
+            with as_store_errors(path), file, self.index.writing():
                 session = self.index.session_of(name)
                 found = os.fstat(file.fileno())
                 if session is not None and _is_current(session, found):
@@ -190,25 +190,25 @@ class SessionFolder:
         return session
 
     def read_again(self, session: Session) -> None:
-        """Take in the file from its start. Called with the lock held, inside a transaction."""
+        """Index the file from its start. Called with the lock held, inside a transaction."""
         self._read(session, self.file(session), whole=True)
 
     def _read(self, session: Session, path: Path, *, whole: bool) -> None:
         with path.open("rb") as file:
-            caught = catch_up(self.index, session, file, whole=whole)
-        for note in caught.notes:
+            report = catch_up(self.index, session, file, whole=whole)
+        for note in report.notes:
             self._warn(f"{path.name}, {note}")
-        if caught.lost > 0:
-            self._warn(f"{path.name}: {caught.lost} rows are no longer in the file; another program removed them")
-        if caught.faults:
-            for warning in set_aside(path, session, caught.faults):
+        if report.lost > 0:
+            self._warn(f"{path.name}: {report.lost} rows are no longer in the file; another program removed them")
+        if report.faults:
+            for warning in set_aside(path, session, report.faults):
                 self._warn(warning)
         session.key = bytes_of(self.header(session).key)
         found = path.stat()
         session.inode, session.mtime, session.size = found.st_ino, found.st_mtime_ns, found.st_size
 
     def _only_grew(self, session: Session, found: os.stat_result, path: Path) -> bool:
-        """Whether what is indexed still stands there, with more behind it."""
+        """Whether the indexed part is unchanged and more was added behind it."""
         if found.st_ino != session.inode or found.st_size <= session.size or not session.ended:
             return False
         last = self.index.rows(session.session, "AND place >= 0 ORDER BY ord DESC LIMIT 1")
@@ -219,7 +219,7 @@ class SessionFolder:
             return fingerprint(file.readline()) == last[0].print
 
     def _warn(self, warning: str) -> None:
-        if warning not in self.warnings:  # what stays in a file is found each time it is read
+        if warning not in self.warnings:  # what stays in a file is noticed each time it is read
             self.warnings.append(warning)
             logger.warning("%s", warning)
 
@@ -228,14 +228,14 @@ def _is_current(session: Session, found: os.stat_result) -> bool:
     return (session.inode, session.mtime, session.size) == (found.st_ino, found.st_mtime_ns, found.st_size)
 
 
-def _entry(raw: bytes, placed: Placed) -> Entry:
+def _entry(raw: bytes, placed: IndexRow) -> Entry:
     lines = [json.loads(line.strip(b"\0 \t\r\n")) for line in raw.split(b"\n") if line.strip(b"\0 \t\r\n")]
-    entry = entry_in(lines)
+    entry = parse_entry(lines)
     if entry is None:
-        raise StoreError(f"row {placed.id!r} is no longer what it was")
+        raise StoreError(f"row {placed.id!r} is no longer what it was in the index")
     return entry if placed.target is None else referring(entry, placed.target)
 
 
-def _own_point(header: Header, placed: Placed) -> Point:
+def _own_point(header: Header, placed: IndexRow) -> Point:
     """nanobot's own consolidation as a point."""
     return Point(boundary=placed.target or 0, summary=(summary_message(header.foreign_summary),), reason=NANOBOT)

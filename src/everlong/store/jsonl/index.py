@@ -1,6 +1,7 @@
-"""The index of a session folder: where each row stands, what a list shows, what a search needs.
+"""The index of a session folder: the place of each row, and what lists and searches need.
 
-A small database that can always be rebuilt. It is written only while the folder's lock is held; readers need none.
+A small database that is derived from the session files: one of another version, or a damaged one, is thrown away and
+rebuilt. It is written only while the folder's lock is held; readers need no lock.
 """
 
 import sqlite3
@@ -14,7 +15,7 @@ from everlong.store.bodies import EntryKind, text_of_bytes
 from everlong.store.jsonl.lines import is_whole
 from everlong.store.sqlite_file import Database, explained
 
-__all__ = ["SCHEMA", "VERSION", "Index", "Placed", "Session"]
+__all__ = ["SCHEMA", "VERSION", "Index", "IndexRow", "Session"]
 
 VERSION = 1
 
@@ -71,7 +72,7 @@ CREATE TABLE postings (term TEXT NOT NULL, session INTEGER NOT NULL, ord INTEGER
 
 @dataclass(slots=True, kw_only=True)
 class Session:
-    """What the index knows of a file. The columns of `sessions`; the key as bytes, since any text is a key."""
+    """A session in the index: the columns of `sessions`. The key is bytes, since any text may be a key."""
 
     session: int
     file: str
@@ -103,8 +104,8 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Placed:
-    """Where a row stands and what it is. The columns of `rows`."""
+class IndexRow:
+    """A row in the index: its place in the file, and what it is. The columns of `rows`."""
 
     ord: int
     id: str
@@ -120,7 +121,7 @@ class Placed:
 
 
 SESSION_COLUMNS = tuple(field.name for field in fields(Session))
-ROW_COLUMNS = tuple(field.name for field in fields(Placed))
+ROW_COLUMNS = tuple(field.name for field in fields(IndexRow))
 _ROWS = f"SELECT {', '.join(ROW_COLUMNS)} FROM rows WHERE session = ?"
 _SESSIONS = f"SELECT {', '.join(SESSION_COLUMNS)} FROM sessions"
 _MARKS = ", ".join("?" * (len(ROW_COLUMNS) + 1))
@@ -134,28 +135,28 @@ class Index:
             self._database = Database(path, _prepare)
         except sqlite3.OperationalError as error:
             raise explained(path, error) from error
-        except sqlite3.DatabaseError:  # no database, or a damaged one: all it said is in the session files
+        except sqlite3.DatabaseError:  # not a database, or a damaged one: all of it is in the session files
             for suffix in ("", "-wal", "-shm"):
                 path.with_name(path.name + suffix).unlink(missing_ok=True)
             self._database = Database(path, _prepare)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._database.close()
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """All that is done inside, or nothing of it."""
+        """A transaction: all that is done inside is kept, or none of it."""
         with self._database.writing():
             yield
 
     def ask(self, query: str, values: Sequence[object] = ()) -> list[tuple[object, ...]]:
-        """The answer to a query of one's own."""
+        """Return the rows that a query selects."""
         with self._database.working() as connection:
             return connection.execute(query, _bound(values)).fetchall()
 
     def do(self, statement: str, values: Iterable[Sequence[object]]) -> None:
-        """A statement of one's own, for each of the values."""
+        """Execute a statement for each of the values."""
         with self._database.working() as connection:
             connection.executemany(statement, map(_bound, values))
 
@@ -165,63 +166,63 @@ class Index:
         """Keep references (session, ref, order) and terms (term, session, order, weight, length of the message)."""
         with self._database.working() as connection:
             connection.executemany("INSERT OR IGNORE INTO refs VALUES (?, ?, ?)", refs)
-            # In the order of the table: so each of its pages is fetched once. Terms are words, whole ones.
+            # Sorted as in the table, so that each of its pages is fetched once. Terms have no halves of characters.
             connection.executemany("INSERT OR IGNORE INTO postings VALUES (?, ?, ?, ?, ?)", sorted(postings))
 
     # Sessions
 
     def sessions(self, rest: str = "", values: Sequence[object] = ()) -> list[Session]:
-        """The sessions that a WHERE or ORDER clause chooses."""
+        """Return the sessions that a WHERE or ORDER clause selects."""
         return [
             Session(**dict(zip(SESSION_COLUMNS, row, strict=True)))  # type: ignore[arg-type]
             for row in self.ask(f"{_SESSIONS} {rest}", values)
         ]
 
     def session_of(self, file: str) -> Session | None:
-        """The session in a file, if it is known."""
+        """Return the session in a file, or None if it is not known."""
         return next(iter(self.sessions("WHERE file = ?", (file,))), None)
 
     def new_session(self, file: str, key: str) -> Session:
-        """A file that was not known."""
+        """Add a file that was not known."""
         name = bytes_of(key)
         with self._database.working() as connection:
             made = connection.execute("INSERT INTO sessions (file, key) VALUES (?, ?)", _bound((file, name)))
             return Session(session=made.lastrowid or 0, file=file, key=name)
 
     def keep(self, session: Session) -> None:
-        """Write down what is known of a session now."""
+        """Store what is known of a session now."""
         columns = SESSION_COLUMNS[1:]
         values = [getattr(session, name) for name in columns]
         assignments = ", ".join(f"{name} = ?" for name in columns)
         self.do(f"UPDATE sessions SET {assignments} WHERE session = ?", [(*values, session.session)])
 
     def states(self) -> dict[str, tuple[int, int, int]]:
-        """What each file was when it was indexed: its inode, its time of change, its size."""
+        """Return inode, time of change and size of each file when it was indexed."""
         found = self.ask("SELECT file, inode, mtime, size FROM sessions")
         return {file: (inode, mtime, size) for file, inode, mtime, size in found}  # type: ignore[misc]
 
     def forget(self, file: str) -> None:
-        """The file is gone."""
+        """Drop a file that is gone."""
         for table in ("rows", "refs", "postings", "sessions"):
             self.do(f"DELETE FROM {table} WHERE session = (SELECT session FROM sessions WHERE file = ?)", [(file,)])
 
     # Rows
 
-    def rows(self, session: int, rest: str = "", values: Sequence[object] = ()) -> list[Placed]:
-        """The rows that a clause chooses."""
+    def rows(self, session: int, rest: str = "", values: Sequence[object] = ()) -> list[IndexRow]:
+        """Return the rows that a clause selects."""
         found = (dict(zip(ROW_COLUMNS, row, strict=True)) for row in self.ask(f"{_ROWS} {rest}", (session, *values)))
-        return [Placed(**{**row, "id": _text(row["id"])}) for row in found]  # type: ignore[arg-type]
+        return [IndexRow(**{**row, "id": _text(row["id"])}) for row in found]  # type: ignore[arg-type]
 
-    def at(self, session: int, order: int) -> Placed | None:
-        """The row of that order."""
+    def at(self, session: int, order: int) -> IndexRow | None:
+        """Return the row of that order, or None."""
         return next(iter(self.rows(session, "AND ord = ?", (order,))), None)
 
-    def named(self, session: int, name: str) -> Placed | None:
-        """The row of that id."""
+    def named(self, session: int, name: str) -> IndexRow | None:
+        """Return the row of that id, or None."""
         return next(iter(self.rows(session, "AND id = ?", (name,))), None)
 
-    def add(self, session: int, rows: Iterable[Placed]) -> None:
-        """New rows; a withdrawal among them takes its point back."""
+    def add(self, session: int, rows: Iterable[IndexRow]) -> None:
+        """Add rows; a withdrawal among them marks its point as withdrawn."""
         for row in rows:
             self.do(
                 f"INSERT INTO rows (session, {', '.join(ROW_COLUMNS)}) VALUES ({_MARKS})",
@@ -232,32 +233,32 @@ class Index:
                 self.do(withdrawn, [(row.ord, session, row.target)])
 
     def cut(self, session: int, order: int) -> None:
-        """The rows from that order on are no longer what the file says."""
+        """Drop the rows from that order on: the file says something else now."""
         for table in ("rows", "refs", "postings"):
             self.do(f"DELETE FROM {table} WHERE session = ? AND ord >= ?", [(session, order)])
         self.do("UPDATE rows SET withdrawn = NULL WHERE session = ? AND withdrawn >= ?", [(session, order)])
 
     def count(self, session: Session, start: int) -> None:
-        """Add the rows from `start` on to the figures of the session."""
+        """Add the rows from `start` on to the counts of the session."""
         query = "SELECT kind, count(*) FROM rows WHERE session = ? AND ord >= ? GROUP BY kind"
-        figures = {int(str(kind)): int(str(number)) for kind, number in self.ask(query, (session.session, start))}
-        session.length += sum(figures.values())
-        session.messages += figures.get(EntryKind.MESSAGE, 0)
-        session.points += figures.get(EntryKind.POINT, 0)
+        counts = {int(str(kind)): int(str(number)) for kind, number in self.ask(query, (session.session, start))}
+        session.length += sum(counts.values())
+        session.messages += counts.get(EntryKind.MESSAGE, 0)
+        session.points += counts.get(EntryKind.POINT, 0)
 
-    def own_summary(self, session: Session) -> Placed | None:
-        """The last row, if it is nanobot's own summary and not in the file yet."""
+    def own_summary(self, session: Session) -> IndexRow | None:
+        """Return the last row if it is nanobot's own summary, which is not a row of the file yet."""
         last = self.at(session.session, session.length - 1)
         return last if last is not None and last.place < 0 else None
 
     def forget_own_summary(self, session: Session) -> None:
-        """Take that row back."""
+        """Drop that row."""
         if (row := self.own_summary(session)) is not None:
             self.cut(session.session, row.ord)
             session.length, session.points = session.length - 1, session.points - 1
 
     def head(self, session: int) -> int:
-        """How many rows of system text stand at the very front."""
+        """Count the rows of leading system text."""
         clause = "AND NOT (kind = 0 AND role = ?) ORDER BY ord LIMIT 1"
         other = self.rows(session, clause, (Role.SYSTEM.value,))
         if other:
@@ -265,14 +266,14 @@ class Index:
         last = self.rows(session, "ORDER BY ord DESC LIMIT 1")
         return last[0].ord + 1 if last else 0
 
-    def newest_point(self, session: int, before: int) -> Placed | None:
-        """The newest point among the first `before` rows that none of them withdrew."""
+    def newest_point(self, session: int, before: int) -> IndexRow | None:
+        """Return the newest point among the first `before` rows that none of these withdrew."""
         clause = "AND kind = 1 AND ord < ? AND (withdrawn IS NULL OR withdrawn >= ?) ORDER BY ord DESC LIMIT 1"
         return next(iter(self.rows(session, clause, (before, before))), None)
 
 
 def _bound(values: Sequence[object]) -> list[object]:
-    """The values as the database takes them: text with half a character in it as bytes."""
+    """The values as the database accepts them: text with half a character as bytes."""
     return [bytes_of(value) if isinstance(value, str) and not is_whole(value) else value for value in values]
 
 
@@ -281,7 +282,7 @@ def _text(value: object) -> str:
 
 
 def _prepare(connection: sqlite3.Connection) -> None:
-    """The tables of this version; those of another are thrown away. Called with the folder's lock held."""
+    """Make the tables of this version; throw away those of another. Called with the folder's lock held."""
     if connection.execute("PRAGMA user_version").fetchone()[0] == VERSION:
         return
     with connection:

@@ -1,8 +1,8 @@
-"""Bringing the index up to what a session file says.
+"""Bring the index up to date with a session file.
 
-A file that only grew is read from where the index ends. One that was written anew (nanobot does that on each save) is
-read from its start, but rows that are still the same are only moved: what is derived from them stays. Everything is
-taken in; what is no record is handed back as faults. Called with the folder's lock held, inside a transaction.
+A file that only grew is read from where the index ends. A rewritten one (nanobot rewrites on each save) is read from
+its start, but rows that are still the same are only moved: what is derived from them stays. Bytes that are not a record
+are returned as faults. Called with the folder's lock held, inside a transaction.
 """
 
 from dataclasses import dataclass, field
@@ -12,60 +12,60 @@ from typing import BinaryIO
 from everlong.core import Entry, Message, ref_of
 from everlong.errors import StoreError, WireError
 from everlong.store.bodies import EntryKind
-from everlong.store.jsonl.index import Index, Placed, Session
+from everlong.store.jsonl.index import Index, IndexRow, Session
 from everlong.store.jsonl.lines import (
     MARK,
     Fault,
     Line,
     Mark,
     Scanned,
-    entry_in,
     exact_text,
     fingerprint,
     local_text,
     mark_of,
     moment,
+    parse_entry,
     refers_to,
     scan,
 )
-from everlong.store.jsonl.metadata import header_of, is_header, merged, stamp_place
+from everlong.store.jsonl.metadata import is_header, merged_header, stored_header, time_of_change_place
 
-__all__ = ["CaughtUp", "catch_up"]
+__all__ = ["IndexReport", "catch_up"]
 
-REMEMBERED = 1_000  # rows at the end that were acknowledged before, to tell them from a write that broke off
+REMEMBERED = 1_000  # last rows that were acknowledged before, to tell them from an interrupted write
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(slots=True)
-class CaughtUp:
-    """What was found on the way."""
+class IndexReport:
+    """What was noticed while indexing a file."""
 
     faults: list[Fault] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    #: Rows that were known and are no longer in the file.
+    #: How many known rows are no longer in the file.
     lost: int = 0
 
 
-def catch_up(index: Index, session: Session, file: BinaryIO, *, whole: bool) -> CaughtUp:
-    """Take in what the file says; `whole`: from its start. The session's figures are set, not yet kept."""
-    return _Catching(index, session, whole).run(file)
+def catch_up(index: Index, session: Session, file: BinaryIO, *, whole: bool) -> IndexReport:
+    """Index a file, from its start if `whole`. Sets the session's figures; the caller stores them."""
+    return _IndexPass(index, session, whole).run(file)
 
 
-class _Catching:
+class _IndexPass:
     """One pass over a file."""
 
     def __init__(self, index: Index, session: Session, whole: bool) -> None:
         self._index, self._session = index, session
-        self._found = CaughtUp()
+        self._report = IndexReport()
         self._old_first = session.first
         self._known: set[str] = set()
         self._whole = self._same = whole
-        #: Lines and rows of a write whose end was not seen yet, and how many lines are due.
-        self._open: list[tuple[Line, Placed]] = []
+        #: Lines and rows of a write whose end was not seen yet, and how many of its lines are missing.
+        self._open: list[tuple[Line, IndexRow]] = []
         self._due = 0
-        #: Where the last metadata line and the last point or withdrawal were seen.
+        #: The line numbers of the last metadata line and of the last point or withdrawal.
         self._header_at = self._point_at = 0
-        #: The lines of one row, and which of nanobot's messages it is.
+        #: The lines of one row, and its number among nanobot's messages.
         self._group: list[Line] = []
         self._group_said = 0
         index.forget_own_summary(session)
@@ -77,14 +77,14 @@ class _Catching:
             session.first = session.header = session.updated = ""
             session.stamp, session.ended, session.generation = -1, 1, session.generation + 1
 
-    def run(self, file: BinaryIO) -> CaughtUp:
+    def run(self, file: BinaryIO) -> IndexReport:
         session = self._session
         end = session.size
-        for found in scan(file, session.size, session.lines):
-            session.lines = found.number
-            end = found.offset + len(found.raw)
-            session.ended = int(found.raw.endswith(b"\n"))
-            self._take(found)
+        for scanned in scan(file, session.size, session.lines):
+            session.lines = scanned.number
+            end = scanned.offset + len(scanned.raw)
+            session.ended = int(scanned.raw.endswith(b"\n"))
+            self._take(scanned)
         session.size = max(end, file.seek(0, 2)) if session.ended else end
         self._end_group()
         self._close(unfinished=True)
@@ -93,25 +93,25 @@ class _Catching:
         self._settle_header()
         self._index.count(session, self._start)
         self._add_own_summary()
-        return self._found
+        return self._report
 
     # Lines
 
-    def _take(self, found: Scanned) -> None:
-        if isinstance(found, Fault):
-            self._found.faults.append(found)
-        elif is_header(found.fields):
-            self._take_header(found)
-        elif found.fields.get("_type") != "provider_state":
+    def _take(self, scanned: Scanned) -> None:
+        if isinstance(scanned, Fault):
+            self._report.faults.append(scanned)
+        elif is_header(scanned.fields):
+            self._take_header(scanned)
+        elif scanned.fields.get("_type") != "provider_state":
             said = self._session.said
             self._session.said += 1
-            self._take_message(found, said)
+            self._take_message(scanned, said)
 
     def _take_header(self, line: Line) -> None:
         text = line.raw.decode().strip("\0 \t\r\n")
         if not self._session.first:
             self._session.first = text
-            self._session.stamp = stamp_place(line) if line.number == 1 else -1
+            self._session.stamp = time_of_change_place(line) if line.number == 1 else -1
         self._session.header = text
         self._session.stale = 0
         self._header_at = line.number
@@ -122,21 +122,21 @@ class _Catching:
             if self._group:
                 self._group.append(line)
             elif not self._same:
-                self._fault(line, "the rest of a row whose start is not here")
+                self._fault(line, "the rest of a row whose start is missing")
             return
         self._end_group()
         if not (self._same and self._stays(line, said)):
             self._group, self._group_said = [line], said
 
     def _end_group(self) -> None:
-        """All lines of a row are there: take it in."""
+        """Index the row whose lines are complete."""
         lines, self._group = self._group, []
         if not lines:
             return
         try:
             mark = mark_of(lines[0].fields)
             last = mark_of(lines[-1].fields)
-            entry = entry_in([line.fields for line in lines])
+            entry = parse_entry([line.fields for line in lines])
         except (StoreError, WireError) as error:
             self._fault(lines[0], str(error))
             return
@@ -153,10 +153,10 @@ class _Catching:
         print_ = fingerprint(line.raw)
         name = self._free_name(line, mark, print_)
         if name is None:
-            self._found.faults.append(Fault(line.number, line.offset, line.raw, "a row that is there already"))
+            self._report.faults.append(Fault(line.number, line.offset, line.raw, "a row that exists already"))
             return
         time = (mark and mark.time) or moment(line.fields.get("timestamp")) or moment(self._session.updated) or EPOCH
-        placed = Placed(
+        placed = IndexRow(
             ord=self._order,
             id=name,
             kind=EntryKind.MESSAGE if mark is None else mark.kind,
@@ -172,15 +172,15 @@ class _Catching:
         self._open.append((line, placed))
         self._note_point(line, placed)
 
-    def _note_point(self, line: Line, placed: Placed) -> None:
+    def _note_point(self, line: Line, placed: IndexRow) -> None:
         if placed.kind in (EntryKind.POINT, EntryKind.WITHDRAWAL):
             self._point_at = line.number
 
     def _fault(self, line: Line, why: str) -> None:
-        self._found.faults.append(Fault(line.number, line.offset, line.raw, why, stays=True))
+        self._report.faults.append(Fault(line.number, line.offset, line.raw, why, stays=True))
 
     def _stays(self, line: Line, said: int) -> bool:
-        """Whether the row is the one that is known, and only moves, or is no row at all."""
+        """Whether the line is the known row of this order, which only moves, or not a row at all."""
         known = self._index.at(self._session.session, self._order)
         if known is None or known.print != fingerprint(line.raw):
             if MARK not in line.fields and self._is_no_row(line):
@@ -196,45 +196,45 @@ class _Catching:
 
     def _is_no_row(self, line: Line) -> bool:
         try:
-            return entry_in([line.fields]) is None
+            return parse_entry([line.fields]) is None
         except (StoreError, WireError) as error:
             self._fault(line, str(error))
             return True
 
     def _differ(self) -> None:
-        """From here on the file says something else than the index."""
+        """Drop the rest of the index: from here on the file says something else."""
         self._same = False
         rest = self._index.rows(self._session.session, "AND ord >= ? ORDER BY ord DESC", (self._order,))
         self._known = {row.id for row in rest[:REMEMBERED]}
-        self._found.lost = len(rest)
+        self._report.lost = len(rest)
         known, self._session.words = self._session.words, min(self._session.words, self._order)
         self._session.weight *= self._session.words / max(1, known)
         self._index.cut(self._session.session, self._order)
 
     def _close(self, *, unfinished: bool = False) -> None:
-        """Take in the rows of a write. At the end of the file, one that lacks lines was never acknowledged."""
+        """Index the rows of a write. One that lacks lines at the end of the file was never acknowledged."""
         rows = [placed for _, placed in self._open]
         if unfinished and self._due and self._broke_off(rows):
             first = self._open[0][0]
             self._order -= len(rows)
             self._session.size, self._session.said = first.offset, rows[0].said
             self._session.lines = first.number - 1
-            self._found.faults = [fault for fault in self._found.faults if fault.offset < first.offset]
-            self._found.faults.append(Fault(first.number, first.offset, b"", "a write that broke off", torn=True))
+            self._report.faults = [fault for fault in self._report.faults if fault.offset < first.offset]
+            self._report.faults.append(Fault(first.number, first.offset, b"", "an interrupted write", torn=True))
         elif rows:
             self._index.add(self._session.session, rows)
             self._session.updated = rows[-1].time
-            self._found.lost -= sum(row.id in self._known for row in rows)
+            self._report.lost -= sum(row.id in self._known for row in rows)
         self._open, self._due = [], 0
 
-    def _broke_off(self, rows: list[Placed]) -> bool:
-        """Whether a write that lacks lines was cut short, rather than shortened later by another program.
+    def _broke_off(self, rows: list[IndexRow]) -> bool:
+        """Whether a write that lacks lines was interrupted, rather than shortened later by another program.
 
-        A write that came to its end set the time of change; and what was known before had come to its end.
+        A complete write set the time of change; and what was known before was complete.
         """
         if any(row.id in self._known for row in rows):
             return False
-        changed = header_of(self._session.first, "", EPOCH).changed
+        changed = stored_header(self._session.first, "", EPOCH).changed
         return not self._session.ended or (bool(changed) and changed < local_text(datetime.fromisoformat(rows[0].time)))
 
     # What a row is called and refers to
@@ -250,10 +250,10 @@ class _Catching:
         while self._named(f"{name}~{number}"):
             number += 1
         if mark:
-            self._found.notes.append(f"line {line.number}: the id {name!r} is taken; the row is {name}~{number}")
+            self._report.notes.append(f"line {line.number}: the id {name!r} is taken; the row is now {name}~{number}")
         return f"{name}~{number}"
 
-    def _named(self, name: str) -> Placed | None:
+    def _named(self, name: str) -> IndexRow | None:
         for _, placed in self._open:
             if placed.id == name:
                 return placed
@@ -274,25 +274,25 @@ class _Catching:
     def _settle_header(self) -> None:
         session = self._session
         if self._whole and self._old_first and session.header not in ("", session.first):
-            told = merged(self._old_first, session.first, session.header)
-            session.stale |= int(told != session.header)
-            session.header = told
-        header = header_of(session.header, session.name, EPOCH)
+            header_line = merged_header(self._old_first, session.first, session.header)
+            session.stale |= int(header_line != session.header)
+            session.header = header_line
+        header = stored_header(session.header, session.name, EPOCH)
         if self._point_at > self._header_at and (self._header_at != 1 or not header.told):
-            session.stale = 1  # the write broke off between a point and its metadata
+            session.stale = 1  # the write was interrupted between a point and its metadata
         session.owner, session.archived = header.owner, int(header.archived)
         session.updated = max(session.updated, exact_text(header.updated))
 
     def _add_own_summary(self) -> None:
-        """nanobot's own summary is a point at the end, until we write it down as a row."""
+        """Add nanobot's own summary as a point at the end, until it is written as a row."""
         session = self._session
-        header = header_of(session.header, session.name, EPOCH)
+        header = stored_header(session.header, session.name, EPOCH)
         text = header.foreign_summary
         if not text:
             return
         after = self._index.rows(session.session, "AND said >= ? ORDER BY ord LIMIT 1", (header.consolidated,))
         name = f"nanobot-{ref_of(text)}"
-        row = Placed(
+        row = IndexRow(
             ord=session.length,
             id=name if self._named(name) is None else f"{name}~{session.length}",
             kind=EntryKind.POINT,

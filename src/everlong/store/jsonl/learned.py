@@ -1,6 +1,6 @@
-"""What was learned, for all sessions of a folder: facts and token counts, in a small database of their own.
+"""Facts and token counts for all sessions of a folder, in a small database of their own.
 
-Texts are kept as bytes, since any text is a key.
+Texts are stored as bytes, since any text may be a key.
 """
 
 import sqlite3
@@ -16,7 +16,7 @@ from everlong.store.sqlite_file import Database
 
 __all__ = ["Learned"]
 
-AT_ONCE = 500  # names in one question
+AT_ONCE = 500  # references in one query
 
 FIRST = (
     "CREATE TABLE IF NOT EXISTS facts (kind BLOB, key BLOB, value BLOB NOT NULL, PRIMARY KEY (kind, key))",
@@ -35,7 +35,7 @@ VERSION = len(MIGRATIONS)
 
 
 class Learned:
-    """The database. Every call may come from any thread."""
+    """The database of facts and token counts. Every call may come from any thread."""
 
     def __init__(self, path: Path) -> None:
         try:
@@ -44,11 +44,11 @@ class Learned:
             raise StoreError(f"{path} cannot be read: {error}") from error
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._database.close()
 
     def counts(self, vocabulary: str, refs: Sequence[str]) -> dict[str, int]:
-        """Token counts that were kept."""
+        """Return the token counts that are kept."""
         found: dict[str, int] = {}
         with self._database.working() as connection:
             for start in range(0, len(refs), AT_ONCE):
@@ -65,26 +65,26 @@ class Learned:
             connection.executemany("INSERT OR REPLACE INTO counts VALUES (?, ?, ?)", rows)
 
     def fact(self, kind: str, key: str) -> JsonText | None:
-        """One fact."""
+        """Return the fact of that kind and key, or None."""
         with self._database.working() as connection:
             query = "SELECT value FROM facts WHERE kind = ? AND key = ?"
             found = connection.execute(query, (bytes_of(kind), bytes_of(key))).fetchone()
             return None if found is None else text_of_bytes(found[0])
 
     def keep_fact(self, kind: str, key: str, value: JsonText, now: datetime) -> None:
-        """Keep a fact; the newest counts."""
+        """Keep a fact; it replaces an older one."""
         values = (*(bytes_of(text) for text in (kind, key, value)), now.timestamp())
         with self._database.writing() as connection:
             connection.execute("INSERT OR REPLACE INTO facts (kind, key, value, kept) VALUES (?, ?, ?, ?)", values)
 
     def drop_facts(self, kind: str, before: datetime) -> int:
-        """Forget what was last kept before that time; how many."""
+        """Drop the facts of a kind that were last kept before that time; return how many."""
         with self._database.writing() as connection:
             query = "DELETE FROM facts WHERE kind = ? AND kept < ?"
             return connection.execute(query, (bytes_of(kind), before.timestamp())).rowcount
 
     def facts(self, kind: str) -> dict[str, JsonText]:
-        """All facts of a kind."""
+        """Return all facts of a kind, by key."""
         with self._database.working() as connection:
             query = "SELECT key, value FROM facts WHERE kind = ? ORDER BY key"
             found = connection.execute(query, (bytes_of(kind),)).fetchall()

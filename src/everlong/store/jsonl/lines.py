@@ -1,10 +1,10 @@
-"""Entries of a log as lines of a session file, and back. Pure.
+"""The lines of a session file: how nanobot writes texts and times, lines good and bad, and entries as lines and back.
 
 A message is a line as nanobot writes it, with a mark of ours that nanobot keeps and does not send: the row's id and
-time. Where that line does not say all of the message, the mark holds its body; large texts that the line says already
-stand in it once. A message of several results is several lines, the mark is on the first. What nanobot must never
-send (system text, points, withdrawals, recalled blocks) is a line that nanobot takes for a command to itself: it keeps
-such lines, shows them to nobody and never sends them.
+time. Where that line cannot hold all of the message, the mark holds its body; large texts that the line has already are
+not repeated. A message of several results is several lines; the mark is on the first. What nanobot must never send
+(system text, points, withdrawals, recalled blocks) is a line that nanobot takes for a command to itself: it keeps such
+lines, shows them to nobody and never sends them. Nothing here writes.
 """
 
 import json
@@ -27,7 +27,6 @@ __all__ = [
     "Mark",
     "Scanned",
     "as_bytes",
-    "entry_in",
     "exact_text",
     "fingerprint",
     "is_whole",
@@ -35,15 +34,21 @@ __all__ = [
     "local_text",
     "mark_of",
     "moment",
+    "parse_entry",
     "referring",
     "refers_to",
     "scan",
     "whole",
 ]
 
+MARK = "_everlong"  # the field of a line that holds our mark
+BLANK = b" \t\r\n"
+
+# Texts and times as nanobot writes them
+
 
 def is_whole(text: str) -> bool:
-    """Whether the text has no half of a character in it."""
+    """Whether the text has no half of a character (lone surrogate), which UTF-8, databases and nanobot refuse."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -52,12 +57,12 @@ def is_whole(text: str) -> bool:
 
 
 def whole(text: str) -> str:
-    """The text with a sign in place of each half. Example: "a\\ud83d" -> "a�"."""
+    """The text with a replacement sign for each half of a character. Example: "a\\ud83d" -> "a�"."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def local_text(time: datetime) -> str:
-    """The moment in nanobot's way, always of one length. Example: 2026-01-02T03:04:05.000000"""
+    """The time as nanobot writes it: local, of one length. Example: 2026-01-02T03:04:05.000000"""
     try:
         local = time.astimezone()
     except (OverflowError, ValueError, OSError):  # the first and last days of the calendar
@@ -66,12 +71,12 @@ def local_text(time: datetime) -> str:
 
 
 def exact_text(time: datetime) -> str:
-    """The moment in UTC, so written that texts sort as moments do."""
+    """The time in UTC, written so that texts sort as times do."""
     return time.astimezone(UTC).isoformat(timespec="microseconds")
 
 
 def moment(written: object) -> datetime | None:
-    """The moment in UTC; None if it is none. Without a zone it is local time."""
+    """The time of a text, in UTC; None if it is not a time. Without a zone it is local time."""
     if not isinstance(written, str):
         return None
     try:
@@ -80,215 +85,12 @@ def moment(written: object) -> datetime | None:
         return None
 
 
-MARK = "_everlong"
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """What our mark on a line says. `left` lines of the same write follow.
-
-    `anchor` is the row that it refers to; without one, that is the row itself or so many rows `ahead`.
-    """
-
-    id: str
-    time: datetime | None
-    kind: EntryKind = EntryKind.MESSAGE
-    left: int = 0
-    anchor: str | None = None
-    ahead: int = 0
-    #: The line goes on with the message of the row before.
-    goes_on: bool = False
-
-
-def as_bytes(fields: JsonObject) -> bytes:
-    """The line as nanobot itself writes it, so that its next save changes nothing."""
-    try:
-        return json.dumps(fields, ensure_ascii=False).encode() + b"\n"
-    except UnicodeEncodeError:  # a name with half a character in it
-        return json.dumps(fields).encode() + b"\n"
-
-
-def lines_of(row: Row, anchor: str | None = None) -> list[JsonObject]:
-    """The lines of one row. `anchor` is the id of the row before it that it refers to."""
-    if isinstance(row.entry, Message) and row.entry.role is not Role.SYSTEM:
-        rendered = [_clean(line) for line in _rendered(row.entry)]
-        if rendered:
-            return _message_lines(row, row.entry, rendered)
-    mark = _mark(row) | {"kind": int(kind_of(row.entry))} | _told_by(row.entry, [])
-    target = refers_to(row.entry)
-    if anchor is not None:
-        mark["anchor"] = anchor
-    elif target is not None and target > row.order:
-        mark["ahead"] = target - row.order
-    return [_hidden(row, mark)]
-
-
-def mark_of(fields: JsonObject) -> Mark | None:
-    """Our mark on a line; None if it has none. Raises StoreError if it is none of ours after all."""
-    mark = fields.get(MARK)
-    if mark is None:
-        return None
-    try:
-        if not isinstance(mark, dict) or not isinstance(mark["id"], str):
-            raise StoreError("a mark without an id")
-        anchor = mark.get("anchor")
-        return Mark(
-            id=mark["id"],
-            time=moment(mark.get("time")),
-            kind=EntryKind(mark.get("kind", 0)),  # type: ignore[arg-type]
-            left=_number(mark.get("left")),
-            anchor=anchor if isinstance(anchor, str) else None,
-            ahead=_number(mark.get("ahead")),
-            goes_on=mark.get("goes_on") is True,
-        )
-    except (KeyError, ValueError) as error:
-        raise StoreError(f"a mark that cannot be read: {error}") from error
-
-
-def entry_in(lines: Sequence[JsonObject]) -> Entry | None:
-    """The entry that the lines of one row say; None for what nanobot says to itself. Raises StoreError, WireError."""
-    first = lines[0]
-    mark = first.get(MARK)
-    if not isinstance(mark, dict):
-        record = nanobot.parse_record(first)
-        return record if isinstance(record, Message) else None
-    body = mark.get("body")
-    if not isinstance(body, str):
-        return _plain(first, mark)
-    try:
-        kept = json.loads(str(mark.get("large", "{}")))
-    except ValueError as error:
-        raise StoreError(f"a stored entry cannot be read: {error}") from error
-    large = {_name(text): text for text in _large_strings(lines)} | kept
-    return entry_of(int(str(mark.get("kind", 0))), body, large)
-
-
-def refers_to(entry: Entry) -> int | None:
-    """The order of the row that an entry refers to; None if it refers to none."""
-    match entry:
-        case Point(boundary=order) | Withdrawal(order) | Recalled(before=order):
-            return order
-        case _:
-            return None
-
-
-def referring(entry: Entry, order: int) -> Entry:
-    """The entry, referring to the row of that order: rows move when nanobot adds or removes one before them."""
-    match entry:
-        case Point():
-            return replace(entry, boundary=order)
-        case Withdrawal():
-            return Withdrawal(order)
-        case Recalled():
-            return replace(entry, before=order)
-        case _:
-            return entry
-
-
-def _number(value: Json) -> int:
-    return value if type(value) is int and value > 0 else 0
-
-
-def _mark(row: Row) -> JsonObject:
-    return {"id": row.id, "time": row.time.isoformat()}
-
-
-def _hidden(row: Row, mark: JsonObject) -> JsonObject:
-    silent: JsonObject = {"role": "assistant", "content": "", "_command": True, "_hidden_history": True}
-    return silent | {"timestamp": local_text(row.time), MARK: mark}
-
-
-def _rendered(message: Message) -> list[JsonObject]:
-    """What nanobot sees of a message. One that is not what its origin says is written as one of nobody."""
-    for one in (message, replace(message, origin="")):
-        try:
-            return nanobot.message_lines(one)
-        except (ValueError, KeyError, TypeError, AttributeError):
-            continue
-    return []
-
-
-def _message_lines(row: Row, message: Message, rendered: list[JsonObject]) -> list[JsonObject]:
-    plain = _mark(row)
-    if message.origin != nanobot.FORMAT:
-        plain["origin"] = message.origin
-        if message.time is not None:
-            plain["said"] = message.time.isoformat()
-    if "timestamp" not in rendered[0] or message.origin != nanobot.FORMAT:
-        plain["stamped"] = True
-        rendered = [{**line, "timestamp": local_text(message.time or row.time)} for line in rendered]
-    first = rendered[0] | {MARK: plain}
-    if len(rendered) == 1 and _says(first, message):
-        return [first]
-    told: Json = {**_mark(row), **_told_by(message, rendered)}
-    more: Json = {"id": row.id, "goes_on": True}
-    return [rendered[0] | {MARK: told}, *(line | {MARK: more} for line in rendered[1:])]
-
-
-def _says(line: JsonObject, message: Message) -> bool:
-    """Whether the line alone says the whole message, once nanobot has read and written it too."""
-    try:
-        return entry_in([json.loads(as_bytes(line))]) == message
-    except (StoreError, WireError):
-        return False
-
-
-def _plain(line: JsonObject, mark: Mapping[str, Json]) -> Entry:
-    fields = {key: value for key, value in line.items() if key != MARK}
-    if mark.get("stamped"):
-        fields.pop("timestamp", None)
-    if "origin" not in mark:
-        record = nanobot.parse_record(fields)
-        if not isinstance(record, Message):
-            raise StoreError("a row that is no message")
-        return record
-    said = mark.get("said")
-    try:
-        time = datetime.fromisoformat(said) if isinstance(said, str) else None
-    except ValueError as error:
-        raise StoreError(f"a stored entry cannot be read: {error}") from error
-    return replace(openai_chat.parse(fields), origin=str(mark["origin"]), time=time)
-
-
-def _told_by(entry: Entry, lines: Sequence[JsonObject]) -> JsonObject:
-    """The body of an entry, and the large texts in it that the lines do not say."""
-    body = body_of(entry)
-    said = {_name(text) for text in _large_strings(lines)}
-    rest = {name: text for name, text in body.large.items() if name not in said}
-    return {"body": body.text, **({"large": json.dumps(rest)} if rest else {})}
-
-
-def _name(text: str) -> str:
-    return blake2b(bytes_of(text), digest_size=32).hexdigest()
-
-
-def _large_strings(lines: Sequence[JsonObject]) -> Iterator[str]:
-    waiting: list[Json] = [value for line in lines for key, value in line.items() if key != MARK]
-    while waiting:
-        match waiting.pop():
-            case str(text) if len(text) >= LARGE:
-                yield text
-            case list(items):
-                waiting.extend(items)
-            case dict(fields):
-                waiting.extend(fields.values())
-            case _:
-                continue
-
-
-def _clean(line: JsonObject) -> JsonObject:
-    """The line without halves of characters, which nanobot could not save."""
-    text = json.dumps(line, ensure_ascii=False)
-    cleaned: JsonObject = line if is_whole(text) else json.loads(whole(text))
-    return cleaned
-
-
-BLANK = b" \t\r\n"
+# Lines of a file, one at a time, good and bad
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A JSON object. `raw` are its bytes with the line end, `number` counts from 1."""
+    """A line with a JSON object. `raw` are its bytes with the line end, `number` counts from 1."""
 
     number: int
     offset: int
@@ -297,13 +99,13 @@ class Line:
 
     @property
     def whole(self) -> bool:
-        """Whether it is ended by a line feed."""
+        """Whether it ends with a line feed."""
         return self.raw.endswith(b"\n")
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Bytes that are no record, and why. `torn`: the file ends in them. `stays`: nanobot can load them."""
+    """Bytes that are not a record, and why. `torn`: the file ends in them. `stays`: nanobot can load them."""
 
     number: int
     offset: int
@@ -317,12 +119,12 @@ Scanned: TypeAlias = Line | Fault
 
 
 def fingerprint(raw: bytes) -> bytes:
-    """What a line is recognised by when the file was written anew."""
+    """The hash by which a line is recognised after the file was rewritten."""
     return blake2b(raw.strip(BLANK), digest_size=12).digest()
 
 
 def scan(file: BinaryIO, offset: int, number: int) -> Iterator[Scanned]:
-    """The lines from `offset` on; `number` lines stand before it."""
+    """Read the lines from `offset` on, one at a time; `number` lines stand before it."""
     file.seek(offset)
     for raw in file:
         number += 1
@@ -353,9 +155,212 @@ def _line(number: int, offset: int, raw: bytes) -> Scanned:
 
 
 def _after_nul(number: int, offset: int, raw: bytes, torn: bool) -> Scanned:
-    """A record behind a block of NULs is still good; the block before it is what a lost page left."""
+    """A record behind a block of NULs is still good: the block is what a lost page left."""
     start = len(raw) - len(raw.lstrip(b"\0" + BLANK))
     rest = _line(number, offset + start, raw[start:]) if b"\0" not in raw[start:] else None
     if isinstance(rest, Line):
         return Line(number, offset, raw, rest.fields)
     return Fault(number, offset, raw, "NUL bytes", torn)
+
+
+# Entries as lines
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Our mark on a line. `left` is how many lines of the same write follow.
+
+    `anchor` is the row that the entry refers to; without one, that is the row itself or the row so many rows `ahead`.
+    """
+
+    id: str
+    time: datetime | None
+    kind: EntryKind = EntryKind.MESSAGE
+    left: int = 0
+    anchor: str | None = None
+    ahead: int = 0
+    #: The line continues the message of the row before.
+    goes_on: bool = False
+
+
+def as_bytes(fields: JsonObject) -> bytes:
+    """The line as nanobot itself writes it, so that its next save changes nothing."""
+    try:
+        return json.dumps(fields, ensure_ascii=False).encode() + b"\n"
+    except UnicodeEncodeError:  # a name with half a character
+        return json.dumps(fields).encode() + b"\n"
+
+
+def lines_of(row: Row, anchor: str | None = None) -> list[JsonObject]:
+    """The lines of one row. `anchor` is the id of the row before it that it refers to."""
+    if isinstance(row.entry, Message) and row.entry.role is not Role.SYSTEM:
+        rendered = [_clean(line) for line in _rendered(row.entry)]
+        if rendered:
+            return _message_lines(row, row.entry, rendered)
+    mark = _mark(row) | {"kind": int(kind_of(row.entry))} | _body_fields(row.entry, [])
+    target = refers_to(row.entry)
+    if anchor is not None:
+        mark["anchor"] = anchor
+    elif target is not None and target > row.order:
+        mark["ahead"] = target - row.order
+    return [_hidden(row, mark)]
+
+
+def mark_of(fields: JsonObject) -> Mark | None:
+    """Our mark on a line; None if it has none. Raises StoreError if it is not one of ours."""
+    mark = fields.get(MARK)
+    if mark is None:
+        return None
+    try:
+        if not isinstance(mark, dict) or not isinstance(mark["id"], str):
+            raise StoreError("a mark without an id")
+        anchor = mark.get("anchor")
+        return Mark(
+            id=mark["id"],
+            time=moment(mark.get("time")),
+            kind=EntryKind(mark.get("kind", 0)),  # type: ignore[arg-type]
+            left=_number(mark.get("left")),
+            anchor=anchor if isinstance(anchor, str) else None,
+            ahead=_number(mark.get("ahead")),
+            goes_on=mark.get("goes_on") is True,
+        )
+    except (KeyError, ValueError) as error:
+        raise StoreError(f"a mark that cannot be read: {error}") from error
+
+
+def parse_entry(lines: Sequence[JsonObject]) -> Entry | None:
+    """Read the entry in the lines of one row; None for nanobot's own records. Raises StoreError, WireError."""
+    first = lines[0]
+    mark = first.get(MARK)
+    if not isinstance(mark, dict):
+        record = nanobot.parse_record(first)
+        return record if isinstance(record, Message) else None
+    body = mark.get("body")
+    if not isinstance(body, str):
+        return _plain(first, mark)
+    try:
+        kept = json.loads(str(mark.get("large", "{}")))
+    except ValueError as error:
+        raise StoreError(f"a stored entry cannot be read: {error}") from error
+    large = {_name(text): text for text in _large_strings(lines)} | kept
+    return entry_of(int(str(mark.get("kind", 0))), body, large)
+
+
+def refers_to(entry: Entry) -> int | None:
+    """The order of the row that an entry refers to; None if it refers to none."""
+    match entry:
+        case Point(boundary=order) | Withdrawal(order) | Recalled(before=order):
+            return order
+        case _:
+            return None
+
+
+def referring(entry: Entry, order: int) -> Entry:
+    """The entry, referring to the row of that order. Rows move when nanobot adds or removes one before them."""
+    match entry:
+        case Point():
+            return replace(entry, boundary=order)
+        case Withdrawal():
+            return Withdrawal(order)
+        case Recalled():
+            return replace(entry, before=order)
+        case _:
+            return entry
+
+
+def _number(value: Json) -> int:
+    return value if type(value) is int and value > 0 else 0
+
+
+def _mark(row: Row) -> JsonObject:
+    return {"id": row.id, "time": row.time.isoformat()}
+
+
+def _hidden(row: Row, mark: JsonObject) -> JsonObject:
+    silent: JsonObject = {"role": "assistant", "content": "", "_command": True, "_hidden_history": True}
+    return silent | {"timestamp": local_text(row.time), MARK: mark}
+
+
+def _rendered(message: Message) -> list[JsonObject]:
+    """The lines that nanobot sees of a message. If they cannot be made by its origin's rules, its origin is ignored."""
+    for candidate in (message, replace(message, origin="")):
+        try:
+            return nanobot.message_lines(candidate)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            continue
+    return []
+
+
+def _message_lines(row: Row, message: Message, rendered: list[JsonObject]) -> list[JsonObject]:
+    plain = _mark(row)
+    if message.origin != nanobot.FORMAT:
+        plain["origin"] = message.origin
+        if message.time is not None:
+            plain["said"] = message.time.isoformat()
+    if "timestamp" not in rendered[0] or message.origin != nanobot.FORMAT:
+        plain["stamped"] = True
+        rendered = [{**line, "timestamp": local_text(message.time or row.time)} for line in rendered]
+    first = rendered[0] | {MARK: plain}
+    if len(rendered) == 1 and _says(first, message):
+        return [first]
+    whole_mark: Json = {**_mark(row), **_body_fields(message, rendered)}
+    more: Json = {"id": row.id, "goes_on": True}
+    return [rendered[0] | {MARK: whole_mark}, *(line | {MARK: more} for line in rendered[1:])]
+
+
+def _says(line: JsonObject, message: Message) -> bool:
+    """Whether the line alone holds the whole message, also after nanobot has read and written it."""
+    try:
+        return parse_entry([json.loads(as_bytes(line))]) == message
+    except (StoreError, WireError):
+        return False
+
+
+def _plain(line: JsonObject, mark: Mapping[str, Json]) -> Entry:
+    fields = {key: value for key, value in line.items() if key != MARK}
+    if mark.get("stamped"):
+        fields.pop("timestamp", None)
+    if "origin" not in mark:
+        record = nanobot.parse_record(fields)
+        if not isinstance(record, Message):
+            raise StoreError("a row that is not a message")
+        return record
+    said = mark.get("said")
+    try:
+        time = datetime.fromisoformat(said) if isinstance(said, str) else None
+    except ValueError as error:
+        raise StoreError(f"a stored entry cannot be read: {error}") from error
+    return replace(openai_chat.parse(fields), origin=str(mark["origin"]), time=time)
+
+
+def _body_fields(entry: Entry, lines: Sequence[JsonObject]) -> JsonObject:
+    """The body of an entry, and its large texts that the lines do not have."""
+    body = body_of(entry)
+    in_lines = {_name(text) for text in _large_strings(lines)}
+    rest = {name: text for name, text in body.large.items() if name not in in_lines}
+    return {"body": body.text, **({"large": json.dumps(rest)} if rest else {})}
+
+
+def _name(text: str) -> str:
+    return blake2b(bytes_of(text), digest_size=32).hexdigest()
+
+
+def _large_strings(lines: Sequence[JsonObject]) -> Iterator[str]:
+    waiting: list[Json] = [value for line in lines for key, value in line.items() if key != MARK]
+    while waiting:
+        match waiting.pop():
+            case str(text) if len(text) >= LARGE:
+                yield text
+            case list(items):
+                waiting.extend(items)
+            case dict(fields):
+                waiting.extend(fields.values())
+            case _:
+                continue
+
+
+def _clean(line: JsonObject) -> JsonObject:
+    """The line without halves of characters, which nanobot cannot save."""
+    text = json.dumps(line, ensure_ascii=False)
+    cleaned: JsonObject = line if is_whole(text) else json.loads(whole(text))
+    return cleaned

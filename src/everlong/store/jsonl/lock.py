@@ -1,6 +1,6 @@
 """The lock of a session folder: nanobot's own, so that it and we never write at the same time.
 
-Held for one read or write of files, never while anything waits for a model. A second writer waits, then is told.
+Held for one read or write of files, never while a model is called. A second writer waits, then gets StoreBusy.
 """
 
 import os
@@ -51,7 +51,7 @@ class FolderLock:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Inside, nobody else reads or writes. Raises StoreBusy if it is not to be had in time."""
+        """Hold the lock inside: nobody else reads or writes. Raises StoreBusy if it cannot be taken in time."""
         if not self._inner.acquire(timeout=self._wait):
             raise self._busy()
         try:
@@ -93,11 +93,11 @@ class FolderLock:
         return StoreError(f"{self._folder} cannot hold sessions: {error.strerror or type(error).__name__}")
 
     def _is_named(self, fd: int) -> bool:
-        """Whether the file is still the one of that name; a lock on a removed file guards nothing."""
+        """Whether the file still has its name; a lock on a removed file guards nothing."""
         try:
             return os.path.samestat(os.fstat(fd), self._path.stat())
         except FileNotFoundError:
             return False
 
     def _busy(self) -> StoreBusy:
-        return StoreBusy(f"{self._folder}: another program has held the sessions for {self._wait:g} s; try again later")
+        return StoreBusy(f"{self._folder}: another program has held the lock for {self._wait:g} s; try again later")

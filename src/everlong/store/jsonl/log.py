@@ -1,7 +1,7 @@
-"""New rows into a session: their lines, their places in the index, and what nanobot is told of a new summary.
+"""The log of a session: rows written to its file and its index, changed metadata, and rows copied for a branch.
 
-Everything goes into the file in one write. A point that now stands is nanobot's summary too, so the write ends with a
-metadata line then. Called with the folder's lock held, inside a transaction.
+All rows of an append go into the file in one write. A new standing point is nanobot's summary too, so the write then
+ends with a metadata line. Called with the folder's lock held, inside a transaction.
 """
 
 import json
@@ -11,21 +11,21 @@ from datetime import datetime
 
 from everlong.core import JsonObject, Message, Point, Role, Row, Withdrawal, ref_of
 from everlong.store.bodies import kind_of
-from everlong.store.jsonl.files import add_to_file, in_words, write_new_file
+from everlong.store.jsonl.files import add_to_file, as_store_errors, write_new_file
 from everlong.store.jsonl.folder import SessionFolder
-from everlong.store.jsonl.index import Placed, Session
+from everlong.store.jsonl.index import IndexRow, Session
 from everlong.store.jsonl.lines import MARK, Line, as_bytes, exact_text, fingerprint, lines_of, refers_to, scan, whole
-from everlong.store.jsonl.metadata import Header, header_out
+from everlong.store.jsonl.metadata import Header, header_fields
 from everlong.wire import summary_text
 
-__all__ = ["add_rows", "anchored_lines", "copied_rows", "put_header", "told"]
+__all__ = ["add_rows", "anchored_lines", "copied_rows", "put_header", "with_newest_summary"]
 
-#: Up to this size a file is written anew when its title or state changes, so that nanobot's list shows it at once.
+#: Bytes up to which a file is rewritten when its title or state changes, so that nanobot's list shows it at once.
 SMALL = 1024 * 1024
 
 
 def add_rows(folder: SessionFolder, session: Session, rows: Sequence[Row], time: datetime) -> None:
-    """Write rows at the end of a session; their orders follow on what is there."""
+    """Write rows at the end of a session; their orders continue those of the session."""
     own = folder.index.own_summary(session)
     adopted = folder.rows(session, [own]) or [] if own else []
     folder.index.forget_own_summary(session)
@@ -33,11 +33,11 @@ def add_rows(folder: SessionFolder, session: Session, rows: Sequence[Row], time:
     if adopted:
         header = replace(header, told=ref_of(header.summary))
     every = [*adopted, *rows]
-    data, placed = _laid_out(folder, session, every)
+    data, placed = _layout(folder, session, every)
     folder.index.add(session.session, placed)
     folder.index.count(session, session.length)
     if adopted or session.stale or any(isinstance(row.entry, Point | Withdrawal) for row in rows):
-        header = replace(told(folder, session, header, every), updated=time)
+        header = replace(with_newest_summary(folder, session, header, every), updated=time)
         data += _header_bytes(session, header)
         session.lines += 1
     add_to_file(folder.file(session), session, data, time)
@@ -45,23 +45,23 @@ def add_rows(folder: SessionFolder, session: Session, rows: Sequence[Row], time:
 
 
 def put_header(folder: SessionFolder, session: Session, header: Header) -> None:
-    """Write metadata that changed."""
+    """Write changed metadata: into the first line of a small file, at the end of a large one."""
     if session.size > SMALL:
         data = _header_bytes(session, header)
         add_to_file(folder.file(session), session, data, header.updated)
         session.lines += 1
     else:
         path = folder.file(session)
-        with in_words(path), path.open("rb") as file:
-            kept = [line.raw.rstrip(b"\n") + b"\n" for line in scan(file, 0, 0) if _stays(line)]
-        write_new_file(path, [as_bytes(header_out(header)), *kept])
+        with as_store_errors(path), path.open("rb") as file:
+            rows = [line.raw.rstrip(b"\n") + b"\n" for line in scan(file, 0, 0) if _is_row(line)]
+        write_new_file(path, [as_bytes(header_fields(header)), *rows])
         folder.read_again(session)
     session.owner, session.archived = header.owner, int(header.archived)
     session.updated = exact_text(header.updated)
 
 
-def told(folder: SessionFolder, session: Session, header: Header, fresh: Sequence[Row] = ()) -> Header:
-    """The metadata with the summary of the newest point that stands; `fresh` rows are not in the file yet."""
+def with_newest_summary(folder: SessionFolder, session: Session, header: Header, fresh: Sequence[Row] = ()) -> Header:
+    """The metadata with the summary of the newest standing point; `fresh` rows are not in the file yet."""
     newest = folder.index.newest_point(session.session, session.length)
     if newest is None:
         return replace(header, summary="", consolidated=0, told="")
@@ -74,7 +74,7 @@ def told(folder: SessionFolder, session: Session, header: Header, fresh: Sequenc
 
 
 def anchored_lines(folder: SessionFolder, session: Session, row: Row, fresh: dict[int, str]) -> list[JsonObject]:
-    """The lines of a row; what it refers to is named by id. `fresh` are ids that the index does not know yet."""
+    """The lines of a row, which name by id what it refers to. `fresh` are ids that the index does not know yet."""
     target = refers_to(row.entry)
     if target is None or not 0 <= target < row.order:
         return lines_of(row)
@@ -82,8 +82,8 @@ def anchored_lines(folder: SessionFolder, session: Session, row: Row, fresh: dic
     return lines_of(row, fresh.get(target) or (known.id if known else None))
 
 
-def _laid_out(folder: SessionFolder, session: Session, rows: Sequence[Row]) -> tuple[bytes, list[Placed]]:
-    """The bytes of the rows, and where each will stand."""
+def _layout(folder: SessionFolder, session: Session, rows: Sequence[Row]) -> tuple[bytes, list[IndexRow]]:
+    """The bytes of the rows, and their rows in the index."""
     fresh = {row.order: row.id for row in rows}
     lines = [anchored_lines(folder, session, row, fresh) for row in rows]
     left = sum(map(len, lines))
@@ -97,14 +97,14 @@ def _laid_out(folder: SessionFolder, session: Session, rows: Sequence[Row]) -> t
             mark = line[MARK]
             written.append(as_bytes(line | ({MARK: {**mark, "left": left}} if left and isinstance(mark, dict) else {})))
         raw = b"".join(written)
-        placed.append(_placed(row, place + len(data), raw, written[0], session.said))
+        placed.append(_index_row(row, place + len(data), raw, written[0], session.said))
         data += raw
         session.said += len(its_lines)
     return bytes(data), placed
 
 
-def _placed(row: Row, place: int, raw: bytes, first: bytes, said: int) -> Placed:
-    return Placed(
+def _index_row(row: Row, place: int, raw: bytes, first: bytes, said: int) -> IndexRow:
+    return IndexRow(
         ord=row.order,
         id=row.id,
         kind=kind_of(row.entry),
@@ -118,8 +118,8 @@ def _placed(row: Row, place: int, raw: bytes, first: bytes, said: int) -> Placed
     )
 
 
-def _replayed_from(folder: SessionFolder, session: Session, point: Placed) -> int:
-    """The message from which nanobot goes on. It starts at a user's message, so that one is at or before the boundary.
+def _replayed_from(folder: SessionFolder, session: Session, point: IndexRow) -> int:
+    """The message from which nanobot continues. It starts at a user's message, so that is at or before the boundary.
 
     Example: user, call, result | call, result -> 0, the user's message again; user, answer | user -> 2
     """
@@ -136,12 +136,12 @@ def _replayed_from(folder: SessionFolder, session: Session, point: Placed) -> in
 
 
 def _header_bytes(session: Session, header: Header) -> bytes:
-    data = as_bytes(header_out(header))
+    data = as_bytes(header_fields(header))
     session.header, session.stale = data.decode().strip(), 0
     return data
 
 
-def _stays(line: object) -> bool:
+def _is_row(line: object) -> bool:
     return isinstance(line, Line) and line.fields.get("_type") != "metadata"
 
 
@@ -149,21 +149,21 @@ AT_ONCE = 256
 
 
 def copied_rows(folder: SessionFolder, session: Session, order: int) -> Iterator[bytes]:
-    """The lines of the first `order` rows. The last of them ends its write, whatever followed it here."""
+    """Read the lines of the first `order` rows, a few at a time. The last of them ends its write."""
     for start in range(0, order, AT_ONCE):
         clause = "AND ord >= ? AND ord < ? ORDER BY ord"
         placed = folder.index.rows(session.session, clause, (start, min(order, start + AT_ONCE)))
         with folder.file(session).open("rb") as file:
-            for one in placed:
-                if one.place < 0:
-                    yield _own_summary(folder, session, one)
+            for row in placed:
+                if row.place < 0:
+                    yield _own_summary(folder, session, row)
                     continue
-                file.seek(one.place)
-                raw = file.read(one.size).strip(b"\0 \t\r\n") + b"\n"
-                yield _ended(raw) if one.ord == order - 1 else raw
+                file.seek(row.place)
+                raw = file.read(row.size).strip(b"\0 \t\r\n") + b"\n"
+                yield _ended(raw) if row.ord == order - 1 else raw
 
 
-def _own_summary(folder: SessionFolder, session: Session, placed: Placed) -> bytes:
+def _own_summary(folder: SessionFolder, session: Session, placed: IndexRow) -> bytes:
     rows = folder.rows(session, [placed]) or []
     return b"".join(as_bytes(line) for row in rows for line in anchored_lines(folder, session, row, {}))
 

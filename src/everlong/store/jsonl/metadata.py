@@ -1,8 +1,9 @@
 """The metadata line of a session: nanobot's fields, and ours inside its `metadata` object.
 
-nanobot keeps whatever stands in that object and drops fields beside it that it does not know. Of several metadata
-lines it takes the last. The summary that it goes on with is `_last_summary`; `told` says which one is from us, so that
-another is known to be nanobot's own.
+nanobot keeps whatever is in that object and drops fields beside it that it does not know. Its list reads the first
+line of a file, its loader the last metadata line: what it changes in the first line alone is merged into the last. The
+summary that it continues with is `_last_summary`; `told` is the reference of the one we wrote, so that any other is
+known to be nanobot's own.
 """
 
 import json
@@ -20,13 +21,13 @@ __all__ = [
     "OURS",
     "VERSION",
     "Header",
-    "KeptPin",
-    "header_in",
-    "header_of",
-    "header_out",
+    "StoredPin",
+    "header_fields",
     "is_header",
-    "merged",
-    "stamp_place",
+    "merged_header",
+    "parse_header",
+    "stored_header",
+    "time_of_change_place",
     "titled",
 ]
 
@@ -37,8 +38,8 @@ EDITED = "title_user_edited"
 
 
 @dataclass(frozen=True, slots=True)
-class KeptPin:
-    """A pin as it is kept: of a row by the row's id, since nanobot may move rows."""
+class StoredPin:
+    """A pin as it is stored: a row is named by its id, since nanobot may move rows."""
 
     id: str
     row: str | None
@@ -47,7 +48,7 @@ class KeptPin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """What a metadata line says. `settings` and `metadata` are as they were given; None: nothing was."""
+    """A metadata line. `settings` and `metadata` are as they were given; None: nothing was given."""
 
     key: str
     created: datetime
@@ -58,24 +59,24 @@ class Header:
     parent: tuple[str, int] = ("", 0)
     settings: JsonText = "{}"
     metadata: JsonText | None = None
-    pins: tuple[KeptPin, ...] = ()
-    #: The summary in nanobot's sight, the messages it stands for, and the reference of the last one we wrote.
+    pins: tuple[StoredPin, ...] = ()
+    #: The summary that nanobot sees, how many messages it stands for, and the reference of the last one we wrote.
     summary: str = ""
     consolidated: int = 0
     told: str = ""
-    #: When nanobot takes the session to have changed, as written; only read.
+    #: The time of change as nanobot wrote it; only read.
     changed: str = ""
     #: Everything else in nanobot's `metadata` object.
     others: JsonObject = field(default_factory=dict)
 
     @property
     def shown_metadata(self) -> JsonText:
-        """The metadata of the thread: what was given, else what nanobot keeps."""
+        """The metadata of the thread: what was given, else nanobot's."""
         return dump(self.others) if self.metadata is None else self.metadata
 
     @property
     def foreign_summary(self) -> str:
-        """The summary that nanobot made itself; "" if there is none or it is ours."""
+        """The summary that nanobot wrote itself; "" if there is none or it is ours."""
         return self.summary if self.summary and ref_of(self.summary) != self.told else ""
 
 
@@ -84,8 +85,8 @@ def is_header(fields: JsonObject) -> bool:
     return fields.get("_type") == "metadata"
 
 
-def header_in(fields: JsonObject, key: str, time: datetime) -> Header:
-    """A metadata line read; `key` and `time` are for one that names none. Raises StoreError for a newer version."""
+def parse_header(fields: JsonObject, key: str, time: datetime) -> Header:
+    """Read a metadata line. `key` and `time` are used where it has none. Raises StoreError for a newer version."""
     inner = _object(fields.get("metadata"))
     ours = _ours_in(inner.pop(OURS, None))
     version = ours.get("version", VERSION)
@@ -116,7 +117,7 @@ def header_in(fields: JsonObject, key: str, time: datetime) -> Header:
     )
 
 
-def header_out(header: Header) -> JsonObject:
+def header_fields(header: Header) -> JsonObject:
     """The metadata line, with the fields in nanobot's order."""
     ours: JsonObject = {"version": VERSION, "created": _exact(header.created), "updated": _exact(header.updated)}
     optional: JsonObject = {
@@ -148,29 +149,29 @@ def header_out(header: Header) -> JsonObject:
 
 
 def titled(header: Header, title: str) -> Header:
-    """With a title of ours: nanobot is told that a person chose it, so that it does not make up another."""
+    """The header with a title of ours, marked as a person's choice so that nanobot does not replace it."""
     others = {key: value for key, value in header.others.items() if key != EDITED}
     return replace(header, title=title, others={**others, EDITED: True} if title else others)
 
 
 def _ours_in(kept: Json) -> JsonObject:
-    """Our fields; as JSON text where nanobot could not save them otherwise."""
+    """Our fields. They are JSON text where nanobot cannot save them otherwise."""
     try:
         return _object(json.loads(kept) if isinstance(kept, str) else kept)
     except ValueError:
         return {}
 
 
-def _pin_out(pin: KeptPin) -> Json:
+def _pin_out(pin: StoredPin) -> Json:
     return {"id": pin.id, "row": pin.row, "text": pin.text}
 
 
-def _pins(kept: Json) -> tuple[KeptPin, ...]:
-    found: list[KeptPin] = []
+def _pins(kept: Json) -> tuple[StoredPin, ...]:
+    found: list[StoredPin] = []
     for pin in kept if isinstance(kept, list) else ():
         if isinstance(pin, dict) and isinstance(pin.get("id"), str):
             row = pin.get("row")
-            found.append(KeptPin(_text(pin.get("id")), row if isinstance(row, str) else None, _text(pin.get("text"))))
+            found.append(StoredPin(_text(pin.get("id")), row if isinstance(row, str) else None, _text(pin.get("text"))))
     return tuple(found)
 
 
@@ -199,19 +200,19 @@ STAMP = re.compile(
 )
 
 
-def header_of(text: str, key: str, time: datetime) -> Header:
-    """A metadata line; of a file without one, what stands for it."""
-    return header_in(json.loads(text), key, time) if text else Header(key=key, created=time, updated=time)
+def stored_header(text: str, key: str, time: datetime) -> Header:
+    """Read a metadata line that the index keeps; without one, return an empty header."""
+    return parse_header(json.loads(text), key, time) if text else Header(key=key, created=time, updated=time)
 
 
-def stamp_place(line: Line) -> int:
-    """Where in the file its time of change stands, so that it can be set in place; -1 if it cannot."""
+def time_of_change_place(line: Line) -> int:
+    """The offset of the file's time of change, so that it can be set in place; -1 if it cannot."""
     found = STAMP.match(line.raw)
     return line.offset + found.start(1) if found else -1
 
 
-def merged(old_first: str, new_first: str, counts: str) -> str:
-    """The line that counts, with what changed from the old first line to the new one."""
+def merged_header(old_first: str, new_first: str, counts: str) -> str:
+    """The line that counts, with the changes between the old first line and the new one."""
     old, new = _inner(old_first), _inner(new_first)
     if old == new:
         return counts

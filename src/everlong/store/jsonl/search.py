@@ -1,7 +1,7 @@
-"""Finding what left the window: by reference and by words.
+"""Search in sessions, by reference and by words.
 
-The rows of a session are cut into terms and references when somebody first looks for something, and each later row
-once. Ranking is BM25 over the terms of `relevance`.
+The terms and references of a session's rows are indexed at the first search, those of later rows once at the next.
+Ranking is BM25 over the terms of `relevance`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,13 +17,13 @@ from everlong.store.terms import asked_terms, found_by, rarity, worth
 
 __all__ = ["Scope", "original", "search"]
 
-AT_ONCE = 256  # rows that are held while their words are learned
-TOO_COMMON = 5_000  # messages with a term; beyond, it only counts where nothing rarer was found
+AT_ONCE = 256  # rows that are in memory while their words are indexed
+TOO_COMMON = 5_000  # messages with a term; a more common term only counts where rarer ones found too little
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Where to look: one thread, or all of an owner; None for any."""
+    """Where to search: one thread, or all threads of an owner; None for any."""
 
     thread: str | None
     owner: str | None
@@ -31,7 +31,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """The sessions that are looked in, by their numbers; their messages, and the words of all of these."""
+    """The sessions that are searched, by their numbers; how many messages they have, and how many words."""
 
     names: Mapping[int, str]
     messages: int
@@ -39,10 +39,10 @@ class Within:
 
 
 def original(folder: SessionFolder, thread: str, ref: str) -> bytes | None:
-    """The bytes that a reference names in a session."""
+    """Return the bytes that a reference names in a session, or None."""
     session = folder.session(thread)
     if session.words < session.length:
-        _learn(folder, thread)
+        _index_words(folder, thread)
     orders = folder.index.ask("SELECT ord FROM refs WHERE session = ? AND ref = ?", (session.session, ref))
     for (order,) in orders:
         for row in folder.reading(thread, "AND ord = ?", (order,)):
@@ -53,13 +53,13 @@ def original(folder: SessionFolder, thread: str, ref: str) -> bytes | None:
 
 
 def search(folder: SessionFolder, query: str, scope: Scope, limit: int, around: int) -> list[Hit]:
-    """Messages that answer a query, best first."""
-    asked = asked_terms(query)
+    """Find messages that answer a query, best first."""
+    terms = asked_terms(query)
     within = _within(folder, scope)
-    if not asked or limit <= 0:
+    if not terms or limit <= 0:
         return []
     hits = []
-    for (number, order), score in _best(folder, within, asked, limit):
+    for (number, order), score in _best(folder, within, terms, limit):
         key = within.names[number]
         near = _near(folder, key, order - around, order + around)
         row = next((row for row in near if row.order == order), None)
@@ -69,7 +69,7 @@ def search(folder: SessionFolder, query: str, scope: Scope, limit: int, around: 
 
 
 def _near(folder: SessionFolder, key: str, first: int, last: int) -> list[Row]:
-    """The rows from `first` to `last`; none if the thread was removed since it was found."""
+    """Read the rows from `first` to `last`; none if the thread was removed meanwhile."""
     try:
         return folder.reading(key, "AND ord BETWEEN ? AND ? ORDER BY ord", (first, last))
     except NoThread:
@@ -77,7 +77,7 @@ def _near(folder: SessionFolder, key: str, first: int, last: int) -> list[Row]:
 
 
 def _within(folder: SessionFolder, scope: Scope) -> Within:
-    """The sessions to look in, all their words learned."""
+    """The sessions to search, with all their words indexed."""
     if scope.thread is None:
         folder.refresh()
     else:
@@ -91,7 +91,7 @@ def _within(folder: SessionFolder, scope: Scope) -> Within:
     behind = [text_of_bytes(name) for _, name, lacking, _, _ in found if lacking and isinstance(name, bytes)]
     for name in behind:
         with suppress(NoThread):  # removed meanwhile
-            _learn(folder, name)
+            _index_words(folder, name)
     if behind:
         found = folder.index.ask(query, (key, key, scope.owner, scope.owner))
     names = {int(str(one)): text_of_bytes(name) for one, name, *_ in found if isinstance(name, bytes)}
@@ -99,24 +99,24 @@ def _within(folder: SessionFolder, scope: Scope) -> Within:
 
 
 def _best(
-    folder: SessionFolder, within: Within, asked: dict[str, float], limit: int
+    folder: SessionFolder, within: Within, terms: dict[str, float], limit: int
 ) -> list[tuple[tuple[int, int], float]]:
-    """Places and scores. Rare terms come first; a very common one is passed over once there is enough to show."""
+    """Places and scores. Rare terms come first; a very common one is skipped once there are enough results."""
     total = max(1, within.messages)
     average = max(1.0, within.weight / total)
-    holding = {term: _count(folder, term, within) for term in asked}
+    holding = {term: _count(folder, term, within) for term in terms}
     scores: dict[tuple[int, int], float] = {}
-    for term in sorted(asked, key=lambda term: holding[term]):
+    for term in sorted(terms, key=lambda term: holding[term]):
         if holding[term] > TOO_COMMON and len(scores) >= limit:
             break
-        rare = asked[term] * rarity(total, min(holding[term], total))
+        rare = terms[term] * rarity(total, min(holding[term], total))
         for session, order, held, length in _postings(folder, term, within):
             scores[session, order] = scores.get((session, order), 0.0) + rare * worth(held, length, average)
     return sorted(scores.items(), key=lambda found: (-found[1], found[0]))[:limit]
 
 
 def _count(folder: SessionFolder, term: str, within: Within) -> int:
-    """How many messages hold a term, roughly where it is very common."""
+    """How many messages hold a term; approximately where it is very common."""
     query, values = _postings_of(term, within)
     most = 4 * TOO_COMMON
     return int(str(folder.index.ask(f"SELECT count(*) FROM (SELECT 1 {query} LIMIT {most})", values)[0][0]))
@@ -134,15 +134,15 @@ def _postings_of(term: str, within: Within) -> tuple[str, tuple[object, ...]]:
     return "FROM postings WHERE term = ?", (term,)
 
 
-def _learn(folder: SessionFolder, thread: str) -> None:
-    """Take in the words and references of rows that nobody looked at yet."""
+def _index_words(folder: SessionFolder, thread: str) -> None:
+    """Index the words and references of rows that were not searched yet."""
     with folder.writing(thread) as session:
-        while session.words < session.length and _learn_some(folder, session):
+        while session.words < session.length and _index_batch(folder, session):
             continue
 
 
-def _learn_some(folder: SessionFolder, session: Session) -> int:
-    """The next rows; how many they were. nanobot's own summary waits until it is a row of the file."""
+def _index_batch(folder: SessionFolder, session: Session) -> int:
+    """Index the next rows and return how many. nanobot's own summary waits until it is a row of the file."""
     clause = "AND ord >= ? AND place >= 0 ORDER BY ord LIMIT ?"
     rows = folder.rows(session, folder.index.rows(session.session, clause, (session.words, AT_ONCE))) or []
     refs: list[tuple[int, str, int]] = []

@@ -17,11 +17,11 @@ from everlong.store.jsonl import files, search
 from everlong.store.jsonl.events import EventLog
 from everlong.store.jsonl.files import finish_removal, remove_files, write_new_file
 from everlong.store.jsonl.folder import SessionFolder
-from everlong.store.jsonl.index import Placed, Session
+from everlong.store.jsonl.index import IndexRow, Session
 from everlong.store.jsonl.learned import Learned
 from everlong.store.jsonl.lines import as_bytes
-from everlong.store.jsonl.log import add_rows, copied_rows, put_header, told
-from everlong.store.jsonl.metadata import Header, KeptPin, header_out, titled
+from everlong.store.jsonl.log import add_rows, copied_rows, put_header, with_newest_summary
+from everlong.store.jsonl.metadata import Header, StoredPin, header_fields, titled
 from everlong.store.rules import Clock, as_utc, in_utc, utc_now
 
 __all__ = ["JsonlThreads"]
@@ -112,7 +112,7 @@ class JsonlThreads:
             self._create(header, copied_rows(self._folder, session, order))
             with self._folder.writing(new) as made:
                 if made.points:
-                    put_header(self._folder, made, told(self._folder, made, self._folder.header(made)))
+                    put_header(self._folder, made, with_newest_summary(self._folder, made, self._folder.header(made)))
                 return self._thread(made)
 
     def remove(self, thread: str) -> None:
@@ -184,7 +184,7 @@ class JsonlThreads:
                 raise StoreError(f"thread {thread!r} has no message {order} to pin")
             same = rules.same_pin(self._pins(session), wanted)
             if same is None:
-                kept = KeptPin(wanted.id, row.id if row else None, wanted.text)
+                kept = StoredPin(wanted.id, row.id if row else None, wanted.text)
                 pins = (*self._folder.header(session).pins, kept)
                 put_header(self._folder, session, self._pinned(session, pins))
             return same or wanted
@@ -280,7 +280,7 @@ class JsonlThreads:
                 raise ThreadExists(f"there is a thread {header.key!r} already")
             path = self._folder.free_file(header.key)
             finish_removal(path)
-            write_new_file(path, [as_bytes(header_out(header))], rows)
+            write_new_file(path, [as_bytes(header_fields(header))], rows)
             return self._thread(self._folder.session(header.key))
 
     def _open(self, thread: str, session: Session, before: int | None) -> Opened:
@@ -311,7 +311,7 @@ class JsonlThreads:
         rows = [self._folder.index.at(session.session, order) for order in orders]
         return [row.ord for row in rows if row is not None and row.kind == EntryKind.POINT]
 
-    def _rows(self, session: Session, placed: Sequence[Placed]) -> list[Row]:
+    def _rows(self, session: Session, placed: Sequence[IndexRow]) -> list[Row]:
         return self._folder.rows(session, placed) or [] if placed else []
 
     def _thread(self, session: Session) -> Thread:
@@ -331,7 +331,7 @@ class JsonlThreads:
             metadata=header.shown_metadata,
         )
 
-    def _pinned(self, session: Session, pins: tuple[KeptPin, ...]) -> Header:
+    def _pinned(self, session: Session, pins: tuple[StoredPin, ...]) -> Header:
         """Other pins; that does not count as a change of the thread."""
         return replace(self._folder.header(session), pins=pins, updated=datetime.fromisoformat(session.updated))
 
