@@ -28,8 +28,7 @@ from everlong.core import Json
 from everlong.engine import SENT_AS
 from everlong.errors import InputError
 from everlong.wire import (
-    BODY_FORMATS,
-    RENDERERS,
+    FORMATS,
     SESSION_FORMATS,
     Document,
     decode_bytes,
@@ -43,7 +42,6 @@ from everlong.wire.sessions import chatbox
 from law_walks import Walk, walk
 
 ENDINGS = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
-FORMATS = tuple(BODY_FORMATS)
 UNNAMED_MODEL = "gpt-4o"
 SHOWN_FAILURES = 200
 WIDTH_OF_A_FILE = 180  # characters, where the table does not go to a terminal
@@ -164,9 +162,9 @@ def checked(conversation: Conversation, options: argparse.Namespace) -> Outcome:
     if not same(value_of(document), conversation.value):
         outcome.failures.append("round trip: it is not written as it was read")
     own = SENT_AS.get(document.fmt, document.fmt)
-    outcome.before = len(problems(own, RENDERERS[own](document.messages)))
+    outcome.before = len(problems(own, FORMATS[own].write_history(document.messages)))
     for fmt in FORMATS:
-        objections = problems(fmt, RENDERERS[fmt](repair_history(document.messages, fmt).messages))
+        objections = problems(fmt, FORMATS[fmt].write_history(repair_history(document.messages, fmt).messages))
         outcome.failures += [f"{fmt}, once repaired: {objection}" for objection in objections[:3]]
     if options.laws:
         formats = options.formats or (own,)

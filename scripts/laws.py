@@ -30,11 +30,9 @@ from everlong.core import (
     safe_cuts,
 )
 from everlong.engine import View, ViewOptions
-from everlong.wire import RENDERERS, problems, repair_history, without_marks
+from everlong.wire import FORMATS, problems, repair_history
 
 __all__ = ["Broken", "broken_laws", "differs", "moved_prefix", "payload_items", "requests"]
-
-LIST_FIELD = {"openai-chat": "messages", "anthropic": "messages", "openai-responses": "input", "gemini": "contents"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +87,9 @@ def payload_items(messages: History, fmt: str) -> list[JsonText]:
 
     Cache marks are not compared: they move to the end with each request, and providers look past them.
     """
-    payload = dict(without_marks(RENDERERS[fmt](messages)))
-    items = payload.pop(LIST_FIELD[fmt])
+    marks, payload = FORMATS[fmt].marks, FORMATS[fmt].write_history(messages)
+    payload = dict(payload if marks is None else marks.remove(payload))
+    items = payload.pop(FORMATS[fmt].api.messages)
     assert isinstance(items, list)
     return [json.dumps(payload), *(json.dumps(item) for item in items)]
 
@@ -112,7 +111,7 @@ def _too_large(view: View, wish: ViewOptions) -> Iterator[str]:
 def _refused(view: View, wish: ViewOptions) -> Iterator[str]:
     if not view.history:
         return  # nothing was asked, and nothing is made up
-    for problem in problems(wish.fmt, RENDERERS[wish.fmt](view.messages))[:3]:
+    for problem in problems(wish.fmt, FORMATS[wish.fmt].write_history(view.messages))[:3]:
         yield f"{wish.fmt}: {problem}"
 
 
@@ -145,13 +144,15 @@ def _touched(view: View, wish: ViewOptions) -> Iterator[str]:
 
 def _payload(message: Message, fmt: str) -> JsonText:
     """The message as bytes of a request."""
-    return json.dumps(RENDERERS[fmt]((message,)))
+    return json.dumps(FORMATS[fmt].write_history((message,)))
 
 
 def _refused_alone(message: Message, fmt: str) -> bool:
     """Whether the provider would not take it in any company, or nothing of it can be said to it."""
     company = (message, Message(Role.USER, (Text("hello"),)))
-    return message not in repair_history(company, fmt).messages or RENDERERS[fmt]((message,)) == RENDERERS[fmt](())
+    return message not in repair_history(company, fmt).messages or FORMATS[fmt].write_history((message,)) == FORMATS[
+        fmt
+    ].write_history(())
 
 
 def _stands_in_other_words(message: Message, sent: History, fmt: str) -> bool:

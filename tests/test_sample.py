@@ -12,8 +12,8 @@ import pytest
 from splintr import Tokenizer
 
 from everlong.core import Image, Message, Reasoning, Role, ToolCall, ToolResult, pairs_of, steps_of
-from everlong.wire import parse
-from everlong.wire.openai_chat import render
+from everlong.wire import OPENAI_CHAT
+from everlong.wire.formats.openai_chat.messages import write_message
 
 ROOT = Path(__file__).parent.parent
 SAMPLE = ROOT / "src" / "everlong" / "engine" / "sample.json"
@@ -27,7 +27,7 @@ def body() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def history(body: dict[str, Any]) -> tuple[Message, ...]:
-    return tuple(parse(raw) for raw in body["messages"])
+    return tuple(OPENAI_CHAT.read_message(raw) for raw in body["messages"])
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def test_tool_results_are_small_and_large(answered: list[tuple[ToolCall, ToolRes
 
 
 def test_every_message_survives_parsing(body: dict[str, Any], history: tuple[Message, ...]) -> None:
-    assert [out for message in history for out in render(message)] == body["messages"]
+    assert [out for message in history for out in write_message(message)] == body["messages"]
 
 
 def test_every_call_is_answered_right_after_it(body: dict[str, Any], history: tuple[Message, ...]) -> None:

@@ -4,8 +4,8 @@ import json
 from typing import Any
 
 from everlong.gateway import opaque_parts, rendered, restored, restored_items
-from everlong.llm import FORMATS, SPEAKERS, Answer, Asked
-from everlong.wire import Usage
+from everlong.llm import SPEAKERS, Answer, Asked
+from everlong.wire import FORMATS, Usage
 from tests.gateway.raw_upstream import Talk, response
 from tests.gateway.running import RunningGateway
 from tests.gateway.talking import PATHS, RawClient, body_of, talk_through
@@ -17,7 +17,7 @@ CALLS = (("read_file", '{"path": "a.py"}'), ("read_file", '{"path": "b.py"}'))
 def _streamed(fmt: str, answer: Answer) -> list[Any]:
     """The answer as the gateway hears it, as a later request would carry it."""
     asked = Asked(number=1, model="m", messages=(), fmt=fmt)
-    answering = FORMATS[fmt].answering()
+    answering = FORMATS[fmt].reader()
     for _, event in SPEAKERS[fmt].events(asked, answer):
         if isinstance(event, dict):
             answering.take(event)

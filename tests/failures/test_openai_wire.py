@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from everlong.core import Json, JsonObject, Message, Opaque, Reasoning, ToolCall
-from everlong.wire import openai_chat, openai_responses, parse_items
-from everlong.wire.openai_responses import render
+from everlong.wire import OPENAI_CHAT, OPENAI_RESPONSES
+from everlong.wire.formats.openai_responses.messages import write_message
 
 ASK: JsonObject = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "go"}]}
 
@@ -33,9 +33,9 @@ def words(number: int) -> JsonObject:
 
 def without(items: list[Json], kind: type, at: int = 0) -> list[JsonObject]:
     """The assistant's items after one part of a kind was dropped from the message."""
-    (message,) = parse_items(items)
+    (message,) = OPENAI_RESPONSES.read_messages(items)
     gone = [index for index, part in enumerate(message.parts) if isinstance(part, kind)][at]
-    return render(message.with_parts(message.parts[:gone] + message.parts[gone + 1 :]))
+    return write_message(message.with_parts(message.parts[:gone] + message.parts[gone + 1 :]))
 
 
 def nameless(item: JsonObject) -> JsonObject:
@@ -64,8 +64,8 @@ def test_B4_dropping_the_search_drops_its_reasoning_and_nothing_else() -> None:
 
 
 def test_B4_reasoning_without_a_follower_is_not_taken_for_a_half() -> None:
-    history = parse_items([ASK, thought(1)])
-    assert [item for message in history for item in render(message)] == [ASK, thought(1)]
+    history = OPENAI_RESPONSES.read_messages([ASK, thought(1)])
+    assert [item for message in history for item in write_message(message)] == [ASK, thought(1)]
 
 
 def halves(items: Sequence[JsonObject], led_to: dict[str, str]) -> list[JsonObject]:
@@ -88,9 +88,9 @@ def test_B4_whatever_is_dropped_no_half_of_a_unit_is_sent(made: list[Callable[[i
         item = make(number)
         items += [thought(number), item]
         led_to[f"rs_{number}"] = str(item["id"])
-    (message,) = parse_items(items)
+    (message,) = OPENAI_RESPONSES.read_messages(items)
     fewer: Message = message.with_parts(tuple(part for at, part in enumerate(message.parts) if kept >> at & 1))
-    sent = render(fewer)
+    sent = write_message(fewer)
     assert halves(sent, led_to) == []
     assert [item["call_id"] for item in sent if "call_id" in item] == [part.id for part in fewer.calls]
 
@@ -104,8 +104,8 @@ SIGNED: JsonObject = {
 
 
 def test_B4_a_thought_signature_stays_with_its_call_when_words_around_it_go() -> None:
-    message = openai_chat.parse({"role": "assistant", "content": "calling", "tool_calls": [SIGNED]})
-    assert openai_chat.render(message.with_parts(message.calls)) == [
+    message = OPENAI_CHAT.read_message({"role": "assistant", "content": "calling", "tool_calls": [SIGNED]})
+    assert OPENAI_CHAT.write_message(message.with_parts(message.calls)) == [
         {"role": "assistant", "content": None, "tool_calls": [SIGNED]}
     ]
 
@@ -113,7 +113,7 @@ def test_B4_a_thought_signature_stays_with_its_call_when_words_around_it_go() ->
 @pytest.mark.parametrize("value", ["", "hm"])
 def test_B3_reasoning_content_is_sent_as_it_came(value: str) -> None:
     raw: JsonObject = {"role": "assistant", "content": None, "reasoning_content": value, "tool_calls": [SIGNED]}
-    assert openai_chat.render(openai_chat.parse(raw)) == [raw]
+    assert OPENAI_CHAT.write_message(OPENAI_CHAT.read_message(raw)) == [raw]
 
 
 @settings(max_examples=100, deadline=None)
@@ -126,10 +126,10 @@ def test_J5_unknown_fields_travel_at_every_level(more: JsonObject) -> None:
             {**more, "role": "assistant", "content": None, "tool_calls": [{**more, **SIGNED}]},
         ],
     }
-    assert json.dumps(openai_chat.render_body(openai_chat.parse_body(chat)), sort_keys=True) == json.dumps(
+    assert json.dumps(OPENAI_CHAT.write_body(OPENAI_CHAT.read_body(chat)), sort_keys=True) == json.dumps(
         chat, sort_keys=True
     )
     items: JsonObject = {**more, "input": [{**more, **item} for item in (ASK, thought(1), call(1), words(1))]}
-    assert json.dumps(openai_responses.render_body(openai_responses.parse_body(items)), sort_keys=True) == json.dumps(
+    assert json.dumps(OPENAI_RESPONSES.write_body(OPENAI_RESPONSES.read_body(items)), sort_keys=True) == json.dumps(
         items, sort_keys=True
     )

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from everlong.core import Json, JsonObject
-from everlong.wire import BODY_FORMATS, read, with_messages, write
+from everlong.wire import FORMATS, read, with_messages, write
 from tests.wire import payloads
 from tests.wire.payloads import BODIES, CHAT, Payload, lines
 from tests.wire.sessions.reading import said
@@ -99,12 +99,12 @@ def test_J5_a_changed_conversation_drops_no_field_of_what_stays(payload: Payload
     assert again.messages == document.messages[:-1]
 
 
-@pytest.mark.parametrize("target", BODY_FORMATS)
+@pytest.mark.parametrize("target", FORMATS)
 @pytest.mark.parametrize("payload", BODIES, ids=lambda payload: payload.name)
 def test_J5_no_words_call_or_result_is_lost_between_providers(payload: Payload, target: str) -> None:
     document = read(payload.data)
-    rendered = BODY_FORMATS[target].render_history(document.messages)
-    again = BODY_FORMATS[target].parse_body(rendered).messages
+    rendered = FORMATS[target].write_history(document.messages)
+    again = FORMATS[target].read_body(rendered).messages
     assert [(told.role, told.words) for told in said(again)] == [
         (told.role, told.words) for told in said(document.messages)
     ]

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 
 from everlong.core import CallId, JsonObject, Message, Part, Role, Text, ToolCall, ToolResult
-from everlong.wire import anthropic_messages as anthropic, gemini, openai_chat, problems
+from everlong.wire import ANTHROPIC, GEMINI, OPENAI_CHAT, problems
+from everlong.wire.formats.gemini.messages import UNSIGNED_CALL, write_history
 from tests.wire.conversations import chats, said_in
 
 
@@ -28,11 +29,11 @@ def answer(call: str, text: str = "x") -> ToolResult:
 
 
 def contents_of(*history: Message, unsigned_call: str = "") -> list[JsonObject]:
-    return cast("list[JsonObject]", gemini.render_history(history, unsigned_call=unsigned_call)["contents"])
+    return cast("list[JsonObject]", write_history(history, unsigned_call=unsigned_call)["contents"])
 
 
 SIGNED: dict[str, Message] = {
-    "anthropic": anthropic.parse(
+    "anthropic": ANTHROPIC.read_message(
         {
             "role": "assistant",
             "content": [
@@ -41,15 +42,15 @@ SIGNED: dict[str, Message] = {
             ],
         }
     ),
-    "gemini": gemini.parse(model({"text": "hm", "thought": True, "thoughtSignature": "c2VjcmV0"})),
-    "openai-chat": openai_chat.parse({"role": "assistant", "content": "", "reasoning_content": "c2VjcmV0"}),
+    "gemini": GEMINI.read_message(model({"text": "hm", "thought": True, "thoughtSignature": "c2VjcmV0"})),
+    "openai-chat": OPENAI_CHAT.read_message({"role": "assistant", "content": "", "reasoning_content": "c2VjcmV0"}),
 }
 
 
 @pytest.mark.parametrize("fmt", SIGNED)
 def test_B2_thinking_goes_back_whole_to_its_maker_and_to_nobody_else(fmt: str) -> None:
     message = SIGNED[fmt]
-    renderers = {"anthropic": anthropic.render, "gemini": gemini.render}
+    renderers = {"anthropic": ANTHROPIC.write_message, "gemini": GEMINI.write_message}
     for target, render in renderers.items():
         rendered = render(message)
         assert ("c2VjcmV0" in json.dumps(rendered)) is (target == fmt)
@@ -59,8 +60,8 @@ def test_B2_thinking_goes_back_whole_to_its_maker_and_to_nobody_else(fmt: str) -
 @pytest.mark.parametrize("arguments", ['{"path": "a', "[1, 2]", "word", "", '{"a": 1}'], ids=repr)
 def test_B8_arguments_reach_the_provider_as_an_object(arguments: str) -> None:
     history = (ours(Role.USER, Text("go")), ours(Role.ASSISTANT, made("f", arguments)), ours(Role.TOOL, answer("f")))
-    assert problems("anthropic", anthropic.render_history(history)) == []
-    assert problems("gemini", gemini.render_history(history)) == []
+    assert problems("anthropic", ANTHROPIC.write_history(history)) == []
+    assert problems("gemini", GEMINI.write_history(history)) == []
 
 
 def test_B4_calls_of_another_model_can_carry_the_documented_placeholder() -> None:
@@ -68,20 +69,20 @@ def test_B4_calls_of_another_model_can_carry_the_documented_placeholder() -> Non
     history = (
         ours(Role.ASSISTANT, Text("I"), made("f", call="1"), made("f", call="2")),
         ours(Role.TOOL, answer("1"), answer("2")),
-        gemini.parse(signed),
+        GEMINI.read_message(signed),
     )
-    first, _, last = contents_of(*history, unsigned_call=gemini.UNSIGNED_CALL)
+    first, _, last = contents_of(*history, unsigned_call=UNSIGNED_CALL)
     signatures = [part.get("thoughtSignature") for part in cast("list[JsonObject]", first["parts"])]
-    assert signatures == [None, gemini.UNSIGNED_CALL, None]
+    assert signatures == [None, UNSIGNED_CALL, None]
     assert last == signed
-    assert gemini.UNSIGNED_CALL not in json.dumps(contents_of(*history))
+    assert UNSIGNED_CALL not in json.dumps(contents_of(*history))
 
 
 @settings(max_examples=100, deadline=None)
 @given(chats)
 def test_J5_anthropic_gets_all_that_a_chat_of_another_format_says(chat: list[JsonObject]) -> None:
-    history = tuple(openai_chat.parse(message) for message in [{"role": "system", "content": "sys"}, *chat])
-    sent = anthropic.render_history(history)
+    history = tuple(OPENAI_CHAT.read_message(message) for message in [{"role": "system", "content": "sys"}, *chat])
+    sent = ANTHROPIC.write_history(history)
     assert problems("anthropic", sent) == []
     assert sent["system"] == [{"type": "text", "text": "sys"}]
     text = json.dumps(sent)
@@ -99,8 +100,8 @@ def test_J5_anthropic_gets_all_that_a_chat_of_another_format_says(chat: list[Jso
 @settings(max_examples=100, deadline=None)
 @given(chats)
 def test_J5_gemini_gets_all_that_a_chat_of_another_format_says(chat: list[JsonObject]) -> None:
-    history = tuple(openai_chat.parse(message) for message in [{"role": "system", "content": "sys"}, *chat])
-    sent = gemini.render_history(history)
+    history = tuple(OPENAI_CHAT.read_message(message) for message in [{"role": "system", "content": "sys"}, *chat])
+    sent = GEMINI.write_history(history)
     assert problems("gemini", sent) == []
     assert sent["systemInstruction"] == {"parts": [{"text": "sys"}]}
     text = json.dumps(sent)

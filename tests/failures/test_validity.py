@@ -23,26 +23,26 @@ from everlong.core import (
     message_ref,
 )
 from everlong.wire import (
+    ANTHROPIC,
+    FORMATS,
+    GEMINI,
     NO_OUTPUT,
     NO_RESULT,
-    RENDERERS,
-    anthropic_messages,
-    gemini,
+    OPENAI_CHAT,
+    OPENAI_RESPONSES,
     mended,
-    openai_chat,
-    openai_responses,
     problems,
     repair_history,
     valid,
 )
 from tests.core.build import assistant, calls, result, system, user
 
-every_format = pytest.mark.parametrize("fmt", RENDERERS)
+every_format = pytest.mark.parametrize("fmt", FORMATS)
 
 
 def sent(fmt: str, history: Sequence[Message]) -> JsonObject:
     """What goes out after repair; it must be acceptable."""
-    payload = RENDERERS[fmt](repair_history(history, fmt).messages)
+    payload = FORMATS[fmt].write_history(repair_history(history, fmt).messages)
     assert problems(fmt, payload) == []
     return payload
 
@@ -124,7 +124,7 @@ def blocks(payload: JsonObject, kind: str) -> list[JsonObject]:
 @pytest.mark.parametrize("cut", range(21))
 def test_B2_thinking_is_identical_or_absent_wherever_the_cut_falls(cut: int) -> None:
     turns = five_turns()
-    whole = {block["signature"]: block for block in blocks(anthropic_messages.render_history(turns), "thinking")}
+    whole = {block["signature"]: block for block in blocks(ANTHROPIC.write_history(turns), "thinking")}
     kept = blocks(sent("anthropic", [user("Summary of what came before."), *turns[cut:]]), "thinking")
     assert all(block == whole[block["signature"]] for block in kept)
 
@@ -180,7 +180,7 @@ def test_B3_reasoning_of_a_tool_turn_is_sent_as_it_came_also_when_it_is_empty() 
         {"role": "tool", "tool_call_id": "a", "content": "1"},
         deepseek("I go on.", "b"),
     ]
-    messages = sent("openai-chat", [openai_chat.parse(message) for message in raw])["messages"]
+    messages = sent("openai-chat", [OPENAI_CHAT.read_message(message) for message in raw])["messages"]
     assert isinstance(messages, list)
     assert messages[:4] == raw
 
@@ -193,7 +193,7 @@ def test_B3_one_bad_turn_costs_nothing_but_that_turn() -> None:
         {"role": "assistant", "content": None, "reasoning_content": ""},
         {"role": "user", "content": "v"},
     ]
-    messages = sent("openai-chat", [openai_chat.parse(message) for message in raw])["messages"]
+    messages = sent("openai-chat", [OPENAI_CHAT.read_message(message) for message in raw])["messages"]
     assert messages == raw[:3] + raw[4:]
 
 
@@ -208,13 +208,13 @@ ITEMS: list[JsonObject] = [
 
 
 def test_B4_without_its_call_a_reasoning_item_goes_too() -> None:
-    asked, reasoned, answer = openai_responses.parse_items(ITEMS)
+    asked, reasoned, answer = OPENAI_RESPONSES.read_messages(ITEMS)
     without_call = reasoned.with_parts(tuple(part for part in reasoned.parts if not isinstance(part, ToolCall)))
     assert sent("openai-responses", (asked, without_call, answer))["input"] == ITEMS[:1]
 
 
 def test_B4_without_its_reasoning_a_call_is_not_known_by_its_id() -> None:
-    asked, reasoned, answer = openai_responses.parse_items(ITEMS)
+    asked, reasoned, answer = OPENAI_RESPONSES.read_messages(ITEMS)
     without_reasoning = reasoned.with_parts(tuple(part for part in reasoned.parts if isinstance(part, ToolCall)))
     items = sent("openai-responses", (asked, without_reasoning, answer, user("v")))["input"]
     assert isinstance(items, list)
@@ -228,7 +228,7 @@ def test_B4_signatures_of_gemini_survive_a_repair() -> None:
         {"role": "model", "parts": [{"functionCall": {"name": "read", "args": {}}, "thoughtSignature": "EqQB"}]},
         {"role": "user", "parts": [{"text": "never mind"}]},
     ]
-    history = gemini.parse_body({"contents": contents}).messages
+    history = GEMINI.read_body({"contents": contents}).messages
     assert not valid("gemini", history)
     repaired = sent("gemini", history)["contents"]
     assert isinstance(repaired, list)
@@ -257,7 +257,7 @@ FIXTURE = (
 def test_B5_a_compaction_at_any_index_is_accepted(fmt: str, role: Role, index: int) -> None:
     summary = Message(role, (Text("Summary of the conversation so far."),))
     repaired = repair_history((system("s"), summary, *FIXTURE[index:]), fmt).messages
-    assert problems(fmt, RENDERERS[fmt](repaired)) == []
+    assert problems(fmt, FORMATS[fmt].write_history(repaired)) == []
     assert any(message.role is Role.USER for message in repaired)
     spoken = [message.text for message in repaired if message.text]
     assert spoken.index(summary.text) <= 2, "the summary stays in front of what was kept"
@@ -291,7 +291,7 @@ def test_B7_an_empty_turn_goes_and_an_empty_result_says_so() -> None:
         {"role": "assistant", "content": empty, "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "a", "content": ""},
     ]
-    messages = sent("openai-chat", [openai_chat.parse(message) for message in raw])["messages"]
+    messages = sent("openai-chat", [OPENAI_CHAT.read_message(message) for message in raw])["messages"]
     assert messages == [raw[0], raw[2] | {"content": None}, raw[3] | {"content": NO_OUTPUT}]
 
 

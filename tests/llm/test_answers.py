@@ -8,8 +8,7 @@ import pytest
 
 from everlong.core import Opaque, Reasoning, Role, Text
 from everlong.engine import CallGrew, Finished, Reply, Request, Said, Thought
-from everlong.llm.client import FORMATS
-from everlong.wire import Usage
+from everlong.wire import FORMATS, Usage
 from tests.core.build import user
 
 Event = dict[str, Any]
@@ -49,7 +48,7 @@ class Heard:
 
 
 def _heard(fmt: str, *events: Event) -> Heard:
-    answer = FORMATS[fmt].answering()
+    answer = FORMATS[fmt].reader()
     pieces = [piece for event in events for piece in answer.take(event)]
     return Heard(pieces, answer.finished(), answer.complete)
 
@@ -161,7 +160,7 @@ def test_chat_what_stands_beside_a_call_is_kept() -> None:
     heard = _heard(
         "openai-chat", _delta("tool_calls", tool_calls=[_call("read", "{}", index=0, id="a", extra_content=signed)])
     )
-    (sent,) = FORMATS["openai-chat"].asking(_request(heard), "").body["messages"]  # type: ignore[misc]
+    (sent,) = FORMATS["openai-chat"].ask(_request(heard), "").body["messages"]  # type: ignore[misc]
     assert sent["tool_calls"][0]["extra_content"] == signed  # type: ignore[index, call-overload]
 
 
@@ -190,7 +189,7 @@ def test_chat_signed_thinking_can_be_sent_again() -> None:
         _delta("stop", content="Hi."),
     )
     assert heard.thought == "Let me."
-    (sent,) = FORMATS["openai-chat"].asking(_request(heard), "").body["messages"]  # type: ignore[misc]
+    (sent,) = FORMATS["openai-chat"].ask(_request(heard), "").body["messages"]  # type: ignore[misc]
     assert sent["reasoning_details"] == [  # type: ignore[index, call-overload]
         {"type": "reasoning.text", "text": "Let me.", "index": 0, "signature": "abc"},
         {"type": "reasoning.encrypted", "data": "xyz", "index": 1},
@@ -275,7 +274,7 @@ def test_anthropic_thinking_signature_and_sealed_thinking_stay_whole_and_pings_a
     )
     assert (heard.thought, heard.said, heard.complete) == ("Let me.", "Hi.", True)
     assert heard.last.usage == Usage(prompt=20, output=7)
-    body = FORMATS["anthropic"].asking(_request(heard), "").body
+    body = FORMATS["anthropic"].ask(_request(heard), "").body
     assert body["messages"][0]["content"] == [  # type: ignore[index, call-overload]
         {"type": "thinking", "thinking": "Let me.", "signature": "c2ln"},
         {"type": "redacted_thinking", "data": "c2VhbGVk"},
@@ -383,7 +382,7 @@ def test_responses_sealed_reasoning_words_and_calls(events: list[Event]) -> None
     assert heard.calls == [("a", "read", {"path": "x"})]
     assert heard.last.stop == "calls"
     assert heard.last.usage == Usage(prompt=9, output=2)
-    items = FORMATS["openai-responses"].asking(_request(heard), "").body["input"]
+    items = FORMATS["openai-responses"].ask(_request(heard), "").body["input"]
     assert REASONING in items  # type: ignore[operator]
 
 
@@ -402,14 +401,14 @@ def test_responses_reasoning_that_nobody_keeps_is_not_referred_to() -> None:
     """With `store` false an id alone leads nowhere: the provider refuses it as not found."""
     unsealed = {"type": "reasoning", "id": "rs_9", "summary": [{"type": "summary_text", "text": "Hm."}]}
     heard = _heard("openai-responses", _completed(unsealed, SPOKEN, REASONING, CALLED))
-    asking = FORMATS["openai-responses"].asking
+    asking = FORMATS["openai-responses"].ask
     assert unsealed not in asking(_request(heard), "").body["input"]  # type: ignore[operator]
     assert REASONING in asking(_request(heard), "").body["input"]  # type: ignore[operator]
     assert unsealed in asking(_request(heard, extra='{"store": true}'), "").body["input"]  # type: ignore[operator]
 
 
 def test_responses_sealed_reasoning_is_asked_for_where_reasoning_is() -> None:
-    asking = FORMATS["openai-responses"].asking
+    asking = FORMATS["openai-responses"].ask
     ask = Request(model="m", messages=(user("hi"),))
     assert "include" not in asking(ask, "").body
     thinks = Request(model="m", messages=(user("hi"),), extra='{"reasoning": {"effort": "low"}}')
@@ -429,7 +428,7 @@ def _parts(*parts: Event, finish: str = "") -> Event:
 
 
 def _sent_parts(heard: Heard) -> list[Event]:
-    contents = FORMATS["gemini"].asking(_request(heard), "").body["contents"]
+    contents = FORMATS["gemini"].ask(_request(heard), "").body["contents"]
     return contents[0]["parts"]  # type: ignore[index, return-value, call-overload]
 
 
@@ -463,7 +462,7 @@ def test_gemini_a_prompt_that_is_blocked_is_a_refusal() -> None:
 
 def test_gemini_a_model_may_be_named_as_its_listing_does() -> None:
     ask = Request(model="models/gemini-2.5-pro", messages=(user("hi"),))
-    assert FORMATS["gemini"].asking(ask, "").path == "/models/gemini-2.5-pro:streamGenerateContent?alt=sse"
+    assert FORMATS["gemini"].ask(ask, "").path == "/models/gemini-2.5-pro:streamGenerateContent?alt=sse"
 
 
 def test_words_and_thoughts_are_parts() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 from everlong.core import JsonObject
 from everlong.errors import ProviderError
-from everlong.llm.sse import Events
+from everlong.wire.framing import Events
 
 STREAMS = {
     "plain": b'data: {"n": 1}\n\ndata: {"n": 2}\n\n',

@@ -1,15 +1,17 @@
 """Law 3 and law 6 with cache marks: what is sent to Anthropic stays valid, and marks are all that they add."""
 
 import json
+from typing import cast
 
 from hypothesis import given, settings, strategies as st
 
 from everlong.core import History, Json, JsonObject
 from everlong.engine import Caching, Request
-from everlong.llm import asking
-from everlong.wire import MOST, problems, repair_history, without_marks
+from everlong.wire import ANTHROPIC, CacheMarks, problems, repair_history
 from tests.llm.marked_cache import marks_of
 from tests.properties.histories import conversations, histories
+
+MARKS = cast(CacheMarks, ANTHROPIC.marks)
 
 often = settings(max_examples=150, deadline=None)
 TOOL = '{"name":"read","input_schema":{"type":"object"}}'
@@ -17,7 +19,7 @@ counts = st.integers(0, 14)
 
 
 def body_of(messages: History, caching: Caching | None, tools: tuple[str, ...] = ()) -> JsonObject:
-    return asking(Request(model="m", messages=messages, caching=caching, tools=tools), "").body
+    return ANTHROPIC.ask(Request(model="m", messages=messages, caching=caching, tools=tools), "").body
 
 
 def in_blocks(body: JsonObject) -> JsonObject:
@@ -41,8 +43,8 @@ def test_law3_any_history_with_marks_is_valid(
     tools = (TOOL,) if with_tools else ()
     marked = body_of(messages, Caching(stable=stable, lasting=lasting, seconds=seconds), tools)
     assert problems("anthropic", marked) == []
-    assert len(marks_of(marked)) <= MOST
-    assert without_marks(marked) == in_blocks(without_marks(body_of(messages, None, tools)))
+    assert len(marks_of(marked)) <= MARKS.most
+    assert MARKS.remove(marked) == in_blocks(MARKS.remove(body_of(messages, None, tools)))
 
 
 @often
@@ -54,7 +56,7 @@ def test_law6_a_request_starts_with_the_one_before_when_marks_are_not_looked_at(
     end = data.draw(st.integers(1, len(history)))
     caching = st.builds(Caching, stable=st.integers(0, end), lasting=st.integers(0, end))
     earlier, later = (
-        without_marks(body_of(repair_history(said, "anthropic").messages, data.draw(caching)))
+        MARKS.remove(body_of(repair_history(said, "anthropic").messages, data.draw(caching)))
         for said in (history[:end], history)
     )
     assert earlier.get("system") == later.get("system") or not history[:end]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from everlong.core import History, Json, JsonObject, Message, Reasoning, Role, Text, encode_all, message_ref
-from everlong.wire import NOT_ITS_OWN, RENDERERS, problems, repair_history, valid
+from everlong.wire import NOT_ITS_OWN, format_named, problems, repair_history, valid
 from tests.properties.histories import FORMATS, conversations, histories
 
 every_format = pytest.mark.parametrize("fmt", FORMATS)
@@ -17,7 +17,7 @@ often = settings(max_examples=150, deadline=None)
 
 
 def payload(fmt: str, messages: History) -> JsonObject:
-    return RENDERERS[fmt](messages)
+    return format_named(fmt).write_history(messages)
 
 
 @every_format

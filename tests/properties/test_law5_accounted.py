@@ -9,7 +9,7 @@ from scripts.laws import broken_laws, requests
 from everlong import fit
 from everlong.core import Action, History, ref_of
 from everlong.errors import BudgetImpossible
-from everlong.wire import openai_chat, repair_history
+from everlong.wire import OPENAI_CHAT, repair_history
 from tests.properties.wishes import PRESET_NAMES, ROLLING, broken, proper, seen, wishes
 
 every_preset = pytest.mark.parametrize("preset", PRESET_NAMES)
@@ -67,6 +67,6 @@ def test_law5_every_message_of_the_caller_comes_back_or_is_named(preset: str, da
 
 
 def as_chat(history: History) -> list[dict[str, object]]:
-    rendered = openai_chat.render_history(repair_history(history, "openai-chat").messages)["messages"]
+    rendered = OPENAI_CHAT.write_history(repair_history(history, "openai-chat").messages)["messages"]
     assert isinstance(rendered, list)
     return [dict(message) for message in rendered if isinstance(message, dict)]

@@ -15,7 +15,7 @@ from everlong.engine import Assembler, Compressor, Provider, assemble, view_of
 from everlong.errors import InputError
 from everlong.tokens import Counter
 from everlong.wire import document_of, problems, repair_history, valid
-from everlong.wire.openai_chat import render
+from everlong.wire.formats.openai_chat.messages import write_message
 from tests.core.build import assistant, user
 
 SYSTEM = {
@@ -128,8 +128,8 @@ def test_N1_3_3_the_emergency_view_is_under_60_percent_with_system_and_question_
     ]
     sent, total = emergency_view(messages, 20_000)
     assert total <= 0.6 * 20_000
-    assert render(sent[0]) == [SYSTEM]
-    assert render(sent[-1]) == [messages[-1]]
+    assert write_message(sent[0]) == [SYSTEM]
+    assert write_message(sent[-1]) == [messages[-1]]
     assert not any(isinstance(part, Reasoning) for message in sent for part in message.parts)
     assert all("\n" not in result.text for message in sent for result in message.results)
 

@@ -3,12 +3,12 @@
 import pytest
 
 from everlong.core import Message, Role, Text, decode, encode
-from everlong.wire import BODY_FORMATS, SESSION_FORMATS, Document, read, with_messages, write
+from everlong.wire import FORMATS, SESSION_FORMATS, Document, read, with_messages, write
 from tests.wire.payloads import BODIES, SESSIONS, Payload
 from tests.wire.sessions.reading import said
 
 FILES = [*BODIES, *SESSIONS]
-FORMATS = [*BODY_FORMATS, *SESSION_FORMATS, "chatbox"]
+FORMATS = [*FORMATS, *SESSION_FORMATS, "chatbox"]
 
 
 @pytest.mark.parametrize("payload", FILES, ids=lambda payload: payload.name)

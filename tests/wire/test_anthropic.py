@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 from everlong.core import CallId, Json, JsonObject, Opaque, Reasoning, Role, Text, ToolCall, decode, encode
 from everlong.errors import WireError
-from everlong.wire import anthropic_messages as anthropic
+from everlong.wire import ANTHROPIC
 from tests.wire.conversations import objects, same, texts, values
 
 PNG = {"type": "base64", "media_type": "image/png", "data": "aGVsbG8="}
@@ -78,13 +78,13 @@ MESSAGES: dict[str, JsonObject] = {
 
 @pytest.mark.parametrize("raw", MESSAGES.values(), ids=MESSAGES.keys())
 def test_an_untouched_message_gives_back_its_json(raw: JsonObject) -> None:
-    message = anthropic.parse(raw)
-    assert [same(out, raw) for out in anthropic.render(message)] == [True]
+    message = ANTHROPIC.read_message(raw)
+    assert [same(out, raw) for out in ANTHROPIC.write_message(message)] == [True]
     assert decode(encode(message)) == message
 
 
 def test_parts_say_what_the_blocks_said() -> None:
-    message = anthropic.parse(
+    message = ANTHROPIC.read_message(
         assistant(
             {"type": "thinking", "thinking": "hm", "signature": "c2ln"},
             {"type": "redacted_thinking", "data": "c2VjcmV0"},
@@ -104,7 +104,9 @@ def test_parts_say_what_the_blocks_said() -> None:
 
 
 def test_a_user_message_with_results_is_a_tool_message() -> None:
-    message = anthropic.parse(user({**RESULT, "content": "no", "is_error": True}, {"type": "text", "text": "well?"}))
+    message = ANTHROPIC.read_message(
+        user({**RESULT, "content": "no", "is_error": True}, {"type": "text", "text": "well?"})
+    )
     assert message.role is Role.TOOL
     assert message.results[0].call == "toolu_1"
     assert message.results[0].text == "no"
@@ -145,7 +147,7 @@ BAD: dict[str, tuple[Json, str]] = {
 def test_a_bad_shape_is_named_with_its_place(raw: Json, where: str) -> None:
     good: list[Json] = [{"role": "user", "content": "x"}] * 3
     with pytest.raises(WireError) as caught:
-        anthropic.parse_body({"messages": [*good, raw]})
+        ANTHROPIC.read_body({"messages": [*good, raw]})
     assert caught.value.where == where
     assert caught.value.fmt == "anthropic"
 
@@ -190,11 +192,11 @@ BODIES: dict[str, JsonObject] = {
 
 @pytest.mark.parametrize("raw", BODIES.values(), ids=BODIES.keys())
 def test_an_untouched_body_gives_back_its_json(raw: JsonObject) -> None:
-    assert same(anthropic.render_body(anthropic.parse_body(raw)), raw)
+    assert same(ANTHROPIC.write_body(ANTHROPIC.read_body(raw)), raw)
 
 
 def test_system_text_leads_the_messages() -> None:
-    document = anthropic.parse_body(BODIES["system in blocks"])
+    document = ANTHROPIC.read_body(BODIES["system in blocks"])
     assert [message.role for message in document.messages] == [Role.SYSTEM, Role.USER]
     assert document.messages[0].text == "a\nb"
     assert [json.loads(tool)["name"] for tool in document.tools] == ["read"]
@@ -205,7 +207,7 @@ def test_system_text_leads_the_messages() -> None:
 )
 def test_a_bad_body_is_named(field: str, value: Json) -> None:
     with pytest.raises(WireError) as caught:
-        anthropic.parse_body({"messages": [], field: value})
+        ANTHROPIC.read_body({"messages": [], field: value})
     assert caught.value.where.startswith(field)
 
 
@@ -226,20 +228,20 @@ EDITED: dict[str, tuple[JsonObject, str, JsonObject]] = {
 
 @pytest.mark.parametrize(("raw", "text", "expected"), EDITED.values(), ids=EDITED.keys())
 def test_a_shortened_result_is_still_well_formed(raw: JsonObject, text: str, expected: JsonObject) -> None:
-    message = anthropic.parse(raw)
+    message = ANTHROPIC.read_message(raw)
     shorter = message.with_parts((replace(message.results[0], content=(Text(text),)),))
-    assert same(anthropic.render(shorter), [expected])
+    assert same(ANTHROPIC.write_message(shorter), [expected])
 
 
 def test_arguments_that_were_edited_are_sent_as_an_object() -> None:
-    message = anthropic.parse(MESSAGES["call with input that is no object"])
+    message = ANTHROPIC.read_message(MESSAGES["call with input that is no object"])
     edited = message.with_parts((replace(message.calls[0], arguments='{"a":1}'),))
-    block = cast("list[JsonObject]", anthropic.render(edited)[0]["content"])[0]
+    block = cast("list[JsonObject]", ANTHROPIC.write_message(edited)[0]["content"])[0]
     assert block["input"] == {"a": 1}
 
 
 def test_a_message_whose_parts_all_went_is_not_sent() -> None:
-    assert anthropic.render(anthropic.parse(MESSAGES["text as a block"]).with_parts(())) == []
+    assert ANTHROPIC.write_message(ANTHROPIC.read_message(MESSAGES["text as a block"]).with_parts(())) == []
 
 
 # --- what always holds ---------------------------------------------------------------------------
@@ -298,12 +300,12 @@ raw_bodies = st.builds(
 @settings(max_examples=300, deadline=None)
 @given(raw_messages)
 def test_parse_and_render_are_inverse(raw: JsonObject) -> None:
-    message = anthropic.parse(raw)
-    assert [same(out, raw) for out in anthropic.render(message)] == [True]
+    message = ANTHROPIC.read_message(raw)
+    assert [same(out, raw) for out in ANTHROPIC.write_message(message)] == [True]
     assert decode(encode(message)) == message
 
 
 @settings(max_examples=150, deadline=None)
 @given(raw_bodies)
 def test_parse_body_and_render_body_are_inverse(raw: JsonObject) -> None:
-    assert same(anthropic.render_body(anthropic.parse_body(raw)), raw)
+    assert same(ANTHROPIC.write_body(ANTHROPIC.read_body(raw)), raw)

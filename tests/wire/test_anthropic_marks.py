@@ -6,9 +6,16 @@ from typing import Any
 
 import pytest
 
-from everlong.wire.anthropic_marks import keep_allowed, marker, may_bear, tool_may_bear, with_marks, without_marks
-from everlong.wire.anthropic_messages import parse, render_history, render_placed
-from everlong.wire.validate import problems
+from everlong.wire.formats import problems
+from everlong.wire.formats.anthropic.marks import (
+    keep_allowed,
+    marker,
+    may_bear,
+    tool_may_bear,
+    with_marks,
+    without_marks,
+)
+from everlong.wire.formats.anthropic.messages import read_message, write_history, write_placed
 from tests.core.build import assistant, calls, result, system, user
 from tests.llm.marked_cache import marks_of
 
@@ -115,9 +122,9 @@ def test_every_mark_goes_wherever_it_is() -> None:
 
 
 def test_a_history_full_of_marks_is_sent_with_the_last_four() -> None:
-    history = [parse(said("user", text(f"{at}", **MARKED))) for at in range(7)]
-    assert marks_of(render_history(history)) == ["3", "4", "5", "6"]
-    assert problems("anthropic", render_history(history)) == []
+    history = [read_message(said("user", text(f"{at}", **MARKED))) for at in range(7)]
+    assert marks_of(write_history(history)) == ["3", "4", "5", "6"]
+    assert problems("anthropic", write_history(history)) == []
 
 
 def test_marks_that_are_refused_are_not_sent() -> None:
@@ -129,7 +136,7 @@ def test_marks_that_are_refused_are_not_sent() -> None:
 
 def test_each_message_that_is_sent_tells_how_much_of_the_history_it_ends() -> None:
     history = (system("s"), user("a"), calls("1"), calls("2"), result("1"), result("2"), user("b"), user("c"))
-    body, ends = render_placed(history)
+    body, ends = write_placed(history)
     assert [message["role"] for message in body["messages"]] == ["user", "assistant", "user", "user", "user"]  # type: ignore[index, union-attr, call-overload]
     assert ends == [2, 4, 6, 7, 8]
-    assert render_placed((assistant(""), user("a")))[1] == [2]
+    assert write_placed((assistant(""), user("a")))[1] == [2]

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from everlong.core import CallId, Image, Json, JsonObject, Message, Opaque, Reasoning, Role, Text, ToolCall, ToolResult
-from everlong.wire import anthropic_messages as anthropic, openai_chat
+from everlong.wire import ANTHROPIC, OPENAI_CHAT
 from everlong.wire.document import Document
-from everlong.wire.validate import problems
+from everlong.wire.formats import problems
 from tests.wire.conversations import chats, same
 
 PNG = {"type": "base64", "media_type": "image/png", "data": "aGVsbG8="}
@@ -105,12 +105,12 @@ TRANSLATED: dict[str, tuple[Message, list[JsonObject]]] = {
 
 @pytest.mark.parametrize(("message", "expected"), TRANSLATED.values(), ids=TRANSLATED.keys())
 def test_a_message_of_another_origin_is_translated(message: Message, expected: list[JsonObject]) -> None:
-    assert same(anthropic.render(message), expected)
+    assert same(ANTHROPIC.write_message(message), expected)
 
 
 def test_an_id_that_is_not_accepted_is_replaced_in_call_and_result_alike() -> None:
-    call = anthropic.render(ours(Role.ASSISTANT, ToolCall(CallId("call|fc:1"), "f", "{}")))[0]
-    result = anthropic.render(ours(Role.TOOL, ToolResult(CallId("call|fc:1"), (Text("x"),))))[0]
+    call = ANTHROPIC.write_message(ours(Role.ASSISTANT, ToolCall(CallId("call|fc:1"), "f", "{}")))[0]
+    result = ANTHROPIC.write_message(ours(Role.TOOL, ToolResult(CallId("call|fc:1"), (Text("x"),))))[0]
     written = cast("list[JsonObject]", call["content"])[0]["id"]
     assert written == cast("list[JsonObject]", result["content"])[0]["tool_use_id"]
     assert cast(str, written).replace("_", "").isalnum()
@@ -121,7 +121,7 @@ def test_ids_that_come_again_are_made_unique_with_their_results() -> None:
         ours(Role.ASSISTANT, ToolCall(CallId("0"), "f", "{}")),
         ours(Role.TOOL, ToolResult(CallId("0"), (Text("x"),))),
     )
-    sent = anthropic.render_history((ours(Role.USER, Text("go")), *step, *step))
+    sent = ANTHROPIC.write_history((ours(Role.USER, Text("go")), *step, *step))
     assert problems("anthropic", sent) == []
     blocks = [block for message in cast("list[JsonObject]", sent["messages"][1:]) for block in message["content"]]
     assert [block.get("id", block.get("tool_use_id")) for block in blocks] == ["0", "0", "0_2", "0_2"]
@@ -130,11 +130,11 @@ def test_ids_that_come_again_are_made_unique_with_their_results() -> None:
 def test_a_result_made_here_answers_a_call_of_the_provider() -> None:
     call = assistant({"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}})
     history = (
-        anthropic.parse({"role": "user", "content": "go"}),
-        anthropic.parse(call),
+        ANTHROPIC.read_message({"role": "user", "content": "go"}),
+        ANTHROPIC.read_message(call),
         ours(Role.TOOL, ToolResult(CallId("toolu_1"), (Text("x"),))),
     )
-    sent = anthropic.render_history(history)["messages"]
+    sent = ANTHROPIC.write_history(history)["messages"]
     assert same(sent[1:], [call, user({**RESULT, "content": [{"type": "text", "text": "x"}]})])
 
 
@@ -145,16 +145,16 @@ def test_results_of_parallel_calls_share_one_message() -> None:
         ours(Role.TOOL, ToolResult(CallId("b"), (Text("2"),))),
         ours(Role.USER, Text("next")),
     )
-    _, answer, following = cast("list[JsonObject]", anthropic.render_history(history)["messages"])
+    _, answer, following = cast("list[JsonObject]", ANTHROPIC.write_history(history)["messages"])
     kinds = [block["type"] for block in cast("list[JsonObject]", answer["content"])]
     assert kinds == ["tool_result", "tool_result", "text"]
     assert following == user({"type": "text", "text": "next"})
 
 
 def test_system_text_of_ours_follows_the_callers() -> None:
-    document = anthropic.parse_body({"system": "theirs", "messages": [{"role": "user", "content": "hi"}]})
+    document = ANTHROPIC.read_body({"system": "theirs", "messages": [{"role": "user", "content": "hi"}]})
     longer = replace(document, messages=(document.messages[0], ours(Role.SYSTEM, Text("ours")), *document.messages[1:]))
-    assert anthropic.render_body(longer) == {
+    assert ANTHROPIC.write_body(longer) == {
         "system": [{"type": "text", "text": "theirs"}, {"type": "text", "text": "ours"}],
         "messages": [{"role": "user", "content": "hi"}],
     }
@@ -168,22 +168,22 @@ def test_what_only_a_reply_has_is_not_sent_back() -> None:
         "stop_reason": None,
         "usage": {"input_tokens": 1},
     }
-    reply = anthropic.parse(assistant({"type": "text", "text": "hi"}) | fields)
-    assert anthropic.render_history((reply,))["messages"] == [assistant({"type": "text", "text": "hi"})]
+    reply = ANTHROPIC.read_message(assistant({"type": "text", "text": "hi"}) | fields)
+    assert ANTHROPIC.write_history((reply,))["messages"] == [assistant({"type": "text", "text": "hi"})]
 
 
 def test_a_document_of_another_format_brings_its_words_only() -> None:
     document = Document(
         fmt="openai-chat",
         messages=(
-            openai_chat.parse({"role": "system", "content": "s"}),
-            openai_chat.parse({"role": "user", "content": "u"}),
+            OPENAI_CHAT.read_message({"role": "system", "content": "s"}),
+            OPENAI_CHAT.read_message({"role": "user", "content": "u"}),
         ),
         tools=('{"type":"function"}',),
         model="gpt-4o",
         extra='{"temperature":0}',
     )
-    assert anthropic.render_body(document) == {
+    assert ANTHROPIC.write_body(document) == {
         "system": [{"type": "text", "text": "s"}],
         "messages": [user({"type": "text", "text": "u"})],
     }
@@ -192,9 +192,9 @@ def test_a_document_of_another_format_brings_its_words_only() -> None:
 @settings(max_examples=60, deadline=None)
 @given(chats, st.data())
 def test_what_was_sent_stays_when_the_conversation_grows(chat: list[JsonObject], data: st.DataObject) -> None:
-    history = tuple(openai_chat.parse(message) for message in chat)
+    history = tuple(OPENAI_CHAT.read_message(message) for message in chat)
     asked = [at for at, message in enumerate(history) if message.role is Role.USER]
     cut = data.draw(st.sampled_from(asked)) + 1
-    before = cast("list[Json]", anthropic.render_history(history[:cut])["messages"])
-    after = cast("list[Json]", anthropic.render_history(history)["messages"])
+    before = cast("list[Json]", ANTHROPIC.write_history(history[:cut])["messages"])
+    after = cast("list[Json]", ANTHROPIC.write_history(history)["messages"])
     assert after[: len(before)] == before

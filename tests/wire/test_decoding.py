@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from everlong.errors import InputError
-from everlong.wire.decoding import SHOWN_WARNINGS, Decoded, decode_bytes
+from everlong.wire.json_files import SHOWN_WARNINGS, Decoded, decode_bytes
 
 GOOD = b'{"role": "user", "content": "hi"}'
 VALUE = {"role": "user", "content": "hi"}

@@ -7,7 +7,7 @@ from hypothesis import given, settings, strategies as st
 
 from everlong.core import Image, Json, JsonObject, Opaque, Reasoning, Role, Text, decode, encode, pairs_of
 from everlong.errors import WireError
-from everlong.wire import gemini
+from everlong.wire import GEMINI
 from tests.wire.conversations import objects, same, texts, values
 
 
@@ -92,13 +92,13 @@ CONTENTS: dict[str, JsonObject] = {
 
 @pytest.mark.parametrize("raw", CONTENTS.values(), ids=CONTENTS.keys())
 def test_an_untouched_content_gives_back_its_json(raw: JsonObject) -> None:
-    message = gemini.parse(raw)
-    assert [same(out, raw) for out in gemini.render(message)] == [True]
+    message = GEMINI.read_message(raw)
+    assert [same(out, raw) for out in GEMINI.write_message(message)] == [True]
     assert decode(encode(message)) == message
 
 
 def test_parts_say_what_was_said() -> None:
-    message = gemini.parse(
+    message = GEMINI.read_message(
         model(
             {"text": "hm", "thought": True, "thoughtSignature": "c2ln"},
             {"text": "I look"},
@@ -120,7 +120,7 @@ def test_parts_say_what_was_said() -> None:
 
 @pytest.mark.parametrize("name", ["sound", "film", "an empty part"])
 def test_what_is_no_picture_is_carried_along(name: str) -> None:
-    assert [type(part) for part in gemini.parse(CONTENTS[name]).parts] == [Opaque]
+    assert [type(part) for part in GEMINI.read_message(CONTENTS[name]).parts] == [Opaque]
 
 
 RESPONSES: dict[str, tuple[Json, str, bool]] = {
@@ -134,7 +134,7 @@ RESPONSES: dict[str, tuple[Json, str, bool]] = {
 
 @pytest.mark.parametrize(("raw", "text", "failed"), RESPONSES.values(), ids=RESPONSES.keys())
 def test_a_response_has_words(raw: Json, text: str, failed: bool) -> None:
-    message = gemini.parse(user(response("read", response=raw), {"text": "beside"}))
+    message = GEMINI.read_message(user(response("read", response=raw), {"text": "beside"}))
     assert message.role is Role.TOOL
     assert message.text == "beside"
     assert message.results[0].name == "read"
@@ -159,7 +159,7 @@ BAD: dict[str, tuple[Json, str]] = {
 @pytest.mark.parametrize(("raw", "where"), BAD.values(), ids=BAD.keys())
 def test_a_bad_shape_is_named_with_its_place(raw: Json, where: str) -> None:
     with pytest.raises(WireError) as caught:
-        gemini.parse_body({"contents": [user({"text": "a"}), raw]})
+        GEMINI.read_body({"contents": [user({"text": "a"}), raw]})
     assert caught.value.where == where
     assert caught.value.fmt == "gemini"
 
@@ -201,11 +201,11 @@ BODIES: dict[str, JsonObject] = {
 
 @pytest.mark.parametrize("raw", BODIES.values(), ids=BODIES.keys())
 def test_an_untouched_body_gives_back_its_json(raw: JsonObject) -> None:
-    assert same(gemini.render_body(gemini.parse_body(raw)), raw)
+    assert same(GEMINI.write_body(GEMINI.read_body(raw)), raw)
 
 
 def test_system_text_leads_the_messages() -> None:
-    document = gemini.parse_body(BODIES["system and tools"])
+    document = GEMINI.read_body(BODIES["system and tools"])
     assert [message.role for message in document.messages] == [Role.SYSTEM, Role.USER]
     assert document.messages[0].text == "a\nb"
     assert len(document.tools) == 2
@@ -214,7 +214,7 @@ def test_system_text_leads_the_messages() -> None:
 @pytest.mark.parametrize(("field", "value"), [("contents", "hi"), ("tools", "all"), ("systemInstruction", 5)], ids=str)
 def test_a_bad_body_is_named(field: str, value: Json) -> None:
     with pytest.raises(WireError) as caught:
-        gemini.parse_body({"contents": [], field: value})
+        GEMINI.read_body({"contents": [], field: value})
     assert caught.value.where == field
 
 
@@ -246,14 +246,14 @@ PAIRINGS: dict[str, tuple[list[JsonObject], list[tuple[int, int]]]] = {
 
 @pytest.mark.parametrize(("contents", "expected"), PAIRINGS.values(), ids=PAIRINGS.keys())
 def test_results_without_ids_are_paired(contents: list[Json], expected: list[tuple[int, int]]) -> None:
-    messages = gemini.parse_body({"contents": contents}).messages
+    messages = GEMINI.read_body({"contents": contents}).messages
     assert [pair.call for pair in pairs_of(messages)] == expected
 
 
 def test_ids_of_ours_stay_when_the_conversation_grows() -> None:
     contents: list[Json] = [model(call("f"), call("f")), user(F1, F2), model(call("f")), user(F1)]
-    longer = gemini.parse_body({"contents": contents}).messages
-    assert gemini.parse_body({"contents": contents[:2]}).messages == longer[:2]
+    longer = GEMINI.read_body({"contents": contents}).messages
+    assert GEMINI.read_body({"contents": contents[:2]}).messages == longer[:2]
     assert [made.id for message in longer for made in message.calls] == ["call_f_0", "call_f_1", "call_f_2"]
 
 
@@ -267,13 +267,13 @@ EDITED: dict[str, tuple[JsonObject, JsonObject]] = {
 
 @pytest.mark.parametrize(("before", "after"), EDITED.values(), ids=EDITED.keys())
 def test_a_shortened_response_is_still_an_object(before: Json, after: Json) -> None:
-    message = gemini.parse(user(response("read", response=before)))
+    message = GEMINI.read_message(user(response("read", response=before)))
     shorter = message.with_parts((replace(message.results[0], content=(Text("cut"),)),))
-    assert same(gemini.render(shorter), [user(response("read", response=after))])
+    assert same(GEMINI.write_message(shorter), [user(response("read", response=after))])
 
 
 def test_a_message_whose_parts_all_went_is_not_sent() -> None:
-    assert gemini.render(gemini.parse(user({"text": "hi"})).with_parts(())) == []
+    assert GEMINI.write_message(GEMINI.read_message(user({"text": "hi"})).with_parts(())) == []
 
 
 # --- what always holds ---------------------------------------------------------------------------
@@ -365,12 +365,12 @@ raw_bodies = st.builds(
 @settings(max_examples=300, deadline=None)
 @given(raw_contents)
 def test_parse_and_render_are_inverse(raw: JsonObject) -> None:
-    message = gemini.parse(raw)
-    assert [same(out, raw) for out in gemini.render(message)] == [True]
+    message = GEMINI.read_message(raw)
+    assert [same(out, raw) for out in GEMINI.write_message(message)] == [True]
     assert decode(encode(message)) == message
 
 
 @settings(max_examples=200, deadline=None)
 @given(raw_bodies)
 def test_parse_body_and_render_body_are_inverse(raw: JsonObject) -> None:
-    assert same(gemini.render_body(gemini.parse_body(raw)), raw)
+    assert same(GEMINI.write_body(GEMINI.read_body(raw)), raw)

@@ -22,9 +22,9 @@ from everlong.core import (
     ToolResult,
     pairs_of,
 )
-from everlong.wire import anthropic_messages, gemini, openai_chat
+from everlong.wire import ANTHROPIC, GEMINI, OPENAI_CHAT
 from everlong.wire.document import Document
-from everlong.wire.validate import problems
+from everlong.wire.formats import problems
 from tests.wire.conversations import chats, same
 
 
@@ -49,7 +49,7 @@ def answer(call: str, text: str = "x", *, failed: bool = False) -> ToolResult:
 
 
 def contents_of(*history: Message, unsigned_call: str = "") -> list[JsonObject]:
-    return cast("list[JsonObject]", gemini.render_history(history, unsigned_call=unsigned_call)["contents"])
+    return cast("list[JsonObject]", GEMINI.write_history(history, unsigned_call=unsigned_call)["contents"])
 
 
 TRANSLATED: dict[str, tuple[Message, list[JsonObject]]] = {
@@ -121,7 +121,7 @@ TRANSLATED: dict[str, tuple[Message, list[JsonObject]]] = {
 
 @pytest.mark.parametrize(("message", "expected"), TRANSLATED.values(), ids=TRANSLATED.keys())
 def test_a_message_of_another_origin_is_translated(message: Message, expected: list[JsonObject]) -> None:
-    assert same(gemini.render(message), expected)
+    assert same(GEMINI.write_message(message), expected)
 
 
 def test_results_stand_in_one_content_in_the_order_of_their_calls() -> None:
@@ -151,9 +151,9 @@ CALLED = {"name": "f", "args": {}}
 @pytest.mark.parametrize("identity", [{}, {"id": "x1"}], ids=["without an id", "with an id"])
 def test_a_result_made_here_answers_a_call_of_the_provider(identity: JsonObject) -> None:
     question, reply = user({"text": "go"}), model({"functionCall": {**CALLED, **identity}, "thoughtSignature": "c2ln"})
-    made_there = gemini.parse(reply)
+    made_there = GEMINI.read_message(reply)
     result = ours(Role.TOOL, answer(made_there.calls[0].id, "done"))
-    sent = contents_of(gemini.parse(question), made_there, result)
+    sent = contents_of(GEMINI.read_message(question), made_there, result)
     response = {"name": "f", **identity, "response": {"output": "done"}}
     assert same(sent, [question, reply, user({"functionResponse": response})])
 
@@ -162,11 +162,11 @@ def test_a_result_made_here_answers_a_call_of_the_provider(identity: JsonObject)
 def test_a_result_put_beside_those_of_the_client_looks_like_them(apart: bool) -> None:
     there = {"functionResponse": {"name": "f", "response": {"result": "1"}}}
     calls = model({"functionCall": CALLED}, {"functionCall": CALLED})
-    document = gemini.parse_body({"contents": [user({"text": "go"}), calls, user(there)]})
+    document = GEMINI.read_body({"contents": [user({"text": "go"}), calls, user(there)]})
     question, called, answered = document.messages
     lost = answer(called.calls[1].id, "lost", failed=True)
     results = (answered, ours(Role.TOOL, lost)) if apart else (answered.with_parts((*answered.parts, lost)),)
-    sent = gemini.render_body(replace(document, messages=(question, called, *results)))
+    sent = GEMINI.write_body(replace(document, messages=(question, called, *results)))
     here = {"functionResponse": {"name": "f", "response": {"error": "lost"}}}
     assert same(cast("list[Json]", sent["contents"])[2:], [user(there, here)])
 
@@ -187,9 +187,9 @@ def test_turns_alternate() -> None:
 
 
 def test_what_came_single_stays_single_beside_text_of_ours() -> None:
-    document = gemini.parse_body({"contents": [user({"text": "a"}), user({"text": "b"})]})
+    document = GEMINI.read_body({"contents": [user({"text": "a"}), user({"text": "b"})]})
     longer = replace(document, messages=(*document.messages, ours(Role.USER, Text("ours"))))
-    assert gemini.render_body(longer)["contents"] == [user({"text": "a"}), user({"text": "b"}, {"text": "ours"})]
+    assert GEMINI.write_body(longer)["contents"] == [user({"text": "a"}), user({"text": "b"}, {"text": "ours"})]
 
 
 SYSTEMS: dict[str, tuple[JsonObject, JsonObject]] = {
@@ -211,18 +211,18 @@ SYSTEMS: dict[str, tuple[JsonObject, JsonObject]] = {
 
 @pytest.mark.parametrize(("before", "after"), SYSTEMS.values(), ids=SYSTEMS.keys())
 def test_system_text_of_ours_follows_the_callers(before: JsonObject, after: JsonObject) -> None:
-    document = gemini.parse_body({**before, "contents": []})
+    document = GEMINI.read_body({**before, "contents": []})
     longer = replace(document, messages=(*document.messages, ours(Role.SYSTEM, Text("ours"))))
-    assert same(gemini.render_body(longer), {**after, "contents": []})
+    assert same(GEMINI.write_body(longer), {**after, "contents": []})
 
 
 def test_a_document_of_another_format_brings_its_words_only() -> None:
     messages = (
-        openai_chat.parse({"role": "system", "content": "s"}),
-        openai_chat.parse({"role": "user", "content": "u"}),
+        OPENAI_CHAT.read_message({"role": "system", "content": "s"}),
+        OPENAI_CHAT.read_message({"role": "user", "content": "u"}),
     )
     document = Document(fmt="openai-chat", messages=messages, tools=('{"type":"function"}',), model="gpt-4o")
-    assert gemini.render_body(document) == {
+    assert GEMINI.write_body(document) == {
         "systemInstruction": {"parts": [{"text": "s"}]},
         "contents": [user({"text": "u"})],
     }
@@ -232,9 +232,9 @@ def test_a_document_of_another_format_brings_its_words_only() -> None:
 @given(chats)
 def test_a_chat_goes_through_both_formats_with_its_pairs(chat: list[JsonObject]) -> None:
     """OpenAI -> Gemini -> Anthropic: the second reader has no ids to go by."""
-    history = tuple(openai_chat.parse(message) for message in chat)
-    there = gemini.parse_body(gemini.render_history(history)).messages
-    further = anthropic_messages.parse_body(anthropic_messages.render_history(there)).messages
+    history = tuple(OPENAI_CHAT.read_message(message) for message in chat)
+    there = GEMINI.read_body(GEMINI.write_history(history)).messages
+    further = ANTHROPIC.read_body(ANTHROPIC.write_history(there)).messages
     for messages in (there, further):
         found = [
             (messages[pair.call[0]].parts[pair.call[1]].arguments, messages[pair.result[0]].parts[pair.result[1]].text)
@@ -247,7 +247,7 @@ def test_a_chat_goes_through_both_formats_with_its_pairs(chat: list[JsonObject])
 @settings(max_examples=60, deadline=None)
 @given(chats, st.data())
 def test_what_was_sent_stays_when_the_conversation_grows(chat: list[JsonObject], data: st.DataObject) -> None:
-    history = tuple(openai_chat.parse(message) for message in chat)
+    history = tuple(OPENAI_CHAT.read_message(message) for message in chat)
     asked = [at for at, message in enumerate(history) if message.role is Role.USER]
     cut = data.draw(st.sampled_from(asked)) + 1
     before = contents_of(*history[:cut])

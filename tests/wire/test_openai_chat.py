@@ -23,9 +23,18 @@ from everlong.core import (
     pairs_of,
 )
 from everlong.errors import WireError
-from everlong.wire import openai_chat
 from everlong.wire.document import Document
-from everlong.wire.openai_chat import FORMAT, parse, parse_body, render, render_body, render_history
+from everlong.wire.formats.openai_chat.messages import (
+    LONGEST_CALL_ID,
+    NAME,
+    PICTURES,
+    PICTURES_FOLLOW,
+    read_body,
+    read_message,
+    write_body,
+    write_history,
+    write_message,
+)
 
 
 def exact(value: Json) -> str:
@@ -128,8 +137,8 @@ SAMPLES: dict[str, JsonObject] = {
 @pytest.mark.parametrize("raw", SAMPLES.values(), ids=SAMPLES.keys())
 def test_an_untouched_message_gives_back_its_json(raw: JsonObject) -> None:
     before = exact(raw)
-    message = parse(raw)
-    assert [exact(out) for out in render(message)] == [before]
+    message = read_message(raw)
+    assert [exact(out) for out in write_message(message)] == [before]
     assert exact(raw) == before
     assert decode(encode(message)) == message
 
@@ -190,8 +199,8 @@ raw_messages = st.builds(
 @settings(max_examples=400, deadline=None)
 @given(raw_messages)
 def test_reading_and_writing_are_inverse_for_any_message(raw: JsonObject) -> None:
-    message = parse(raw)
-    assert [exact(out) for out in render(message)] == [exact(raw)]
+    message = read_message(raw)
+    assert [exact(out) for out in write_message(message)] == [exact(raw)]
     assert decode(encode(message)) == message
 
 
@@ -201,16 +210,16 @@ def test_reading_and_writing_are_inverse_for_any_body(
     messages: list[Json], more: JsonObject, tools: Json, model: Json
 ) -> None:
     body: JsonObject = {**more, "messages": messages, "tools": tools, "model": model, "temperature": 0.5}
-    assert exact(render_body(parse_body(body))) == exact(body)
+    assert exact(write_body(read_body(body))) == exact(body)
 
 
 @settings(max_examples=150, deadline=None)
 @given(raw_messages, st.integers(0, 31))
 def test_a_message_that_lost_parts_says_just_the_others(raw: JsonObject, kept: int) -> None:
-    message = parse(raw)
+    message = read_message(raw)
     fewer = message.with_parts(tuple(part for at, part in enumerate(message.parts) if kept >> at & 1))
-    for out in render(fewer):
-        again = parse(out)
+    for out in write_message(fewer):
+        again = read_message(out)
         assert again.calls == fewer.calls
         assert again.results == fewer.results
         assert again.text.strip() == fewer.text.strip()
@@ -220,51 +229,53 @@ def test_a_message_that_lost_parts_says_just_the_others(raw: JsonObject, kept: i
 
 
 def test_the_parts_of_an_assistant_message_stand_in_order() -> None:
-    message = parse({**SAMPLES["content empty"], "content": "so", "reasoning_content": "hm", "refusal": "no"})
+    message = read_message({**SAMPLES["content empty"], "content": "so", "reasoning_content": "hm", "refusal": "no"})
     assert [type(part).__name__ for part in message.parts] == ["Reasoning", "Text", "Text", "ToolCall"]
     assert message.text == "so\nno"
     assert message.calls[0].arguments == '{"path": "a"}'
 
 
 def test_every_kind_of_reasoning_is_a_part_and_goes_with_it() -> None:
-    message = parse(SAMPLES["reasoning everywhere"])
+    message = read_message(SAMPLES["reasoning everywhere"])
     kinds = [part for part in message.parts if isinstance(part, Reasoning)]
     assert [(part.text, bool(part.signature)) for part in kinds] == [("", False), ("hm", False), ("", True), ("", True)]
     without = message.with_parts(tuple(part for part in message.parts if not isinstance(part, Reasoning)))
-    assert render(without) == [{"role": "assistant", "content": "a"}]
+    assert write_message(without) == [{"role": "assistant", "content": "a"}]
 
 
 def test_calls_and_results_pair_up_also_where_ids_did_not_exist() -> None:
     old = [SAMPLES["old call"], SAMPLES["old result"]]
     new = [SAMPLES["content null"], SAMPLES["result"]]
     custom = [SAMPLES["custom tool"], {"role": "tool", "tool_call_id": "c", "content": "done"}]
-    history = [parse(raw) for raw in (*old, *new, *custom)]
+    history = [read_message(raw) for raw in (*old, *new, *custom)]
     assert len(pairs_of(history)) == 3
 
 
 def test_the_free_text_of_a_custom_tool_is_json_inside() -> None:
-    message = parse(SAMPLES["custom tool"])
+    message = read_message(SAMPLES["custom tool"])
     assert json.loads(message.calls[0].arguments) == {"input": '*** Begin\n"x"'}
     shorter = replace(message.calls[0], arguments='{"input":"*** Begin"}')
-    custom = render(message.with_parts((shorter,)))[0]["tool_calls"]
+    custom = write_message(message.with_parts((shorter,)))[0]["tool_calls"]
     assert custom == [{"id": "c", "type": "custom", "custom": {"name": "patch", "input": "*** Begin"}}]
 
 
 def test_arguments_that_were_an_object_and_no_longer_are_go_as_text() -> None:
-    message = parse(SAMPLES["arguments as an object"])
+    message = read_message(SAMPLES["arguments as an object"])
     broken = replace(message.calls[0], arguments='{"b":')
-    call = render(message.with_parts((broken,)))[0]["tool_calls"]
+    call = write_message(message.with_parts((broken,)))[0]["tool_calls"]
     assert call == [{"id": "c", "function": {"name": "f", "arguments": '{"b":', "x": 1}, "index": 0}]
 
 
 def test_a_shortened_text_keeps_its_shape() -> None:
-    blocks_in = parse(SAMPLES["result in blocks"])
+    blocks_in = read_message(SAMPLES["result in blocks"])
     result = replace(blocks_in.results[0], content=(Text("…"),))
-    assert render(blocks_in.with_parts((result,)))[0]["content"] == [{"type": "text", "text": "…"}]
-    string_in = parse(SAMPLES["user text"])
-    cached = parse({**SAMPLES["blocks, one of them cached"], "role": "assistant", "tool_calls": [CALL]})
-    assert render(cached.with_parts(cached.calls)) == [{"role": "assistant", "content": None, "tool_calls": [CALL]}]
-    assert render(string_in.with_parts((Text("…"),))) == [{"role": "user", "content": "…"}]
+    assert write_message(blocks_in.with_parts((result,)))[0]["content"] == [{"type": "text", "text": "…"}]
+    string_in = read_message(SAMPLES["user text"])
+    cached = read_message({**SAMPLES["blocks, one of them cached"], "role": "assistant", "tool_calls": [CALL]})
+    assert write_message(cached.with_parts(cached.calls)) == [
+        {"role": "assistant", "content": None, "tool_calls": [CALL]}
+    ]
+    assert write_message(string_in.with_parts((Text("…"),))) == [{"role": "user", "content": "…"}]
 
 
 # --- bodies ---------------------------------------------------------------------------------------
@@ -279,23 +290,23 @@ BODY: JsonObject = {
 
 
 def test_a_body_gives_its_model_tools_and_messages() -> None:
-    document = parse_body(BODY)
-    assert (document.fmt, document.model, len(document.messages), document.bare) == (FORMAT, "gpt-4o", 2, False)
+    document = read_body(BODY)
+    assert (document.fmt, document.model, len(document.messages), document.bare) == (NAME, "gpt-4o", 2, False)
     assert [json.loads(tool) for tool in document.tools] == BODY["tools"]
-    assert render_body(document) == BODY
+    assert write_body(document) == BODY
 
 
 def test_a_bare_list_is_a_body_too() -> None:
-    document = parse_body(BODY["messages"])
+    document = read_body(BODY["messages"])
     assert document.bare
-    assert render_body(document) == {"messages": BODY["messages"]}
+    assert write_body(document) == {"messages": BODY["messages"]}
 
 
 def test_changed_model_and_tools_win_over_odd_ones_that_came() -> None:
-    document = parse_body({"model": None, "messages": [], "tools": []})
-    assert render_body(document) == {"model": None, "messages": [], "tools": []}
+    document = read_body({"model": None, "messages": [], "tools": []})
+    assert write_body(document) == {"model": None, "messages": [], "tools": []}
     changed = replace(document, model="m", tools=('{"type":"function"}',))
-    assert render_body(changed) == {"model": "m", "messages": [], "tools": [{"type": "function"}]}
+    assert write_body(changed) == {"model": "m", "messages": [], "tools": [{"type": "function"}]}
 
 
 def test_a_document_of_another_format_gives_model_and_messages_only() -> None:
@@ -306,7 +317,7 @@ def test_a_document_of_another_format_gives_model_and_messages_only() -> None:
         tools=('{"name":"read","input_schema":{}}',),
         extra='{"max_tokens":5}',
     )
-    assert render_body(document) == {
+    assert write_body(document) == {
         "model": "m",
         "messages": [{"role": "system", "content": "be brief"}, {"role": "user", "content": "hi"}],
     }
@@ -326,8 +337,8 @@ BAD: list[tuple[str, Json, str]] = [
 @pytest.mark.parametrize(("body", "where"), [row[1:] for row in BAD], ids=[row[0] for row in BAD])
 def test_what_is_no_chat_says_where(body: Json, where: str) -> None:
     with pytest.raises(WireError) as caught:
-        parse_body(body)
-    assert (caught.value.fmt, caught.value.where) == (FORMAT, where)
+        read_body(body)
+    assert (caught.value.fmt, caught.value.where) == (NAME, where)
 
 
 # --- messages of other formats --------------------------------------------------------------------
@@ -418,7 +429,7 @@ FOREIGN: list[tuple[str, Message, list[JsonObject]]] = [
 
 @pytest.mark.parametrize(("message", "expected"), [row[1:] for row in FOREIGN], ids=[row[0] for row in FOREIGN])
 def test_a_message_of_another_format(message: Message, expected: list[JsonObject]) -> None:
-    assert render(message) == expected
+    assert write_message(message) == expected
 
 
 def test_pictures_in_results_follow_after_all_results() -> None:
@@ -428,13 +439,13 @@ def test_pictures_in_results_follow_after_all_results() -> None:
         foreign(Role.TOOL, ToolResult(CallId("b"), (Text("two"), PNG))),
         foreign(Role.USER, Text("and?")),
     ]
-    sent = render_history(history)["messages"]
+    sent = write_history(history)["messages"]
     assert isinstance(sent, list)
     assert sent[1:] == [
-        {"role": "tool", "tool_call_id": "a", "content": openai_chat.PICTURES_FOLLOW},
+        {"role": "tool", "tool_call_id": "a", "content": PICTURES_FOLLOW},
         {"role": "tool", "tool_call_id": "b", "content": "two"},
-        {"role": "user", "content": [{"type": "text", "text": openai_chat.PICTURES}, PNG_BLOCK]},
-        {"role": "user", "content": [{"type": "text", "text": openai_chat.PICTURES}, PNG_BLOCK]},
+        {"role": "user", "content": [{"type": "text", "text": PICTURES}, PNG_BLOCK]},
+        {"role": "user", "content": [{"type": "text", "text": PICTURES}, PNG_BLOCK]},
         {"role": "user", "content": "and?"},
     ]
 
@@ -445,11 +456,11 @@ def test_ids_that_are_too_long_stay_paired() -> None:
         foreign(Role.ASSISTANT, ToolCall(long, "f", "{}")),
         foreign(Role.TOOL, ToolResult(long, (Text("ok"),))),
     ]
-    again = parse_body(render_history(history)).messages
+    again = read_body(write_history(history)).messages
     assert len(pairs_of(again)) == 1
-    assert len(again[0].calls[0].id) <= openai_chat.LONGEST_CALL_ID
+    assert len(again[0].calls[0].id) <= LONGEST_CALL_ID
 
 
 def test_own_messages_go_with_ids_of_any_length() -> None:
     raw: JsonObject = {"role": "tool", "tool_call_id": "x" * 90, "content": "ok"}
-    assert render(parse(raw)) == [raw]
+    assert write_message(read_message(raw)) == [raw]

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from everlong.core import JsonObject
-from everlong.wire.openai.chat_usual import usual_message
-from everlong.wire.openai_chat import FORMAT, _any_message, render
+from everlong.wire.formats.openai_chat.messages import NAME, _any_message, usual_message, write_message
 
 words = st.sampled_from([None, "", "hi", "上下文", 3, [], {}, True])
 roles = st.sampled_from(["system", "user", "assistant", "tool", "developer", "function"])
@@ -36,10 +35,10 @@ messages = st.fixed_dictionaries(
 @given(messages)
 @settings(max_examples=2_000, deadline=None)
 def test_what_it_recognises_it_reads_like_the_whole_reader(raw: JsonObject) -> None:
-    message = usual_message(raw, FORMAT)
+    message = usual_message(raw, NAME)
     if message is not None:
         assert message == _any_message(raw, "")
-        assert render(message) == [raw]
+        assert write_message(message) == [raw]
 
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
@@ -59,4 +58,4 @@ USUAL: dict[str, JsonObject] = {
 
 @pytest.mark.parametrize("name", USUAL)
 def test_the_usual_shapes_are_recognised(name: str) -> None:
-    assert usual_message(USUAL[name], FORMAT) is not None
+    assert usual_message(USUAL[name], NAME) is not None

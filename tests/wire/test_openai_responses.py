@@ -24,9 +24,16 @@ from everlong.core import (
     pairs_of,
 )
 from everlong.errors import WireError
-from everlong.wire import openai_chat
+from everlong.wire import OPENAI_CHAT
 from everlong.wire.document import Document
-from everlong.wire.openai_responses import FORMAT, parse_body, parse_items, render, render_body, render_history
+from everlong.wire.formats.openai_responses.messages import (
+    NAME,
+    read_body,
+    read_items,
+    write_body,
+    write_history,
+    write_message,
+)
 
 
 def exact(value: Json) -> str:
@@ -35,7 +42,7 @@ def exact(value: Json) -> str:
 
 
 def items_of(messages: tuple[Message, ...]) -> list[Json]:
-    return [item for message in messages for item in render(message)]
+    return [item for message in messages for item in write_message(message)]
 
 
 # --- what was read is written again ---------------------------------------------------------------
@@ -148,7 +155,7 @@ ITEMS: dict[str, JsonObject] = {
 @pytest.mark.parametrize("item", ITEMS.values(), ids=ITEMS.keys())
 def test_an_untouched_item_comes_back(item: JsonObject) -> None:
     before = exact(item)
-    messages = parse_items([item])
+    messages = read_items([item])
     assert exact(items_of(messages)) == f"[{before}]"
     assert exact(item) == before
     assert all(decode(encode(message)) == message for message in messages)
@@ -213,7 +220,7 @@ any_items = st.lists(calls | results | thoughts | spoken | typeless | others, ma
 @settings(max_examples=400, deadline=None)
 @given(any_items)
 def test_reading_and_writing_are_inverse_for_any_items(items: list[Json]) -> None:
-    messages = parse_items(items)
+    messages = read_items(items)
     assert exact(items_of(messages)) == exact(items)
     assert all(decode(encode(message)) == message for message in messages)
 
@@ -222,9 +229,9 @@ def test_reading_and_writing_are_inverse_for_any_items(items: list[Json]) -> Non
 @given(any_items | odd.filter(lambda value: not isinstance(value, dict | bool | int | float)), unknown, odd, odd)
 def test_reading_and_writing_are_inverse_for_any_body(given_input: Json, more: JsonObject, a: Json, b: Json) -> None:
     body: JsonObject = {**more, "input": given_input, "instructions": a, "tools": b, "model": a, "store": False}
-    assert exact(render_body(parse_body(body))) == exact(body)
+    assert exact(write_body(read_body(body))) == exact(body)
     del body["input"]
-    assert exact(render_body(parse_body(body))) == exact(body)
+    assert exact(write_body(read_body(body))) == exact(body)
 
 
 @settings(max_examples=150, deadline=None)
@@ -232,9 +239,9 @@ def test_reading_and_writing_are_inverse_for_any_body(given_input: Json, more: J
 def test_a_history_that_lost_parts_says_just_the_others(items: list[Json], kept: int) -> None:
     fewer = [
         message.with_parts(tuple(part for at, part in enumerate(message.parts) if kept >> at & 1))
-        for message in parse_items(items)
+        for message in read_items(items)
     ]
-    again = parse_items(items_of(tuple(fewer)))
+    again = read_items(items_of(tuple(fewer)))
     assert [call.id for message in again for call in message.calls] == [c.id for m in fewer for c in m.calls]
     assert "".join(message.text for message in again) == "".join(message.text for message in fewer)
 
@@ -248,7 +255,7 @@ def kinds(message: Message) -> list[str]:
 
 def test_what_the_assistant_does_in_a_row_is_one_message() -> None:
     second = {**CALL, "id": "fc_2", "call_id": "call_2"}
-    history = parse_items([ASK, THINK, ANSWER, CALL, second, RESULT, {**RESULT, "call_id": "call_2"}, SEARCH, ANSWER])
+    history = read_items([ASK, THINK, ANSWER, CALL, second, RESULT, {**RESULT, "call_id": "call_2"}, SEARCH, ANSWER])
     assert [message.role for message in history] == [Role.USER, Role.ASSISTANT, Role.TOOL, Role.TOOL, Role.ASSISTANT]
     assert kinds(history[1]) == ["Reasoning", "Text", "ToolCall", "ToolCall"]
     assert kinds(history[4]) == ["Opaque", "Text"]
@@ -256,7 +263,7 @@ def test_what_the_assistant_does_in_a_row_is_one_message() -> None:
 
 
 def test_a_compaction_stands_alone() -> None:
-    history = parse_items([ASK, ITEMS["compaction"], THINK, ANSWER])
+    history = read_items([ASK, ITEMS["compaction"], THINK, ANSWER])
     assert [kinds(message) for message in history] == [["Text"], ["Opaque"], ["Reasoning", "Text"]]
 
 
@@ -272,7 +279,7 @@ def test_a_compaction_stands_alone() -> None:
 def test_every_kind_of_call_pairs_with_its_result(
     call: str, result: str, arguments: Json, answer: tuple[Part, ...] | None
 ) -> None:
-    history = parse_items([ITEMS[call], ITEMS[result]])
+    history = read_items([ITEMS[call], ITEMS[result]])
     assert len(pairs_of(history)) == 1
     assert json.loads(history[0].calls[0].arguments) == arguments
     content = history[1].results[0].content
@@ -281,7 +288,7 @@ def test_every_kind_of_call_pairs_with_its_result(
 
 def test_reasoning_holds_its_words_and_its_seal() -> None:
     sealed, stored, plain = (
-        parse_items([ITEMS[name]])[0].parts[0] for name in ("reasoning", "reasoning, one summary", "reasoning, plain")
+        read_items([ITEMS[name]])[0].parts[0] for name in ("reasoning", "reasoning, one summary", "reasoning, plain")
     )
     assert isinstance(sealed, Reasoning)
     assert (sealed.text, sealed.signature) == ("look\n\nthen tell", "gAAAA")
@@ -292,18 +299,18 @@ def test_reasoning_holds_its_words_and_its_seal() -> None:
 
 
 def test_changed_reasoning_is_written_as_one_summary() -> None:
-    message = parse_items([ITEMS["reasoning, plain"]])[0]
+    message = read_items([ITEMS["reasoning, plain"]])[0]
     assert isinstance(message.parts[0], Reasoning)
     shorter = message.with_parts((replace(message.parts[0], text="h"),))
-    assert render(shorter) == [
+    assert write_message(shorter) == [
         {"type": "reasoning", "summary": [{"type": "summary_text", "text": "h"}], "encrypted_content": None}
     ]
 
 
 def test_words_put_into_a_message_join_its_item() -> None:
-    message = parse_items([ANSWER])[0]
+    message = read_items([ANSWER])[0]
     longer = message.with_parts((*message.parts, Text("And more.")))
-    (item,) = render(longer)
+    (item,) = write_message(longer)
     assert item == {**ANSWER, "content": [*ANSWER["content"], {"type": "output_text", "text": "And more."}]}  # type: ignore[misc]
 
 
@@ -320,28 +327,28 @@ BODY: JsonObject = {
 
 
 def test_a_body_gives_instructions_as_leading_system_text() -> None:
-    document = parse_body(BODY)
-    assert (document.fmt, document.model, len(document.tools)) == (FORMAT, "gpt-5", 2)
+    document = read_body(BODY)
+    assert (document.fmt, document.model, len(document.tools)) == (NAME, "gpt-5", 2)
     assert [(message.role, message.text) for message in document.messages[:2]] == [(Role.SYSTEM, "be brief")] * 2
-    assert render_body(document) == BODY
+    assert write_body(document) == BODY
 
 
 def test_input_that_is_a_string_stays_one_while_it_is_alone() -> None:
     body: JsonObject = {"model": "m", "instructions": "be brief", "input": "hi"}
-    document = parse_body(body)
+    document = read_body(body)
     assert [message.role for message in document.messages] == [Role.SYSTEM, Role.USER]
-    assert render_body(document) == body
+    assert write_body(document) == body
     more = replace(document, messages=(*document.messages, Message(Role.ASSISTANT, (Text("yes?"),))))
-    assert render_body(more)["input"] == [
+    assert write_body(more)["input"] == [
         {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]},
         {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "yes?"}]},
     ]
 
 
 def test_system_text_of_ours_follows_the_instructions_of_the_caller() -> None:
-    document = parse_body(BODY)
+    document = read_body(BODY)
     ours = Message(Role.SYSTEM, (Text("summary"),))
-    sent = render_history((document.messages[0], ours, *document.messages[1:]))
+    sent = write_history((document.messages[0], ours, *document.messages[1:]))
     assert sent["instructions"] == "be brief"
     assert isinstance(sent["input"], list)
     assert sent["input"][0] == {
@@ -353,11 +360,11 @@ def test_system_text_of_ours_follows_the_instructions_of_the_caller() -> None:
 
 
 def test_a_bare_list_keeps_system_text_among_its_items() -> None:
-    document = parse_body([ITEMS["developer"], ASK])
+    document = read_body([ITEMS["developer"], ASK])
     assert document.bare
-    assert render_body(document) == {"input": [ITEMS["developer"], ASK]}
+    assert write_body(document) == {"input": [ITEMS["developer"], ASK]}
     ours = Message(Role.SYSTEM, (Text("summary"),))
-    first = render_body(replace(document, messages=(ours, *document.messages)))
+    first = write_body(replace(document, messages=(ours, *document.messages)))
     assert list(first) == ["input"]
     assert isinstance(first["input"], list)
     assert len(first["input"]) == 3
@@ -375,7 +382,7 @@ def test_a_document_of_another_format_gives_model_instructions_and_input_only() 
         tools=('{"name":"read","input_schema":{}}',),
         extra='{"max_tokens":5}',
     )
-    assert render_body(document) == {
+    assert write_body(document) == {
         "model": "m",
         "instructions": "be brief\n\nbe kind",
         "input": [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]}],
@@ -396,8 +403,8 @@ BAD: list[tuple[str, Json, str]] = [
 @pytest.mark.parametrize(("body", "where"), [row[1:] for row in BAD], ids=[row[0] for row in BAD])
 def test_what_is_no_request_says_where(body: Json, where: str) -> None:
     with pytest.raises(WireError) as caught:
-        parse_body(body)
-    assert (caught.value.fmt, caught.value.where) == (FORMAT, where)
+        read_body(body)
+    assert (caught.value.fmt, caught.value.where) == (NAME, where)
 
 
 # --- messages of other formats --------------------------------------------------------------------
@@ -464,12 +471,12 @@ FOREIGN: list[tuple[str, Message, list[JsonObject]]] = [
 
 @pytest.mark.parametrize(("message", "expected"), [row[1:] for row in FOREIGN], ids=[row[0] for row in FOREIGN])
 def test_a_message_of_another_format(message: Message, expected: list[JsonObject]) -> None:
-    assert render(message) == expected
+    assert write_message(message) == expected
 
 
 def test_a_result_put_in_answers_its_call_in_the_kind_of_the_call() -> None:
-    history = (*parse_items([ASK, ITEMS["custom tool"]]), Message(Role.TOOL, (ToolResult(CallId("c"), (Text("?"),)),)))
-    sent = render_history(history)["input"]
+    history = (*read_items([ASK, ITEMS["custom tool"]]), Message(Role.TOOL, (ToolResult(CallId("c"), (Text("?"),)),)))
+    sent = write_history(history)["input"]
     assert isinstance(sent, list)
     assert sent[-1] == {"type": "custom_tool_call_output", "call_id": "c", "output": "?"}
 
@@ -517,8 +524,8 @@ def story(history: tuple[Message, ...]) -> list[str]:
 @settings(max_examples=60, deadline=None)
 @given(chats())
 def test_a_chat_goes_through_responses_and_back_with_the_same_texts_pairs_and_order(messages: list[Json]) -> None:
-    chat = openai_chat.parse_body({"messages": messages}).messages
-    items = parse_body(render_history(chat)).messages
+    chat = OPENAI_CHAT.read_body({"messages": messages}).messages
+    items = read_body(write_history(chat)).messages
     assert story(items) == story(chat)
-    back = openai_chat.parse_body(openai_chat.render_history(items)).messages
+    back = OPENAI_CHAT.read_body(OPENAI_CHAT.write_history(items)).messages
     assert story(back) == story(chat)

@@ -7,7 +7,7 @@ import pytest
 
 from everlong.core import Json, JsonObject, Role
 from everlong.errors import InputError
-from everlong.wire.reading import document_of, read, read_all
+from everlong.wire.documents import document_of, read, read_all
 from tests.wire import payloads
 from tests.wire.payloads import BODIES, CHAT, PLAIN, SESSIONS, Payload, lines, one
 from tests.wire.sessions.samples import CHATBOX, CLAUDE, NANOBOT, PI_3

@@ -21,12 +21,12 @@ from everlong.core import (
     message_ref,
 )
 from everlong.errors import InputError
-from everlong.wire import anthropic_messages, openai_chat, openai_responses
-from everlong.wire.repair import RENDERERS, repair_history, valid
+from everlong.wire import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
+from everlong.wire.formats import FORMATS, problems
+from everlong.wire.repair import repair_history, valid
 from everlong.wire.repair.blanks import NO_OUTPUT
 from everlong.wire.repair.pairs import NO_RESULT
 from everlong.wire.repair.turns import CONTINUED
-from everlong.wire.validate import problems
 from tests.core.build import assistant, calls, result, system, user
 
 PNG = Image(data="aGk=", media_type="image/png")
@@ -232,7 +232,7 @@ def test_an_edit_names_the_message_it_concerns() -> None:
     assert edit.ref == message_ref(history[3])
 
 
-@pytest.mark.parametrize("fmt", RENDERERS)
+@pytest.mark.parametrize("fmt", FORMATS)
 def test_a_valid_history_comes_back_as_it_is(fmt: str) -> None:
     history = (system("s"), user("u"), calls("a", "b"), result("b"), result("a"), assistant("x"), user("v"))
     assert repair_history(history, fmt).messages == history
@@ -240,9 +240,9 @@ def test_a_valid_history_comes_back_as_it_is(fmt: str) -> None:
 
 
 def test_an_unknown_format_is_named() -> None:
-    with pytest.raises(InputError, match="no repair for 'morse'"):
+    with pytest.raises(InputError, match="unknown format 'morse'"):
         repair_history((user("u"),), "morse")
-    with pytest.raises(InputError, match="no repair for 'morse'"):
+    with pytest.raises(InputError, match="unknown format 'morse'"):
         valid("morse", (user("u"),))
 
 
@@ -287,8 +287,8 @@ def test_system_text_of_anthropic_in_the_list_stays_only_behind_the_user() -> No
         {"role": "system", "content": "after the assistant"},
         {"role": "user", "content": "v"},
     ]
-    history = tuple(anthropic_messages.parse(message) for message in raw)
-    sent = anthropic_messages.render_history(repair_history(history, "anthropic").messages)
+    history = tuple(ANTHROPIC.read_message(message) for message in raw)
+    sent = ANTHROPIC.write_history(repair_history(history, "anthropic").messages)
     assert sent["system"] == "first"
     assert isinstance(sent["messages"], list)
     assert [message["role"] for message in sent["messages"] if isinstance(message, dict)] == [
@@ -335,17 +335,17 @@ ODD_CHAT = {
 
 @pytest.mark.parametrize("odd", ODD_CHAT.values(), ids=ODD_CHAT)
 def test_odd_shapes_of_openai_chat_are_written_in_the_usual_way(odd: dict[str, object]) -> None:
-    parsed = openai_chat.parse(json.loads(json.dumps(odd)))
-    kept = openai_chat.parse({"role": "user", "content": "hi", "cache_control": {"type": "ephemeral"}})
+    parsed = OPENAI_CHAT.read_message(json.loads(json.dumps(odd)))
+    kept = OPENAI_CHAT.read_message({"role": "user", "content": "hi", "cache_control": {"type": "ephemeral"}})
     repaired = repair_history((kept, parsed)).messages
-    assert problems("openai-chat", openai_chat.render_history(repaired)) == []
+    assert problems("openai-chat", OPENAI_CHAT.write_history(repaired)) == []
     assert repaired[0] == kept, "nothing else is touched"
 
 
 def test_empty_content_beside_calls_stays_as_it_came() -> None:
     raw = {"role": "assistant", "content": "", "tool_calls": [_call("a")]}
-    history = (user("u"), openai_chat.parse(raw), user("v"))
-    sent = openai_chat.render_history(repair_history(history).messages)["messages"]
+    history = (user("u"), OPENAI_CHAT.read_message(raw), user("v"))
+    sent = OPENAI_CHAT.write_history(repair_history(history).messages)["messages"]
     assert isinstance(sent, list)
     assert sent[1] == raw
 
@@ -363,11 +363,11 @@ def test_an_item_of_responses_is_not_sent_twice() -> None:
         {"type": "message", "id": "msg_1", "role": "assistant", "content": [{"type": "output_text", "text": "y"}]},
         {"type": "web_search_call", "id": "ws_1", "status": "completed"},
     ]
-    history = openai_responses.parse_items([*items, *items])
+    history = OPENAI_RESPONSES.read_messages([*items, *items])
     repaired = repair_history(history, "openai-responses").messages
-    sent = openai_responses.render_history(repaired)
+    sent = OPENAI_RESPONSES.write_history(repaired)
     assert problems("openai-responses", sent) == []
-    assert openai_responses.render_history(repaired[:3])["input"] == items[:4]
+    assert OPENAI_RESPONSES.write_history(repaired[:3])["input"] == items[:4]
     assert json.dumps(sent).count('"y"') == 2, "what was said is said again"
 
 

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from everlong.errors import InputError
-from everlong.wire.validate import VALIDATORS, Problem, problems
+from everlong.wire.formats import FORMATS, problems
+from everlong.wire.formats.validation import Problem
 from tests.wire.sample_requests import ACCEPTED, REFUSED, Payload, Spoiled
 
 ROWS = [(fmt, row) for fmt, rows in REFUSED.items() for row in rows]
@@ -18,8 +19,8 @@ def test_a_request_that_the_provider_takes_has_no_problems(fmt: str) -> None:
 
 
 def test_every_format_has_its_validator() -> None:
-    assert set(VALIDATORS) == set(ACCEPTED)
-    with pytest.raises(InputError, match="no validator for 'morse'"):
+    assert set(FORMATS) == set(ACCEPTED)
+    with pytest.raises(InputError, match="unknown format 'morse'"):
         problems("morse", {})
 
 

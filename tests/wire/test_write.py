@@ -9,9 +9,17 @@ from hypothesis import given, settings, strategies as st
 from everlong.core import History, Json, JsonObject, Message, Role, Text
 from everlong.errors import InputError
 from everlong.wire.document import Document
+from everlong.wire.documents import (
+    SESSION_FORMATS,
+    document_of,
+    read,
+    read_all,
+    value_of,
+    with_messages,
+    write,
+)
 from everlong.wire.fields import unpack
-from everlong.wire.reading import BODY_FORMATS, SESSION_FORMATS, document_of, read, read_all
-from everlong.wire.writing import value_of, with_messages, write
+from everlong.wire.formats import FORMATS
 from tests.wire import payloads
 from tests.wire.conversations import chats, objects, same, values
 from tests.wire.payloads import BODIES, CHAT, PLAIN, SESSIONS, Payload, lines, one
@@ -186,7 +194,7 @@ def test_surrogates_in_a_session_survive(payload: Payload) -> None:
     assert read(write(changed)).messages[-1].text == "cut \ud83d"
 
 
-@pytest.mark.parametrize("fmt", [*BODY_FORMATS, *SESSION_FORMATS, "chatbox"])
+@pytest.mark.parametrize("fmt", [*FORMATS, *SESSION_FORMATS, "chatbox"])
 def test_a_conversation_of_ours_can_be_a_file_of_any_format(fmt: str) -> None:
     history: History = (Message(Role.USER, (Text("hi"),)), Message(Role.ASSISTANT, (Text("hello"),)))
     again = read(write(Document(fmt=fmt, messages=history)))

@@ -201,7 +201,7 @@ class Threads(Protocol):
 class Model(Protocol):
     """A model behind some endpoint. Closing the iterator cancels the call upstream."""
 
-    #: The wire format it speaks: one of `wire.read.BODY_FORMATS`.
+    #: The wire format it speaks: one of `wire.FORMATS`.
     fmt: str
     #: What figures learned about it are kept under; two servers never share a name.
     endpoint: str

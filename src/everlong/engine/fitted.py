@@ -17,7 +17,7 @@ from everlong.engine.view import View, ViewOptions, view_of
 from everlong.errors import BudgetImpossible, InputError, WireError
 from everlong.tokens import Counter
 from everlong.windows import window
-from everlong.wire import LIST_FIELD, Document, document_of, dump, list_format, openai_chat, value_of, with_messages
+from everlong.wire import FORMATS, OPENAI_CHAT, Document, document_of, dump, list_format, value_of, with_messages
 
 __all__ = ["Fitted", "copied", "count", "fit", "fit_document", "forget_counts", "gained", "parsed", "shared"]
 
@@ -29,7 +29,7 @@ def copied(value: Json) -> Json:
     try:
         return _copied(value)
     except RecursionError:
-        raise WireError("nested too deeply", fmt=openai_chat.FORMAT) from None
+        raise WireError("nested too deeply", fmt=OPENAI_CHAT.name) from None
 
 
 def _copied(value: Json) -> Json:
@@ -59,12 +59,12 @@ def gained(rows: Sequence[Json], start: int) -> tuple[Json, ...] | None:
     None if that may be another format: plain words, with which a list begins, are the same in all of them.
     """
     new = tuple(map(copied, rows[start:]))
-    return new if list_format(new) == openai_chat.FORMAT else None
+    return new if list_format(new) == OPENAI_CHAT.name else None
 
 
 def parsed(new: Sequence[Json], start: int) -> Iterator[Message]:
     """The messages of a list from item `start` on."""
-    return (openai_chat.parse(row, f"messages[{at}]") for at, row in enumerate(new, start))
+    return (OPENAI_CHAT.read_message(row, f"messages[{at}]") for at, row in enumerate(new, start))
 
 
 Messages = Sequence[Mapping[str, Any]] | Mapping[str, Any]
@@ -107,7 +107,8 @@ class Fitted:
             return self._chat_messages()
         value = self.body
         if isinstance(value, dict):
-            value = value[LIST_FIELD.get(self.document.fmt, "messages")]
+            own = FORMATS.get(self.document.fmt)
+            value = value["messages" if own is None else own.api.messages]
         if isinstance(value, str):  # Responses: a single question
             value = [{"role": "user", "content": value}]
         return cast("list[JsonObject]", value)
@@ -134,7 +135,7 @@ class Fitted:
             if isinstance(raw, dict):
                 out.append(cast(JsonObject, copied(raw)))
             else:
-                out.extend(openai_chat.render(message))
+                out.extend(OPENAI_CHAT.write_message(message))
         return out
 
 
@@ -247,7 +248,7 @@ def _parsed(messages: Messages, previous: Fitted | None) -> tuple[Document, tupl
             return replace(previous.document, messages=history, tools=()), (*previous.given, *new)
     copies = list(map(copied, rows))
     document = document_of(copies)
-    return document, tuple(copies) if document.fmt == openai_chat.FORMAT else ()
+    return document, tuple(copies) if document.fmt == OPENAI_CHAT.name else ()
 
 
 def _pinned(pins: Sequence[int], document: Document, messages: Messages) -> frozenset[int]:
@@ -256,7 +257,7 @@ def _pinned(pins: Sequence[int], document: Document, messages: Messages) -> froz
         return frozenset()
     if document.fmt not in ITEM_IS_MESSAGE:
         raise InputError(f"pins by index need one message an item, which {document.fmt} does not have")
-    length = len(messages.get(LIST_FIELD[document.fmt], ()) if isinstance(messages, Mapping) else messages)
+    length = len(messages.get(FORMATS[document.fmt].api.messages, ()) if isinstance(messages, Mapping) else messages)
     offset = len(document.messages) - length
     wrong = [pin for pin in pins if not 0 <= pin < length]
     if wrong:
@@ -312,7 +313,7 @@ def _count_list(rows: list[Json], model: str, counter: Counter) -> int:
         start, new = 0, tuple(map(copied, rows))
         document = document_of(list(new))
         messages: Iterable[Message] = document.messages
-        if document.fmt != openai_chat.FORMAT:
+        if document.fmt != OPENAI_CHAT.name:
             return counter.messages(messages)
     else:
         messages = parsed(new, start)

@@ -27,7 +27,7 @@ from everlong.core import (
 from everlong.errors import BudgetImpossible
 from everlong.relevance import Index, language_of
 from everlong.tokens import Counter
-from everlong.wire import Repaired, repair_history, rules_of
+from everlong.wire import Repaired, format_named, repair_history
 
 __all__ = [
     "View",
@@ -151,7 +151,7 @@ def _grown(history: History, options: ViewOptions, previous: View) -> View | Non
         tail = _repaired((*front, *messages[start:]), (*front_places, *all_places[start:]), history, options)
         sent = (*front, *previous.messages[start:])
         added = tail.messages[len(sent) :]
-        clash = rules_of(options.fmt).unique_ids and _calls_again(previous.messages[:start], added)
+        clash = format_named(options.fmt).rules.unique_ids and _calls_again(previous.messages[:start], added)
         if tail.messages[: len(sent)] == sent and not clash:
             return View(
                 history,

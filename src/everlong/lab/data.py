@@ -21,7 +21,7 @@ import msgspec
 
 from everlong.core import History, Message, Role, Text
 from everlong.errors import InputError
-from everlong.wire import openai_chat
+from everlong.wire import OPENAI_CHAT
 
 __all__ = [
     "HALVES",
@@ -118,7 +118,9 @@ def agents(folder: Path, name: str, half: str = "all") -> Iterator[Conversation]
         try:
             key = str(row["id"])
             if in_half(key, half):
-                messages = tuple(openai_chat.parse(raw, f"messages[{at}]") for at, raw in enumerate(row["messages"]))
+                messages = tuple(
+                    OPENAI_CHAT.read_message(raw, f"messages[{at}]") for at, raw in enumerate(row["messages"])
+                )
                 yield Conversation(key, name, str(row.get("source", name)), messages)
         except KeyError as error:
             raise InputError(f"{path}: a conversation has no {error}") from error

@@ -6,7 +6,7 @@ from everlong.doors import open_door
 
 if TYPE_CHECKING:
     from everlong.llm.answers import replies_in as replies_in
-    from everlong.llm.client import FORMATS as FORMATS, HttpModel as HttpModel, Patience as Patience
+    from everlong.llm.client import HttpModel as HttpModel, Patience as Patience
     from everlong.llm.connections import Connections as Connections, read_whole as read_whole
     from everlong.llm.endpoints import (
         KNOWN as KNOWN,
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
         endpoint_at as endpoint_at,
         endpoint_from_environment as endpoint_from_environment,
     )
-    from everlong.llm.formats.anthropic_messages import asking as asking
-    from everlong.llm.formats.growing_calls import GrowingCalls as GrowingCalls
     from everlong.llm.kept_tables import (
         Tried as Tried,
         keep_registry as keep_registry,
@@ -55,17 +53,14 @@ if TYPE_CHECKING:
     )
     from everlong.llm.scripted.server import ScriptedServer as ScriptedServer
     from everlong.llm.scripted.speaking import SPEAKERS as SPEAKERS
-    from everlong.llm.sse import BYTE_ORDER_MARK as BYTE_ORDER_MARK, DONE as DONE, Events as Events
 else:
     __all__, __getattr__, __dir__ = open_door(
         __name__,
         {
             "answers": "replies_in",
-            "client": "FORMATS HttpModel Patience",
+            "client": "HttpModel Patience",
             "connections": "Connections read_whole",
             "endpoints": "Endpoint KNOWN endpoint_at endpoint_from_environment",
-            "formats.anthropic_messages": "asking",
-            "formats.growing_calls": "GrowingCalls",
             "kept_tables": "Tried keep_registry keep_try last_try registry_now",
             "local.fetching": "cache_folder model_file",
             "local.model": "LocalServer",
@@ -75,6 +70,5 @@ else:
             "scripted.script": "Answer Asked Broken Raw Refusal Script Step echo in_turn reads_files",
             "scripted.server": "ScriptedServer",
             "scripted.speaking": "SPEAKERS",
-            "sse": "BYTE_ORDER_MARK DONE Events",
         },
     )

@@ -7,11 +7,8 @@ import json
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 
 from everlong.core import Json
-from everlong.engine import Reply
 from everlong.errors import ProviderError
-from everlong.llm.formats.shape import Answering
-from everlong.llm.sse import BYTE_ORDER_MARK, Events
-from everlong.wire import as_error, classify
+from everlong.wire import BYTE_ORDER_MARK, Events, Reply, ReplyReader, as_error, classify
 
 __all__ = ["replies_in"]
 
@@ -21,7 +18,7 @@ START = 4_096  # bytes that are kept of a body that is neither
 WHOLE = (b"{", b"[", b"<")
 
 
-async def replies_in(chunks: AsyncIterator[bytes], answer: Answering) -> AsyncGenerator[Reply, None]:
+async def replies_in(chunks: AsyncIterator[bytes], answer: ReplyReader) -> AsyncGenerator[Reply, None]:
     """The pieces of an answer. Raises ProviderError for an error, and where the end is missing."""
     events, start, body, seen = Events(), b"", bytearray(), False
     async for chunk in chunks:
@@ -53,7 +50,7 @@ def _whole(body: bytes) -> Iterator[Json]:
     yield from raw if isinstance(raw, list) else [raw]
 
 
-def _taken(answer: Answering, event: Json) -> list[Reply]:
+def _taken(answer: ReplyReader, event: Json) -> list[Reply]:
     if not isinstance(event, dict):
         return []
     if event.get("error") or "error" in (event.get("object"), event.get("type")):

@@ -7,7 +7,7 @@ to, and not into an error where a server repeats them.
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from types import TracebackType
 from typing import Self
@@ -15,21 +15,25 @@ from typing import Self
 import aiohttp
 import stamina
 
-from everlong.engine import Failed, Finished, Reply, Request
 from everlong.errors import EverlongError, ProviderError, RateLimited
 from everlong.llm.answers import replies_in
 from everlong.llm.connections import Connections, read_whole
 from everlong.llm.endpoints import Endpoint
-from everlong.llm.formats import anthropic_messages, gemini, openai_chat, openai_responses
-from everlong.llm.formats.shape import Answering, Asking, Format
 from everlong.llm.serving import served_window
-from everlong.wire import as_error, classify
+from everlong.wire import (
+    Failed,
+    Finished,
+    Outgoing,
+    Reply,
+    ReplyReader,
+    Request,
+    as_error,
+    classify,
+    format_named,
+)
 
 __all__ = ["HttpModel", "Patience"]
 
-FORMATS: Mapping[str, Format] = {
-    module.FORMAT: module for module in (anthropic_messages, gemini, openai_chat, openai_responses)
-}
 LARGEST_ERROR = 64 * 1024  # bytes of an error page that are read
 WORTH_RETRYING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 MOST_MODELS = 1_000  # names whose windows are remembered
@@ -58,13 +62,11 @@ class HttpModel:
     """A model behind an endpoint. One for each endpoint; it keeps its connections until it is closed."""
 
     def __init__(self, endpoint: Endpoint, *, patience: Patience | None = None) -> None:
-        if endpoint.fmt not in FORMATS:
-            raise EverlongError(f"no client speaks {endpoint.fmt!r}; there are {', '.join(sorted(FORMATS))}")
+        self._format = format_named(endpoint.fmt)
         self.fmt = endpoint.fmt
         self.endpoint = endpoint.name
         self.provider = endpoint.provider
         self._at = endpoint
-        self._format = FORMATS[endpoint.fmt]
         self._patience = patience or Patience()
         self._connections = Connections(endpoint.url, self._patience.timeout)
         self._served: dict[str, int | None] = {}
@@ -95,10 +97,10 @@ class HttpModel:
     async def stream(self, request: Request) -> AsyncGenerator[Reply, None]:
         """The pieces of the answer; the last is Finished or Failed."""
         begun = False
-        answer = self._format.answering()
+        answer = self._format.reader()
         last: Finished | Failed
         try:
-            response = await self._asked(self._format.asking(request, self._at.key))
+            response = await self._asked(self._format.ask(request, self._at.key))
             async with response, aclosing(replies_in(response.content.iter_any(), answer)) as replies:
                 async for reply in replies:
                     begun = True
@@ -113,11 +115,11 @@ class HttpModel:
             last = Failed(self._without_keys(told), begun=begun)
         yield last
 
-    def _broken(self, answer: Answering, error: BaseException, *, begun: bool) -> Finished | Failed:
+    def _broken(self, answer: ReplyReader, error: BaseException, *, begun: bool) -> Finished | Failed:
         """A connection that is lost after the end of an answer takes nothing from it."""
         return answer.finished() if answer.complete else Failed(self._unreached(error), begun=begun)
 
-    async def _asked(self, asking: Asking) -> aiohttp.ClientResponse:
+    async def _asked(self, outgoing: Outgoing) -> aiohttp.ClientResponse:
         """The response whose stream begins; the refusal is raised."""
         try:
             async for attempt in stamina.retry_context(
@@ -128,18 +130,18 @@ class HttpModel:
                 timeout=None,
             ):
                 with attempt:
-                    return await self._once(asking)
+                    return await self._once(outgoing)
         except _Again as again:
             raise again.error from None
         raise AssertionError("a retry either returns or raises")
 
-    async def _once(self, asking: Asking) -> aiohttp.ClientResponse:
-        headers = {"content-type": "application/json", **asking.headers, **dict(self._at.headers)}
-        body = json.dumps(asking.body, ensure_ascii=False).encode("utf-8", "backslashreplace")
+    async def _once(self, outgoing: Outgoing) -> aiohttp.ClientResponse:
+        headers = {"content-type": "application/json", **outgoing.headers, **dict(self._at.headers)}
+        body = json.dumps(outgoing.body, ensure_ascii=False).encode("utf-8", "backslashreplace")
         session = await self._connections.here()
         try:
             response = await session.post(
-                self.endpoint + asking.path, data=body, headers=headers, allow_redirects=False
+                self.endpoint + outgoing.path, data=body, headers=headers, allow_redirects=False
             )
         except (aiohttp.ClientConnectionError, OSError) as error:
             raise _Again(self._unreached(error)) from error

@@ -8,7 +8,7 @@ import json
 
 from everlong.core import History, JsonObject, Message, Point, Role, Thread
 from everlong.engine import Threads
-from everlong.wire import HEADING, Document, aside, openai_chat, stamp, tell_summary, write
+from everlong.wire import HEADING, OPENAI_CHAT, Document, aside, stamp, tell_summary, write
 from everlong.wire.sessions import nanobot
 
 __all__ = ["FORMATS", "exported"]
@@ -22,7 +22,7 @@ def exported(store: Threads, thread: str, fmt: str, *, as_sent: bool = False) ->
     if fmt == "nanobot":
         return write(_nanobot(store, known, as_sent=as_sent))
     messages = store.open(thread).messages if as_sent else _said(store, thread)
-    return write(Document(fmt=openai_chat.FORMAT, messages=messages, model=_model(known), bare=not _model(known)))
+    return write(Document(fmt=OPENAI_CHAT.name, messages=messages, model=_model(known), bare=not _model(known)))
 
 
 def _said(store: Threads, thread: str, start: int = 0, stop: int | None = None) -> History:

@@ -5,30 +5,41 @@ from typing import TYPE_CHECKING
 from everlong.doors import open_door
 
 if TYPE_CHECKING:
-    from everlong.wire.anthropic_marks import (
-        FIELD as FIELD,
-        MOST as MOST,
-        marker as marker,
-        may_bear as may_bear,
-        tool_may_bear as tool_may_bear,
-        with_marks as with_marks,
-        without_marks as without_marks,
-    )
-    from everlong.wire.decoding import decode_bytes as decode_bytes
     from everlong.wire.document import Document as Document
-    from everlong.wire.fields import dump as dump, load as load, unpack as unpack
-    from everlong.wire.openai.responses_calls import CALLS as CALLS, OUTPUTS as OUTPUTS
-    from everlong.wire.openai_chat import parse as parse, parse_body as parse_body, render_history as render_history
-    from everlong.wire.openai_responses import parse_items as parse_items
-    from everlong.wire.reading import (
-        BODY_FORMATS as BODY_FORMATS,
-        LIST_FIELD as LIST_FIELD,
+    from everlong.wire.documents import (
         SESSION_FORMATS as SESSION_FORMATS,
         document_of as document_of,
+        list_format as list_format,
         read as read,
         read_all as read_all,
+        value_of as value_of,
+        with_messages as with_messages,
+        write as write,
     )
-    from everlong.wire.recognition import list_format as list_format
+    from everlong.wire.fields import dump as dump, load as load, unpack as unpack
+    from everlong.wire.formats import (
+        ANTHROPIC as ANTHROPIC,
+        FORMATS as FORMATS,
+        GEMINI as GEMINI,
+        OPENAI_CHAT as OPENAI_CHAT,
+        OPENAI_RESPONSES as OPENAI_RESPONSES,
+        format_named as format_named,
+        problems as problems,
+    )
+    from everlong.wire.formats.format import (
+        Api as Api,
+        CacheMarks as CacheMarks,
+        Deltas as Deltas,
+        Format as Format,
+    )
+    from everlong.wire.formats.openai_chat.exchange import GrowingCalls as GrowingCalls
+    from everlong.wire.formats.openai_responses.items import CALLS as CALLS, OUTPUTS as OUTPUTS
+    from everlong.wire.formats.openai_responses.messages import COMPACTIONS as COMPACTIONS
+    from everlong.wire.formats.reply_reader import Outgoing as Outgoing, ReplyReader as ReplyReader
+    from everlong.wire.formats.translation import arguments_object as arguments_object
+    from everlong.wire.formats.validation import Problem as Problem
+    from everlong.wire.framing import BYTE_ORDER_MARK as BYTE_ORDER_MARK, DONE as DONE, Events as Events
+    from everlong.wire.json_files import decode_bytes as decode_bytes
     from everlong.wire.refusals.classify import as_error as as_error, classify as classify
     from everlong.wire.refusals.overflow import SIGNS as SIGNS
     from everlong.wire.refusals.overflow_signs import HOSTED_SIGNS as HOSTED_SIGNS, OverflowSign as OverflowSign
@@ -41,7 +52,6 @@ if TYPE_CHECKING:
         truncated_window as truncated_window,
     )
     from everlong.wire.repair import (
-        RENDERERS as RENDERERS,
         Repaired as Repaired,
         repair_history as repair_history,
         valid as valid,
@@ -49,7 +59,6 @@ if TYPE_CHECKING:
     from everlong.wire.repair.arguments import mended as mended
     from everlong.wire.repair.blanks import NO_OUTPUT as NO_OUTPUT
     from everlong.wire.repair.pairs import NO_RESULT as NO_RESULT
-    from everlong.wire.repair.rules import rules_of as rules_of
     from everlong.wire.repair.shapes import NOT_ITS_OWN as NOT_ITS_OWN
     from everlong.wire.replies import (
         Caching as Caching,
@@ -83,24 +92,24 @@ if TYPE_CHECKING:
         records_of as records_of,
         stamp as stamp,
     )
-    from everlong.wire.translation import arguments_object as arguments_object
     from everlong.wire.usage import Usage as Usage, merged as merged, plausible as plausible, read_usage as read_usage
-    from everlong.wire.validate import problems as problems
-    from everlong.wire.validate.problem import Problem as Problem
-    from everlong.wire.writing import value_of as value_of, with_messages as with_messages, write as write
 else:
     __all__, __getattr__, __dir__ = open_door(
         __name__,
         {
-            "anthropic_marks": "FIELD MOST marker may_bear tool_may_bear with_marks without_marks",
-            "decoding": "decode_bytes",
             "document": "Document",
+            "documents": "SESSION_FORMATS document_of list_format read read_all value_of with_messages write",
             "fields": "dump load unpack",
-            "openai.responses_calls": "CALLS OUTPUTS",
-            "openai_chat": "parse parse_body render_history",
-            "openai_responses": "parse_items",
-            "reading": "BODY_FORMATS LIST_FIELD SESSION_FORMATS document_of read read_all",
-            "recognition": "list_format",
+            "formats": "ANTHROPIC FORMATS GEMINI OPENAI_CHAT OPENAI_RESPONSES format_named problems",
+            "formats.format": "Api CacheMarks Deltas Format",
+            "formats.openai_chat.exchange": "GrowingCalls",
+            "formats.openai_responses.items": "CALLS OUTPUTS",
+            "formats.openai_responses.messages": "COMPACTIONS",
+            "formats.reply_reader": "Outgoing ReplyReader",
+            "formats.translation": "arguments_object",
+            "formats.validation": "Problem",
+            "framing": "BYTE_ORDER_MARK DONE Events",
+            "json_files": "decode_bytes",
             "refusals.classify": "as_error classify",
             "refusals.overflow": "SIGNS",
             "refusals.overflow_signs": "HOSTED_SIGNS OverflowSign",
@@ -108,21 +117,16 @@ else:
             "refusals.shape_signs": "SHAPE_SIGNS",
             "refusals.signs": "Kind",
             "refusals.silent": "SilentOverflow silent_overflow truncated_window",
-            "repair": "RENDERERS Repaired repair_history valid",
+            "repair": "Repaired repair_history valid",
             "repair.arguments": "mended",
             "repair.blanks": "NO_OUTPUT",
             "repair.pairs": "NO_RESULT",
-            "repair.rules": "rules_of",
             "repair.shapes": "NOT_ITS_OWN",
             "replies": "Caching CallGrew Failed Finished Reply Request Restarted Said Thought breakpoints",
             "sessions.chatbox_runs": "message_id",
             "sessions.conversation": "HEADING summary_text tell_summary",
             "sessions.nanobot": "SUFFIX file_name legacy_file_name session_key summary_in summary_message",
             "sessions.records": "aside fields_of records_of stamp",
-            "translation": "arguments_object",
             "usage": "Usage merged plausible read_usage",
-            "validate": "problems",
-            "validate.problem": "Problem",
-            "writing": "value_of with_messages write",
         },
     )

@@ -13,7 +13,7 @@ from everlong.agent import open_calls
 from everlong.core import Message
 from everlong.llm import Answer, Asked, ScriptedServer, Step, Window
 from everlong.store import open_store
-from everlong.wire import problems, render_history
+from everlong.wire import OPENAI_CHAT, problems
 from tests.cli.chat.talk import COMMAND, PROMPT, SECONDS, environment, terminal
 
 PASTE, PASTED = "\x1b[200~", "\x1b[201~"
@@ -56,7 +56,7 @@ def kept(folder: Path) -> list[Message]:
 
 
 def is_valid(messages: list[Message]) -> bool:
-    return not open_calls(messages) and not problems("openai-chat", render_history(messages))
+    return not open_calls(messages) and not problems("openai-chat", OPENAI_CHAT.write_history(messages))
 
 
 def test_someone_types_and_reads_as_it_streams_and_leaves(tmp_path: Path, server: ScriptedServer) -> None:

@@ -13,8 +13,8 @@ from everlong.core import JsonObject
 from everlong.engine import Finished
 from everlong.errors import ContextOverflow, ProviderError, RateLimited
 from everlong.gateway.exchange.reader import LARGEST_EVENT, AnswerReader
-from everlong.llm import FORMATS, SPEAKERS, Answer, Asked, replies_in
-from everlong.wire import Usage
+from everlong.llm import SPEAKERS, Answer, Asked, replies_in
+from everlong.wire import FORMATS, Usage
 
 FMTS = ("anthropic", "openai-chat", "openai-responses")
 USAGE = Usage(prompt=900, cached=200, output=40)
@@ -54,7 +54,7 @@ def as_a_client(fmt: str, stream: bytes) -> Finished:
         async def chunks() -> AsyncIterator[bytes]:
             yield stream
 
-        answer = FORMATS[fmt].answering()
+        answer = FORMATS[fmt].reader()
         async for _ in replies_in(chunks(), answer):
             pass
         return answer.finished()

@@ -24,7 +24,7 @@ from everlong.gateway.recall.tool import (
     without_recall,
 )
 from everlong.llm import Answer
-from everlong.wire import BODY_FORMATS, problems
+from everlong.wire import FORMATS, problems
 from tests.gateway.recall_streams import (
     FIRST,
     FMTS,
@@ -125,7 +125,7 @@ def test_reasoning_that_is_not_sealed_is_not_sent_again() -> None:
         {"type": "reasoning", "id": "rs_1", "summary": []},
         {"type": "function_call", "id": "fc_1", "call_id": "c", "name": NAME, "arguments": "{}"},
     ]
-    (said,) = BODY_FORMATS["openai-responses"].parse_body({"input": items}).messages
+    (said,) = FORMATS["openai-responses"].read_body({"input": items}).messages
     (call, result) = answered("openai-responses", said, {CallId("c"): FOUND})
     assert (call["type"], "id" in call, result["output"]) == ("function_call", False, FOUND)
 

@@ -10,7 +10,7 @@ from everlong.errors import InputError
 from everlong.lab.data import Conversation
 from everlong.lab.measures.probes import MOST_PROBES, conversations_in, found_probes, probe_cases, probes_in, save
 from everlong.lab.strategies.strategy import counter
-from everlong.wire import openai_chat
+from everlong.wire import OPENAI_CHAT
 from tests.lab.folders import said, step
 
 FAR = "a quiet line of output that says nothing at all\n" * 400  # more than 3 000 tokens
@@ -71,7 +71,7 @@ def test_a_long_conversation_gives_a_dozen_at_most() -> None:
 
 def test_the_same_file_gives_the_same_probes_from_any_format() -> None:
     history = used_after(FAR, KINDS["code"][0])
-    chat = json.dumps([row for message in history for row in openai_chat.render(message)]).encode()
+    chat = json.dumps([row for message in history for row in OPENAI_CHAT.write_message(message)]).encode()
     anthropic = json.dumps(
         {
             "max_tokens": 10,

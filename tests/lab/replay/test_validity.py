@@ -5,7 +5,7 @@ from hypothesis import given, settings, strategies as st
 
 from everlong.core import History, Role
 from everlong.lab.replay.playback import Wholeness
-from everlong.wire import openai_chat, problems
+from everlong.wire import OPENAI_CHAT, problems
 from tests.lab.folders import said, step
 from tests.properties.histories import histories
 
@@ -14,8 +14,8 @@ WORK = (said(Role.SYSTEM, "be brief"), said(Role.USER, "go"), *step(1, "one"), *
 
 def plain(messages: History) -> set[str]:
     """Looked at as a whole, by the validator alone."""
-    body = {"messages": [raw for message in messages for raw in openai_chat.render(message)]}
-    return {problem.text for problem in problems(openai_chat.FORMAT, body)}
+    body = {"messages": [raw for message in messages for raw in OPENAI_CHAT.write_message(message)]}
+    return {problem.text for problem in problems(OPENAI_CHAT.name, body)}
 
 
 @given(histories(), histories(), st.lists(st.tuples(st.integers(0, 12), st.booleans()), max_size=6))

@@ -18,7 +18,7 @@ from everlong.lab.strategies.baselines import CLEARED, KEPT_STEPS, cleared, newe
 from everlong.lab.strategies.bm25 import bm25, bm25_neighbours, half_bm25, scores, terms, words
 from everlong.lab.strategies.strategy import counter, from_chat
 from everlong.lab.strategies.table import BASELINES, strategy_named
-from everlong.wire import Document, openai_chat
+from everlong.wire import OPENAI_CHAT, Document
 from tests.lab.folders import DATA, said, step
 
 
@@ -37,7 +37,7 @@ def test_auto_is_what_fit_gives(budget: int) -> None:
         select = strategy_named("auto").begin()
         for case in group.cases:  # one after the other: the index is shared, the selection is not
             history = group.conversation.messages[: case.at]
-            raw = [row for message in history for row in openai_chat.render(message)]
+            raw = [row for message in history for row in OPENAI_CHAT.write_message(message)]
             try:
                 expected = fit(raw, model="gpt-4o", budget=budget).view.messages
             except BudgetImpossible:

@@ -23,7 +23,7 @@ from everlong.core import (
     Withdrawal,
 )
 from everlong.store.jsonl.lines import MARK, as_bytes, lines_of, mark_of, parse_entry
-from everlong.wire import anthropic_messages, openai_chat
+from everlong.wire import ANTHROPIC, OPENAI_CHAT
 from tests.core.build import assistant, calls, result, system, user
 from tests.store.contract.entries import EVERYTHING, HOSTILE_TEXTS, full_point
 
@@ -73,7 +73,7 @@ def test_every_text_comes_back(text: str, kind: str) -> None:
         "call": Message(Role.ASSISTANT, (ToolCall(CallId(text), text, text),)),
         "result": result(text, text),
         "name": replace(user("x"), name=text),
-        "extra": replace(user("x"), extra=json.dumps({"field": text}), origin=openai_chat.FORMAT),
+        "extra": replace(user("x"), extra=json.dumps({"field": text}), origin=OPENAI_CHAT.name),
     }
     assert again(messages[kind]) == messages[kind]
 
@@ -93,7 +93,7 @@ def test_any_message_comes_back(message: Message) -> None:
     assert again(message) == message
 
 
-@pytest.mark.parametrize("origin", ["", openai_chat.FORMAT, anthropic_messages.FORMAT, "nanobot"])
+@pytest.mark.parametrize("origin", ["", OPENAI_CHAT.name, ANTHROPIC.name, "nanobot"])
 @pytest.mark.parametrize("name", ["user", "result", "two results"])
 def test_a_large_text_stands_in_the_file_once(origin: str, name: str) -> None:
     entry = user(LARGE) if name == "user" else ENTRIES[name]

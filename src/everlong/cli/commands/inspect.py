@@ -16,7 +16,7 @@ from everlong.cli.terminal.tables import amount, console
 from everlong.cli.words.language import Language
 from everlong.cli.words.wording import Words, language_option
 from everlong.errors import InputError
-from everlong.wire import BODY_FORMATS, Document, read_all
+from everlong.wire import FORMATS, Document, read_all
 
 __all__ = ["inspect_command"]
 
@@ -42,7 +42,7 @@ LONG_WORK = 500_000  # bytes of a file; more takes longer than a blink
 @click.option("--json", "json_wanted", is_flag=True, help="Print JSON.")
 @click.option("--top", default=10, type=click.IntRange(min=0), help="Rows in each list, 0 for all (default 10).")
 @click.option("--pick", default=1, type=click.IntRange(min=1), help="Which conversation, if FILE holds several.")
-@click.option("--for", "target", type=click.Choice(sorted(BODY_FORMATS)), help="Check against this provider's rules.")
+@click.option("--for", "target", type=click.Choice(sorted(FORMATS)), help="Check against this provider's rules.")
 @language_option
 def inspect_command(  # noqa: PLR0913 - one parameter an option
     file: str | None,

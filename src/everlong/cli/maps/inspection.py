@@ -6,15 +6,14 @@ whole, but measured against the window by what that client still sends.
 
 import re
 from dataclasses import dataclass
-from typing import cast
 
 from everlong.cli.maps.plan import Plan, plan_of
 from everlong.cli.maps.rows import Row, State, rows_of
-from everlong.core import Budget, History, JsonObject, head_length
+from everlong.core import Budget, History, head_length
 from everlong.engine import SENT_AS, TokenMap, counter_for, fit_document, map_tokens
 from everlong.errors import InputError
 from everlong.windows import Window, window
-from everlong.wire import BODY_FORMATS, Document, Problem, problems, unpack
+from everlong.wire import FORMATS, Document, Problem, problems, unpack
 
 __all__ = ["Inspection", "as_json", "inspect_document"]
 
@@ -106,15 +105,15 @@ def inspect_document(
 
 def _problems(document: Document, fmt: str, sent_from: int) -> tuple[tuple[Problem, ...], tuple[int | None, ...]]:
     """What the provider would say to that which is sent, and which messages it means where that can be told."""
-    if fmt not in BODY_FORMATS:
-        raise InputError(f"no provider format {fmt!r}; known: {', '.join(sorted(BODY_FORMATS))}")
-    module, head = BODY_FORMATS[fmt], head_length(document.messages)
+    if fmt not in FORMATS:
+        raise InputError(f"no provider format {fmt!r}; known: {', '.join(sorted(FORMATS))}")
+    target, head = FORMATS[fmt], head_length(document.messages)
     if fmt == document.fmt:
-        payload = cast(JsonObject, module.render_body(document))
+        payload = target.write_body(document)
         moved, sent = 0, len(document.messages)
     else:
         messages = (*document.messages[:head], *document.messages[sent_from:])
-        payload = cast(JsonObject, module.render_history(messages))
+        payload = target.write_history(messages)
         moved, sent = sent_from - head, len(messages)
     found = tuple(problems(fmt, payload))
     listed = payload.get("messages")
@@ -131,7 +130,7 @@ def _place(problem: Problem, head: int, moved: int) -> int | None:
 
 
 def _reply_asked(document: Document) -> int | None:
-    if document.fmt not in BODY_FORMATS:
+    if document.fmt not in FORMATS:
         return None
     fields, _ = unpack(document.extra)
     config = fields.get("generationConfig")

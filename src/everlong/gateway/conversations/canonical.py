@@ -19,7 +19,7 @@ import msgspec
 from everlong.core import History, Json, JsonObject
 from everlong.errors import Refused, WireError
 from everlong.gateway.raw_json import Piece, decoded, encoded
-from everlong.wire import OUTPUTS, anthropic_messages, openai_chat, openai_responses
+from everlong.wire import ANTHROPIC, COMPACTIONS, FORMATS, OPENAI_CHAT, OPENAI_RESPONSES, OUTPUTS
 
 __all__ = ["UNREADABLE", "Restore", "Unit", "Units", "grouped", "head_digest", "in_one_form", "rolled", "unit_of"]
 
@@ -127,12 +127,12 @@ class _Item(msgspec.Struct):
 
 
 _item = msgspec.json.Decoder(_Item)
-_COMPACTIONS = openai_responses.COMPACTIONS
+_COMPACTIONS = COMPACTIONS
 
 
 def grouped(fmt: str, raws: Sequence[Piece]) -> list[tuple[Piece, ...]]:
     """Raw messages in the groups that are one message each: the assistant's items of Responses belong together."""
-    if fmt != openai_responses.FORMAT:
+    if fmt != OPENAI_RESPONSES.name:
         return [(raw,) for raw in raws]
     groups: list[tuple[Piece, ...]] = []
     row: list[Piece] = []
@@ -165,10 +165,7 @@ def _message(fmt: str, raw: Piece, at: int) -> JsonObject:
 
 
 def _parsed(fmt: str, values: Sequence[JsonObject]) -> History:
-    if fmt == openai_responses.FORMAT:
-        return openai_responses.parse_items(values, "input")
-    parse = anthropic_messages.parse if fmt == anthropic_messages.FORMAT else openai_chat.parse
-    return tuple(parse(value) for value in values)
+    return FORMATS[fmt].read_messages(values)
 
 
 def in_one_form(fmt: str, value: JsonObject) -> JsonObject:
@@ -179,9 +176,9 @@ def in_one_form(fmt: str, value: JsonObject) -> JsonObject:
     Example: {"role": "user", "content": "a"} and {"content": [{"type": "text", "text": "a"}], "role": "user"} are one.
     """
     content = value.get("content")
-    if fmt == anthropic_messages.FORMAT:
+    if fmt == ANTHROPIC.name:
         value = value | {"content": _as_blocks(content)} if "content" in value else value
-    elif fmt == openai_chat.FORMAT:
+    elif fmt == OPENAI_CHAT.name:
         text = _lone_text(content)
         value = value if text is None else value | {"content": text}
         value = value | {"tool_calls": _unnumbered(value["tool_calls"])} if "tool_calls" in value else value
@@ -238,7 +235,7 @@ def _lone_text(content: Json) -> str | None:
 def _named(fmt: str, value: JsonObject) -> JsonObject:
     """As it is compared: what may be left out is left out, and text is a string wherever it is nothing but text."""
     said: JsonObject = {name: field for name, field in value.items() if field not in (None, "", [])}
-    if fmt == openai_responses.FORMAT:
+    if fmt == OPENAI_RESPONSES.name:
         said = said if "type" in said or "role" not in said else said | {"type": "message"}
         content = said.get("content")
         block = content[0] if isinstance(content, list) and len(content) == 1 else None

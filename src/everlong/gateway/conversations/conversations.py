@@ -15,7 +15,7 @@ from heapq import nlargest
 from threading import RLock
 from uuid import uuid4
 
-from everlong.core import History, Json, Message, Point, Recalled, Role
+from everlong.core import History, Json, JsonObject, Message, Point, Recalled, Role
 from everlong.engine import Engine, Threads, text_title
 from everlong.errors import NoThread
 from everlong.gateway.conversations.canonical import Restore, Unit, Units, grouped, head_digest, rolled
@@ -24,7 +24,7 @@ from everlong.gateway.conversations.persistence import OURS, StateStore
 from everlong.gateway.conversations.threads import MemoryFirstThreads
 from everlong.gateway.raw_json import decoded
 from everlong.gateway.request import ModelRequest
-from everlong.wire import BODY_FORMATS
+from everlong.wire import FORMATS
 
 __all__ = ["Conversation", "Conversations", "SavedConversations", "Transcript"]
 
@@ -438,6 +438,5 @@ def _head_in_field(asked: ModelRequest, field: Json) -> tuple[Message, ...]:
     """The system text that stands in a field of its own."""
     if field is None:
         return ()
-    body = {asked.dialect.messages: [], asked.dialect.system: field}
-    messages: tuple[Message, ...] = BODY_FORMATS[asked.fmt].parse_body(body).messages
-    return messages
+    body: JsonObject = {asked.dialect.messages: [], asked.dialect.system: field}
+    return FORMATS[asked.fmt].read_body(body).messages

@@ -15,18 +15,19 @@ from everlong.gateway.conversations.canonical import in_one_form
 from everlong.gateway.conversations.conversations import Conversation, Transcript
 from everlong.gateway.raw_json import Piece, decoded, encoded, pieces_of_list, pieces_of_object
 from everlong.gateway.request import ModelRequest
-from everlong.wire import BODY_FORMATS, FIELD, anthropic_messages, marker, may_bear, tool_may_bear
-from everlong.wire.anthropic_blocks import FORMAT
+from everlong.wire import ANTHROPIC, FORMATS, CacheMarks
 
 __all__ = ["forwarded_body", "marked_front", "marked_members", "marks_itself", "wants_marks"]
 
-KEY = b'"%s"' % FIELD.encode()  # within a text its quotes would be escaped
+FORMAT = ANTHROPIC.name
+MARKS = cast(CacheMarks, ANTHROPIC.marks)
+KEY = b'"%s"' % MARKS.field.encode()  # within a text its quotes would be escaped
 SYSTEM_ROLE = b'"system"'
 
 
 def wants_marks(asked: ModelRequest, spoken: Transcript) -> bool:
     """Whether there may be marks at all and the client has left them to others."""
-    if asked.fmt != FORMAT or FIELD in asked.fields:
+    if asked.fmt != FORMAT or MARKS.field in asked.fields:
         return False
     front = any(KEY in bytes(asked.fields.get(name, b"")) for name in ("system", "tools"))
     return not front and all(unit.sent is unit.plain for unit in (*spoken.leading, *spoken.units))
@@ -40,7 +41,7 @@ def marks_itself(asked: ModelRequest) -> bool:
 def marked_front(fields: Mapping[str, Piece], seconds: float) -> dict[str, bytes]:
     """The field in front of the messages with a mark at its end: the system text, else the tools."""
     system = bytes(fields.get("system", b"")).strip()
-    if system[:1] == b'"' and may_bear({"type": "text", "text": decoded(system)}):
+    if system[:1] == b'"' and MARKS.may_bear({"type": "text", "text": decoded(system)}):
         system = b'[{"type":"text","text":%s}]' % system
     marked = _list_marked(system, seconds)
     if marked is not None:
@@ -77,13 +78,13 @@ def _list_marked(raw: bytes, seconds: float, *, tools: bool = False) -> bytes | 
     """A list of blocks, or of tools, whose last member that may bear a mark has one; None if there is none."""
     if raw[:1] != b"[":
         return None
-    bears = tool_may_bear if tools else may_bear
+    bears = MARKS.tool_may_bear if tools else MARKS.may_bear
     members = [bytes(piece) for piece in pieces_of_list(raw, "content")]
     last = next((at for at in range(len(members) - 1, -1, -1) if bears(decoded(members[at]))), None)
     if last is None:
         return None
     # The mark goes first, where its name would sort it, and no other byte is written again.
-    members[last] = b"{%s:%s,%s" % (KEY, encoded(marker(seconds)), members[last].lstrip()[1:])
+    members[last] = b"{%s:%s,%s" % (KEY, encoded(MARKS.mark(seconds)), members[last].lstrip()[1:])
     return b"[" + b",".join(members) + b"]"
 
 
@@ -133,7 +134,7 @@ def _past_the_head(asked: ModelRequest, view: History, head: History) -> tuple[H
         end += 1
     if untouched and end == after:
         return view[after:], {}
-    rendered = BODY_FORMATS[asked.fmt].render_history(view[:end])
+    rendered = FORMATS[asked.fmt].write_history(view[:end])
     return view[end:], {asked.dialect.system: encoded(rendered.get(asked.dialect.system))}
 
 
@@ -154,10 +155,11 @@ def _members(asked: ModelRequest, view: Sequence[Message], own: dict[int, bytes]
 
 
 def _rendered(asked: ModelRequest, messages: Sequence[Message], before: int) -> Iterator[tuple[bytes, int]]:
-    if asked.fmt == anthropic_messages.FORMAT:
-        body, ends = anthropic_messages.render_placed(messages)
+    marks = FORMATS[asked.fmt].marks
+    if marks is not None:
+        body, ends = marks.write_history(messages)
     else:  # nobody asks where each message went
-        body, ends = cast(JsonObject, BODY_FORMATS[asked.fmt].render_history(tuple(messages))), []
+        body, ends = FORMATS[asked.fmt].write_history(tuple(messages)), []
     members = cast("list[JsonObject]", body[asked.dialect.messages])
     for member, end in zip(members, ends or [len(messages)] * len(members), strict=True):
         yield encoded(in_one_form(asked.fmt, member)), before + end

@@ -14,8 +14,7 @@ import msgspec
 from everlong.core import Json, JsonObject, Message
 from everlong.engine import Finished
 from everlong.errors import EverlongError, ProviderError
-from everlong.llm import BYTE_ORDER_MARK, FORMATS
-from everlong.wire import as_error, classify
+from everlong.wire import BYTE_ORDER_MARK, FORMATS, as_error, classify
 
 __all__ = ["AnswerReader"]
 
@@ -143,7 +142,7 @@ class AnswerReader:
     """Hears an answer in format `fmt`; `streamed` and `status` are what its head says."""
 
     def __init__(self, fmt: str, streamed: bool, *, status: int = 200) -> None:
-        self._answer = FORMATS[fmt].answering()
+        self._answer = FORMATS[fmt].reader()
         self._pieces = PIECES[fmt]
         self._streamed = streamed
         self._status = status

@@ -18,7 +18,7 @@ from everlong.gateway.raw_json import decoded, encoded, pieces_of_object
 from everlong.gateway.request import DIALECTS, Dialect, ModelRequest, parse_request
 from everlong.gateway.upstreams.connections import UpstreamRequest
 from everlong.gateway.upstreams.routing import Routes, Upstream, upstream_path
-from everlong.wire import BODY_FORMATS
+from everlong.wire import FORMATS
 
 __all__ = [
     "ModelEndpoint",
@@ -130,7 +130,7 @@ class TokenCountEndpoint(Endpoint):
 
     def _count(self, asked: ModelRequest, upstream: Upstream) -> int:
         """Ours, corrected by what the upstream reported before."""
-        document = BODY_FORMATS["anthropic"].parse_body(decoded(asked.body))
+        document = FORMATS["anthropic"].read_body(decoded(asked.body))
         counter = counter_for(asked.model)
         counted = counter.messages(document.messages) + counter.tools(document.tools)
         call = Call(model=asked.model, endpoint=upstream.endpoint.name)

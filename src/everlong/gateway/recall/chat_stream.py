@@ -6,7 +6,7 @@ from everlong.core import Json, JsonObject
 from everlong.gateway.recall.editor import Event, Shown, StreamEditor
 from everlong.gateway.recall.tool import NAME
 from everlong.gateway.recall.usage import added
-from everlong.llm import GrowingCalls
+from everlong.wire import GrowingCalls
 
 __all__ = ["ChatEditing"]
 

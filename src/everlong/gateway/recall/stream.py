@@ -17,7 +17,7 @@ from everlong.gateway.recall.chat_stream import ChatEditing
 from everlong.gateway.recall.editor import Event, Shown, StreamEditor
 from everlong.gateway.recall.messages_stream import MessagesEditing
 from everlong.gateway.recall.responses_stream import ResponsesEditing
-from everlong.llm import BYTE_ORDER_MARK, DONE
+from everlong.wire import BYTE_ORDER_MARK, DONE
 
 __all__ = ["ContinuedFilter", "RecallFilter", "json_bytes"]
 

@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 
 from everlong.core import CallId, Json, JsonObject, Message, Role, Text, ToolCall, ToolResult
-from everlong.wire import anthropic_messages, openai_chat, openai_responses
+from everlong.wire import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
 
 __all__ = [
     "NAME",
@@ -40,9 +40,9 @@ TOOLS: Mapping[str, JsonObject] = {
     "anthropic": {"name": NAME, "description": DESCRIPTION, "input_schema": SCHEMA},
 }
 RENDER = {
-    "openai-chat": openai_chat.render,
-    "openai-responses": openai_responses.render,
-    "anthropic": anthropic_messages.render,
+    "openai-chat": OPENAI_CHAT.write_message,
+    "openai-responses": OPENAI_RESPONSES.write_message,
+    "anthropic": ANTHROPIC.write_message,
 }
 
 

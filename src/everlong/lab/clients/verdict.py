@@ -11,7 +11,7 @@ from everlong.lab.clients.script import Tasks, summary_wanted
 from everlong.lab.clients.witness import Passed
 from everlong.llm import Asked
 from everlong.tokens import Counter
-from everlong.wire import BODY_FORMATS, problems
+from everlong.wire import FORMATS, problems
 
 __all__ = ["Judged", "Lived", "judge", "left_out"]
 
@@ -119,7 +119,7 @@ def _grown(asking: Sequence[Passed]) -> int:
     if not asking:
         return 0
     largest = max(asking, key=lambda one: len(one.body))
-    document = BODY_FORMATS[_format(largest)].parse_body(json.loads(largest.body))
+    document = FORMATS[_format(largest)].read_body(json.loads(largest.body))
     counter = Counter("gpt-4o")
     return counter.messages(document.messages) + counter.tools(document.tools)
 

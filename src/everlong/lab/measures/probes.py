@@ -20,7 +20,7 @@ from everlong.lab.measures.edits import replaced_texts
 from everlong.lab.measures.presence import strings_in, texts_of
 from everlong.relevance import names_in
 from everlong.tokens import Counter
-from everlong.wire import openai_chat, read_all
+from everlong.wire import OPENAI_CHAT, read_all
 
 __all__ = ["Probe", "chat_form", "conversations_in", "found_probes", "probe_cases", "probes_in", "save"]
 
@@ -89,7 +89,7 @@ def chat_form(message: Message) -> tuple[Message, ...]:
 
     Other formats keep several results in one message; what is saved must stand where it was measured.
     """
-    return tuple(openai_chat.parse(raw) for raw in openai_chat.render(message))
+    return tuple(OPENAI_CHAT.read_message(raw) for raw in OPENAI_CHAT.write_message(message))
 
 
 def probes_in(conversation: Conversation, counter: Counter) -> Cases:
@@ -123,7 +123,7 @@ def save(folder: Path, conversations: Iterable[Conversation], cases: Iterable[Ca
     home = folder / "agents"
     lines: dict[str, list[object]] = {}
     for one in conversations:
-        messages = [raw for message in one.messages for raw in openai_chat.render(message)]
+        messages = [raw for message in one.messages for raw in OPENAI_CHAT.write_message(message)]
         lines.setdefault(one.data, []).append({"id": one.id, "source": one.source, "messages": messages})
     for asked in cases:
         for number, case in enumerate(asked.cases):

@@ -18,7 +18,7 @@ from everlong.core import History, Json, JsonObject, Message
 from everlong.errors import EverlongError, InputError
 from everlong.lab.environments import ENVIRONMENTS, Environments, folder_from
 from everlong.lab.peers.table import PEERS, PeerRow
-from everlong.wire import openai_chat
+from everlong.wire import OPENAI_CHAT
 
 __all__ = ["Peer", "Process", "open_peer"]
 
@@ -160,9 +160,9 @@ class Peer:
             self._forget(shared)
         keep = len(self._written)
         for message in messages[shared:]:
-            written = openai_chat.render(message)
+            written = OPENAI_CHAT.write_message(message)
             added += written
-            self._written += [message] if len(written) == 1 else map(openai_chat.parse, written)
+            self._written += [message] if len(written) == 1 else map(OPENAI_CHAT.read_message, written)
             self._sent.append(message)
             self._ends.append(len(self._written))
         length = self._ends[len(messages) - 1] if messages else 0
@@ -185,7 +185,7 @@ class Peer:
         del self._written[self._ends[-1] if self._ends else 0 :]
 
     def _message(self, entry: Json) -> Message:
-        return self._written[entry] if isinstance(entry, int) else openai_chat.parse(entry)
+        return self._written[entry] if isinstance(entry, int) else OPENAI_CHAT.read_message(entry)
 
 
 def _shared(known: Sequence[Message], messages: Sequence[Message]) -> int:

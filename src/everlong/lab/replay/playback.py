@@ -17,7 +17,7 @@ from everlong.lab.replay.courses import Beside, Course, Policy, Sending, Terms
 from everlong.lab.replay.results import Paid, Played, Probed
 from everlong.lab.replay.sessions import Pauses, Session, moments_of
 from everlong.lab.strategies.strategy import rendered
-from everlong.wire import Usage, openai_chat, problems
+from everlong.wire import OPENAI_CHAT, Usage, problems
 
 __all__ = ["SUMMARIES_KEEP", "Wholeness", "played"]
 
@@ -68,7 +68,7 @@ def _end_of_piece(messages: History, start: int) -> int:
 @lru_cache(maxsize=20_000)
 def _faults(piece: History) -> tuple[str, ...]:
     body: list[Json] = [FIRST, *(raw for message in piece for raw in rendered(message))]
-    return tuple(dict.fromkeys(problem.text for problem in problems(openai_chat.FORMAT, {"messages": body})))
+    return tuple(dict.fromkeys(problem.text for problem in problems(OPENAI_CHAT.name, {"messages": body})))
 
 
 def _about_the_first(messages: History, *, user_first: bool) -> tuple[str, ...]:

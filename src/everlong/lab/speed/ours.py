@@ -10,7 +10,7 @@ from everlong.errors import EverlongError
 from everlong.lab.peers.shapes import FAILURES, Counting, Fitting, Message
 from everlong.lab.speed.transcripts import TOOLS
 from everlong.tokens import Counter, Tally
-from everlong.wire import parse_body
+from everlong.wire import OPENAI_CHAT
 
 MODEL = "gpt-4o"
 
@@ -26,7 +26,7 @@ STRATEGIES = {
 
 
 def _values(messages: list[Message]) -> History:
-    return parse_body(cast(Json, messages)).messages
+    return OPENAI_CHAT.read_body(cast(Json, messages)).messages
 
 
 def _grown_list(messages: list[Message]) -> Callable[[list[Message]], int]:

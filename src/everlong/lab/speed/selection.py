@@ -14,8 +14,7 @@ from everlong.lab.speed.tables import Shown, Table, figure
 from everlong.lab.speed.worker import Job, cpu, serve, transcript
 from everlong.relevance import Index
 from everlong.tokens import Counter
-from everlong.wire import parse_body
-from everlong.wire.openai_chat import FORMAT
+from everlong.wire import OPENAI_CHAT
 
 __all__ = ["run"]
 
@@ -95,7 +94,7 @@ PARTS = 10  # the first and the last of them are compared
 
 def work(job: Job) -> Job:
     """CPU seconds of each selection, once what left is indexed, and of indexing each part of the conversation."""
-    history = parse_body(cast(Json, transcript(job["transcript"]))).messages
+    history = OPENAI_CHAT.read_body(cast(Json, transcript(job["transcript"]))).messages
     counter = Counter(MODEL)
     _select(history[: len(history) // PARTS], counter, Index(), 0)  # the vocabulary and the rules are loaded
     counter.messages(history)
@@ -110,7 +109,7 @@ def _select(history: History, counter: Counter, index: Index, number: int) -> fl
     words = history[number % len(history)].text.split()[:12]
     question = Message(Role.USER, (Text(f"Question {number}: what was it about {' '.join(words)}?"),))
     asked = (*history, question)
-    task = Task(target=1, counter=counter, window=1, fmt=FORMAT, model=MODEL)
+    task = Task(target=1, counter=counter, window=1, fmt=OPENAI_CHAT.name, model=MODEL)
     draft = draft_of(asked, task)
     task = replace(task, target=draft.total // 2, window=draft.total // 2, index=index)
     return cpu(lambda: by_need(draft, task))[0]

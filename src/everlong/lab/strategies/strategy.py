@@ -16,7 +16,7 @@ from everlong.core import History, JsonObject, Message
 from everlong.engine import copied, counter_for
 from everlong.errors import BudgetImpossible, InputError, WireError
 from everlong.tokens import Counter
-from everlong.wire import openai_chat
+from everlong.wire import OPENAI_CHAT
 
 __all__ = ["MODEL", "Chat", "Select", "Strategy", "counter", "from_chat", "plain", "rendered"]
 
@@ -71,7 +71,7 @@ def _read(name: str, at: int, raw: object) -> Message:
     if not isinstance(raw, Mapping):
         raise InputError(f"{name} gives no message: its item {at} is {reprlib.repr(raw)}")
     try:
-        return openai_chat.parse(dict(raw), f"messages[{at}]")
+        return OPENAI_CHAT.read_message(dict(raw), f"messages[{at}]")
     except WireError as error:  # its fields do not survive the way out of another process
         raise InputError(f"{name} gives no message: {error}") from error
 
@@ -84,4 +84,4 @@ def _own(raw: JsonObject) -> dict[str, Any]:
 @lru_cache(maxsize=20_000)
 def rendered(message: Message) -> tuple[JsonObject, ...]:
     """A message as OpenAI messages; made once, not to be changed."""
-    return tuple(openai_chat.render(message))
+    return tuple(OPENAI_CHAT.write_message(message))

@@ -20,7 +20,7 @@ from everlong.lab.strategies.baselines import cleared, newest, trimmed, whole
 from everlong.lab.strategies.bm25 import bm25, bm25_neighbours, half_bm25
 from everlong.lab.strategies.strategy import Select, Strategy, counter, from_chat, plain
 from everlong.relevance import Index
-from everlong.wire import openai_chat
+from everlong.wire import OPENAI_CHAT
 
 __all__ = ["BASELINES", "DIALOGUE_STRATEGIES", "WORK_STRATEGIES", "of_preset", "strategy_named"]
 
@@ -43,7 +43,7 @@ def _begun(preset: Preset) -> Select:
             target=room,
             preset=preset,
             window=budget,
-            fmt=openai_chat.FORMAT,
+            fmt=OPENAI_CHAT.name,
             index=index,
         )
         return view_of(messages, options).messages

@@ -22,7 +22,7 @@ from everlong.errors import EverlongError
 from everlong.llm.scripted.model import ScriptedModel, Window
 from everlong.llm.scripted.script import Answer, Asked, Broken, Raw, Refusal, Script, echo
 from everlong.llm.scripted.speaking import SPEAKERS
-from everlong.wire import BODY_FORMATS, without_marks
+from everlong.wire import ANTHROPIC, format_named
 
 __all__ = ["ScriptedServer"]
 
@@ -115,7 +115,7 @@ class ScriptedServer:
 
     async def _counts(self, request: web.Request) -> web.Response:
         try:
-            document = BODY_FORMATS["anthropic"].parse_body(json.loads(await request.read()))
+            document = ANTHROPIC.read_body(json.loads(await request.read()))
         except (EverlongError, ValueError) as error:
             return _refused(400, f"the body cannot be read: {error}")
         counter = self.model.counter
@@ -150,7 +150,8 @@ class ScriptedServer:
         if not isinstance(raw, dict):
             raise ValueError("not an object")
         # Marks are no part of what is said: a prefix is known whether or not they have moved.
-        document = BODY_FORMATS[fmt].parse_body(without_marks(raw) if fmt == "anthropic" else raw)
+        spoken = format_named(fmt)
+        document = spoken.read_body(raw if spoken.marks is None else spoken.marks.remove(raw))
         settings = raw.get("generationConfig")
         lengths = [raw.get(name) for name in LENGTHS]
         if isinstance(settings, dict):

@@ -17,7 +17,7 @@ from typing import BinaryIO, TypeAlias
 from everlong.core import Entry, Json, JsonObject, Message, Point, Recalled, Role, Row, Withdrawal, bytes_of
 from everlong.errors import StoreError, WireError
 from everlong.store.bodies import LARGE, EntryKind, body_of, entry_of, kind_of
-from everlong.wire import openai_chat
+from everlong.wire import OPENAI_CHAT
 from everlong.wire.sessions import nanobot
 
 __all__ = [
@@ -330,7 +330,7 @@ def _plain(line: JsonObject, mark: Mapping[str, Json]) -> Entry:
         time = datetime.fromisoformat(said) if isinstance(said, str) else None
     except ValueError as error:
         raise StoreError(f"a stored entry cannot be read: {error}") from error
-    return replace(openai_chat.parse(fields), origin=str(mark["origin"]), time=time)
+    return replace(OPENAI_CHAT.read_message(fields), origin=str(mark["origin"]), time=time)
 
 
 def _body_fields(entry: Entry, lines: Sequence[JsonObject]) -> JsonObject:

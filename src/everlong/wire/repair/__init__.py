@@ -5,25 +5,24 @@ change. It never touches what the provider would take, never shortens, and inven
 from the user at the start and a note where a result is missing. It does not count tokens.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from everlong.core import Action, Edit, History, JsonObject, Message, message_ref
-from everlong.wire import anthropic_messages, gemini, openai_chat, openai_responses
+from everlong.core import Action, Edit, History, Message, message_ref
+from everlong.wire.formats import format_named
+from everlong.wire.formats.format import Format, Rules
 from everlong.wire.repair.arguments import mend_arguments
 from everlong.wire.repair.blanks import drop_blanks
 from everlong.wire.repair.draft import Draft, Note, Pass, Placed, each
 from everlong.wire.repair.ids import mend_names
 from everlong.wire.repair.pairs import pair_results
 from everlong.wire.repair.repeats import drop_repeats
-from everlong.wire.repair.rules import Rules, rules_of
 from everlong.wire.repair.seats import misplaced, seat_parts
 from everlong.wire.repair.shapes import plain, usual_shapes
 from everlong.wire.repair.surrogates import clean_surrogates
 from everlong.wire.repair.thinking import drop_loose_thinking, drop_unsigned_thinking
 from everlong.wire.repair.turns import open_with_user, place_system, trim_ending
-from everlong.wire.validate import problems
 
 __all__ = ["PASSES", "Repaired", "repair_history", "valid"]
 
@@ -46,13 +45,6 @@ PASSES: tuple[Pass, ...] = (
     trim_ending,
 )
 
-RENDERERS: dict[str, Callable[[Sequence[Message]], JsonObject]] = {
-    "anthropic": anthropic_messages.render_history,
-    "gemini": gemini.render_history,
-    "openai-chat": openai_chat.render_history,
-    "openai-responses": openai_responses.render_history,
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
@@ -69,12 +61,12 @@ def repair_history(messages: Sequence[Message], fmt: str = "openai-chat") -> Rep
 
     Example: user, call a, user -> user, call a, result a "[no result: …]", user
     """
-    rules, given = rules_of(fmt), tuple(messages)
-    if valid(fmt, given):
+    form, given = format_named(fmt), tuple(messages)
+    if _accepts(form, given):
         return Repaired(given, (), tuple(range(len(given))))
-    draft = _passed(Draft(tuple(Placed(at, message) for at, message in enumerate(given))), rules)
-    if not valid(fmt, draft.messages):
-        draft = _passed(each(plain)(draft, rules), rules)
+    draft = _passed(Draft(tuple(Placed(at, message) for at, message in enumerate(given))), form.rules)
+    if not _accepts(form, draft.messages):
+        draft = _passed(each(plain)(draft, form.rules), form.rules)
     notes = sorted(dict.fromkeys(draft.notes), key=lambda note: note.at)
     places = tuple(item.at for item in draft.placed)
     return Repaired(draft.messages, tuple(_edit(note, given) for note in notes), places)
@@ -82,9 +74,11 @@ def repair_history(messages: Sequence[Message], fmt: str = "openai-chat") -> Rep
 
 def valid(fmt: str, messages: Sequence[Message]) -> bool:
     """Whether the provider of `fmt` would accept the history as it is."""
-    if any(map(misplaced, messages)):
-        return False
-    return not problems(fmt, RENDERERS[rules_of(fmt).fmt](messages))
+    return _accepts(format_named(fmt), messages)
+
+
+def _accepts(form: Format, messages: Sequence[Message]) -> bool:
+    return not any(map(misplaced, messages)) and not form.problems(form.write_history(messages))
 
 
 def _passed(draft: Draft, rules: Rules) -> Draft:

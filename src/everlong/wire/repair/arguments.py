@@ -14,10 +14,10 @@ from typing import cast
 
 from everlong.core import Json, JsonObject, JsonText, Message, Part, ToolCall
 from everlong.wire.fields import dump
+from everlong.wire.formats.format import Rules
+from everlong.wire.formats.validation import argument_fault, strict_json
 from everlong.wire.repair.draft import Change
-from everlong.wire.repair.rules import Rules
 from everlong.wire.repair.surrogates import clean_json
-from everlong.wire.validate.texts import argument_fault, strict_json
 
 __all__ = ["closings", "mend_arguments", "mended"]
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from everlong.core import Image, Message, Opaque, Part, Reasoning, ResultPart, Role, Text, ToolCall, ToolResult
 from everlong.wire.fields import unpack
+from everlong.wire.formats.format import Rules
 from everlong.wire.repair.draft import Change
-from everlong.wire.repair.rules import Rules
 
 __all__ = ["NO_OUTPUT", "drop_blanks"]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from everlong.core import History, Message
-from everlong.wire.repair.rules import Rules
+from everlong.wire.formats.format import Rules
 
 __all__ = ["Change", "Draft", "Fix", "Note", "Pass", "Placed", "each"]
 

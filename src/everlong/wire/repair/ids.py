@@ -7,8 +7,8 @@ repeats it.
 from dataclasses import replace
 
 from everlong.core import CallId, Message, Part, ToolCall, ToolResult, ref_of
+from everlong.wire.formats.format import Rules
 from everlong.wire.repair.draft import Change
-from everlong.wire.repair.rules import Rules
 
 __all__ = ["UNNAMED_TOOL", "acceptable_id", "distinct_id", "mend_names"]
 

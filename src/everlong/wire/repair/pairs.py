@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from everlong.core import CallId, Message, Part, Role, Text, ToolCall, ToolResult
+from everlong.wire.formats.format import Rules
 from everlong.wire.repair.draft import Draft, Note, Placed
 from everlong.wire.repair.ids import acceptable_id, distinct_id
-from everlong.wire.repair.rules import Rules
 from everlong.wire.repair.seats import as_user
 
 __all__ = ["NO_RESULT", "pair_results"]

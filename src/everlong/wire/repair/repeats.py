@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from everlong.core import Image, JsonText, Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from everlong.wire.fields import load, pack, unpack
+from everlong.wire.formats.format import Rules
 from everlong.wire.repair.draft import Draft, Note, Placed
-from everlong.wire.repair.rules import Rules
 
 __all__ = ["drop_repeats"]
 

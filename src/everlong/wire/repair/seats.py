@@ -7,9 +7,9 @@ pictures to those whom the provider lets show them. A tool message without resul
 from dataclasses import replace
 
 from everlong.core import Image, Message, Part, Reasoning, Role, Text, ToolCall, ToolResult
+from everlong.wire.formats.format import Rules
+from everlong.wire.formats.translation import image_note
 from everlong.wire.repair.draft import Change
-from everlong.wire.repair.rules import Rules
-from everlong.wire.translation import image_note
 
 __all__ = ["as_user", "misplaced", "seat_parts"]
 

@@ -11,9 +11,9 @@ from dataclasses import replace
 
 from everlong.core import JsonText, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
 from everlong.wire.fields import load, pack, unpack
+from everlong.wire.formats.format import Rules
+from everlong.wire.formats.validation import strict_json
 from everlong.wire.repair.draft import Change
-from everlong.wire.repair.rules import Rules
-from everlong.wire.validate.texts import strict_json
 
 __all__ = ["NOT_ITS_OWN", "plain", "usual_shapes"]
 

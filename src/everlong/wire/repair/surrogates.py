@@ -10,9 +10,9 @@ from typing import assert_never
 
 from everlong.core import CallId, Image, Message, Opaque, Part, Reasoning, ResultPart, Text, ToolCall, ToolResult
 from everlong.wire.fields import dump, load
+from everlong.wire.formats.format import Rules
+from everlong.wire.formats.validation import has_surrogate
 from everlong.wire.repair.draft import Change
-from everlong.wire.repair.rules import Rules
-from everlong.wire.validate.texts import has_surrogate
 
 __all__ = ["clean_json", "clean_surrogates", "clean_text"]
 

@@ -5,8 +5,8 @@ stays before what it led to: one that nothing follows goes too. The words of a b
 """
 
 from everlong.core import Message, Part, Reasoning, Role
+from everlong.wire.formats.format import Rules
 from everlong.wire.repair.draft import Change, Draft, Note, Placed
-from everlong.wire.repair.rules import Rules
 
 __all__ = ["drop_loose_thinking", "drop_unsigned_thinking"]
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from everlong.core import Message, Opaque, Part, Reasoning, Role, Text
 from everlong.wire.fields import pack, unpack
+from everlong.wire.formats.format import Rules
 from everlong.wire.repair.draft import Draft, Note, Placed
-from everlong.wire.repair.rules import Rules
 
 __all__ = ["CONTINUED", "open_with_user", "place_system", "trim_ending"]
 

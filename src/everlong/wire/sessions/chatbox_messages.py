@@ -26,8 +26,8 @@ from everlong.core import (
 )
 from everlong.errors import WireError
 from everlong.wire.fields import dump, load, opaque, opaque_body, pack, unpack
+from everlong.wire.formats.translation import arguments_object, image_note
 from everlong.wire.sessions.records import as_object, time_of
-from everlong.wire.translation import arguments_object, image_note
 
 __all__ = ["FORMAT", "parse", "render"]
 

@@ -15,9 +15,9 @@ from typing import cast
 
 from everlong.core import Json, JsonObject, Message, Role, encode
 from everlong.errors import WireError
-from everlong.wire import anthropic_messages as anthropic
 from everlong.wire.document import Aside, Document, Record
 from everlong.wire.fields import load, pack, unpack
+from everlong.wire.formats.anthropic import messages as anthropic
 from everlong.wire.sessions.conversation import Piece, settle, without_head
 from everlong.wire.sessions.lineage import Link, parents_of, path_to
 from everlong.wire.sessions.names import fresh_id, fresh_uuid
@@ -49,7 +49,7 @@ def parse_record(raw: Json, where: str = "") -> Record:
     if entry.get("type") not in SPOKEN or entry.get("isSidechain") is True or entry.get("isApiErrorMessage") is True:
         return aside(raw)
     try:
-        message = anthropic.parse(entry.pop("message", None), where)
+        message = anthropic.read_message(entry.pop("message", None), where)
     except WireError as error:
         raise WireError(error.problem, fmt=FORMAT, where=error.where) from error
     extra = pack(entry, message=message.extra or None)
@@ -180,7 +180,7 @@ def _model(records: Sequence[Record]) -> str:
 
 def _body(message: Message) -> JsonObject:
     inner = unpack(message.extra)[1].get("message", "")
-    return anthropic.render(replace(message, origin=anthropic.FORMAT, extra=cast(str, inner)))[0]
+    return anthropic.write_message(replace(message, origin=anthropic.NAME, extra=cast(str, inner)))[0]
 
 
 def _written_anew(session: Document) -> list[JsonObject]:
@@ -208,7 +208,7 @@ def _written_anew(session: Document) -> list[JsonObject]:
 def _lines(message: Message, shared: JsonObject, model: str) -> list[JsonObject]:
     """The message as lines; before the summary of a compaction the line that marks it."""
     if message.origin != FORMAT:
-        return [_new_line(message, body, shared, model) for body in anthropic.render(message)]
+        return [_new_line(message, body, shared, model) for body in anthropic.write_message(message)]
     line = render_record(message)
     if line.get("isCompactSummary") is not True:
         return [line]

@@ -16,9 +16,9 @@ from typing import cast
 
 from everlong.core import History, Json, JsonObject, JsonText, Message, Role, Text, encode_all
 from everlong.errors import WireError
-from everlong.wire import openai_responses as responses
 from everlong.wire.document import Aside, Document, Record
 from everlong.wire.fields import load, pack, unpack
+from everlong.wire.formats.openai_responses import messages as responses
 from everlong.wire.sessions.conversation import Piece, settle, summary_text, tell_summary, without_head
 from everlong.wire.sessions.names import fresh_uuid
 from everlong.wire.sessions.records import as_object, aside, fields_of, stamp, time_of
@@ -53,7 +53,7 @@ def parse_record(raw: Json, where: str = "") -> Record:
     if isinstance(item, dict) and item.get("type") in NEVER_SENT:
         return aside(raw)
     try:
-        (message,) = responses.parse_items([item])
+        (message,) = responses.read_items([item])
     except WireError as error:
         raise WireError(error.problem, fmt=FORMAT, where=where) from error
     return _wrapped(message, {} if bare else entry, bare=bare or None)
@@ -97,7 +97,7 @@ def _wrapped(message: Message, entry: JsonObject, **hints: Json) -> Message:
 
 def _unwrapped(message: Message) -> Message:
     inner = unpack(message.extra)[1].get("item", "")
-    return replace(message, origin=responses.FORMAT, extra=cast(JsonText, inner))
+    return replace(message, origin=responses.NAME, extra=cast(JsonText, inner))
 
 
 def _payload(record: Record) -> JsonObject:
@@ -126,7 +126,7 @@ def _replacement(payload: JsonObject, at: int) -> History:
     history, summary = payload.get("replacement_history"), payload.get("message")
     if isinstance(history, list):
         try:
-            return tuple(_wrapped(message, {}, compacted=at) for message in responses.parse_items(history))
+            return tuple(_wrapped(message, {}, compacted=at) for message in responses.read_items(history))
         except WireError:
             return ()
     if not isinstance(summary, str) or not summary:
@@ -162,8 +162,8 @@ def _one_of(row: Sequence[Message]) -> list[Message]:
     if len(row) < 2:
         return list(row)
     entry, hints = unpack(row[0].extra)
-    items = [item for message in row for item in responses.render(_unwrapped(message))]
-    return [_wrapped(message, entry, bare=hints.get("bare")) for message in responses.parse_items(items)]
+    items = [item for message in row for item in responses.write_message(_unwrapped(message))]
+    return [_wrapped(message, entry, bare=hints.get("bare")) for message in responses.read_items(items)]
 
 
 def _compacted(message: Message) -> bool:
@@ -192,7 +192,7 @@ def _lines(message: Message) -> list[JsonObject]:
     """The message's items, a line each."""
     own = message.origin == FORMAT
     entry, hints = unpack(message.extra) if own else ({}, {})
-    items = responses.render(_unwrapped(message) if own else message)
+    items = responses.write_message(_unwrapped(message) if own else message)
     if hints.get("bare"):
         return items
     line = entry or {"timestamp": stamp(message.time), "type": "response_item"}
@@ -225,7 +225,7 @@ def _compaction(payload: JsonObject, replacement: Sequence[Message]) -> JsonObje
     """The compaction with what now stands in its place."""
     if "replacement_history" not in payload:
         return payload | {"message": "\n\n".join(summary_text(message) for message in replacement)}
-    items = [item for message in replacement for item in responses.render(_unwrapped(message))]
+    items = [item for message in replacement for item in responses.write_message(_unwrapped(message))]
     kept = payload | {"replacement_history": cast(Json, items)}
     metadata = kept.get("replacement_history_metadata")
     if isinstance(metadata, list) and len(metadata) != len(items):

@@ -17,9 +17,9 @@ from typing import cast
 
 from everlong.core import Json, JsonObject, Message, Role, Text, encode_all, ref_of
 from everlong.errors import WireError
-from everlong.wire import openai_chat
 from everlong.wire.document import Aside, Document, Record
 from everlong.wire.fields import load, pack, unpack
+from everlong.wire.formats.openai_chat import messages as openai_chat
 from everlong.wire.sessions.conversation import Piece, settle, summary_text, tell_summary, without_head
 from everlong.wire.sessions.records import as_object, aside, fields_of, stamp, time_of
 
@@ -60,7 +60,7 @@ def parse_record(raw: Json, where: str = "") -> Record:
     if fields.get("_type") in HEADERS or fields.get("_command"):
         return aside(raw)
     try:
-        message = openai_chat.parse(raw, where)
+        message = openai_chat.read_message(raw, where)
     except WireError as error:
         raise WireError(error.problem, fmt=FORMAT, where=error.where) from error
     parts = (*message.parts, *_media_notes(message, fields.get("media")))
@@ -220,6 +220,6 @@ def message_lines(message: Message) -> list[JsonObject]:
     """The lines of one message: several where results share it, none where nothing is left to say."""
     if message.origin != FORMAT:
         moment: JsonObject = {"timestamp": _moment(message.time)} if message.time else {}
-        return [line | moment for line in openai_chat.render(message)]
+        return [line | moment for line in openai_chat.write_message(message)]
     parts = tuple(part for part in message.parts if not (isinstance(part, Text) and part.extra == MEDIA_NOTE))
-    return openai_chat.render(replace(message, parts=parts, origin=openai_chat.FORMAT))
+    return openai_chat.write_message(replace(message, parts=parts, origin=openai_chat.NAME))

@@ -25,9 +25,9 @@ from everlong.core import (
     ToolResult,
 )
 from everlong.wire.fields import dump, load, opaque, opaque_body, pack, unpack
+from everlong.wire.formats.translation import arguments_object, image_note, inline_image
 from everlong.wire.sessions.conversation import summary_text, tell_summary
 from everlong.wire.sessions.records import milliseconds, take_text
-from everlong.wire.translation import arguments_object, image_note, inline_image
 
 __all__ = ["FORMAT", "content_of", "parse", "parts_of", "render"]
 

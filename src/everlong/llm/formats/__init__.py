@@ -1,1 +1,0 @@
-"""How each wire format is asked and answers: one module each, all of the shape in `shape`."""

@@ -1,0 +1,36 @@
+"""The wire formats, one folder each, and the one table of them."""
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+
+from everlong.core import JsonObject
+from everlong.errors import InputError
+from everlong.wire.formats.anthropic import FORMAT as ANTHROPIC
+from everlong.wire.formats.format import Format
+from everlong.wire.formats.gemini import FORMAT as GEMINI
+from everlong.wire.formats.openai_chat import FORMAT as OPENAI_CHAT
+from everlong.wire.formats.openai_responses import FORMAT as OPENAI_RESPONSES
+from everlong.wire.formats.validation import Problem
+
+__all__ = ["ANTHROPIC", "FORMATS", "GEMINI", "OPENAI_CHAT", "OPENAI_RESPONSES", "format_named", "problems"]
+
+#: By name. Where a file shows signs of several, the first of them in this order is believed.
+FORMATS: Mapping[str, Format] = {each.name: each for each in (OPENAI_CHAT, GEMINI, OPENAI_RESPONSES, ANTHROPIC)}
+
+
+def format_named(name: str) -> Format:
+    """Return the format of that name. Raises InputError that lists the names there are."""
+    known = FORMATS.get(name)
+    if known is None:
+        near = get_close_matches(name, FORMATS, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise InputError(f"unknown format {name!r}; the formats are {', '.join(sorted(FORMATS))}.{hint}")
+    return known
+
+
+def problems(fmt: str, body: JsonObject) -> list[Problem]:
+    """Return everything for which the provider of the format would reject the body; [] if it is valid.
+
+    Example: problems("openai-chat", {"messages": []}) -> [Problem("messages", "there are no messages")]
+    """
+    return format_named(fmt).problems(body)

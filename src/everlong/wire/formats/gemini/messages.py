@@ -1,0 +1,329 @@
+"""Gemini generateContent: the body of a request, and its contents.
+
+    {"systemInstruction": {…}, "contents": [{"role": "model", "parts": [{"functionCall": {…}}]}], "tools": […]}
+
+System text stands in a field of its own; it is the leading system message here, and one that stands
+later is sent in its place as text of the user. Calls often have no id: `gemini_pairing` gives them
+one of ours, which is never sent. The provider wants all results of parallel calls in one content,
+right after the calls and in their order, and turns that alternate: neighbours of one side that did
+not both come in this format are put together, results first.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from sys import maxsize
+from typing import TypeAlias, cast
+
+from everlong.core import (
+    CallId,
+    History,
+    Json,
+    JsonObject,
+    Message,
+    Part,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+    head_length,
+)
+from everlong.errors import WireError
+from everlong.wire.document import Document
+from everlong.wire.fields import dump, load, pack, unpack
+from everlong.wire.formats.gemini.parts import NAME, Callee, callee_of, part_in, part_out, result_out, written_id
+from everlong.wire.formats.translation import runs_of
+
+__all__ = [
+    "NAME",
+    "UNSIGNED_CALL",
+    "paired",
+    "read_body",
+    "read_message",
+    "read_messages",
+    "write_body",
+    "write_history",
+    "write_message",
+]
+
+
+def paired(messages: Iterable[Message]) -> tuple[Message, ...]:
+    """The messages with an id on every call, and every result under the id of its call.
+
+    A result without an id takes the first open call of its name. Calls are open until the next calls
+    after a result: one that was never answered does not take the answer of a later one.
+
+    Example: call f, call f, response f, response f -> call_f_0, call_f_1, call_f_0, call_f_1
+    """
+    numbers: Counter[str] = Counter()
+    still_open: list[ToolCall] = []
+    answered = False
+    out = []
+    for message in messages:
+        parts: list[Part] = []
+        for part in message.parts:
+            match part:
+                case ToolCall():
+                    if answered:
+                        still_open, answered = [], False
+                    call = part if part.id else replace(part, id=_numbered(part.name, numbers))
+                    still_open.append(call)
+                    parts.append(call)
+                case ToolResult():
+                    answered = True
+                    parts.append(_answer(part, still_open, numbers))
+                case _:
+                    parts.append(part)
+        out.append(message.with_parts(tuple(parts)))
+    return tuple(out)
+
+
+def _answer(result: ToolResult, still_open: list[ToolCall], numbers: Counter[str]) -> ToolResult:
+    call = _call_of(result, still_open)
+    if call is None:
+        return result if result.call else replace(result, call=_numbered(result.name, numbers))
+    still_open.remove(call)
+    if result.call in ("", call.id):
+        return replace(result, call=call.id)
+    fields, shape = unpack(result.extra)
+    return replace(result, call=call.id, extra=pack(fields, **{**shape, "written": result.call}))
+
+
+def _call_of(result: ToolResult, still_open: list[ToolCall]) -> ToolCall | None:
+    for call in still_open:
+        if result.call and call.id == result.call:
+            return call
+    for call in still_open:
+        if call.name == result.name and not (result.call and written_id(call)):
+            return call
+    return None
+
+
+def _numbered(name: str, numbers: Counter[str]) -> CallId:
+    numbers[name] += 1
+    return CallId(f"call_{name}_{numbers[name] - 1}")
+
+
+ROLES = {"user": Role.USER, "model": Role.ASSISTANT, "function": Role.TOOL}
+#: Who is joined with a neighbour: turns alternate between these two.
+VOICES = {Role.ASSISTANT: "model", Role.USER: "user", Role.TOOL: "user", Role.SYSTEM: "user"}
+SYSTEM = ("systemInstruction", "system_instruction")
+
+#: What Gemini 3 takes in place of a signature on a call that another model made.
+UNSIGNED_CALL = "skip_thought_signature_validator"
+
+#: A part as it is sent, behind its place: results in the order of their calls, then the rest.
+Ranked: TypeAlias = tuple[int, JsonObject]
+NO_CALL, NO_RESULT = maxsize - 1, maxsize
+
+
+def read_message(raw: Json, where: str = "") -> Message:
+    """One of the contents; calls and results without an id are numbered within it."""
+    return paired((_content_in(raw, where),))[0]
+
+
+def read_messages(items: Sequence[Json]) -> History:
+    """The contents in a list; calls and results without an id are paired by name and order."""
+    return paired(_content_in(item, "") for item in items)
+
+
+def write_message(message: Message) -> list[JsonObject]:
+    """The message as it is sent; nothing, where all of it belongs to another provider."""
+    return _contents((message,), apart="", unsigned_call="")
+
+
+def read_body(raw: Json) -> Document:
+    """The body of a request; calls and results without an id are paired by name and order."""
+    if not isinstance(raw, dict):
+        raise WireError(f"a request is an object, not {type(raw).__name__}", fmt=NAME)
+    fields = dict(raw)
+    contents = fields.pop("contents", None)
+    if not isinstance(contents, list | dict):
+        raise WireError("contents is a list", fmt=NAME, where="contents")
+    tools = fields.get("tools") or []
+    if not isinstance(tools, list | dict):
+        raise WireError("tools is a list", fmt=NAME, where="tools")
+    if tools:
+        del fields["tools"]
+    system = _system_in(fields)
+    items = contents if isinstance(contents, list) else [contents]
+    model = fields.get("model")
+    if model and isinstance(model, str):
+        del fields["model"]
+    return Document(
+        fmt=NAME,
+        messages=(*system, *paired(_content_in(item, f"contents[{at}]") for at, item in enumerate(items))),
+        tools=tuple(dump(tool) for tool in (tools if isinstance(tools, list) else [tools])),
+        model=model if isinstance(model, str) else "",
+        extra=pack(
+            fields,
+            contents="bare" if isinstance(contents, dict) else None,
+            tools="bare" if tools and isinstance(tools, dict) else None,
+        ),
+    )
+
+
+def write_body(document: Document) -> JsonObject:
+    """The body again; of a document of another format only what is said in it."""
+    if document.fmt != NAME:
+        return write_history(document.messages)
+    fields, shape = unpack(document.extra)
+    body: JsonObject = {"model": document.model} if document.model else {}
+    body |= fields | _conversation(document.messages, apart=NAME, unsigned_call="")
+    if document.tools:
+        body["tools"] = [load(tool) for tool in document.tools]
+    for key in ("contents", "tools"):
+        items = body.get(key)
+        if shape.get(key) == "bare" and isinstance(items, list) and len(items) == 1:
+            body[key] = items[0]
+    return body
+
+
+def write_history(messages: Sequence[Message], *, unsigned_call: str = "") -> JsonObject:
+    """What is sent for any history, whoever made its messages.
+
+    Gemini 3 refuses calls without a signature in the running turn. Where another model made them,
+    `unsigned_call=UNSIGNED_CALL` says so in the way that it documents; older models need nothing.
+    """
+    return _conversation(messages, apart="", unsigned_call=unsigned_call)
+
+
+# --- reading -----------------------------------------------------------------------------------
+
+
+def _content_in(raw: Json, where: str) -> Message:
+    if not isinstance(raw, dict):
+        raise WireError(f"a content is an object, not {type(raw).__name__}", fmt=NAME, where=where)
+    fields = dict(raw)
+    written_role = fields.get("role")
+    if written_role is None:  # a single question needs no role
+        written_role = ""
+    elif not isinstance(written_role, str) or written_role not in ROLES:
+        raise WireError(f"unknown role {written_role!r}", fmt=NAME, where=where)
+    else:
+        del fields["role"]
+    role = ROLES.get(written_role, Role.USER)
+    parts, form = _parts_in(fields, where)
+    if role is Role.USER and any(isinstance(part, ToolResult) for part in parts):
+        role = Role.TOOL
+    usual = written_role == VOICES[role]
+    return Message(role, parts, origin=NAME, extra=pack(fields, role=None if usual else written_role, parts=form))
+
+
+def _parts_in(fields: JsonObject, where: str) -> tuple[tuple[Part, ...], str | None]:
+    """The parts, taken out of a content, and their form where the usual one would not give it back."""
+    at = f"{where}.parts" if where else "parts"
+    match fields.get("parts"):
+        case None:
+            return (), "absent"
+        case dict() as only:
+            del fields["parts"]
+            return (part_in(only, at),), "bare"
+        case list() as items:
+            del fields["parts"]
+            parts = tuple(part_in(item, f"{at}[{index}]") for index, item in enumerate(items))
+            return parts, None if items else "empty"
+        case other:
+            raise WireError(f"parts is a list, not {type(other).__name__}", fmt=NAME, where=at)
+
+
+def _system_in(fields: JsonObject) -> tuple[Message, ...]:
+    """The system text, taken out of a body; an empty one stays there."""
+    for key in SYSTEM:
+        value = fields.get(key)
+        if value is None or value == "":
+            continue
+        if not isinstance(value, str | dict):
+            raise WireError(f"{key} is a content, not {type(value).__name__}", fmt=NAME, where=key)
+        inner = dict(value) if isinstance(value, dict) else {}
+        parts, form = ((Text(value),), "string") if isinstance(value, str) else _parts_in(inner, key)
+        if parts:
+            del fields[key]
+            return (Message(Role.SYSTEM, parts, origin=NAME, extra=pack(inner, parts=form, field=key)),)
+    return ()
+
+
+# --- writing -----------------------------------------------------------------------------------
+
+
+def _conversation(messages: Sequence[Message], *, apart: str, unsigned_call: str) -> JsonObject:
+    head = head_length(messages)
+    contents = _contents(messages[head:], apart=apart, unsigned_call=unsigned_call)
+    return {**_system_out(messages[:head]), "contents": cast(Json, contents)}
+
+
+def _system_out(front: Sequence[Message]) -> JsonObject:
+    parts = [part for message in front for _, part in _ranked(message, {})]
+    if not parts:
+        return {}
+    fields, shape = _carried(front[0])
+    key = cast(str, shape.get("field", SYSTEM[0]))
+    if shape.get("parts") == "string" and len(parts) == 1 and set(parts[0]) == {"text"}:
+        return {key: parts[0]["text"]}
+    return {key: {**fields, **_parts_out(parts, shape)}}
+
+
+def _contents(messages: Sequence[Message], *, apart: str, unsigned_call: str) -> list[JsonObject]:
+    rendered = list(_rendered(messages, unsigned_call))
+    return [_content_out(run) for run in runs_of(rendered, VOICES, apart=apart)]
+
+
+def _rendered(messages: Sequence[Message], unsigned_call: str) -> Iterator[tuple[Message, list[Ranked]]]:
+    """Each message that says something, with its parts; results know the calls before them."""
+    calls: dict[CallId, Callee] = {}
+    rank = 0
+    for message in messages:
+        own = message.origin == NAME
+        ranked = _ranked(message, calls)
+        if message.calls and not own and unsigned_call:
+            _mark_unsigned(ranked, unsigned_call)
+        for call in message.calls:
+            calls[call.id] = callee_of(call, rank, own=own)
+            rank += 1
+        if ranked or _carried(message)[1].get("parts") in ("absent", "empty"):
+            yield message, ranked
+
+
+def _ranked(message: Message, calls: Mapping[CallId, Callee]) -> list[Ranked]:
+    own = message.origin == NAME
+    ranked: list[Ranked] = []
+    for part in message.parts:
+        if isinstance(part, ToolResult):
+            callee = calls.get(part.call)
+            response, *pictures = result_out(part, callee, own=own)
+            ranked.append((callee.rank if callee else NO_CALL, response))
+            ranked += [(NO_RESULT, picture) for picture in pictures]
+        else:
+            out = part_out(part, own=own)
+            ranked += [] if out is None else [(NO_RESULT, out)]
+    return ranked
+
+
+def _mark_unsigned(ranked: list[Ranked], unsigned_call: str) -> None:
+    """The first call of a step carries the signature, also of those made at the same time."""
+    first = next(part for _, part in ranked if "functionCall" in part)
+    first["thoughtSignature"] = unsigned_call
+
+
+def _content_out(run: Sequence[tuple[Message, list[Ranked]]]) -> JsonObject:
+    first = run[0][0]
+    ranked = [item for _, parts in run for item in parts]
+    if len(run) > 1 or first.origin != NAME:
+        ranked.sort(key=lambda item: item[0])
+    fields: JsonObject = {}
+    for message, _ in run:
+        fields = _carried(message)[0] | fields
+    shape = _carried(first)[1]
+    role = cast(str, shape.get("role", VOICES[first.role]))
+    return {**({"role": role} if role else {}), **_parts_out([part for _, part in ranked], shape), **fields}
+
+
+def _parts_out(parts: list[JsonObject], shape: JsonObject) -> JsonObject:
+    form = shape.get("parts")
+    if form == "absent" and not parts:
+        return {}
+    return {"parts": parts[0] if form == "bare" and len(parts) == 1 else cast(Json, parts)}
+
+
+def _carried(message: Message) -> tuple[JsonObject, JsonObject]:
+    return unpack(message.extra if message.origin == NAME else "")

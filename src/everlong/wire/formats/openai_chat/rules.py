@@ -1,0 +1,173 @@
+"""What servers of OpenAI Chat Completions reject in `messages`.
+
+Stricter than OpenAI itself in one point, for all formats alike: the first message that is not
+system text is the user's. Looser in others, because many servers speak this format: any tool name
+and id, the same id again in a later turn, pictures in tool results.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from everlong.core import Json, JsonObject
+from everlong.wire.formats.format import Rules
+from everlong.wire.formats.validation import Problem, argument_fault, blank
+
+__all__ = ["RULES", "chat_problems"]
+
+RULES = Rules(
+    fmt="openai-chat",
+    foreign_call_id=re.compile(r"(?=.*\S).{1,40}", re.DOTALL),  # OpenAI takes no longer ones, others do
+    joins_assistants=False,
+    own_thinking=False,
+)
+
+NAME = re.compile(r"[^\s<|\\/>]+")
+# Tuples, because what stands where a role should be need not be hashable.
+ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+SYSTEM_ROLES = ("system", "developer")
+RESULT_ROLES = ("tool", "function")
+PICTURE_ROLES = ("user", "tool")
+INSTEAD_OF_CONTENT = ("tool_calls", "function_call", "refusal", "audio")  # what an assistant may say without content
+
+
+def chat_problems(payload: JsonObject) -> Iterator[Problem]:
+    """Everything that is wrong with the messages of a request."""
+    messages = payload.get("messages")
+    if not isinstance(messages, list) or not messages:
+        yield Problem("messages", "there are no messages")
+        return
+    readable: list[tuple[str, JsonObject]] = []
+    for index, message in enumerate(messages):
+        where = f"messages[{index}]"
+        if not isinstance(message, dict):
+            yield Problem(where, "is no object")
+            continue
+        readable.append((where, message))
+        yield from _role_problems(where, message)
+        yield from _content_problems(where, message)
+        yield from _call_problems(where, message)
+    yield from _order_problems(readable)
+    yield from _pair_problems(readable)
+
+
+def _role_problems(where: str, message: JsonObject) -> Iterator[Problem]:
+    role = message.get("role")
+    if role not in ROLES:
+        yield Problem(where, f"unknown role {role!r}")
+    if role == "tool" and not _filled(message.get("tool_call_id")):
+        yield Problem(where, "tool result names no call")
+    name = message.get("name")
+    if name is not None and role not in RESULT_ROLES and not (isinstance(name, str) and NAME.fullmatch(name)):
+        yield Problem(where, f"name {name!r} is not accepted")
+
+
+def _content_problems(where: str, message: JsonObject) -> Iterator[Problem]:
+    content, role = message.get("content"), message.get("role")
+    if content is not None and not isinstance(content, str | list):
+        yield Problem(f"{where}.content", "is neither text nor blocks")
+    elif content == []:
+        yield Problem(f"{where}.content", "is an empty list")
+    elif (not content or blank(content)) and not _says_otherwise(message):
+        yield Problem(where, f"{role} message says nothing")
+    if isinstance(content, list):
+        for index, block in enumerate(content):
+            yield from _block_problems(f"{where}.content[{index}]", block, role)
+
+
+def _says_otherwise(message: JsonObject) -> bool:
+    return message.get("role") == "assistant" and any(message.get(field) for field in INSTEAD_OF_CONTENT)
+
+
+def _block_problems(where: str, block: Json, role: Json) -> Iterator[Problem]:
+    if not isinstance(block, dict) or not isinstance(block.get("type"), str):
+        yield Problem(where, "is no content block")
+    elif block["type"] == "text" and (not isinstance(block.get("text"), str) or blank(block["text"])):
+        yield Problem(where, "text block is empty")
+    elif block["type"] == "image_url":
+        image = block.get("image_url")
+        if not isinstance(image, dict) or not _filled(image.get("url")) or str(image["url"]).endswith(";base64,"):
+            yield Problem(where, "picture is empty")
+        if role not in PICTURE_ROLES:
+            yield Problem(where, f"{role} message shows a picture")
+
+
+def _call_problems(where: str, message: JsonObject) -> Iterator[Problem]:
+    calls, old = message.get("tool_calls"), message.get("function_call")
+    if calls is not None and (not isinstance(calls, list) or not calls):
+        yield Problem(f"{where}.tool_calls", "is an empty list, or none")
+    elif calls is not None and message.get("role") != "assistant":
+        yield Problem(f"{where}.tool_calls", f"{message.get('role')} message makes calls")
+    seen: set[str] = set()
+    for index, call in enumerate(calls if isinstance(calls, list) else ()):
+        inner = f"{where}.tool_calls[{index}]"
+        if not isinstance(call, dict) or not _filled(call.get("id")):
+            yield Problem(inner, "call has no id")
+            continue
+        if call["id"] in seen:
+            yield Problem(inner, f"call {call['id']} appears twice in one message")
+        seen.add(str(call["id"]))
+        if call.get("type", "function") == "function":
+            yield from _function_problems(inner, call.get("function"))
+    if isinstance(old, dict):
+        yield from _function_problems(f"{where}.function_call", old)
+
+
+def _function_problems(where: str, function: Json) -> Iterator[Problem]:
+    if not isinstance(function, dict) or not _filled(function.get("name")):
+        yield Problem(where, "call names no function")
+        return
+    fault = argument_fault(function.get("arguments"))
+    if fault:
+        yield Problem(where, f"arguments {fault}")
+
+
+def _order_problems(messages: Sequence[tuple[str, JsonObject]]) -> Iterator[Problem]:
+    spoken = [(where, message.get("role")) for where, message in messages if message.get("role") not in SYSTEM_ROLES]
+    if not spoken:
+        yield Problem("messages", "nobody but the system speaks")
+    elif spoken[0][1] != "user":
+        yield Problem(spoken[0][0], f"first message is from {spoken[0][1]}, not from the user")
+
+
+def _pair_problems(messages: Sequence[tuple[str, JsonObject]]) -> Iterator[Problem]:
+    waiting: dict[str, str] = {}
+    answered: set[str] = set()
+    for where, message in messages:
+        if message.get("role") in RESULT_ROLES:
+            call = _answered_call(message)
+            if call in waiting:
+                answered.add(call)
+                del waiting[call]
+            elif call in answered:
+                yield Problem(where, f"tool result {call} is given twice")
+            else:
+                yield Problem(where, f"tool result {call} answers no call in the message before it")
+            continue
+        yield from _unanswered(waiting)
+        waiting, answered = dict.fromkeys(_made_calls(message), where), set()
+    yield from _unanswered(waiting)
+
+
+def _unanswered(waiting: dict[str, str]) -> Iterator[Problem]:
+    for call, where in waiting.items():
+        yield Problem(where, f"call {call} has no result directly after it")
+
+
+def _made_calls(message: JsonObject) -> Iterator[str]:
+    calls, old = message.get("tool_calls"), message.get("function_call")
+    for call in calls if isinstance(calls, list) else ():
+        if isinstance(call, dict):
+            yield str(call.get("id"))
+    if isinstance(old, dict):
+        yield f"function {old.get('name')}"
+
+
+def _answered_call(message: JsonObject) -> str:
+    """Before ids existed a result named its function."""
+    if message.get("role") == "function":
+        return f"function {message.get('name')}"
+    return str(message.get("tool_call_id"))
+
+
+def _filled(value: Json) -> bool:
+    return isinstance(value, str) and not blank(value)

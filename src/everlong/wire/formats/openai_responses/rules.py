@@ -1,0 +1,182 @@
+"""What OpenAI Responses rejects in `input`.
+
+Outputs need not stand next to their calls, only after them. Reasoning must be followed by the item it
+led to.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from everlong.core import Json, JsonObject, Role
+from everlong.wire.formats.format import Rules
+from everlong.wire.formats.validation import Problem, argument_fault, blank
+
+__all__ = ["MAX_CALL_ID", "RULES", "responses_problems"]
+
+RULES = Rules(
+    fmt="openai-responses",
+    call_id=re.compile(r"(?=.*\S).{1,64}", re.DOTALL),
+    unique_ids=True,
+    tool_name=re.compile(r"[a-zA-Z0-9_-]+"),
+    not_in_tool_name=re.compile(r"[^a-zA-Z0-9_-]"),
+    led_thinking=True,
+    pictures=frozenset({Role.SYSTEM, Role.USER, Role.TOOL}),
+)
+
+MAX_CALL_ID = 64
+CALLS = frozenset(
+    {
+        "apply_patch_call",
+        "computer_call",
+        "custom_tool_call",
+        "function_call",
+        "local_shell_call",
+        "shell_call",
+    }
+)
+OUTPUTS = frozenset(f"{kind}_output" for kind in CALLS)
+# Tuples, because what stands where a role should be need not be hashable.
+SYSTEM_ROLES = ("system", "developer")
+TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]+")
+ROLES = (*SYSTEM_ROLES, "user", "assistant")
+#: Blocks that only the other side may use; kinds that we do not know are let pass.
+OURS = frozenset({"input_text", "input_image", "input_file", "input_audio"})
+THEIRS = frozenset({"output_text", "refusal"})
+
+
+def responses_problems(payload: JsonObject) -> Iterator[Problem]:
+    """Everything that is wrong with the input of a request."""
+    items = payload.get("input")
+    if isinstance(items, str) and not blank(items):
+        return
+    if not isinstance(items, list) or not items:
+        yield Problem("input", "there is no input")
+        return
+    readable: list[tuple[str, JsonObject]] = []
+    for index, item in enumerate(items):
+        where = f"input[{index}]"
+        if not isinstance(item, dict):
+            yield Problem(where, "is no object")
+            continue
+        readable.append((where, item))
+        yield from _item_problems(where, item)
+    yield from _order_problems(readable)
+    yield from _pair_problems(readable)
+    yield from _reasoning_problems(readable)
+    yield from _repeated_items(readable)
+
+
+def _kind(item: JsonObject) -> str:
+    return str(item.get("type") or ("message" if "role" in item else "none"))
+
+
+def _item_problems(where: str, item: JsonObject) -> Iterator[Problem]:
+    kind = _kind(item)
+    if kind == "none":
+        yield Problem(where, "item has no type")
+    elif kind == "message":
+        yield from _message_problems(where, item)
+    elif kind in CALLS | OUTPUTS:
+        yield from _call_problems(where, item, kind)
+    elif kind == "reasoning" and not isinstance(item.get("summary"), list):
+        yield Problem(where, "reasoning has no summary list")
+
+
+def _message_problems(where: str, item: JsonObject) -> Iterator[Problem]:
+    role, content = item.get("role"), item.get("content")
+    if role not in ROLES:
+        yield Problem(where, f"unknown role {role!r}")
+    elif not isinstance(content, str | list) or not content or blank(content):
+        yield Problem(where, f"{role} message says nothing")
+    for index, block in enumerate(content if isinstance(content, list) else ()):
+        yield from _block_problems(f"{where}.content[{index}]", block, str(role))
+
+
+def _block_problems(where: str, block: Json, role: str) -> Iterator[Problem]:
+    kind = block.get("type") if isinstance(block, dict) else None
+    if not isinstance(block, dict) or not isinstance(kind, str):
+        yield Problem(where, "is no content block")
+    elif kind in (OURS if role == "assistant" else THEIRS):
+        yield Problem(where, f"{role} message holds {kind}")
+    elif kind in ("input_text", "output_text") and blank(block.get("text", "")):
+        yield Problem(where, "text block is empty")
+    elif kind == "input_image" and not _has_picture(block):
+        yield Problem(where, "picture is empty")
+
+
+def _has_picture(block: JsonObject) -> bool:
+    url = block.get("image_url")
+    return bool(block.get("file_id") or (isinstance(url, str) and url and not url.endswith(";base64,")))
+
+
+def _call_problems(where: str, item: JsonObject, kind: str) -> Iterator[Problem]:
+    call = item.get("call_id")
+    if not isinstance(call, str) or not 0 < len(call) <= MAX_CALL_ID:
+        yield Problem(where, f"call id {call!r} is not accepted")
+    if kind == "function_call":
+        fault = argument_fault(item.get("arguments"))
+        if fault:
+            yield Problem(where, f"arguments {fault}")
+        name = item.get("name")
+        if not isinstance(name, str) or not TOOL_NAME.fullmatch(name):
+            yield Problem(where, f"tool name {name!r} is not accepted")
+    elif kind in ("function_call_output", "custom_tool_call_output"):
+        yield from _output_problems(where, item.get("output"))
+
+
+def _output_problems(where: str, output: Json) -> Iterator[Problem]:
+    if not isinstance(output, str | list) or not output or blank(output):
+        yield Problem(where, "tool result says nothing")
+    for index, block in enumerate(output if isinstance(output, list) else ()):
+        yield from _block_problems(f"{where}.output[{index}]", block, "tool")
+
+
+def _order_problems(items: Sequence[tuple[str, JsonObject]]) -> Iterator[Problem]:
+    """Kinds that only the provider can read, such as its own compaction, may stand before the first question."""
+    known = CALLS | OUTPUTS | {"message", "reasoning"}
+    spoken = [(where, item) for where, item in items if _kind(item) in known and item.get("role") not in SYSTEM_ROLES]
+    if not spoken:
+        yield Problem("input", "nobody but the system speaks")
+    elif spoken[0][1].get("role") != "user":
+        yield Problem(spoken[0][0], f"first item is {_kind(spoken[0][1])}, not a message of the user")
+
+
+def _pair_problems(items: Sequence[tuple[str, JsonObject]]) -> Iterator[Problem]:
+    waiting: dict[str, str] = {}
+    seen: set[str] = set()
+    for where, item in items:
+        call = str(item.get("call_id"))
+        if _kind(item) in CALLS:
+            if call in seen:
+                yield Problem(where, f"call id {call} is not unique")
+            seen.add(call)
+            waiting[call] = where
+        elif _kind(item) in OUTPUTS and call in waiting:
+            del waiting[call]
+        elif _kind(item) in OUTPUTS:
+            yield Problem(
+                where, f"tool result {call} " + ("is given twice" if call in seen else "answers no call before it")
+            )
+    for call, where in waiting.items():
+        yield Problem(where, f"call {call} has no result after it")
+
+
+def _reasoning_problems(items: Sequence[tuple[str, JsonObject]]) -> Iterator[Problem]:
+    led_to_nothing = True
+    for where, item in reversed(items):
+        kind = _kind(item)
+        if kind == "reasoning" and led_to_nothing:
+            yield Problem(where, "reasoning is not followed by the item it led to")
+        elif kind != "reasoning":
+            led_to_nothing = kind in OUTPUTS or (kind == "message" and item.get("role") != "assistant")
+
+
+def _repeated_items(items: Sequence[tuple[str, JsonObject]]) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for where, item in items:
+        name = item.get("id")
+        if not isinstance(name, str) or not name:
+            continue
+        if name in seen:
+            yield Problem(where, f"item {name} appears twice")
+        seen.add(name)
