@@ -32,6 +32,8 @@ WRONG: dict[str, dict[str, Any]] = {
     "a language that is none": {"language": "fr"},
     "no days": {"retention_days": 0},
     "a setting that is none": {"colour": "red"},
+    "a mode that sends too much": {"mode": "off"},
+    "a share above one": {"recall_share": 2},
     "a model of nobody": {"summary_model": "nobody/none"},
 }
 
@@ -66,6 +68,18 @@ def test_settings_are_kept_beyond_the_server() -> None:
     with an_app(threads=threads) as (app, _):
         assert app.page().get("/api/settings") == chosen | {"threshold": 80}
         assert app.page().get("/api/state")["language"] == "zh"
+
+
+def test_every_setting_of_the_engine_can_be_set_by_its_name() -> None:
+    threads = MemoryThreads()
+    with an_app(threads=threads) as (app, _):
+        before = app.page().get("/api/settings")
+        assert app.page().do("PUT", "/api/settings", {"soft_cap": 20_000}) == before | {"soft_cap": 20_000}
+    with an_app(threads=threads) as (app, _):
+        assert app.state.engine.blocking.means.settings.soft_cap == 20_000
+        status, told = app.page().ask("PUT", "/api/settings", {"treshold": 60})
+        assert (status, "did you mean threshold?" in told["error"]["message"]) == (400, True)
+        assert app.page().do("PUT", "/api/settings", {"soft_cap": None}) == before
 
 
 def test_settings_that_cannot_be_read_are_the_defaults() -> None:

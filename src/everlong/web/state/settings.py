@@ -1,16 +1,15 @@
 """The settings of the app and the choices for one thread, and the engine settings that follow from them.
 
-The app's settings are one value in the store, without secrets. The choices for a thread are in its metadata; its own
-engine settings hold only what differs from the app's.
+The app's settings are one value in the store, without secrets: the engine's settings and a few fields of its own. The
+choices for a thread are in its metadata; its own engine settings hold only what differs from the app's.
 """
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, cast
 
-from everlong.compress import PRESET_NAMES, preset_named
 from everlong.core import Json, JsonObject, JsonText, Thread
-from everlong.engine import HIGHEST_THRESHOLD, Settings, Threads
+from everlong.engine import SETTINGS, SURFACE_DEFAULTS, Settings, Threads, defaults_of, read_settings
 from everlong.errors import InputError, Refused
 from everlong.web.fields import flag, invalid, number, optional_text
 from everlong.web.words import NOT_BUILT
@@ -18,7 +17,6 @@ from everlong.web.words import NOT_BUILT
 __all__ = [
     "AUTO",
     "FACTS",
-    "OFF",
     "OWNER",
     "THRESHOLDS",
     "AppSettings",
@@ -35,33 +33,56 @@ __all__ = [
 OWNER = "app"  # the owner of the app's threads
 FACTS = "app"  # the kind of the facts that the app stores
 SETTINGS_FACT = "settings"
+METADATA_KEY = "app"
 THRESHOLDS = range(40, 91, 5)  # percent
-DEFAULT_THRESHOLD = 60
 LARGEST_WINDOW = 100_000_000  # tokens
 MOST_WINDOWS = 1_000
 
+#: Automatic compaction of a thread: as set for all, always, never.
+Auto: TypeAlias = Literal["follow", "on", "off"]
+AUTO = ("follow", "on", "off")
+
+ENGINE_DEFAULTS = defaults_of("app")
 #: Engine settings of a thread whose compaction is off: no automatic summary, and only what does not fit is trimmed.
-OFF: JsonObject = {"summaries": "off", "threshold": HIGHEST_THRESHOLD, "cold_mark": 1.0}
+OFF: JsonObject = dict(SURFACE_DEFAULTS["app, off"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AppSettings:
-    """What a person set for the whole app. Models are SOURCE/NAME or ""; `windows` are tokens by model."""
+    """What a person set for the whole app. Models are SOURCE/NAME or ""; `windows` are tokens by model.
 
+    The page reads and writes one flat object: the threshold in percent, the preset, the fields below, and every other
+    engine setting that differs from the app's defaults, by its name.
+    """
+
+    engine: Settings = ENGINE_DEFAULTS
     auto: bool = True
-    #: Percent of the budget at which a compaction is due.
-    threshold: int = DEFAULT_THRESHOLD
     summary_model: str = ""
     naming_model: str = ""
-    preset: str = "auto"
     windows: tuple[tuple[str, int], ...] = ()
     language: str = ""
     tools: bool = False
     retention_days: int | None = None
 
+    @property
+    def threshold(self) -> int:
+        """The percent of the budget at which a compaction is due."""
+        return round(100 * self.engine.threshold)
+
     def shown(self) -> JsonObject:
-        """Return the settings as the page reads them."""
-        return {**asdict(self), "windows": dict(self.windows)}
+        """Return the settings as the page reads them and the store keeps them."""
+        return {
+            "auto": self.auto,
+            "summary_model": self.summary_model,
+            "naming_model": self.naming_model,
+            "windows": dict(self.windows),
+            "language": self.language,
+            "tools": self.tools,
+            "retention_days": self.retention_days,
+            **_changed(self.engine),
+            "threshold": self.threshold,
+            "preset": self.engine.preset,
+        }
 
     def window(self, model: str) -> int | None:
         """Return the window that was set for a model, by its whole name or without the source."""
@@ -71,33 +92,59 @@ class AppSettings:
     @property
     def on(self) -> JsonObject:
         """The engine settings of a thread whose compaction is on."""
-        return {"summaries": "auto", "threshold": self.threshold / 100, "cold_mark": Settings().cold_mark}
+        return {name: _value(self.engine, name) for name in OFF}
 
-    def engine(self, base: Settings) -> Settings:
-        """Return the engine settings of every thread without choices of its own."""
-        chosen: JsonObject = {**(self.on if self.auto else OFF), "preset": self.preset}
-        return base.for_thread(json.dumps(chosen))
+    def over(self, base: Settings) -> Settings:
+        """Return the engine settings of every thread without choices of its own: these over those of the server."""
+        switch = self.on if self.auto else OFF
+        return base.with_values({**_changed(self.engine), **switch, "preset": self.engine.preset})
+
+
+def _value(settings: Settings, name: str) -> Json:
+    return getattr(settings, name) if hasattr(settings, name) else settings.option(name)
+
+
+def _changed(settings: Settings) -> JsonObject:
+    """Return the engine settings that differ from the defaults of the app, by name."""
+    values = {option.name: _value(settings, option.name) for option in SETTINGS}
+    return {name: value for name, value in values.items() if value != _value(ENGINE_DEFAULTS, name)}
 
 
 def changed_settings(settings: AppSettings, body: JsonObject) -> AppSettings:
     """Return the settings with the fields of a body; missing fields stay. Raises Refused if one is wrong."""
-    unknown = sorted(set(body) - set(AppSettings.__dataclass_fields__))
-    if unknown:
-        raise invalid(f"unknown setting: {', '.join(unknown)[:200]}")
     new: dict[str, object] = {}
     for name in ("auto", "tools"):
         if (value := flag(body, name)) is not None:
             new[name] = value
-    for name in ("summary_model", "naming_model", "preset", "language"):
+    for name in ("summary_model", "naming_model", "language"):
         if (text := optional_text(body, name)) is not None:
             new[name] = text
-    if (threshold := number(body, "threshold")) is not None:
-        new["threshold"] = threshold
     if "windows" in body:
         new["windows"] = _read_windows(body["windows"])
     if "retention_days" in body:
         new["retention_days"] = number(body, "retention_days")
+    new["engine"] = _changed_engine(settings.engine, body)
     return _checked(replace(settings, **new))  # type: ignore[arg-type]
+
+
+def _changed_engine(settings: Settings, body: JsonObject) -> Settings:
+    """Return the engine settings with those of a body; the threshold comes in percent."""
+    own = set(AppSettings.__dataclass_fields__) - {"engine"}
+    given: dict[str, object] = {name: value for name, value in body.items() if name not in own}
+    if given.get("preset", "") is None:
+        del given["preset"]
+    percent = number(body, "threshold")
+    given.pop("threshold", None)
+    if percent is not None:
+        if percent not in THRESHOLDS:
+            raise invalid(
+                f"threshold must be {THRESHOLDS[0]} to {THRESHOLDS[-1]} percent, in steps of {THRESHOLDS.step}"
+            )
+        given["threshold"] = percent / 100
+    try:
+        return read_settings(given, base=settings)
+    except InputError as error:
+        raise invalid(str(error)) from None
 
 
 def _read_windows(value: Json) -> tuple[tuple[str, int], ...]:
@@ -111,18 +158,12 @@ def _read_windows(value: Json) -> tuple[tuple[str, int], ...]:
 
 
 def _checked(settings: AppSettings) -> AppSettings:
-    if settings.threshold not in THRESHOLDS:
-        raise invalid(f"threshold must be {THRESHOLDS[0]} to {THRESHOLDS[-1]} percent, in steps of {THRESHOLDS.step}")
     if settings.language not in ("", *NOT_BUILT):
         raise invalid(f"language must be empty or one of {', '.join(NOT_BUILT)}")
     if settings.retention_days is not None and settings.retention_days < 1:
         raise invalid("retention_days must be at least 1, or null")
-    if settings.preset in PRESET_NAMES and preset_named(settings.preset).untouched:
-        raise invalid("preset cannot be off, because requests must fit: switch automatic compaction off instead")
-    try:
-        settings.engine(Settings())
-    except InputError as error:
-        raise invalid(str(error)) from None
+    if settings.engine.untouched:
+        raise invalid("requests must fit, so nothing can be sent untouched: switch automatic compaction off instead")
     return settings
 
 
@@ -138,12 +179,6 @@ def load_settings(threads: Threads) -> AppSettings:
 def save_settings(threads: Threads, settings: AppSettings) -> None:
     """Store the settings, for every server on this store."""
     threads.keep_fact(FACTS, SETTINGS_FACT, json.dumps(settings.shown(), ensure_ascii=False))
-
-
-#: Automatic compaction of a thread: as set for all, always, never.
-Auto: TypeAlias = Literal["follow", "on", "off"]
-AUTO = ("follow", "on", "off")
-METADATA_KEY = "app"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
