@@ -32,5 +32,7 @@ def compact(draft: Draft, task: Task, preset: Preset) -> Draft:
             return draft
         draft = step(draft, task)
     for step in preset.emergency:
+        if draft.total <= task.target:
+            break
         draft = step(draft, task)
     return draft

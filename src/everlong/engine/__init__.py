@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from everlong.engine.preparation import prepared_from as prepared_from, standing as standing
     from everlong.engine.preview import (
         SMALLEST as SMALLEST,
+        Meter as Meter,
         Outlook as Outlook,
         Preview as Preview,
         outlook as outlook,
@@ -104,7 +105,7 @@ else:
             "events": "Observer logs_events traces_events",
             "fitted": "Fitted SENT_AS copied count fit fit_document forget_counts",
             "preparation": "prepared_from standing",
-            "preview": "Outlook Preview SMALLEST outlook outlook_of",
+            "preview": "Meter Outlook Preview SMALLEST outlook outlook_of",
             "recall": "Found",
             "settings": "DEFAULT_SETTINGS DEFAULT_THRESHOLD HIGHEST_THRESHOLD LOWEST_THRESHOLD Mode SETTINGS SURFACE_DEFAULTS Settings Summarizing Surface defaults_of read_settings unknown_names variables_of",
             "summaries.author": "Author",

@@ -1,11 +1,14 @@
-"""What would be sent now, looked at without sending it: for meters and panels. Nothing is kept, nobody is told."""
+"""How full the window is, and what a threshold would cost: what would be sent now, looked at without sending it.
+
+For meters, panels and settings. Nothing is kept and nothing is reported.
+"""
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log
 from types import MappingProxyType
-from typing import Literal, TypeAlias
+from typing import Literal, Self, TypeAlias
 
 from everlong.core import Message, Point, Recalled, Role
 from everlong.engine.contracts import Call, Prepared
@@ -13,18 +16,74 @@ from everlong.engine.preparation import prepared_from, standing
 from everlong.engine.settings import Settings
 from everlong.engine.thread import CallContext, EngineContext, pinned_texts, work_on
 from everlong.windows import Window
+from everlong.wire import Usage, plausible
 
-__all__ = ["MEASURED", "SMALLEST", "Certainty", "Outlook", "Preview", "outlook", "outlook_of", "preview"]
+__all__ = ["MEASURED", "SMALLEST", "Certainty", "Meter", "Outlook", "Preview", "outlook", "outlook_of", "preview"]
 
 #: reported: the provider has counted all but the news. counted: by the model's own vocabulary. estimated: neither.
 Certainty: TypeAlias = Literal["reported", "counted", "estimated"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Preview:
-    """The next request as it stands, before any cut. All figures are tokens as the provider reckons them.
+class Meter:
+    """How full a window is: the one value that the terminal, the app, `inspect` and the gateway show.
 
-    `limit` is what a request may take, `high` where a cut is due, `parts` where the tokens go: system, standing,
+    `limit` is the whole window in tokens, `exact` whether a provider reported the tokens, `known` whether anyone said
+    how large the window is. `threshold` are the tokens from which a compaction is due, where that is known.
+    """
+
+    tokens: int
+    limit: int
+    exact: bool
+    known: bool
+    threshold: int | None = None
+
+    @property
+    def share(self) -> float:
+        """The share of the window that is taken; 0 where there is no window."""
+        return self.tokens / self.limit if self.limit else 0.0
+
+    @property
+    def percent(self) -> int:
+        """How much of the window is taken, as people say it."""
+        return round(100 * self.tokens / self.limit) if self.limit else 0
+
+    @property
+    def certainty(self) -> str:
+        """exact, estimated, or unknown where nobody knows the window."""
+        return "unknown" if not self.known else "exact" if self.exact else "estimated"
+
+    @classmethod
+    def estimated(cls, prepared: Prepared) -> Self:
+        """Return the meter of a request by our own count."""
+        window, budget = prepared.window, prepared.budget
+        return cls(
+            tokens=prepared.tokens,
+            limit=window.context,
+            exact=False,
+            known=window.known,
+            threshold=budget.high_mark + budget.tools,
+        )
+
+    @classmethod
+    def reported(cls, prepared: Prepared, usage: Usage | None) -> Self | None:
+        """Return the meter of a request and its answer by the provider's report; thoughts are not sent again.
+
+        None if it reported nothing, or what cannot be true.
+        """
+        if usage is None or not plausible(usage, prepared.window.context, estimate=prepared.tokens):
+            return None
+        if usage.prompt * 2 < prepared.counted:  # a report of a part of what was sent
+            return None
+        tokens = usage.prompt + max(0, usage.output - usage.reasoning)
+        return replace(cls.estimated(prepared), tokens=tokens, exact=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """The next request as it stands, before any compaction. All figures are tokens as the provider counts them.
+
+    `limit` is what a request may take, `high` where a compaction is due, `parts` where the tokens go: system, standing,
     tools, pinned, summary, recalled, user, assistant, results. `covered` counts messages behind the newest point.
     """
 
@@ -39,9 +98,20 @@ class Preview:
     #: The request itself, if it were sent as it stands.
     prepared: Prepared | None = None
 
+    @property
+    def meter(self) -> Meter:
+        """How full the window is."""
+        return Meter(
+            tokens=self.tokens,
+            limit=self.window.context,
+            exact=self.certainty == "reported",
+            known=self.window.known,
+            threshold=self.high,
+        )
+
 
 def preview(means: EngineContext, thread: str, call: Call) -> Preview:
-    """How full the window is. Raises BudgetImpossible where reply and tools leave no room at all."""
+    """Return how full the window is. Raises BudgetImpossible where reply and tools leave nothing for messages."""
     with means.lives.lock(thread):
         context = work_on(means, means.state(thread), call, means.journal(thread), "")
         view = standing(context)

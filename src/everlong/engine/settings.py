@@ -8,6 +8,7 @@ import difflib
 import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, cast, get_args
 
@@ -50,6 +51,11 @@ PREFIX = "EVERLONG_"
 def _setting(default: Scalar, help_text: str, kind: type, **bounds: Any) -> Any:
     """A field of Settings with the rest of its description."""
     return field(default=default, metadata={"help": help_text, "kind": kind, **bounds})
+
+
+@lru_cache(maxsize=64)
+def _configured_preset(name: str, options: tuple[tuple[str, Scalar], ...]) -> Preset:
+    return preset_named(name).configured(dict(options))
 
 
 def _checked_options(given: Mapping[str, Scalar]) -> Mapping[str, Scalar]:
@@ -137,7 +143,7 @@ class Settings:
     @property
     def rules(self) -> Preset:
         """The preset in force, with its options."""
-        return preset_named(self.preset).configured(self.options)
+        return _configured_preset(self.preset, tuple(sorted(self.options.items())))
 
     @property
     def untouched(self) -> bool:

@@ -113,15 +113,11 @@ def compacted_view(history: Sequence[Message], options: ViewOptions) -> View:
 
 def assembled_view(front: History, since: History, options: ViewOptions) -> View:
     """Return what stands: `front` was shaped before, `since` takes its arrival form, all is repaired; no compaction."""
-    offset = len(front)
-    pins = frozenset(pin - offset for pin in options.pins)
-    task = replace(_task(since, options), pins=pins)
-    new = arrive(draft_of(since, task), task, options.preset)
     history = (*front, *since)
-    places = (*range(offset), *(slot.at + offset for slot in new.slots))
-    sent = _repaired((*front, *new.messages), places, history, options)
-    edits = (*(replace(edit, at=edit.at + offset) for edit in new.edits), *sent.edits)
-    return View(history, sent.messages, options.counter.messages(sent.messages), edits, places=sent.places)
+    messages, places, edits = _arrivals(since, len(front), options, since)
+    sent = _repaired((*front, *messages), (*range(len(front)), *places), history, options)
+    tokens = options.counter.messages(sent.messages)
+    return View(history, sent.messages, tokens, (*edits, *sent.edits), places=sent.places)
 
 
 def grown_view(history: History, options: ViewOptions, previous: View) -> View | None:
@@ -140,12 +136,9 @@ def _grown(history: History, options: ViewOptions, previous: View) -> View | Non
     offset = len(previous.history)
     if len(history) == offset:
         return previous
-    pins = frozenset(pin - offset for pin in options.pins)
-    task = replace(_task(history, options), pins=pins)
-    new = arrive(draft_of(history[offset:], task), task, options.preset)
+    new, new_places, edits = _arrivals(history[offset:], offset, options, history)
     places = previous.places or tuple(range(len(previous.messages)))
-    messages = (*previous.messages, *new.messages)
-    all_places = (*places, *(slot.at + offset for slot in new.slots))
+    messages, all_places = (*previous.messages, *new), (*places, *new_places)
     for start in dict.fromkeys((_closed_before(previous.messages), 0)):
         front, front_places = ((WORD,), (OURS,)) if start else ((), ())
         tail = _repaired((*front, *messages[start:]), (*front_places, *all_places[start:]), history, options)
@@ -157,12 +150,27 @@ def _grown(history: History, options: ViewOptions, previous: View) -> View | Non
                 history,
                 (*previous.messages, *added),
                 previous.tokens + options.counter.messages(added),
-                (*previous.edits, *(replace(edit, at=edit.at + offset) for edit in new.edits), *tail.edits),
+                (*previous.edits, *edits, *tail.edits),
                 previous.cuts,
                 previous.index,
                 (*places, *tail.places[len(sent) :]),
             )
     return None
+
+
+def _arrivals(
+    new: History, offset: int, options: ViewOptions, spoken: History
+) -> tuple[History, tuple[int, ...], tuple[Edit, ...]]:
+    """New messages in their arrival form, where each stands in the history, and what was changed for it.
+
+    They stand there from `offset` on; `spoken` decides the language of our own words.
+    """
+    if not options.preset.arrival:
+        return new, tuple(range(offset, offset + len(new))), ()
+    task = replace(_task(spoken, options), pins=frozenset(pin - offset for pin in options.pins))
+    draft = arrive(draft_of(new, task), task, options.preset)
+    places = tuple(slot.at + offset for slot in draft.slots)
+    return draft.messages, places, tuple(replace(edit, at=edit.at + offset) for edit in draft.edits)
 
 
 def _closed_before(sent: History) -> int:

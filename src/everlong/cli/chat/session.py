@@ -27,7 +27,7 @@ from everlong.agent import (
     standard_tools,
     workspace_standing,
 )
-from everlong.cli.chat.meter import Meter, estimated, reported
+from everlong.cli.chat.meter import Meter
 from everlong.core import Event, EventKind, Message, Thread
 from everlong.engine import (
     Author,
@@ -158,13 +158,13 @@ class Session:
             known = await asyncio.to_thread(self.engine.threads.thread, self.thread)
             last = self.last
             if last is not None and known.length == last.length + 1 and known.points == last.cuts:
-                meter = reported(last, self._usage)
+                meter = Meter.reported(last, self._usage)
                 if meter is not None:
                     return meter
             looked = await self.look()
         except (NoThread, BudgetImpossible):
             return None
-        return None if looked is None else estimated(looked)
+        return None if looked is None else Meter.estimated(looked)
 
     def changed(self) -> None:
         """Something was done to the thread: what was reported no longer holds."""
