@@ -15,11 +15,12 @@ import aiohttp
 
 from everlong.core import Json, JsonObject
 from everlong.engine import Call, Threads, learned_window
-from everlong.errors import Refused
+from everlong.errors import InputError, Refused
 from everlong.llm import Endpoint, HttpModel, read_whole
 from everlong.web.state.settings import FACTS, AppSettings
 from everlong.web.state.sources import Source, Sources
 from everlong.windows import Registry, Window, row_window, window
+from everlong.wire import format_named
 
 __all__ = ["ChosenModel", "ListedModel", "Models", "list_models"]
 
@@ -60,8 +61,6 @@ LONGEST_LINE = 200  # characters of a name, and of an error
 NOT_FOR_CONVERSATION = re.compile(
     r"embed|whisper|\btts|dall-e|moderation|-image|audio|realtime|transcribe|rerank|\bsora|babbage|davinci|\bveo|imagen"
 )
-#: The path of the list in formats where it is not /models.
-PATHS: Mapping[str, str] = {"anthropic": "/models?limit=1000", "gemini": "/models?pageSize=1000"}
 REASONS = {401: "it rejects the key", 403: "it rejects the key", 404: "it has no list of models there"}
 
 
@@ -169,7 +168,7 @@ class Models:
     async def _refresh(self, source: Source) -> None:
         try:
             listed = () if source.models else await list_models(source.endpoint)
-        except Refused:
+        except (InputError, Refused):  # an unknown format, or no list
             listed = self._listed.get(source.name, (0.0, ()))[1]
         if not source.endpoint.provider:  # only a server of one's own may say what window it serves
             names = source.models or tuple(model.name for model in listed)
@@ -222,11 +221,12 @@ def _model_json(source: Source, name: str, window: Window) -> JsonObject:
 async def list_models(endpoint: Endpoint) -> tuple[ListedModel, ...]:
     """Ask a source for its models. Raises Refused with the reason in one line."""
     timeout = aiohttp.ClientTimeout(total=LIST_SECONDS)
-    url = endpoint.name + PATHS.get(endpoint.fmt, "/models")
+    api = format_named(endpoint.fmt).api
+    headers = {**dict(endpoint.headers), **api.headers(endpoint.key)}
     try:
         async with (
             aiohttp.ClientSession(timeout=timeout) as session,
-            session.get(url, headers=_list_headers(endpoint), allow_redirects=False) as response,
+            session.get(endpoint.name + api.models, headers=headers, allow_redirects=False) as response,
         ):
             if response.status != 200:
                 raise _not_added(REASONS.get(response.status, f"it answers with status {response.status}"))
@@ -238,22 +238,6 @@ async def list_models(endpoint: Endpoint) -> tuple[ListedModel, ...]:
     except (ValueError, RecursionError):
         raise _not_added("its answer is not a list of models") from None
     return _models_in(listed)
-
-
-def _list_headers(endpoint: Endpoint) -> dict[str, str]:
-    headers = dict(endpoint.headers)
-    match endpoint.fmt:
-        case "anthropic":
-            headers["anthropic-version"] = "2023-06-01"
-            if endpoint.key:
-                headers["x-api-key"] = endpoint.key
-        case "gemini" if endpoint.key:
-            headers["x-goog-api-key"] = endpoint.key
-        case _ if endpoint.key:
-            headers["authorization"] = f"Bearer {endpoint.key}"
-        case _:
-            pass
-    return headers
 
 
 def _models_in(listed: Json) -> tuple[ListedModel, ...]:

@@ -16,6 +16,7 @@ from everlong.core import JsonObject
 from everlong.errors import InputError, Refused
 from everlong.llm import KNOWN, Endpoint, endpoint_at
 from everlong.web.fields import invalid
+from everlong.wire import FORMATS
 
 __all__ = ["Source", "Sources", "environment_sources", "sources_file"]
 
@@ -23,7 +24,6 @@ FILE = "sources.json"
 ONLY_OWNER = 0o600
 MOST_SOURCES = 50
 LONGEST_NAME = 60
-FORMATS = ("openai-chat", "openai-responses", "anthropic", "gemini")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
