@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from everlong.core import History, Message, Role
 from everlong.lab.cases import Case
 from everlong.lab.replay.courses import Beside, Policy, Sending, Terms
-from everlong.lab.replay.results import Told
+from everlong.lab.replay.results import SessionFacts
 from everlong.lab.replay.sessions import Session
 from everlong.wire import Usage
 from tests.lab.folders import said
@@ -25,7 +25,7 @@ def talk(*sizes: int) -> History:
 
 
 def session(messages: Sequence[Message], *cases: Case, times: tuple[float | None, ...] = ()) -> Session:
-    told = Told(id="s", source="ours", messages=len(messages), tokens=sum(len(m.text) for m in messages))
+    told = SessionFacts(id="s", source="ours", messages=len(messages), tokens=sum(len(m.text) for m in messages))
     return Session(told=told, messages=tuple(messages), cases=cases, times=times)
 
 

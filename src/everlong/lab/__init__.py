@@ -1,4 +1,8 @@
-"""What survives: strategies measured on real conversations, without a judge."""
+"""The lab: what survives, what it costs and what is paid, measured on real conversations without a judge.
+
+`measures` asks what of a history is still there under a budget, `replay` sends sessions again and bills them, `speed`
+times everlong beside its peers, `clients` runs real clients against the gateway. Nothing here runs in production.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -51,7 +55,7 @@ if TYPE_CHECKING:
         Played as Played,
         Recorded as Recorded,
         ReplayResult as ReplayResult,
-        Told as Told,
+        SessionFacts as SessionFacts,
     )
     from everlong.lab.replay.sessions import PAUSES as PAUSES, Pauses as Pauses, Session as Session
     from everlong.lab.replay.sources import (
@@ -100,7 +104,7 @@ else:
             "replay.plan": "ReplayPlan replayed",
             "replay.playback": "played",
             "replay.policies": "COMPARED UNCUT policy_named",
-            "replay.results": "Paid Played Recorded ReplayResult Told",
+            "replay.results": "Paid Played Recorded ReplayResult SessionFacts",
             "replay.sessions": "PAUSES Pauses Session",
             "replay.sources": "published sessions_at sessions_in",
             "replay.tariffs": "TARIFFS Tariff tariff_from tariff_of",

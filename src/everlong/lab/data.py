@@ -1,11 +1,11 @@
-"""The data folder of the lab: where it is, what stands in it, and conversations read from it.
+"""The data folder of the lab: where it is, what it holds, and how its conversations are read.
 
     agents/NAME.jsonl[.gz]          a conversation a line, OpenAI messages, with its id and source
     agents/probes.jsonl             strings that an agent really used later
     NAME/conversations.jsonl        dialogues, each turn with id, name and time
     NAME/questions.jsonl            questions with the ids of the turns that answer them
 
-Reads only. What is measured on it is not known here.
+Reads only, and knows nothing of measures.
 """
 
 import gzip
@@ -57,7 +57,7 @@ class Conversation:
 
 
 def data_folder(option: str | None) -> Path:
-    """The folder that was named, or the one of the environment. Raises InputError, telling where data comes from."""
+    """Return the data folder: the option, else the environment variable. Raises InputError if there is none."""
     named = option or os.environ.get(VARIABLE, "")
     if named and Path(named).is_dir():
         return Path(named)
@@ -66,35 +66,35 @@ def data_folder(option: str | None) -> Path:
 
 
 def half_of(conversation: str) -> str:
-    """Which half a conversation belongs to, by its id: the same on every machine."""
+    """Return the half that a conversation belongs to by its id. It is the same on every machine."""
     return "tuning" if zlib.crc32(conversation.encode()) % 2 == 0 else "confirming"
 
 
 def in_half(conversation: str, half: str) -> bool:
-    """Whether the conversation is in that half; all are in "all"."""
+    """Return whether the conversation is in that half. All are in "all"."""
     return half in ("all", half_of(conversation))
 
 
 def rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The objects of a file with one JSON object a line, packed or not."""
-    found = next((name for name in (path, path.with_name(f"{path.name}{PACKED}")) if name.is_file()), None)
-    if found is None:
+    """Yield the objects of a file with one JSON object a line, gzipped or not."""
+    file = next((name for name in (path, path.with_name(f"{path.name}{PACKED}")) if name.is_file()), None)
+    if file is None:
         raise InputError(f"{path}: no such file; {_others(path)}docs/lab.md describes the data folder")
     decoder = msgspec.json.Decoder()
-    for number, line in enumerate(_lines(found), start=1):
+    for number, line in enumerate(_lines(file), start=1):
         if not line.strip():
             continue
         try:
             row = decoder.decode(line)
         except msgspec.DecodeError as error:
-            raise InputError(f"{found}: line {number}: {error}") from error
+            raise InputError(f"{file}: line {number}: {error}") from error
         if not isinstance(row, dict):
-            raise InputError(f"{found}: line {number}: not an object")
+            raise InputError(f"{file}: line {number}: not an object")
         yield row
 
 
 def _others(missing: Path) -> str:
-    """What may have been meant, as `--files` takes it. Example: "--files may name office; " """
+    """Return a hint at the files that are there, as `--files` takes them. Example: "--files may name office; " """
     if missing.parent.name != "agents" or missing.name == PROBES:
         return ""
     files = (path.name.removesuffix(PACKED) for path in missing.parent.glob("*.jsonl*"))
@@ -103,16 +103,16 @@ def _others(missing: Path) -> str:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    opened = gzip.open if path.suffix == PACKED else open
+    open_file = gzip.open if path.suffix == PACKED else open
     try:
-        with opened(path, "rb") as lines:
+        with open_file(path, "rb") as lines:
             yield from lines
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{path}: {error}") from error
 
 
 def agents(folder: Path, name: str, half: str = "all") -> Iterator[Conversation]:
-    """The conversations of one file of agents' work that are in the half."""
+    """Yield the conversations of one file of agents' work that are in the half."""
     path = folder / "agents" / f"{name}.jsonl"
     for row in rows(path):
         try:
@@ -129,12 +129,12 @@ def agents(folder: Path, name: str, half: str = "all") -> Iterator[Conversation]
 
 
 def dialogue_names(folder: Path) -> tuple[str, ...]:
-    """The dialogue data sets that are there."""
+    """Return the names of the dialogue data sets that are there."""
     return tuple(sorted(path.parent.name for path in folder.glob("*/questions.jsonl")))
 
 
 def dialogues(folder: Path, name: str, half: str = "all") -> Iterator[Conversation]:
-    """The dialogues of one data set that are in the half."""
+    """Yield the dialogues of one data set that are in the half."""
     path = folder / name / "conversations.jsonl"
     for row in rows(path):
         try:
@@ -148,9 +148,9 @@ def dialogues(folder: Path, name: str, half: str = "all") -> Iterator[Conversati
 
 
 def _turn(raw: Mapping[str, Any]) -> Message:
-    """A turn as the library gets it: who said it and when, beside what was said."""
+    """Return a turn as a message with its speaker and its time."""
     if not isinstance(raw["content"], str):
-        raise TypeError(f"what is said is text, not {raw['content']!r}")
+        raise TypeError(f"the content of a turn is text, not {raw['content']!r}")
     return Message(
         Role(raw["role"]),
         (Text(raw["content"]),),
@@ -159,15 +159,15 @@ def _turn(raw: Mapping[str, Any]) -> Message:
     )
 
 
-def _time(written: str) -> datetime | None:
-    """Example: "1:56 pm on 8 May, 2023" -> 2023-05-08 13:56"""
+def _time(text: str) -> datetime | None:
+    """Return the time, or None if it cannot be read. Example: "1:56 pm on 8 May, 2023" -> 2023-05-08 13:56"""
     try:
-        return datetime.fromisoformat(written)
+        return datetime.fromisoformat(text)
     except ValueError:
         pass
     for form in TIMES:
         try:
-            return datetime.strptime(written, form)
+            return datetime.strptime(text, form)
         except ValueError:
             continue
     return None

@@ -29,7 +29,7 @@ __all__ = [
     "Npm",
     "NpmPackages",
     "folder_from",
-    "node_path",
+    "path_with_node",
 ]
 
 #: The variable that names the folder.
@@ -276,7 +276,7 @@ class Npm:
         mark = home / "installed.txt"
         if mark.is_file() and mark.read_text(encoding="utf-8") == wanted:
             return ""
-        path = node_path(self.environments)
+        path = path_with_node(self.environments)
         if not path:
             return f"there is no node {OLDEST_NODE} or newer, and none can be installed"
         self.environments.tell(f"installing {', '.join(packages.requires)} into {home} …")
@@ -305,7 +305,7 @@ class Npm:
         return self.home(packages) / "node_modules" / ".bin" / packages.program
 
 
-def node_path(environments: Environments) -> str:
+def path_with_node(environments: Environments) -> str:
     """A PATH on which node and npm are found first; "" if there is no node that is new enough."""
     path = os.environ.get("PATH", os.defpath)
     node = shutil.which("node")

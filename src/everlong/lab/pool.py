@@ -1,4 +1,4 @@
-"""Doing jobs: in this process or in several, telling how far it is. What is measured is not known here."""
+"""Run jobs in this process or in several, and report progress. Knows nothing of what the jobs do."""
 
 import signal
 from collections.abc import Callable, Iterator, Sequence
@@ -8,63 +8,64 @@ from typing import TypeVar
 __all__ = ["run"]
 
 Job = TypeVar("Job")
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
 def run(
-    work: Callable[[Job], Found],
+    work: Callable[[Job], Result],
     jobs: Sequence[Job],
     processes: int,
     *,
     size: Callable[[Job], int],
     tell: Callable[[Job], None],
-) -> list[Found]:
-    """What `work` finds in each job, in their order. `tell` is called as each is done; the largest are begun first.
+) -> list[Result]:
+    """Return the result of `work` for each job, in their order. `tell` is called as each job ends.
 
-    A job that fails ends all of them, as an interruption does: at once, also where others are at work.
+    With several processes the largest jobs start first. A job that fails, or an interruption, ends all the others at
+    once.
     """
     if processes > 1 and len(jobs) > 1:
-        return _shared_out(work, jobs, min(processes, len(jobs)), size, tell)
-    found = []
+        return _run_in_pool(work, jobs, min(processes, len(jobs)), size, tell)
+    results = []
     for job in jobs:
-        found.append(work(job))
+        results.append(work(job))
         tell(job)
-    return found
+    return results
 
 
-def _shared_out(
-    work: Callable[[Job], Found],
+def _run_in_pool(
+    work: Callable[[Job], Result],
     jobs: Sequence[Job],
     processes: int,
     size: Callable[[Job], int],
     tell: Callable[[Job], None],
-) -> list[Found]:
+) -> list[Result]:
     from concurrent.futures import ProcessPoolExecutor, as_completed  # noqa: PLC0415 - one process needs none of it
     from multiprocessing import active_children, get_context  # noqa: PLC0415
 
-    found: dict[int, Found] = {}
+    results: dict[int, Result] = {}
     others = set(active_children())
-    # Started anew, not forked: a progress bar runs a thread of its own here.
+    # Spawned, not forked: a progress bar runs a thread of its own here.
     pool = ProcessPoolExecutor(processes, mp_context=get_context("spawn"))
     try:
         largest_first = sorted(range(len(jobs)), key=lambda at: -size(jobs[at]))
-        with _unheard():
+        with _interrupts_blocked():
             waiting = {pool.submit(work, jobs[at]): at for at in largest_first}
         for done in as_completed(waiting):
             at = waiting[done]
-            found[at] = done.result()
+            results[at] = done.result()
             tell(jobs[at])
     finally:
-        if len(found) < len(jobs):  # nobody wants the rest
+        if len(results) < len(jobs):  # the rest is no longer wanted
             for worker in set(active_children()) - others:
                 worker.terminate()
         pool.shutdown(cancel_futures=True)
-    return [found[at] for at in range(len(jobs))]
+    return [results[at] for at in range(len(jobs))]
 
 
 @contextmanager
-def _unheard() -> Iterator[None]:
-    """Processes that begin meanwhile never hear of an interruption at the terminal: who began them ends them."""
+def _interrupts_blocked() -> Iterator[None]:
+    """Block interrupts: processes that start meanwhile never get one from the terminal. Their parent ends them."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

@@ -9,12 +9,12 @@ from click.testing import CliRunner
 
 from everlong.cli.lab.clients import NAMES, clients_command
 from everlong.core import CallId, Message, Role, Text, ToolResult
-from everlong.lab.clients.drivers.task import Given
+from everlong.lab.clients.drivers.task import Task
 from everlong.lab.clients.runner import DRIVERS, Runner
 from everlong.lab.clients.script import Reader, Tasks, tool_names
 from everlong.lab.clients.table import CLIENTS, ClientRow
-from everlong.lab.clients.verdict import Judged, Lived, judge, left_out
-from everlong.lab.clients.witness import Passed
+from everlong.lab.clients.verdict import Judged, RunRecord, judge, left_out
+from everlong.lab.clients.witness import Exchange
 from everlong.lab.environments import Environments
 from everlong.llm import Asked
 
@@ -148,18 +148,18 @@ def test_tool_names_are_found_in_every_format(tool: str, name: str) -> None:
 CHAT: dict[str, object] = {"model": "scripted", "messages": [{"role": "user", "content": "word " * 200}]}
 BODY = json.dumps(CHAT).encode()
 ORPHAN = json.dumps({"messages": [{"role": "tool", "tool_call_id": "c", "content": "r"}]}).encode()
-GOOD = Lived(
+GOOD = RunRecord(
     version="1",
     answers=[TASKS.done(1), TASKS.done(2)],
     error="",
-    passed=[Passed("POST", "/v1/chat/completions", {}, BODY, status=200)],
+    passed=[Exchange("POST", "/v1/chat/completions", {}, BODY, status=200)],
     asked=[Asked(number=0, model="scripted", messages=(), tokens=90, body=BODY, fmt="openai-chat")],
     missing=[],
     window=100,
 )
 
 
-def verdict(lived: Lived) -> Judged:
+def verdict(lived: RunRecord) -> Judged:
     return judge("openai", "chat", TASKS, lived)
 
 
@@ -178,7 +178,7 @@ def test_a_good_run_is_ok() -> None:
         (replace(GOOD, missing=["part-1-1.txt"]), "part-1-1.txt was read, but the model did not get it"),
         (
             replace(
-                GOOD, passed=[Passed("POST", "/v1/messages?beta=true", {}, BODY, status=429, trouble="slow\ndown")]
+                GOOD, passed=[Exchange("POST", "/v1/messages?beta=true", {}, BODY, status=429, trouble="slow\ndown")]
             ),
             "the client got 429: slow down",
         ),
@@ -194,14 +194,14 @@ def test_a_good_run_is_ok() -> None:
     ],
     ids=["client", "unfinished", "missing", "error", "too large", "invalid", "small"],
 )
-def test_every_fault_is_told(lived: Lived, fault: str) -> None:
+def test_every_fault_is_told(lived: RunRecord, fault: str) -> None:
     judged = verdict(lived)
     assert not judged.ok
     assert any(told.startswith(fault) for told in judged.faults), judged.faults
 
 
 def test_what_a_client_asks_elsewhere_is_no_request_to_the_model() -> None:
-    beside = Passed("GET", "/v1/models", {}, b"", status=404, trouble="not found")
+    beside = Exchange("GET", "/v1/models", {}, b"", status=404, trouble="not found")
     assert verdict(replace(GOOD, passed=[*GOOD.passed, beside])) == verdict(GOOD)
 
 
@@ -223,6 +223,6 @@ def test_the_command_has_help_for_every_option() -> None:
 
 
 def test_a_driver_knows_its_dialect_and_whether_to_stream() -> None:
-    given = Given(address="", mode="responses stream", model="m", prompts=[])
+    given = Task(address="", mode="responses stream", model="m", prompts=[])
     assert (given.dialect, given.stream) == ("responses", True)
     assert not replace(given, mode="chat").stream

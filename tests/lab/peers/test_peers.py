@@ -16,7 +16,7 @@ from everlong.errors import InputError
 from everlong.lab.environments import CORE, ENVIRONMENTS, Environments, folder_from
 from everlong.lab.peers import PEER_NAMES, open_peer
 from everlong.lab.peers.peer import Peer, Process
-from everlong.lab.peers.shapes import settled, system_apart
+from everlong.lab.peers.shapes import split_system, without_empty_calls
 from everlong.lab.peers.table import PEERS, PeerRow
 from everlong.lab.peers.worker import attempt, serve, way_of
 from tests.lab import echo_adapter
@@ -189,6 +189,9 @@ def test_a_peer_sees_everlong_and_nothing_that_is_installed_beside_it(tmp_path: 
 
 def test_the_system_prompt_stands_apart_where_there_is_one() -> None:
     system, user = {"role": "system", "content": "s"}, {"role": "user", "content": "u"}
-    assert system_apart([system, user]) == ([system], [user])
-    assert system_apart([user]) == ([], [user])
-    assert settled([{"role": "user", "tool_calls": []}, {"tool_calls": [1]}]) == [{"role": "user"}, {"tool_calls": [1]}]
+    assert split_system([system, user]) == ([system], [user])
+    assert split_system([user]) == ([], [user])
+    assert without_empty_calls([{"role": "user", "tool_calls": []}, {"tool_calls": [1]}]) == [
+        {"role": "user"},
+        {"tool_calls": [1]},
+    ]

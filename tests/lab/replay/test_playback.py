@@ -11,7 +11,7 @@ from everlong.lab.replay.courses import Beside, Policy, Sending, Terms
 from everlong.lab.replay.plan import ReplayPlan, replayed, summed
 from everlong.lab.replay.playback import READING_OUTPUT, SUMMARIES_KEEP, played
 from everlong.lab.replay.policies import policy_named
-from everlong.lab.replay.results import Paid, Played, Probed, Told
+from everlong.lab.replay.results import Paid, Played, ProbeOutcome, SessionFacts
 from everlong.lab.replay.sessions import Pauses, Session, moments_of
 from everlong.lab.replay.tariffs import TARIFFS
 from tests.lab.folders import said, step
@@ -115,7 +115,7 @@ def test_what_was_lost_is_read_again_and_stands_until_the_next_cut() -> None:
     assert found.paid[1].output == READING_OUTPUT
     assert [paid.cut for paid in found.paid] == [False, False, True, False, True]
     assert [paid.reset for paid in found.paid] == [False, False, True, False, True]
-    assert found.probes == (Probed(at=3, kind="path", kept=False, literal=False, likely=0.0),)
+    assert found.probes == (ProbeOutcome(at=3, kind="path", kept=False, literal=False, likely=0.0),)
 
 
 def test_what_stands_since_it_was_read_again_is_not_read_twice() -> None:
@@ -293,12 +293,12 @@ def one_played(name: str, *dollars: float, **figures: bool) -> Played:
         Paid(at=at, kind="answer", output=1, prompt=10, dollars=one, **figures) for at, one in enumerate(dollars)
     )
     return Played(
-        session=Told(id=name, source="", messages=2, tokens=9),
+        session=SessionFacts(id=name, source="", messages=2, tokens=9),
         policy="p",
         window=9,
         tariff="t",
         paid=paid,
-        probes=(Probed(at=1, kind="path", kept=True, literal=False, likely=1.0),),
+        probes=(ProbeOutcome(at=1, kind="path", kept=True, literal=False, likely=1.0),),
     )
 
 

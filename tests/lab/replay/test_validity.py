@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from everlong.core import History, Role
-from everlong.lab.replay.playback import Wholeness
+from everlong.lab.replay.playback import Validity
 from everlong.wire import OPENAI_CHAT, problems
 from tests.lab.folders import said, step
 from tests.properties.histories import histories
@@ -21,7 +21,7 @@ def plain(messages: History) -> set[str]:
 @given(histories(), histories(), st.lists(st.tuples(st.integers(0, 12), st.booleans()), max_size=6))
 @settings(max_examples=150, deadline=None)
 def test_piece_by_piece_is_as_good_as_whole(one: History, other: History, row: list[tuple[int, bool]]) -> None:
-    looking = Wholeness(user_first=True)
+    looking = Validity(user_first=True)
     for length, turned in [*row, (len(one), False)]:
         messages = (*one[:length], *(other[:3] if turned else ()))
         assert set(looking.all_of(messages)) == plain(messages)
@@ -55,13 +55,13 @@ REQUESTS = {
 def test_only_anthropic_wants_the_user_first(
     messages: History, marked: tuple[str, ...], other: tuple[str, ...]
 ) -> None:
-    assert Wholeness(user_first=True).refusals(messages) == marked
-    assert Wholeness(user_first=False).refusals(messages) == other
+    assert Validity(user_first=True).refusals(messages) == marked
+    assert Validity(user_first=False).refusals(messages) == other
 
 
 def test_what_was_wrong_before_is_not_told_and_of_the_rest_only_a_few() -> None:
     broken = tuple(message for number in range(6) for message in step(number, "x")[1:])
-    every = Wholeness(user_first=True).all_of(broken)
+    every = Validity(user_first=True).all_of(broken)
     assert len(every) == 7
-    assert Wholeness(True, frozenset(every)).refusals(broken) == ()
-    assert Wholeness(True, frozenset(every[:2])).refusals(broken) == every[2:5]
+    assert Validity(True, frozenset(every)).refusals(broken) == ()
+    assert Validity(True, frozenset(every[:2])).refusals(broken) == every[2:5]

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from everlong.lab.replay.caches import Rules
 from everlong.lab.replay.policies import COMPARED
-from everlong.lab.replay.results import Paid, Played, Probed, Recorded, ReplayResult, Told
+from everlong.lab.replay.results import Paid, Played, ProbeOutcome, Recorded, ReplayResult, SessionFacts
 from everlong.lab.replay.tariffs import TARIFFS, Tariff
 from everlong.lab.report.numbers import money
 from everlong.lab.report.replay_figures import front, growth, is_ours, running_total, scenes, turn_costs
@@ -52,7 +52,7 @@ WAYS = (
 )
 
 
-def told(number: int, steps: int, *, recorded: bool = True) -> Told:
+def told(number: int, steps: int, *, recorded: bool = True) -> SessionFacts:
     model = ("claude-sonnet-4-5", "claude-haiku-4-5", "my-own-model")[number % 3]
     dollars = None if number % 3 == 2 else steps * 0.031
     paid = Recorded(
@@ -64,7 +64,7 @@ def told(number: int, steps: int, *, recorded: bool = True) -> Told:
         output=steps * 400,
         dollars=dollars,
     )
-    return Told(
+    return SessionFacts(
         id=f"{number:08x}-5f2b-4c1d-9e3a-{number * 7919:012x}",
         source=("claude-code", "codex", "pi", "nanobot")[number % 4],
         messages=2 * steps + 1,
@@ -80,11 +80,11 @@ def _paid(at: int, kind: str, prompt: int, read: int, **more: object) -> Paid:
     return Paid(**fields, dollars=dollars, **more)  # type: ignore[arg-type]
 
 
-def play(session: Told, way: Way, window: int, steps: int) -> Played:
+def play(session: SessionFacts, way: Way, window: int, steps: int) -> Played:
     chance = random.Random(f"{session.id}{steps}")
     context, before, since = 0, 0, 0
     paid: list[Paid] = []
-    probes: list[Probed] = []
+    probes: list[ProbeOutcome] = []
     for at in range(1, steps + 1):
         grown = chance.randint(200, 1_600)
         context, since = context + grown, since + grown
@@ -99,7 +99,7 @@ def play(session: Told, way: Way, window: int, steps: int) -> Played:
             kept = found or luck < way.finds
             literal = found or luck < way.finds * way.literal
             probes.append(
-                Probed(
+                ProbeOutcome(
                     at=2 * at, kind="path", kept=kept, literal=literal, likely=1.0 if kept or not way.summary else 0.6
                 )
             )

@@ -16,21 +16,21 @@ import pytest
 from everlong.lab.environments import HERE, SERVER, Environments
 from everlong.lab.speed.bench import Bench
 from everlong.lab.speed.gateways.client import KINDS, blocks
-from everlong.lab.speed.gateways.parties import DIRECT, EVERLONG, HOP, PARTIES, Party, running
+from everlong.lab.speed.gateways.parties import DIRECT, EVERLONG, HOP, PARTIES, Party, run_gateway
 from everlong.lab.speed.gateways.processes import cpu_seconds, resident_megabytes, tree
 from everlong.lab.speed.gateways.requests import ANTHROPIC, OPENAI, Connection, Conversation, Refusal, hello, pace
 from everlong.lab.speed.gateways.run import QUICK_SIZES, SIZES, run_with
 from everlong.lab.speed.gateways.servers import Pace, Upstream
 from everlong.lab.speed.gateways.tables import (
     Added,
+    Footprint,
     Rate,
-    Rest,
     added,
     added_table,
+    footprint_table,
     ninetieth,
     rate,
     rate_table,
-    rest_table,
 )
 from everlong.lab.speed.transcripts import build
 
@@ -44,7 +44,7 @@ def bench_in(folder: Path, told: list[str] | None = None) -> Bench:
 
 @pytest.fixture(scope="module")
 def upstream(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
-    with running(bench_in(tmp_path_factory.mktemp("upstream")), DIRECT, HERE) as started:
+    with run_gateway(bench_in(tmp_path_factory.mktemp("upstream")), DIRECT, HERE) as started:
         assert started is not None
         yield started.port
 
@@ -158,7 +158,7 @@ def test_the_upstream_is_told_how_long_to_think_and_answers_all_the_same() -> No
 
 
 def test_a_hop_gives_the_upstreams_bytes(upstream: int, tmp_path: Path) -> None:
-    with running(bench_in(tmp_path), HOP, HERE, upstream) as hop:
+    with run_gateway(bench_in(tmp_path), HOP, HERE, upstream) as hop:
         assert hop is not None
         for streamed in (False, True):
             assert answer_to(hop.port, [hello(streamed=streamed)]) == answer_to(upstream, [hello(streamed=streamed)])
@@ -174,7 +174,7 @@ def test_nobody_listening_is_a_refusal() -> None:
 def test_a_gateway_that_ends_is_left_out_in_one_line(tmp_path: Path) -> None:
     told: list[str] = []
     code = "import sys; sys.exit('no licence')"
-    with running(bench_in(tmp_path, told), Party("theirs", HERE, arguments=("-c", code)), HERE) as started:
+    with run_gateway(bench_in(tmp_path, told), Party("theirs", HERE, arguments=("-c", code)), HERE) as started:
         assert started is None
     assert told == ["left out, theirs: it ended with 1; no licence"]
 
@@ -262,10 +262,10 @@ def test_the_rate_table_takes_the_aim_where_the_upstream_thinks() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rest", "met"), [(Rest(1.2, 60.0, 90.0, 70.0), "met"), (Rest(1.2, None, 190.0, None), "NOT met")]
+    ("rest", "met"), [(Footprint(1.2, 60.0, 90.0, 70.0), "met"), (Footprint(1.2, None, 190.0, None), "NOT met")]
 )
-def test_the_last_table_tells_start_memory_and_size(rest: Rest, met: str) -> None:
-    table = rest_table({EVERLONG.title: rest, "theirs": Rest(9.0, 300.0, 400.0, 600.0)})
+def test_the_last_table_tells_start_memory_and_size(rest: Footprint, met: str) -> None:
+    table = footprint_table({EVERLONG.title: rest, "theirs": Footprint(9.0, 300.0, 400.0, 600.0)})
     assert table.notes[-1].endswith(f" MB, {met}.")
     assert table.rows[1] == ("theirs", "9", "300", "400", "600")
 

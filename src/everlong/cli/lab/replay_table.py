@@ -6,7 +6,18 @@ from typing import TYPE_CHECKING
 from everlong.cli.terminal.tables import amount, console, percent, table
 from everlong.cli.words.language import Language
 from everlong.cli.words.wording import Words
-from everlong.lab import Billed, Recorded, ReplayPlan, ReplayResult, Scene, Told, billed, money, scenes, tokens_short
+from everlong.lab import (
+    Billed,
+    Recorded,
+    ReplayPlan,
+    ReplayResult,
+    Scene,
+    SessionFacts,
+    billed,
+    money,
+    scenes,
+    tokens_short,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -71,7 +82,7 @@ def _draw(out: "Console", head: Sequence[str], rows: Sequence[Sequence[str]]) ->
     out.print(drawn)
 
 
-def _head(plan: ReplayPlan, sessions: Sequence[Told], say: Words) -> Iterator[str]:
+def _head(plan: ReplayPlan, sessions: Sequence[SessionFacts], say: Words) -> Iterator[str]:
     tokens = sum(session.tokens for session in sessions)
     size = (say.many("sessions", len(sessions)), say("tokens", n=tokens_short(tokens)))
     yield say("comma").join((*size, say("prices", name=plan.tariff.name)))

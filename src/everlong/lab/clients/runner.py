@@ -21,9 +21,9 @@ from urllib.error import URLError
 from everlong.errors import EverlongError
 from everlong.lab.clients.script import Reader, Tasks
 from everlong.lab.clients.table import ClientRow
-from everlong.lab.clients.verdict import Judged, Lived, judge, left_out
+from everlong.lab.clients.verdict import Judged, RunRecord, judge, left_out
 from everlong.lab.clients.witness import Witness
-from everlong.lab.environments import HERE, Environments, Npm, NpmPackages, node_path
+from everlong.lab.environments import HERE, Environments, Npm, NpmPackages, path_with_node
 from everlong.llm import ScriptedServer, Window
 
 __all__ = ["Runner"]
@@ -91,7 +91,7 @@ class Runner:
                 Witness(target) as witness,
             ):
                 told = self._driven(row, mode, witness.address, folder)
-            lived = Lived(
+            lived = RunRecord(
                 version=told.get("version", ""),
                 answers=told.get("answers", ()),
                 error=told.get("error", ""),
@@ -168,14 +168,14 @@ class Runner:
         settings["PYTHONPATH"] = known["PYTHONPATH"]
         home = HERE if self.here else row.home
         if isinstance(home, NpmPackages):
-            settings["PATH"] = node_path(where)
+            settings["PATH"] = path_with_node(where)
             if row.driver.endswith(".mjs"):
                 settings["NODE_PATH"] = str(Npm(where).home(home) / "node_modules")
                 return ["node", str(DRIVERS / row.driver)], settings
             home = HERE
         return [str(where.python(home)), "-m", f"{DRIVER_MODULES}.{row.driver}"], settings
 
-    def _record(self, row: ClientRow, mode: str, lived: Lived) -> None:
+    def _record(self, row: ClientRow, mode: str, lived: RunRecord) -> None:
         if self.records is None:
             return
         self.records.mkdir(parents=True, exist_ok=True)

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from everlong.lab.clients.script import Tasks, summary_wanted
-from everlong.lab.clients.witness import Passed
+from everlong.lab.clients.witness import Exchange
 from everlong.llm import Asked
 from everlong.tokens import Counter
 from everlong.wire import FORMATS, problems
 
-__all__ = ["Judged", "Lived", "judge", "left_out"]
+__all__ = ["Judged", "RunRecord", "judge", "left_out"]
 
 REFUSED_FROM = 400
 MOST_TOLD = 3  # faults of one kind; the rest would say the same
@@ -22,13 +22,13 @@ ASKING = {"/chat/completions": "openai-chat", "/responses": "openai-responses", 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lived:
+class RunRecord:
     """What a run left behind. `asked` is what reached the model, `missing` the results it looked for in vain."""
 
     version: str
     answers: Sequence[str]
     error: str
-    passed: Sequence[Passed]
+    passed: Sequence[Exchange]
     asked: Sequence[Asked]
     missing: Sequence[str]
     window: int
@@ -65,7 +65,7 @@ def left_out(client: str, reason: str) -> Judged:
     return Judged(client=client, mode="", left_out=reason)
 
 
-def judge(client: str, mode: str, tasks: Tasks, lived: Lived) -> Judged:
+def judge(client: str, mode: str, tasks: Tasks, lived: RunRecord) -> Judged:
     """The run as a row of the table."""
     asking = [one for one in lived.passed if _format(one)]
     troubled = [one for one in asking if one.status >= REFUSED_FROM or one.trouble]
@@ -108,13 +108,13 @@ def _size(asked: Asked) -> int:
     return asked.tokens + (asked.max_tokens or 0)
 
 
-def _format(one: Passed) -> str:
+def _format(one: Exchange) -> str:
     """The format of a request to the model; "" for any other. Example: "/v1/messages?beta=true" -> "anthropic" """
     path = one.path.partition("?")[0]
     return next((fmt for end, fmt in ASKING.items() if path.endswith(end)), "")
 
 
-def _grown(asking: Sequence[Passed]) -> int:
+def _grown(asking: Sequence[Exchange]) -> int:
     """Tokens of the largest request that the client made, counted as the scripted model counts."""
     if not asking:
         return 0

@@ -16,7 +16,7 @@ from aiohttp import ClientSession, ClientTimeout, web
 
 from everlong.errors import EverlongError
 
-__all__ = ["Passed", "Witness"]
+__all__ = ["Exchange", "Witness"]
 
 LARGEST_BODY = 64 * 1024 * 1024
 #: They belong to one connection, not to the message.
@@ -26,7 +26,7 @@ STREAM_ERRORS = (b"event: error", b'"type":"error"', b'"type": "error"', b"respo
 
 
 @dataclass(slots=True)
-class Passed:
+class Exchange:
     """One request of the client and its answer. `trouble` is the beginning of an answer that was an error."""
 
     method: str
@@ -43,7 +43,7 @@ class Witness:
 
     def __init__(self, target: str) -> None:
         self.target = target.rstrip("/")
-        self.passed: list[Passed] = []
+        self.passed: list[Exchange] = []
         self.port = 0
         self._ready = Signal()
         self._leave: Callable[[], object] = lambda: None
@@ -95,7 +95,7 @@ class Witness:
         return handle
 
     async def _pass_on(self, request: web.Request, session: ClientSession) -> web.StreamResponse:
-        seen = Passed(request.method, request.path_qs, dict(request.headers), await request.read())
+        seen = Exchange(request.method, request.path_qs, dict(request.headers), await request.read())
         self.passed.append(seen)
         headers = {name: value for name, value in request.headers.items() if name.lower() not in HOP}
         target = self.target + request.path_qs

@@ -6,8 +6,12 @@ from everlong.core import Message, Role, Text
 from everlong.errors import InputError
 from everlong.lab.cases import Case, Cases
 from everlong.lab.data import dialogues, in_half, rows
+from everlong.lab.measures.presence import Measure, find_texts
 
-__all__ = ["question_cases"]
+__all__ = ["DIALOGS", "question_cases"]
+
+
+DIALOGS = Measure("dialogs", find_texts, recall=True)
 
 
 def question_cases(folder: Path, name: str, half: str = "all") -> list[Cases]:

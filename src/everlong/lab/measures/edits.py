@@ -7,8 +7,11 @@ from typing import Any, cast
 from everlong.core import Json, ToolCall
 from everlong.lab.cases import Case, Cases
 from everlong.lab.data import Conversation
+from everlong.lab.measures.presence import Measure, find_lines
 
-__all__ = ["REPLACED_KEYS", "edit_cases", "replaced_texts"]
+__all__ = ["EDITS", "REPLACED_KEYS", "edit_cases", "replaced_texts"]
+
+EDITS = Measure("edits", find_lines)
 
 #: The argument names under which tools take the text that they replace.
 REPLACED_KEYS = frozenset({"old_string", "old_str", "old_text", "oldText", "oldString", "oldStr", "old"})

@@ -1,17 +1,21 @@
-"""Putting cases to strategies: one conversation at a time, and the sums over all of them.
+"""The measurement: put the cases of a conversation to strategies, and sum up what was found.
 
-A fresh cut at every case: nothing that an earlier case left behind may be sent. Counting is done beforehand, so
-that the time of a selection is the selection.
+Every case is selected afresh: nothing that an earlier case left behind may be sent. Messages are counted beforehand, so
+that the time of a selection is that of the selection alone. Results are plain values that the terminal, the page, JSON
+and tests read alike.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from everlong.core import History
 from everlong.errors import BudgetImpossible
 from everlong.lab.cases import Case, Cases
+from everlong.lab.measures.dialogs import DIALOGS
+from everlong.lab.measures.edits import EDITS
 from everlong.lab.measures.presence import Sent
+from everlong.lab.measures.probes import PROBES
 from everlong.lab.strategies.strategy import Select, Strategy, counter
 from everlong.lab.strategies.table import strategy_named
 
@@ -31,7 +35,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One budget: of `total` cases `hits` were still there, `strict` of them without names alone.
+    """One budget: of `total` cases `hits` were still there, `strict` of them not only in a list of names.
 
     `recall` is the mean share of a question's evidence (dialogs), None elsewhere. `milliseconds` is the median CPU
     time of one selection (on the clock, where another process works); `tokens` the mean of what was sent; `over` how
@@ -77,6 +81,8 @@ class Result:
     rows: tuple[Row, ...]
 
 
+#: Every measure by its name.
+MEASURES = {measure.name: measure for measure in (PROBES, EDITS, DIALOGS)}
 FITS = "fits"
 CUT = "cut"
 
@@ -96,7 +102,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The cases of one conversation under a plan: what one process does at a time."""
+    """The cases of one conversation under a plan: the work of one process at a time."""
 
     plan: Plan
     asked: Cases
@@ -104,7 +110,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How one case went under one strategy and budget. `share` is how much of what was wanted was there."""
+    """The outcome of one case under one strategy and budget. `share` is how much of the wanted texts was there."""
 
     strategy: str
     budget: int
@@ -119,7 +125,17 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class _Selected:
+class _Prepared:
+    """A case with the history it is asked of, the tokens of that, and whether its texts stand in the whole of it."""
+
+    case: Case
+    history: History
+    tokens: int
+    uncut: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Selection:
     sent: Sent
     milliseconds: float
     tokens: int
@@ -127,51 +143,68 @@ class _Selected:
 
 
 def measured(job: Job) -> list[Outcome]:
-    """Every case under every strategy and budget."""
-    messages = job.asked.conversation.messages
-    counter().messages(messages)
-    decoded = job.plan.decoded
-    complete = [
-        _found(job.plan.measure, Sent(_history(messages, case), decoded=decoded), case)[0] for case in job.asked.cases
+    """Return the outcome of every case under every strategy and budget."""
+    counter().messages(job.asked.conversation.messages)
+    prepared = [_prepared(job, case) for case in job.asked.cases]
+    return [
+        outcome
+        for name in job.plan.strategies
+        for budget in job.plan.budgets
+        for outcome in _outcomes(job.plan, prepared, strategy_named(name), budget)
     ]
-    before = [counter().messages(_history(messages, case)) for case in job.asked.cases]
-    outcomes = []
-    for name in job.plan.strategies:
-        for budget in job.plan.budgets:
-            strategy = strategy_named(name)
-            select = strategy.begin()
-            last: tuple[tuple[int, object], _Selected] | None = None
-            for case, uncut, tokens in zip(job.asked.cases, complete, before, strict=True):
-                place = (case.at, case.question)
-                if last is None or last[0] != place:
-                    last = place, _selected(strategy, select, (_history(messages, case), budget), decoded=decoded)
-                hit, strict, share = _found(job.plan.measure, last[1].sent, case)
-                length = ("history", FITS if tokens <= budget else CUT)
-                outcomes.append(
-                    Outcome(
-                        strategy=name,
-                        budget=budget,
-                        hit=hit,
-                        strict=strict,
-                        share=share,
-                        groups=(*case.groups, length),
-                        milliseconds=last[1].milliseconds,
-                        tokens=last[1].tokens,
-                        failed=last[1].failed,
-                        uncut=uncut,
-                    )
-                )
-    return outcomes
+
+
+def _prepared(job: Job, case: Case) -> _Prepared:
+    history = job.asked.conversation.messages[: case.at]
+    if case.question is not None:
+        history = (*history, case.question)
+    finding = MEASURES[job.plan.measure].find(Sent(history, decoded=job.plan.decoded), case.wanted)
+    return _Prepared(case, history, counter().messages(history), finding.hit)
+
+
+def _outcomes(plan: Plan, prepared: Sequence[_Prepared], strategy: Strategy, budget: int) -> Iterator[Outcome]:
+    """Yield the outcome of each case. Cases of one history share one selection."""
+    find = MEASURES[plan.measure].find
+    select = strategy.begin()
+    last: tuple[tuple[int, object], _Selection] | None = None
+    for one in prepared:
+        place = (one.case.at, one.case.question)
+        if last is None or last[0] != place:
+            last = place, _selection(strategy, select, one.history, budget, decoded=plan.decoded)
+        selection = last[1]
+        finding = find(selection.sent, one.case.wanted)
+        yield Outcome(
+            strategy=strategy.name,
+            budget=budget,
+            hit=finding.hit,
+            strict=finding.strict,
+            share=finding.share,
+            groups=(*one.case.groups, ("history", FITS if one.tokens <= budget else CUT)),
+            milliseconds=selection.milliseconds,
+            tokens=selection.tokens,
+            failed=selection.failed,
+            uncut=one.uncut,
+        )
+
+
+def _selection(strategy: Strategy, select: Select, history: History, budget: int, *, decoded: bool) -> _Selection:
+    start = strategy.clock()
+    try:
+        chosen = select(history, budget)
+    except BudgetImpossible:
+        chosen = ()
+    milliseconds = 1_000 * (strategy.clock() - start)
+    return _Selection(Sent(chosen, decoded=decoded), milliseconds, counter().messages(chosen), failed=not chosen)
 
 
 def summed(plan: Plan, data: str, half: str, conversations: int, outcomes: Iterable[Outcome]) -> list[Result]:
-    """A result for each strategy, in the order of the plan."""
-    sorted_out: dict[tuple[str, int], list[Outcome]] = {}
+    """Return a result for each strategy, in the order of the plan."""
+    by_row: dict[tuple[str, int], list[Outcome]] = {}
     for outcome in outcomes:
-        sorted_out.setdefault((outcome.strategy, outcome.budget), []).append(outcome)
+        by_row.setdefault((outcome.strategy, outcome.budget), []).append(outcome)
     results = []
     for name in plan.strategies:
-        first = sorted_out.get((name, plan.budgets[0]), [])
+        first = by_row.get((name, plan.budgets[0]), [])
         results.append(
             Result(
                 measure=plan.measure,
@@ -181,7 +214,7 @@ def summed(plan: Plan, data: str, half: str, conversations: int, outcomes: Itera
                 conversations=conversations,
                 total=len(first),
                 uncut=sum(outcome.uncut for outcome in first),
-                rows=tuple(_row(plan, budget, sorted_out.get((name, budget), [])) for budget in plan.budgets),
+                rows=tuple(_row(plan, budget, by_row.get((name, budget), [])) for budget in plan.budgets),
             )
         )
     return results
@@ -198,7 +231,7 @@ def _row(plan: Plan, budget: int, outcomes: Sequence[Outcome]) -> Row:
         hits=sum(outcome.hit for outcome in outcomes),
         strict=sum(outcome.strict for outcome in outcomes),
         total=total,
-        recall=sum(outcome.share for outcome in outcomes) / max(1, total) if plan.measure == "dialogs" else None,
+        recall=sum(outcome.share for outcome in outcomes) / max(1, total) if MEASURES[plan.measure].recall else None,
         milliseconds=median(outcome.milliseconds for outcome in outcomes) if outcomes else 0.0,
         tokens=sum(outcome.tokens for outcome in outcomes) / max(1, total),
         over=sum(outcome.tokens > budget for outcome in outcomes),
@@ -214,27 +247,3 @@ def _row(plan: Plan, budget: int, outcomes: Sequence[Outcome]) -> Row:
             for (of, name), members in sorted(groups.items())
         ),
     )
-
-
-def _history(messages: History, case: Case) -> History:
-    return messages[: case.at] if case.question is None else (*messages[: case.at], case.question)
-
-
-def _selected(strategy: Strategy, select: Select, asked: tuple[History, int], *, decoded: bool) -> _Selected:
-    begun = strategy.clock()
-    try:
-        chosen = select(*asked)
-    except BudgetImpossible:
-        chosen = ()
-    took = 1_000 * (strategy.clock() - begun)
-    return _Selected(Sent(chosen, decoded=decoded), took, counter().messages(chosen), failed=not chosen)
-
-
-def _found(measure: str, sent: Sent, case: Case) -> tuple[bool, bool, float]:
-    """Whether all that is wanted is there, whether without names alone, and how much of it."""
-    if measure == "edits":
-        there = all(map(sent.has_lines, case.wanted))
-        return there, there, float(there)
-    present = list(map(sent.has, case.wanted))
-    strict = all(present) and all(map(sent.has_strictly, case.wanted))
-    return all(present), strict, sum(present) / len(present)

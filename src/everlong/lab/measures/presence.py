@@ -1,13 +1,14 @@
-"""Whether a text is in what would be sent: the one home of the rule that decides every figure.
+"""Presence: whether a text is in what would be sent. This is the one rule behind every figure of the lab.
 
-A text is present if it is a substring of any text the model reads: words, results, reasoning, arguments as they
-are sent and the strings inside them. *Strict* looks away from our own ledger of names, which keeps a name and not
-what stood around it; *verbatim* from our summaries too.
+A text is present if it is a substring of any text that the model reads: words, results, reasoning, arguments as they
+are sent and the strings inside them. *Strict* ignores our own list of names, which keeps a name but not what stood
+around it; *verbatim* ignores our summaries too.
 """
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import cast
 
@@ -15,19 +16,19 @@ from everlong.compress import WORDS
 from everlong.core import Json, JsonText, Message, Opaque, Reasoning, Text, ToolCall, ToolResult
 from everlong.summarize import NOTICE
 
-__all__ = ["Sent", "strings_in", "texts_of", "without_ledger"]
+__all__ = ["Finding", "Measure", "Sent", "argument_strings", "find_lines", "find_texts", "texts_of", "without_ledger"]
 
-#: Between two texts, so that nothing is found across them.
+#: Stands between two texts, so that nothing is found across them.
 SEAM = "\n\x00\n"
 FRAME = "<background-"
-#: How tools number the lines of a file they show. Example: "   12→", "12\t"
+#: The line numbers that tools put before the lines of a file. Example: "   12→", "12\t"
 LINE_NUMBER = re.compile(r"(?m)^[ \t]*\d{1,7}(?:\t|→)")
 REMEMBERED = 4_000  # messages
-LONGEST_NOTICE = 400  # characters at the beginning of a summary that say it is one
+LONGEST_NOTICE = 400  # characters: the notice that a message is a summary stands within these
 
 
 class _Page:
-    """The texts of one message; what is derived from them is made when first asked for."""
+    """The texts of one message, and what is derived from them on first use."""
 
     def __init__(self, message: Message, *, decoded: bool) -> None:
         self.text = SEAM.join(texts_of(message, decoded=decoded))
@@ -46,26 +47,57 @@ class _Page:
 
 
 class Sent:
-    """What would be sent, to be asked what is in it. Without `decoded`, arguments count only as they are sent."""
+    """The messages that would be sent, to be searched. Without `decoded`, arguments count only as they are sent."""
 
     def __init__(self, messages: Sequence[Message], *, decoded: bool = True) -> None:
         self._pages = [_page(message, decoded=decoded) for message in messages]
 
     def has(self, text: str) -> bool:
-        """Whether the text is there."""
+        """Return whether the text is there."""
         return any(text in page.text for page in self._pages)
 
     def has_strictly(self, text: str) -> bool:
-        """Whether it is there otherwise than in the ledger of names."""
+        """Return whether the text is there outside the list of names."""
         return any(text in page.text and text in page.strict for page in self._pages)
 
     def has_verbatim(self, text: str) -> bool:
-        """Whether it is there as it was said, neither in the ledger of names nor in a summary."""
+        """Return whether the text is there as it was said: outside the list of names and outside summaries."""
         return any(text in page.text and text in page.verbatim for page in self._pages)
 
     def has_lines(self, text: str) -> bool:
-        """Whether the lines are there one after the other, line numbers of file reads aside."""
+        """Return whether the lines are there one after the other, line numbers of file reads ignored."""
         return self.has(text) or any(text in page.unnumbered for page in self._pages)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Whether all wanted texts are there, whether they are there strictly, and which share of them is there."""
+
+    hit: bool
+    strict: bool
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A measure by its name: how the wanted texts of a case are looked for. With `recall`, their share counts too."""
+
+    name: str
+    find: Callable[[Sent, Sequence[str]], Finding]
+    recall: bool = False
+
+
+def find_texts(sent: Sent, wanted: Sequence[str]) -> Finding:
+    """Look for each text as it stands."""
+    present = [sent.has(text) for text in wanted]
+    strict = all(present) and all(sent.has_strictly(text) for text in wanted)
+    return Finding(all(present), strict, sum(present) / len(present))
+
+
+def find_lines(sent: Sent, wanted: Sequence[str]) -> Finding:
+    """Look for the lines of each text, one after the other."""
+    present = all(sent.has_lines(text) for text in wanted)
+    return Finding(present, present, float(present))
 
 
 @lru_cache(maxsize=REMEMBERED)
@@ -74,7 +106,7 @@ def _page(message: Message, *, decoded: bool) -> _Page:
 
 
 def texts_of(message: Message, *, decoded: bool = True) -> Iterator[str]:
-    """Every text of a message that the model reads."""
+    """Yield every text of a message that the model reads."""
     for part in message.parts:
         match part:
             case Text(text) | Reasoning(text):
@@ -84,32 +116,32 @@ def texts_of(message: Message, *, decoded: bool = True) -> Iterator[str]:
             case ToolCall(arguments=arguments):
                 yield arguments
                 if decoded:
-                    yield from strings_in(arguments)
+                    yield from argument_strings(arguments)
             case Opaque(body=body):
                 yield body
             case _:
                 continue
 
 
-def strings_in(arguments: JsonText) -> Iterator[str]:
-    """The strings inside the arguments of a call, as the tool gets them; none if they are not JSON."""
+def argument_strings(arguments: JsonText) -> Iterator[str]:
+    """Yield the strings inside the arguments of a call, as the tool gets them; none if they are not JSON."""
     try:
         value = cast(Json, json.loads(arguments))
     except (ValueError, RecursionError):
         return
-    waiting = [value]
-    while waiting:
-        value = waiting.pop()
+    values = [value]
+    while values:
+        value = values.pop()
         if isinstance(value, str):
             yield value
         elif isinstance(value, dict):
-            waiting.extend(value.values())
+            values.extend(value.values())
         elif isinstance(value, list):
-            waiting.extend(value)
+            values.extend(value)
 
 
 def without_ledger(text: str) -> str:
-    """A text without the names that our block lists; any other text as it is."""
+    """Return a text of ours without its list of names; any other text as it is."""
     if not text.startswith(FRAME):
         return text
     for _, naming, _ in WORDS.values():

@@ -17,12 +17,14 @@ from everlong.errors import InputError
 from everlong.lab.cases import Case, Cases
 from everlong.lab.data import Conversation, agents, in_half, rows
 from everlong.lab.measures.edits import replaced_texts
-from everlong.lab.measures.presence import strings_in, texts_of
+from everlong.lab.measures.presence import Measure, argument_strings, find_texts, texts_of
 from everlong.relevance import names_in
 from everlong.tokens import Counter
 from everlong.wire import OPENAI_CHAT, read_all
 
-__all__ = ["Probe", "chat_form", "conversations_in", "found_probes", "probe_cases", "probes_in", "save"]
+__all__ = ["PROBES", "Probe", "chat_form", "conversations_in", "found_probes", "probe_cases", "probes_in", "save"]
+
+PROBES = Measure("probes", find_texts)
 
 DISTANCE = 3_000  # tokens between the last source and the use
 MOST_SOURCES = 3
@@ -70,30 +72,30 @@ def probe_cases(folder: Path, files: Sequence[str], half: str = "all") -> list[C
 
 
 def conversations_in(data: bytes, path: str) -> list[Conversation]:
-    """Every conversation of a file, as OpenAI messages; an error names the file."""
+    """Return every conversation of a file, as OpenAI messages. Errors name the file."""
     name = re.sub(r"\.jsonl?(?:\.gz)?$", "", Path(path).name)
     try:
         documents = read_all(data)
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
-    found = []
+    conversations = []
     for number, document in enumerate(documents):
         key = name if len(documents) == 1 else f"{name}-{number}"
-        chat = [said for message in document.messages for said in chat_form(message)]
-        found.append(Conversation(key, name, document.fmt, tuple(chat)))
-    return found
+        messages = tuple(chat for message in document.messages for chat in chat_form(message))
+        conversations.append(Conversation(key, name, document.fmt, messages))
+    return conversations
 
 
 def chat_form(message: Message) -> tuple[Message, ...]:
-    """The message as OpenAI messages, each result one of its own.
+    """Return a message as OpenAI messages, each tool result a message of its own.
 
-    Other formats keep several results in one message; what is saved must stand where it was measured.
+    Other formats keep several results in one message. What is saved must have the positions that were measured.
     """
     return tuple(OPENAI_CHAT.read_message(raw) for raw in OPENAI_CHAT.write_message(message))
 
 
 def probes_in(conversation: Conversation, counter: Counter) -> Cases:
-    """The probes of a conversation as cases."""
+    """Return the probes of a conversation as cases."""
     cases = tuple(
         Case(probe.at, (probe.needle,), (("kind", probe.kind), ("source", conversation.source)))
         for probe in found_probes(conversation.messages, counter)
@@ -102,33 +104,34 @@ def probes_in(conversation: Conversation, counter: Counter) -> Cases:
 
 
 def found_probes(messages: Sequence[Message], counter: Counter) -> list[Probe]:
-    """At most twelve probes, spread over the conversation, each string once."""
+    """Return at most twelve probes, spread over the conversation, each string once."""
     texts = ["\n".join(texts_of(message)) for message in messages]
     ends = list(accumulate(map(counter.message, messages), initial=0))
-    found: dict[str, Probe] = {}
+    probes: dict[str, Probe] = {}
     for at, message in enumerate(messages):
         kinds = set()
         for kind, needle in _candidates(message.calls):
-            if kind in kinds or needle in found:
+            if kind in kinds or needle in probes:
                 continue
             probe = _probe(at, kind, needle, texts, ends)
             if probe is not None:
-                found[needle] = probe
+                probes[needle] = probe
                 kinds.add(kind)
-    return _spread(list(found.values()))
+    return _spread(list(probes.values()))
 
 
 def save(folder: Path, conversations: Iterable[Conversation], cases: Iterable[Cases]) -> None:
-    """Write conversations and probes in the form of the data folder; what was there is replaced."""
+    """Write conversations and probes in the form of the data folder, and replace what was there."""
     home = folder / "agents"
     lines: dict[str, list[object]] = {}
-    for one in conversations:
-        messages = [raw for message in one.messages for raw in OPENAI_CHAT.write_message(message)]
-        lines.setdefault(one.data, []).append({"id": one.id, "source": one.source, "messages": messages})
-    for asked in cases:
-        for number, case in enumerate(asked.cases):
-            row = {"id": f"{asked.conversation.id}#{number}", "conversation": asked.conversation.id}
-            row |= {"file": asked.conversation.data, "kind": dict(case.groups)["kind"], "needle": case.wanted[0]}
+    for conversation in conversations:
+        messages = [raw for message in conversation.messages for raw in OPENAI_CHAT.write_message(message)]
+        line = {"id": conversation.id, "source": conversation.source, "messages": messages}
+        lines.setdefault(conversation.data, []).append(line)
+    for group in cases:
+        for number, case in enumerate(group.cases):
+            row = {"id": f"{group.conversation.id}#{number}", "conversation": group.conversation.id}
+            row |= {"file": group.conversation.data, "kind": dict(case.groups)["kind"], "needle": case.wanted[0]}
             lines.setdefault("probes", []).append(row | {"at": case.at})
     try:
         home.mkdir(parents=True, exist_ok=True)
@@ -140,13 +143,13 @@ def save(folder: Path, conversations: Iterable[Conversation], cases: Iterable[Ca
 
 
 def _candidates(calls: Iterable[ToolCall]) -> Iterator[tuple[str, str]]:
-    """What a call's arguments hold that could be a probe: (kind, string), the longest to find again first."""
+    """Yield what could be a probe in the arguments of calls, as (kind, string); whole lines come first."""
     for call in calls:
         for text in replaced_texts(call):
             for line in map(str.strip, text.split("\n")):
                 if EDIT_LINE[0] <= len(line) <= EDIT_LINE[1]:
                     yield "edit_line", line
-        for text in strings_in(call.arguments):
+        for text in argument_strings(call.arguments):
             for name in names_in(text):
                 last = name.rsplit("/", 1)[-1]
                 # A name with a dot alone may be a field: `theme.bold`.
@@ -159,7 +162,7 @@ def _candidates(calls: Iterable[ToolCall]) -> Iterator[tuple[str, str]]:
 
 
 def _probe(at: int, kind: str, needle: str, texts: Sequence[str], ends: Sequence[int]) -> Probe | None:
-    """The probe, if the string stands before in one to three messages and none of them is near."""
+    """Return the probe if the string stands in one to three earlier messages and none of them is near; else None."""
     sources: list[int] = []
     for before in range(at - 1, -1, -1):
         if needle in texts[before]:

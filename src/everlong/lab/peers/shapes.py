@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["FAILURES", "SUMMARY", "Counting", "Fitting", "Message", "settled", "system_apart"]
+__all__ = ["FAILURES", "SUMMARY", "Counting", "Fitting", "Message", "split_system", "without_empty_calls"]
 
 Message = dict[str, Any]
 
@@ -42,13 +42,13 @@ class Fitting:
     failures: tuple[type[Exception], ...] = FAILURES
 
 
-def system_apart(messages: list[Message]) -> tuple[list[Message], list[Message]]:
+def split_system(messages: list[Message]) -> tuple[list[Message], list[Message]]:
     """The system prompt, if there is one, and the rest. Example: system, user -> [system], [user]"""
     first = 1 if messages and messages[0]["role"] == "system" else 0
     return messages[:first], messages[first:]
 
 
-def settled(messages: list[Message]) -> list[Message]:
+def without_empty_calls(messages: list[Message]) -> list[Message]:
     """Messages that were put together part by part, without the lists of calls that stayed empty."""
     return [{key: value for key, value in message.items() if key != "tool_calls" or value} for message in messages]
 

@@ -15,7 +15,7 @@ from everlong.lab.strategies.baselines import CLEARED, ends_of, old_before, with
 from everlong.lab.strategies.strategy import Strategy, counter
 from everlong.wire import Usage
 
-__all__ = ["Clearing", "EachTurn", "Marks", "Rounds", "Summary", "Trimming", "Whole"]
+__all__ = ["ClearResults", "DropRounds", "KeepWhole", "Marks", "SelectEachTurn", "Summarise", "TrimResults"]
 
 SUMMARY_TOKENS = 2_800  # what Claude Code's own summaries take
 INSTRUCTION = Message(
@@ -36,7 +36,7 @@ class Marks:
 
 
 @dataclass(slots=True)
-class _Heard:
+class _Conversation:
     """What every policy here knows: the terms, and the conversation so far."""
 
     terms: Terms
@@ -60,7 +60,7 @@ class _Heard:
 
 
 @dataclass(slots=True)
-class Whole(_Heard):
+class KeepWhole(_Conversation):
     """Everything, always: to a model with room for it."""
 
     def ask(self, moment: float) -> Sending:  # noqa: ARG002 - time changes nothing
@@ -69,7 +69,7 @@ class Whole(_Heard):
 
 
 @dataclass(slots=True)
-class EachTurn(_Heard):
+class SelectEachTurn(_Conversation):
     """A strategy that selects anew for every request.
 
     Strategies count as the lab does. Where the replay counts for a model with another vocabulary, they are given as
@@ -110,7 +110,7 @@ class EachTurn(_Heard):
 
 
 @dataclass(slots=True)
-class Rounds(_Heard):
+class DropRounds(_Conversation):
     """Whole steps are dropped in batches, oldest first."""
 
     marks: Marks = Marks(0.95, 0.5)
@@ -137,7 +137,7 @@ class Rounds(_Heard):
 
 
 @dataclass(slots=True)
-class Clearing(_Heard):
+class ClearResults(_Conversation):
     """From `high` of the budget on all tool results but the newest are replaced by a line, with every request anew.
 
     What is still too much is cut to the newest steps that fit.
@@ -161,7 +161,7 @@ class Clearing(_Heard):
 
 
 @dataclass(slots=True)
-class Trimming(_Heard):
+class TrimResults(_Conversation):
     """Old tool results are cut to their ends in batches, then whole steps dropped if that is not enough.
 
     With `each_turn` every result is cut as soon as it is old, and only the dropping comes in batches.
@@ -211,7 +211,7 @@ class Trimming(_Heard):
 
 
 @dataclass(slots=True)
-class Summary(_Heard):
+class Summarise(_Conversation):
     """At the high mark a summary of everything, asked on the cached prefix, and the newest steps behind it.
 
     The summary is a word said over and over, as long as those of Claude Code: what a model would have kept in it is

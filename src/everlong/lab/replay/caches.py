@@ -55,7 +55,7 @@ class Outgoing:
 
 
 @dataclass(slots=True)
-class _Kept:
+class _Entry:
     sent: Outgoing
     #: number of messages -> until when the beginning of so many is known
     until: dict[int, float]
@@ -66,7 +66,7 @@ class Cache:
     """One conversation's part of a provider's cache."""
 
     rules: Rules
-    _kept: list[_Kept] = field(default_factory=list)
+    _kept: list[_Entry] = field(default_factory=list)
 
     def take(self, sent: Outgoing, moment: float, output: int = 0) -> Usage:
         """The usage that the provider reports for a request at that moment (seconds); it is remembered."""
@@ -111,7 +111,7 @@ class Cache:
                 others.append(kept)
             elif not everywhere:  # where it ended is a beginning of this one, too
                 until = {mark: time for mark, time in kept.until.items() if time >= moment} | until
-        self._kept = [*others, _Kept(sent, until)][-REMEMBERED:]
+        self._kept = [*others, _Entry(sent, until)][-REMEMBERED:]
         return max(0, sent.ends[max(known)] - read)
 
 

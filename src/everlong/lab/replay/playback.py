@@ -14,12 +14,12 @@ from everlong.lab.cases import Case
 from everlong.lab.measures.presence import Sent, texts_of
 from everlong.lab.replay.caches import Cache, Outgoing, shared
 from everlong.lab.replay.courses import Beside, Course, Policy, Sending, Terms
-from everlong.lab.replay.results import Paid, Played, Probed
+from everlong.lab.replay.results import Paid, Played, ProbeOutcome
 from everlong.lab.replay.sessions import Pauses, Session, moments_of
 from everlong.lab.strategies.strategy import rendered
 from everlong.wire import OPENAI_CHAT, Usage, problems
 
-__all__ = ["SUMMARIES_KEEP", "Wholeness", "played"]
+__all__ = ["SUMMARIES_KEEP", "Validity", "played"]
 
 MOST_TOLD = 3
 RESULTS, SYSTEM = ("tool", "function"), ("system", "developer")
@@ -27,7 +27,7 @@ FIRST: JsonObject = {"role": "user", "content": "…"}
 
 
 @dataclass(slots=True)
-class Wholeness:
+class Validity:
     """Looks at the requests of one conversation in their order."""
 
     user_first: bool
@@ -123,7 +123,7 @@ class _Run:
     terms: Terms
     course: Course
     cache: Cache
-    wholeness: Wholeness
+    wholeness: Validity
     paid: list[Paid] = field(default_factory=list)
     again: _ReadAgain = field(default_factory=_ReadAgain)
     _before: History | None = None
@@ -197,12 +197,12 @@ class _Run:
 def played(session: Session, policy: Policy, terms: Terms, pauses: Pauses, *, reading: bool = True) -> Played:
     """Every request of the conversation under the policy."""
     user_first = terms.tariff.rules.kind == "marked"  # Anthropic's rule, and only Anthropic has marks
-    known = frozenset(Wholeness(user_first).all_of(session.messages))
-    run = _Run(terms, policy.begin(terms), Cache(terms.tariff.rules), Wholeness(user_first, known))
+    known = frozenset(Validity(user_first).all_of(session.messages))
+    run = _Run(terms, policy.begin(terms), Cache(terms.tariff.rules), Validity(user_first, known))
     asked: dict[int, list[Case]] = {}
     for case in session.cases:
         asked.setdefault(case.at, []).append(case)
-    probes: list[Probed] = []
+    probes: list[ProbeOutcome] = []
     start, last = 0, (0, 0.0)
     for at, moment in zip(session.requests, moments_of(session, pauses, terms.tariff.rules.seconds), strict=True):
         run.course.say(session.messages[start:at])
@@ -226,16 +226,16 @@ def played(session: Session, policy: Policy, terms: Terms, pauses: Pauses, *, re
     )
 
 
-def _probed(case: Case, sending: Sending) -> Probed:
+def _probed(case: Case, sending: Sending) -> ProbeOutcome:
     sent = Sent(sending.messages)
     kept = all(map(sent.has, case.wanted))
     literal = kept and all(map(sent.has_verbatim, case.wanted))
     kind = dict(case.groups).get("kind", "")
     credit = SUMMARIES_KEEP.get(kind, 0.0) if sending.summarised else 0.0
-    return Probed(at=case.at, kind=kind, kept=kept, literal=literal, likely=1.0 if kept else credit)
+    return ProbeOutcome(at=case.at, kind=kind, kept=kept, literal=literal, likely=1.0 if kept else credit)
 
 
-def _known(case: Case, found: Probed) -> bool:
+def _known(case: Case, found: ProbeOutcome) -> bool:
     """Whether the agent needs not read it again: it is there, or a summary is likely to tell it.
 
     Of the strings that a summary keeps in so many of a hundred cases, so many are taken to be kept, always the same.

@@ -19,7 +19,15 @@ from functools import partial
 from everlong.compress import PRESETS
 from everlong.engine import HIGHEST_THRESHOLD, LOWEST_THRESHOLD
 from everlong.errors import InputError
-from everlong.lab.replay.baselines import Clearing, EachTurn, Marks, Rounds, Summary, Trimming, Whole
+from everlong.lab.replay.baselines import (
+    ClearResults,
+    DropRounds,
+    KeepWhole,
+    Marks,
+    SelectEachTurn,
+    Summarise,
+    TrimResults,
+)
 from everlong.lab.replay.courses import Course, Policy, Terms
 from everlong.lab.replay.ours import Ours
 from everlong.lab.strategies.table import strategy_named
@@ -59,7 +67,7 @@ def policy_named(name: str) -> Policy:
         _check(name, figures, known)
         return Policy(name, partial(known.begin, figures or known.usual))
     strategy = strategy_named(name)
-    return Policy(name, lambda terms: EachTurn(terms, strategy=strategy))
+    return Policy(name, lambda terms: SelectEachTurn(terms, strategy=strategy))
 
 
 # --- the kinds of policies, and what may stand behind @ ------------------------------------------------
@@ -72,32 +80,32 @@ class _Kind:
     wanted: str
     fits: Callable[[Sequence[float]], bool]
     usual: tuple[float, ...] = ()
-    begin: Callable[[Sequence[float], Terms], Course] = lambda _, terms: Whole(terms)
+    begin: Callable[[Sequence[float], Terms], Course] = lambda _, terms: KeepWhole(terms)
 
 
 def _slide(_: Sequence[float], terms: Terms) -> Course:
-    return Rounds(terms, marks=Marks(1.0, 1.0))
+    return DropRounds(terms, marks=Marks(1.0, 1.0))
 
 
 def _clear(shares: Sequence[float], terms: Terms) -> Course:
-    return Clearing(terms, high=shares[0])
+    return ClearResults(terms, high=shares[0])
 
 
 def _drop(shares: Sequence[float], terms: Terms) -> Course:
-    return Rounds(terms, marks=Marks(*shares))
+    return DropRounds(terms, marks=Marks(*shares))
 
 
 def _trim(shares: Sequence[float], terms: Terms) -> Course:
-    return Trimming(terms, marks=Marks(*shares))
+    return TrimResults(terms, marks=Marks(*shares))
 
 
 def _trim_each(shares: Sequence[float], terms: Terms) -> Course:
-    return Trimming(terms, marks=Marks(*shares), each_turn=True)
+    return TrimResults(terms, marks=Marks(*shares), each_turn=True)
 
 
 def _summary(figures: Sequence[float], terms: Terms, cap: int = 0) -> Course:
     (high,) = figures
-    return Summary(terms, high=high, cap=cap) if high <= 1 else Summary(terms, limit=int(high), cap=cap)
+    return Summarise(terms, high=high, cap=cap) if high <= 1 else Summarise(terms, limit=int(high), cap=cap)
 
 
 def _high_and_low(shares: Sequence[float]) -> bool:

@@ -6,7 +6,7 @@ Values and their sums only. How a conversation is replayed, priced or drawn is n
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-__all__ = ["Kind", "Paid", "Played", "Probed", "Recorded", "ReplayResult", "Told"]
+__all__ = ["Kind", "Paid", "Played", "ProbeOutcome", "Recorded", "ReplayResult", "SessionFacts"]
 
 #: answer: the next answer of the conversation. summary: asked beside it. reading: what was lost is read again.
 Kind: TypeAlias = Literal["answer", "summary", "reading"]
@@ -36,7 +36,7 @@ class Paid:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Probed:
+class ProbeOutcome:
     """Whether a string that the agent used at message `at` was still there.
 
     `kept`: somewhere in the request. `literal`: otherwise than in a list of names or a summary. `likely`: how likely it
@@ -64,7 +64,7 @@ class Recorded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class SessionFacts:
     """One conversation as it is told of: where it comes from, how long it is, and what its file says it cost."""
 
     id: str
@@ -80,12 +80,12 @@ class Told:
 class Played:
     """One conversation under one policy, one window and one tariff: every request in order, and every probe."""
 
-    session: Told
+    session: SessionFacts
     policy: str
     window: int
     tariff: str
     paid: tuple[Paid, ...]
-    probes: tuple[Probed, ...]
+    probes: tuple[ProbeOutcome, ...]
 
     @property
     def dollars(self) -> float:

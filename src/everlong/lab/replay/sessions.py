@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 from everlong.core import History, Role
 from everlong.lab.cases import Case
-from everlong.lab.replay.results import Told
+from everlong.lab.replay.results import SessionFacts
 
 __all__ = ["PAUSES", "Pauses", "Session", "moments_of"]
 
@@ -25,7 +25,7 @@ class Session:
     `models` are those that its file names, the most used first.
     """
 
-    told: Told
+    told: SessionFacts
     messages: History
     cases: tuple[Case, ...] = ()
     times: tuple[float | None, ...] = ()

@@ -19,7 +19,7 @@ from everlong.lab.cases import Cases
 from everlong.lab.data import Conversation, agents
 from everlong.lab.measures.probes import chat_form, probe_cases, probes_in
 from everlong.lab.replay.records import RECORDING, SYNTHETIC, recorded_of
-from everlong.lab.replay.results import Recorded, Told
+from everlong.lab.replay.results import Recorded, SessionFacts
 from everlong.lab.replay.sessions import Session
 from everlong.lab.strategies.strategy import counter
 from everlong.tokens import CALL_FRAME, MESSAGE_FRAME
@@ -175,7 +175,7 @@ def _session(document: Document, name: str, recorded: tuple[Recorded, ...] = ())
     messages = tuple(form for form, _ in said)
     known = [time for _, time in said if time is not None]
     named = dict.fromkeys((*(one.model for one in recorded), document.model))
-    told = Told(
+    told = SessionFacts(
         id=name,
         source=document.fmt,
         messages=len(messages),
@@ -271,7 +271,7 @@ def published(folder: Path, files: Sequence[str], half: str = "all", longest: in
 def _published_session(conversation: Conversation, asked: Cases | None) -> Session:
     messages = conversation.messages
     frames = sum(MESSAGE_FRAME + CALL_FRAME * len(message.calls) for message in messages)
-    told = Told(
+    told = SessionFacts(
         id=conversation.id,
         source=conversation.source,
         messages=len(messages),

@@ -5,14 +5,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from everlong.lab.replay.results import Paid, Played, Recorded, ReplayResult, Told
+from everlong.lab.replay.results import Paid, Played, Recorded, ReplayResult, SessionFacts
 
 __all__ = [
-    "Asked",
+    "AnswerCost",
     "Billed",
     "Scene",
     "Threshold",
-    "asked",
+    "answer_costs",
     "billed",
     "front",
     "growth",
@@ -62,7 +62,7 @@ class Scene:
         return max((paid.prompt for played in self.whole.played for paid in played.paid), default=0)
 
     @property
-    def sessions(self) -> tuple[Told, ...]:
+    def sessions(self) -> tuple[SessionFacts, ...]:
         """Every conversation, the dearest first."""
         plain = self.whole or self.ours or next(iter(self.results), None)
         played = sorted(plain.played, key=lambda one: -one.dollars) if plain else []
@@ -78,7 +78,7 @@ def scenes(results: Iterable[ReplayResult]) -> list[Scene]:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AnswerCost:
     """One answer of a conversation: what it cost with all that was called beside it."""
 
     dollars: float
@@ -86,13 +86,13 @@ class Asked:
     summaries: int
 
 
-def asked(played: Played) -> list[Asked]:
+def answer_costs(played: Played) -> list[AnswerCost]:
     """Every answer in order. What has the same `at` led to the same answer."""
     together: dict[int, list[Paid]] = {}
     for paid in played.paid:
         together.setdefault(paid.at, []).append(paid)
     return [
-        Asked(
+        AnswerCost(
             sum(paid.dollars for paid in group),
             any(paid.cut for paid in group),
             sum(paid.kind == "summary" for paid in group),
@@ -106,7 +106,7 @@ def turn_costs(result: ReplayResult) -> Points:
 
     Neighbours share a point. The line ends where only one conversation in ten goes on.
     """
-    each = [[one.dollars for one in asked(played)] for played in result.played]
+    each = [[one.dollars for one in answer_costs(played)] for played in result.played]
     each = sorted((costs for costs in each if costs), key=len)
     if not each:
         return ()
@@ -138,7 +138,7 @@ def growth(points: Points) -> tuple[float, float, float] | None:
 
 def running_total(played: Played) -> Points:
     """Request number and dollars so far; a long conversation is thinned out, its last request stays."""
-    totals = list(enumerate(accumulate(one.dollars for one in asked(played)), start=1))
+    totals = list(enumerate(accumulate(one.dollars for one in answer_costs(played)), start=1))
     step = math.ceil(len(totals) / MOST_POINTS) or 1
     kept = totals[::-step][::-1]
     return ((0.0, 0.0), *((float(at), total) for at, total in kept)) if kept else ()
@@ -182,7 +182,7 @@ class Billed:
         return sum(one.prompt + one.output for one in self.models)
 
 
-def billed(sessions: Iterable[Told]) -> Billed | None:
+def billed(sessions: Iterable[SessionFacts]) -> Billed | None:
     """What was really paid, by model, the dearest first; None where no file keeps it."""
     models: dict[str, Recorded] = {}
     keeping = 0

@@ -9,7 +9,7 @@ from contextlib import suppress
 from html import escape
 
 from everlong.errors import InputError
-from everlong.lab.replay.results import Played, ReplayResult, Told
+from everlong.lab.replay.results import Played, ReplayResult, SessionFacts
 from everlong.lab.replay.sessions import Pauses
 from everlong.lab.replay.tariffs import TARIFFS, Tariff, tariff_of
 from everlong.lab.report.numbers import grouped, money, percent, tokens_short
@@ -244,11 +244,11 @@ def _session_table(scene: Scene, say: Wording) -> str:
     return table([say(f"replay_column_{name}") for name in columns], rows) + caption
 
 
-def _by_session(result: ReplayResult | None) -> dict[Told, Played]:
+def _by_session(result: ReplayResult | None) -> dict[SessionFacts, Played]:
     return {one.session: one for one in result.played} if result else {}
 
 
-def _identity(session: Told) -> tuple[str, str]:
+def _identity(session: SessionFacts) -> tuple[str, str]:
     """Return two cells: the id of a session, shortened in the middle, and its source."""
     name, source = session.id, escape(session.source)
     if len(name) <= LONGEST_ID:
@@ -258,11 +258,11 @@ def _identity(session: Told) -> tuple[str, str]:
 
 
 def _row(
-    sessions: Sequence[Told],
+    sessions: Sequence[SessionFacts],
     identity: tuple[str, str],
     columns: Sequence[str],
-    plain: dict[Told, Played],
-    ours: dict[Told, Played],
+    plain: dict[SessionFacts, Played],
+    ours: dict[SessionFacts, Played],
 ) -> list[str]:
     record = billed(sessions)
     uncut = [plain[one] for one in sessions if one in plain]

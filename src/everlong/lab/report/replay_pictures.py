@@ -10,7 +10,7 @@ from everlong.lab.report.plots import Axis, Dot, Mark, dot_plot, value_plot
 from everlong.lab.report.replay_figures import (
     Scene,
     Threshold,
-    asked,
+    answer_costs,
     front,
     growth,
     running_total,
@@ -102,7 +102,7 @@ def _dearest(result: ReplayResult, scene: Scene) -> Played | None:
 
 
 def _marks(played: Played, say: Wording) -> Iterator[Mark]:
-    answers = asked(played)
+    answers = answer_costs(played)
     if sum(one.cut or one.summaries > 0 for one in answers) > MOST_MARKS:
         return
     for at, one in enumerate(answers, start=1):

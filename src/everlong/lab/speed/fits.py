@@ -14,7 +14,7 @@ from everlong.lab.speed import growth
 from everlong.lab.speed.bench import Bench
 from everlong.lab.speed.tables import Shown, Table, figure
 
-__all__ = ["Judged", "judge", "run"]
+__all__ = ["FitVerdict", "judge", "run"]
 
 TOKENS = 40_000
 SEEDS, QUICK_SEEDS = range(1, 25), range(1, 5)
@@ -57,7 +57,7 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class FitVerdict:
     """What one way made of all cases. A way that raises has no valid result for that case."""
 
     invalid: int
@@ -68,7 +68,7 @@ class Judged:
     found: dict[str, int]
 
 
-def judge(outputs: list[Output], cases: list[tuple[list[Message], int]]) -> Judged:
+def judge(outputs: list[Output], cases: list[tuple[list[Message], int]]) -> FitVerdict:
     """Each output is {"messages": […]} or {"error": "…"}; each case the original messages and the budget."""
     found: Counter[str] = Counter()
     invalid, used, whole, read = 0, [], [], []
@@ -81,7 +81,7 @@ def judge(outputs: list[Output], cases: list[tuple[list[Message], int]]) -> Judg
             whole.append(intact(output["messages"], original))
             read.append(legible(output["messages"], original))
     over = sum(share > 1 for share in used)
-    return Judged(invalid, over, tuple(used), mean(whole or [0.0]), mean(read or [0.0]), dict(found))
+    return FitVerdict(invalid, over, tuple(used), mean(whole or [0.0]), mean(read or [0.0]), dict(found))
 
 
 def run(bench: Bench) -> list[Table]:
@@ -122,7 +122,7 @@ def _case(bench: Bench, tokens: int, seed: int) -> Case:
     return Case(file, messages, total(messages) // 2)
 
 
-def _table(judged: dict[Row, tuple[Judged, float]], cases: int, large: Case) -> Table:
+def _table(judged: dict[Row, tuple[FitVerdict, float]], cases: int, large: Case) -> Table:
     size = f"CPU s at {total(large.messages) / 1e6:.1f} M tokens"
     head = ("", "invalid", "over budget", "budget used, median (min–max)", "results intact", "result text kept", size)
     rows = tuple(
@@ -161,7 +161,7 @@ def _table(judged: dict[Row, tuple[Judged, float]], cases: int, large: Case) -> 
     return Table("Half the size", head, rows, tuple(notes), data, shown)
 
 
-def _short(verdict: Judged, cases: int) -> str:
+def _short(verdict: FitVerdict, cases: int) -> str:
     """Example: "49 % · over the budget 5 of 24" """
     said = [f"{verdict.legible:.0%}"]
     said += [f"invalid {verdict.invalid} of {cases}"] if verdict.invalid else []
@@ -169,7 +169,7 @@ def _short(verdict: Judged, cases: int) -> str:
     return " · ".join(said)
 
 
-def _used(verdict: Judged) -> str:
+def _used(verdict: FitVerdict) -> str:
     if not verdict.used:
         return "–"
     return f"{median(verdict.used):.0%} ({min(verdict.used):.0%}–{max(verdict.used):.0%})"

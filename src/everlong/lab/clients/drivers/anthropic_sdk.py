@@ -5,7 +5,7 @@ from typing import Any
 
 import anthropic
 
-from everlong.lab.clients.drivers.task import Given, read, run, tool
+from everlong.lab.clients.drivers.task import Task, read, run, tool
 
 TOOL: Any = {"name": "read_file", "description": tool()["description"], "input_schema": tool()["parameters"]}
 
@@ -19,7 +19,7 @@ def _marked(messages: list[Any]) -> list[Any]:
     return [*before, last | {"content": blocks}]
 
 
-def _messages(given: Given) -> None:
+def _messages(given: Task) -> None:
     client = anthropic.Anthropic(base_url=given.address, api_key="key", max_retries=0)
     messages: list[Any] = []
     for prompt in given.prompts:

@@ -3,7 +3,7 @@
 import json
 import os
 
-from everlong.lab.clients.drivers.task import Given, run, said_by
+from everlong.lab.clients.drivers.task import Task, output_of, run
 
 SET_UP = {"ANTHROPIC_API_KEY": "key", "CLAUDE_CODE_MAX_OUTPUT_TOKENS": "4000"}
 QUIET = {
@@ -14,7 +14,7 @@ QUIET = {
 }
 
 
-def _messages(given: Given) -> None:
+def _messages(given: Task) -> None:
     settings = os.environ | QUIET | SET_UP | {"ANTHROPIC_BASE_URL": given.address}
     for turn, prompt in enumerate(given.prompts):
         command = [
@@ -29,7 +29,7 @@ def _messages(given: Given) -> None:
             "json",
         ]
         command += ["--continue"] if turn else []
-        told = json.loads(said_by(command, settings))
+        told = json.loads(output_of(command, settings))
         if told["is_error"]:
             raise RuntimeError(told["result"])
         given.answers.append(told["result"])

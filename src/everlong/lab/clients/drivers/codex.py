@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from everlong.lab.clients.drivers.task import Given, run, said_by
+from everlong.lab.clients.drivers.task import Task, output_of, run
 
 CONFIG = """
 model = "{model}"
@@ -19,14 +19,14 @@ wire_api = "responses"
 FREE = "--dangerously-bypass-approvals-and-sandbox"
 
 
-def _responses(given: Given) -> None:
+def _responses(given: Task) -> None:
     home = Path.home() / ".codex"
     home.mkdir()
     (home / "config.toml").write_text(CONFIG.format(model=given.model, address=given.address), encoding="utf-8")
     settings = os.environ | {"CODEX_HOME": str(home), "EVERLONG_KEY": "key"}
     for turn, prompt in enumerate(given.prompts):
         command = [given.program, "exec", *(("resume", "--last") if turn else ())]
-        given.answers.append(said_by([*command, "--skip-git-repo-check", FREE, prompt], settings))
+        given.answers.append(output_of([*command, "--skip-git-repo-check", FREE, prompt], settings))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from langchain.agents import create_agent
 from langchain_anthropic import ChatAnthropic  # type: ignore[import-not-found]
 from langchain_openai import ChatOpenAI
 
-from everlong.lab.clients.drivers.task import Given, run
+from everlong.lab.clients.drivers.task import Task, run
 
 
 def read_file(path: str) -> str:
@@ -16,19 +16,19 @@ def read_file(path: str) -> str:
     return Path(path).read_text(encoding="utf-8")
 
 
-def _openai(given: Given) -> None:
+def _openai(given: Task) -> None:
     responses = given.dialect == "responses"
     url = f"{given.address}/v1"
     _talk(given, ChatOpenAI(model=given.model, base_url=url, api_key="key", max_retries=0, use_responses_api=responses))
 
 
-def _anthropic(given: Given) -> None:
+def _anthropic(given: Task) -> None:
     _talk(
         given, ChatAnthropic(model=given.model, base_url=given.address, api_key="key", max_retries=0, max_tokens=1_000)
     )
 
 
-def _talk(given: Given, model: Any) -> None:
+def _talk(given: Task, model: Any) -> None:
     agent = create_agent(model, tools=[read_file], system_prompt="You are a careful clerk.")
     state: dict[str, Any] = {"messages": []}
     for prompt in given.prompts:

@@ -5,20 +5,20 @@ from typing import Any
 
 import litellm
 
-from everlong.lab.clients.drivers.task import Given, read, run, tool
+from everlong.lab.clients.drivers.task import Task, read, run, tool
 
 TOOL: Any = {"type": "function", "function": tool()}
 
 
-def _chat(given: Given) -> None:
+def _chat(given: Task) -> None:
     _talk(given, {"model": f"openai/{given.model}", "api_base": f"{given.address}/v1"})
 
 
-def _messages(given: Given) -> None:
+def _messages(given: Task) -> None:
     _talk(given, {"model": f"anthropic/{given.model}", "api_base": given.address, "max_tokens": 1_000})
 
 
-def _talk(given: Given, settings: dict[str, Any]) -> None:
+def _talk(given: Task, settings: dict[str, Any]) -> None:
     messages: list[Any] = [{"role": "system", "content": "You are a careful clerk."}]
     for prompt in given.prompts:
         messages.append({"role": "user", "content": prompt})

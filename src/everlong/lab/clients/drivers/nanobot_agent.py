@@ -6,12 +6,12 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-from everlong.lab.clients.drivers.task import Given, run, said_by
+from everlong.lab.clients.drivers.task import Task, output_of, run
 
 NANOBOT = Path(sys.executable).with_name("nanobot")
 
 
-def _chat(given: Given) -> None:
+def _chat(given: Task) -> None:
     provider = {"apiKey": "key", "apiBase": f"{given.address}/v1"}
     agent = {"model": given.model, "provider": "custom", "maxTokens": 2_000, "workspace": str(Path.cwd())}
     config = Path.home() / "config.json"
@@ -28,7 +28,7 @@ def _chat(given: Given) -> None:
             "--message",
             prompt,
         ]
-        given.answers.append(" ".join(said_by(command, os.environ).split()))  # its lines are as wide as a terminal
+        given.answers.append(" ".join(output_of(command, os.environ).split()))  # its lines are as wide as a terminal
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import Any
 from agents import Agent, OpenAIChatCompletionsModel, OpenAIResponsesModel, Runner, function_tool
 from openai import AsyncOpenAI
 
-from everlong.lab.clients.drivers.task import Given, run
+from everlong.lab.clients.drivers.task import Task, run
 
 
 @function_tool  # type: ignore[untyped-decorator]
@@ -17,15 +17,15 @@ def read_file(path: str) -> str:
     return Path(path).read_text(encoding="utf-8")
 
 
-def _chat(given: Given) -> None:
+def _chat(given: Task) -> None:
     asyncio.run(_talk(given, OpenAIChatCompletionsModel))
 
 
-def _responses(given: Given) -> None:
+def _responses(given: Task) -> None:
     asyncio.run(_talk(given, OpenAIResponsesModel))
 
 
-async def _talk(given: Given, kind: Any) -> None:
+async def _talk(given: Task, kind: Any) -> None:
     client = AsyncOpenAI(base_url=f"{given.address}/v1", api_key="key", max_retries=0)
     model = kind(model=given.model, openai_client=client)
     agent = Agent(name="clerk", instructions="You are a careful clerk.", tools=[read_file], model=model)

@@ -4,13 +4,13 @@ from typing import Any
 
 import openai
 
-from everlong.lab.clients.drivers.task import Given, read, run, tool
+from everlong.lab.clients.drivers.task import Task, read, run, tool
 
 CHAT_TOOL: Any = {"type": "function", "function": tool()}
 RESPONSES_TOOL: Any = {"type": "function", **tool()}
 
 
-def _chat(given: Given) -> None:
+def _chat(given: Task) -> None:
     client = openai.OpenAI(base_url=f"{given.address}/v1", api_key="key", max_retries=0)
     messages: list[Any] = [{"role": "system", "content": "You are a careful clerk."}]
     for prompt in given.prompts:
@@ -31,7 +31,7 @@ def _chat(given: Given) -> None:
         given.answers.append(message.content or "")
 
 
-def _responses(given: Given) -> None:
+def _responses(given: Task) -> None:
     client = openai.OpenAI(base_url=f"{given.address}/v1", api_key="key", max_retries=0)
     items: list[Any] = []
     for prompt in given.prompts:

@@ -10,7 +10,7 @@ from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from everlong.lab.clients.drivers.task import Given, run
+from everlong.lab.clients.drivers.task import Task, run
 
 
 def read_file(path: str) -> str:
@@ -18,17 +18,17 @@ def read_file(path: str) -> str:
     return Path(path).read_text(encoding="utf-8")
 
 
-def _chat(given: Given) -> None:
+def _chat(given: Task) -> None:
     provider = OpenAIProvider(base_url=f"{given.address}/v1", api_key="key")
     _talk(given, OpenAIChatModel(given.model, provider=provider))
 
 
-def _responses(given: Given) -> None:
+def _responses(given: Task) -> None:
     provider = OpenAIProvider(base_url=f"{given.address}/v1", api_key="key")
     _talk(given, OpenAIResponsesModel(given.model, provider=provider))
 
 
-def _messages(given: Given) -> None:
+def _messages(given: Task) -> None:
     provider = AnthropicProvider(base_url=given.address, api_key="key")
     _talk(given, AnthropicModel(given.model, provider=provider, settings={"max_tokens": 1_000}))
 
@@ -39,7 +39,7 @@ async def _heed(_: Any, events: Any) -> None:
         pass
 
 
-def _talk(given: Given, model: Any) -> None:
+def _talk(given: Task, model: Any) -> None:
     agent = Agent(model, tools=[read_file], system_prompt="You are a careful clerk.")
     history: list[Any] = []
     for prompt in given.prompts:

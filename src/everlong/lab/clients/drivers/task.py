@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Given", "command_line", "read", "run", "said_by", "tool"]
+__all__ = ["Task", "command_line", "output_of", "read", "run", "tool"]
 
 
 @dataclass(slots=True)
-class Given:
+class Task:
     """The task of a driver, and the answers it has so far. `address` is the server's, without /v1.
 
     `program` is where a client that is a program of its own lies.
@@ -50,7 +50,7 @@ def read(arguments: str) -> str:
     return Path(json.loads(arguments)["path"]).read_text(encoding="utf-8")
 
 
-def said_by(command: Sequence[str], settings: Mapping[str, str]) -> str:
+def output_of(command: Sequence[str], settings: Mapping[str, str]) -> str:
     """What a program says on its standard output; raises with its last words if it fails."""
     done = subprocess.run(
         command, env=settings, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", check=False
@@ -61,12 +61,12 @@ def said_by(command: Sequence[str], settings: Mapping[str, str]) -> str:
     return done.stdout
 
 
-def command_line() -> Given:
+def command_line() -> Task:
     """The task, as the first argument holds it."""
-    return Given(**json.loads(sys.argv[1]))
+    return Task(**json.loads(sys.argv[1]))
 
 
-def run(dialects: Mapping[str, Callable[[Given], None]], version: str = "") -> None:
+def run(dialects: Mapping[str, Callable[[Task], None]], version: str = "") -> None:
     """Do the task in the wanted dialect and tell how far it came; what the client raises goes on to standard error.
 
     A client that is a program of its own is asked for its version.
@@ -81,5 +81,5 @@ def run(dialects: Mapping[str, Callable[[Given], None]], version: str = "") -> N
 
 def _version(program: str) -> str:
     """Example: a program that says "codex-cli 0.166.0" -> 0.166.0"""
-    found = re.search(r"\d+(\.\d+)+", said_by([program, "--version"], os.environ))
+    found = re.search(r"\d+(\.\d+)+", output_of([program, "--version"], os.environ))
     return found[0] if found else ""

@@ -17,7 +17,7 @@ from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
 from everlong.lab.peers.rules import message_tokens, texts
-from everlong.lab.peers.shapes import Fitting, Message, system_apart
+from everlong.lab.peers.shapes import Fitting, Message, split_system
 
 __all__ = ["embedded"]
 
@@ -86,7 +86,7 @@ WORD = re.compile(r"[a-z0-9]+|[\u4e00-\u9fff]")
 
 
 def _fused(messages: list[Message], budget: int) -> list[Message]:
-    system, rest = system_apart(messages)
+    system, rest = split_system(messages)
     if not rest:
         return system
     *said, question = rest

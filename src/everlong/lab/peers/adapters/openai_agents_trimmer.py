@@ -4,14 +4,14 @@ from agents import Agent
 from agents.extensions import ToolOutputTrimmer
 from agents.run import CallModelData, ModelInputData
 
-from everlong.lab.peers.shapes import Fitting, Message, settled, system_apart
+from everlong.lab.peers.shapes import Fitting, Message, split_system, without_empty_calls
 
 AGENT = Agent(name="agent")
 
 
 def _read(messages: list[Message]) -> ModelInputData:
     """Responses items, the system prompt as instructions."""
-    system, rest = system_apart(messages)
+    system, rest = split_system(messages)
     items: list[Message] = []
     for message in rest:
         if message["role"] == "tool":
@@ -52,7 +52,7 @@ def _write(data: ModelInputData, _: list[Message]) -> list[Message]:
                 _speaking(written, words=True)["content"] = item["content"]
             case _:
                 written.append(dict(item))
-    return settled(written)
+    return without_empty_calls(written)
 
 
 def _speaking(written: list[Message], *, words: bool = False) -> Message:

@@ -24,7 +24,7 @@ from pydantic_ai_harness.compaction import (
 )
 
 from everlong.lab.peers.rules import text_tokens
-from everlong.lab.peers.shapes import SUMMARY, Fitting, Message, settled
+from everlong.lab.peers.shapes import SUMMARY, Fitting, Message, without_empty_calls
 
 MODEL = TestModel(custom_output_text=SUMMARY)
 
@@ -93,7 +93,7 @@ def _write(history: list[ModelMessage], _: list[Message]) -> list[Message]:
                     written.append({"role": "tool", "tool_call_id": call, "content": content})
                 case UserPromptPart(content=content):
                     written.append({"role": "user", "content": content})
-    return settled(written)
+    return without_empty_calls(written)
 
 
 def _assistant(response: ModelResponse) -> Message:

@@ -12,7 +12,7 @@ from strands.agent.conversation_manager import SlidingWindowConversationManager
 from strands.types.exceptions import ContextWindowOverflowException
 
 from everlong.lab.peers.rules import total
-from everlong.lab.peers.shapes import FAILURES, Fitting, Message, settled, system_apart
+from everlong.lab.peers.shapes import FAILURES, Fitting, Message, split_system, without_empty_calls
 
 SYSTEM, MESSAGES = 0, 1
 
@@ -28,7 +28,7 @@ def _reduced(history: tuple[list[Message], list[Any]], budget: int) -> tuple[lis
 def _read(messages: list[Message]) -> tuple[list[Message], list[Any]]:
     """The system prompt apart; the results of a step in one user message."""
     total(messages)
-    system, rest = system_apart(messages)
+    system, rest = split_system(messages)
     history: list[Any] = []
     for message in rest:
         if message["role"] == "tool":
@@ -77,7 +77,7 @@ def _write(history: tuple[list[Message], list[Any]], _: list[Message]) -> list[M
                     content = result["content"][0]["text"]
                     results.append({"role": "tool", "tool_call_id": result["toolUseId"], "content": content})
         written += results or [out]
-    return settled(written)
+    return without_empty_calls(written)
 
 
 STRATEGIES = {

@@ -44,7 +44,7 @@ class Block:
 
 
 @dataclass(slots=True)
-class Taken:
+class Timings:
     """What a gateway took for the requests of one kind. Seconds; of a stream to its first chunk."""
 
     plain: list[float] = field(default_factory=list)
@@ -71,7 +71,7 @@ def latencies(job: dict[str, Any]) -> dict[str, Any]:
     """Every block through every gateway. The order turns, so that nobody always follows the same neighbour."""
     targets: list[Target] = job["targets"]
     connections = {target["name"]: Connection(target["port"]) for target in targets}
-    taken = {target["name"]: {kind: Taken() for kind in KINDS} for target in targets}
+    taken = {target["name"]: {kind: Timings() for kind in KINDS} for target in targets}
     for target in targets:
         _warm_up(connections[target["name"]], target["fmt"])
     formats = dict.fromkeys(target["fmt"] for target in targets)
@@ -99,7 +99,7 @@ def _warm_up(connection: Connection, fmt: str) -> None:
     connection.close()
 
 
-def _measure(block: Block, target: Target, connection: Connection, taken: Taken) -> None:
+def _measure(block: Block, target: Target, connection: Connection, taken: Timings) -> None:
     requests = block.requests()
     try:
         connection.ask(next(requests))

@@ -17,7 +17,7 @@ from everlong.lab.speed.bench import Bench
 from everlong.lab.speed.gateways.processes import resident_megabytes
 from everlong.lab.speed.gateways.requests import ANTHROPIC, MODEL, OPENAI, Connection, Refusal, hello
 
-__all__ = ["DIRECT", "EVERLONG", "HOP", "PARTIES", "Party", "Running", "running"]
+__all__ = ["DIRECT", "EVERLONG", "HOP", "PARTIES", "Party", "RunningGateway", "run_gateway"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ FAREWELL = 10  # seconds to end in peace
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class RunningGateway:
     """A gateway that answers: where, as which process, after how many seconds it first did, with how many MB."""
 
     party: Party
@@ -115,7 +115,7 @@ class Running:
 
 
 @contextmanager
-def running(bench: Bench, party: Party, place: Environment, upstream: int = 0) -> Iterator[Running | None]:
+def run_gateway(bench: Bench, party: Party, place: Environment, upstream: int = 0) -> Iterator[RunningGateway | None]:
     """The gateway for as long as the block lasts; None, after one line, if it does not answer."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -143,7 +143,7 @@ def running(bench: Bench, party: Party, place: Environment, upstream: int = 0) -
                 bench.tell(f"left out, {party.title}: {problem}; {lines[-1] if lines else 'it said nothing'}")
                 yield None
             else:
-                yield Running(party, place, port, process.pid, taken, resident_megabytes(process.pid))
+                yield RunningGateway(party, place, port, process.pid, taken, resident_megabytes(process.pid))
         finally:
             _end(process)
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from everlong.lab.environments import HERE, PACKAGE, SERVER, Environment
 from everlong.lab.speed.bench import Bench
-from everlong.lab.speed.gateways.parties import DIRECT, HOP, PARTIES, Party, Running, running
+from everlong.lab.speed.gateways.parties import DIRECT, HOP, PARTIES, Party, RunningGateway, run_gateway
 from everlong.lab.speed.gateways.processes import resident_megabytes
-from everlong.lab.speed.gateways.tables import PACES, Rest, added_table, rate_table, rest_table
+from everlong.lab.speed.gateways.tables import PACES, Footprint, added_table, footprint_table, rate_table
 from everlong.lab.speed.tables import Table
 
 __all__ = ["SIZES", "run", "run_with"]
@@ -49,7 +49,7 @@ def run(bench: Bench) -> list[Table]:
 def run_with(bench: Bench, parties: tuple[Party, ...]) -> list[Table]:
     """Some of them."""
     with ExitStack() as stack:
-        upstream = stack.enter_context(running(bench, DIRECT, _tools(bench)))
+        upstream = stack.enter_context(run_gateway(bench, DIRECT, _tools(bench)))
         if upstream is None:
             return []
         everybody = [upstream]
@@ -58,7 +58,7 @@ def run_with(bench: Bench, parties: tuple[Party, ...]) -> list[Table]:
             if place is None:
                 continue
             bench.tell(f"gateways, starting: {party.title}")
-            gateway = stack.enter_context(running(bench, party, place, upstream.port))
+            gateway = stack.enter_context(run_gateway(bench, party, place, upstream.port))
             if gateway is not None:
                 everybody.append(gateway)
         return _tables(bench, everybody)
@@ -77,7 +77,7 @@ def _place(bench: Bench, party: Party) -> Environment | None:
     return bench.place(party.environment)
 
 
-def _tables(bench: Bench, everybody: list[Running]) -> list[Table]:
+def _tables(bench: Bench, everybody: list[RunningGateway]) -> list[Table]:
     targets = [
         {"name": one.party.title, "port": one.port, "process": one.process, "fmt": one.party.fmt} for one in everybody
     ]
@@ -97,7 +97,7 @@ def _tables(bench: Bench, everybody: list[Running]) -> list[Table]:
         if sums is not None:
             tables.append(rate_table(size.tokens, size.clients, sums))
     gateways = {one.party.title: _rest(bench, one) for one in everybody[1:] if one.party != HOP}
-    return [*tables, rest_table(gateways)] if gateways else tables
+    return [*tables, footprint_table(gateways)] if gateways else tables
 
 
 def _conversations(bench: Bench, size: Size) -> list[str]:
@@ -106,9 +106,9 @@ def _conversations(bench: Bench, size: Size) -> list[str]:
     return [str(bench.stored(size.built, seed, largest=LARGEST_RESULT)) for seed in seeds]
 
 
-def _rest(bench: Bench, one: Running) -> Rest:
+def _rest(bench: Bench, one: RunningGateway) -> Footprint:
     installed = None if one.place == HERE else bench.environments.megabytes(one.place)
     if installed is not None and one.place == SERVER:
         files = (path for path in PACKAGE.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
         installed += sum(path.stat().st_size for path in files) / 1e6
-    return Rest(one.started_in, one.resident, resident_megabytes(one.process), installed)
+    return Footprint(one.started_in, one.resident, resident_megabytes(one.process), installed)

@@ -9,10 +9,21 @@ from everlong.lab.speed.gateways.client import KINDS
 from everlong.lab.speed.gateways.parties import DIRECT, EVERLONG
 from everlong.lab.speed.tables import Shown, Table, figure
 
-__all__ = ["PACES", "Added", "Rate", "Rest", "added", "added_table", "ninetieth", "rate", "rate_table", "rest_table"]
+__all__ = [
+    "PACES",
+    "Added",
+    "Footprint",
+    "Rate",
+    "added",
+    "added_table",
+    "footprint_table",
+    "ninetieth",
+    "rate",
+    "rate_table",
+]
 
 #: What the worker found for one gateway: a kind -> its times.
-Found = dict[str, dict[str, Any]]
+Figures = dict[str, dict[str, Any]]
 #: What is timed of a plain answer, and of a stream.
 TIMED = ("plain", "streamed")
 
@@ -30,7 +41,7 @@ def ninetieth(times: list[float]) -> float:
     return sorted(times)[ceil(len(times) * 0.9) - 1]
 
 
-def added(found: Found, direct: Found) -> dict[tuple[str, str], Added]:
+def added(found: Figures, direct: Figures) -> dict[tuple[str, str], Added]:
     """Of each kind, plain and streamed; a kind that was never answered is not there."""
     return {
         (kind, how): Added(
@@ -74,7 +85,7 @@ NAMES = {"plain": "plain", "streamed": "first chunk"}
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
+class Footprint:
     """Seconds from start to first answer, MB held then and after the run, MB installed; None where it is not known."""
 
     started_in: float
@@ -83,7 +94,7 @@ class Rest:
     installed: float | None
 
 
-def added_table(tokens: int, found: dict[str, Found]) -> Table:
+def added_table(tokens: int, found: dict[str, Figures]) -> Table:
     """What each gateway adds, one request at a time."""
     direct = found[DIRECT.title]
     differences = {name: added(kinds, direct) for name, kinds in found.items() if name != DIRECT.title}
@@ -139,7 +150,7 @@ def _percent(share: float) -> str:
     return f"{figure(share * 100)} %"
 
 
-def rest_table(found: dict[str, Rest]) -> Table:
+def footprint_table(found: dict[str, Footprint]) -> Table:
     """What a gateway takes before and after any request."""
     rows = tuple(
         (name, figure(one.started_in), _known(one.resident_first), _known(one.resident), _known(one.installed))
@@ -168,7 +179,7 @@ def rest_table(found: dict[str, Rest]) -> Table:
     )
 
 
-def _own(direct: Found, column: tuple[str, str]) -> str:
+def _own(direct: Figures, column: tuple[str, str]) -> str:
     times = direct[column[0]][column[1]]
     return f"{figure(median(times) * 1e3)} ({figure(ninetieth(times) * 1e3)})" if times else "–"
 
@@ -194,7 +205,7 @@ def _met(met: bool) -> str:
     return "met" if met else "NOT met"
 
 
-def _refused(found: dict[str, Found]) -> list[str]:
+def _refused(found: dict[str, Figures]) -> list[str]:
     """A line for whatever was not answered; one is a gateway and the other a kind of request, or a pace."""
     return [
         f"{one}, {other}: {times['refused']} refused: {times['said'][:200]}"
