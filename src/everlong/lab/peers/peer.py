@@ -22,7 +22,7 @@ from everlong.wire import OPENAI_CHAT
 
 __all__ = ["Peer", "Process", "open_peer"]
 
-LAST_WORDS_SECONDS = 5.0
+LAST_WORDS_SECONDS = 5.0  # for a process that ended its output to say why
 PATIENCE = 300.0  # seconds for one answer
 WORKER = "everlong.lab.peers.worker"
 
@@ -44,24 +44,24 @@ def open_peer(name: str, environments: Environments | None = None) -> "Peer":
 
 
 class Process:
-    """A program that answers each line with a line. It is started when first asked, and again after it ended."""
+    """A program that answers each line with a line. It starts on the first request, and again after it ended."""
 
     def __init__(self, command: Sequence[str], settings: dict[str, str], patience: float = PATIENCE) -> None:
         self._command = tuple(command)
         self._settings = settings
         self._patience = patience
         self._running: subprocess.Popen[str] | None = None
-        self._said: IO[str] | None = None
+        self._errors: IO[str] | None = None
         self._last_words = ""
         self._end: Callable[[], object] = _nothing
 
     @property
     def fresh(self) -> bool:
-        """Whether the next request is the first one a process sees."""
+        """Return whether the next request is the first one that a process sees."""
         return self._running is None
 
     def ask(self, line: str) -> str:
-        """The answer, "" if the process ended or took too long; then `last_words` say why."""
+        """Return the answer, or "" if the process ended or took too long; `last_words` then says why."""
         running = self._running or self._start()
         if running.stdin is None or running.stdout is None:
             raise EverlongError(f"{self._command[0]} has no pipes")
@@ -77,53 +77,53 @@ class Process:
             clock.cancel()
         if not answer:
             with suppress(subprocess.TimeoutExpired):
-                running.wait(LAST_WORDS_SECONDS)  # its output may end before it has said why
+                running.wait(LAST_WORDS_SECONDS)  # its output may end before its reason is written
             self.close()
         return answer
 
     def last_words(self) -> str:
-        """The last line that the process which ended wrote to standard error."""
+        """Return the last line that the ended process wrote to standard error."""
         return self._last_words
 
     def close(self) -> None:
-        """End the process, if there is one."""
-        if self._said is not None and not self._said.closed:
-            self._said.seek(0)
-            lines = (line.strip() for line in reversed(self._said.readlines()))
+        """End the process if there is one."""
+        if self._errors is not None and not self._errors.closed:
+            self._errors.seek(0)
+            lines = (line.strip() for line in reversed(self._errors.readlines()))
             self._last_words = next(filter(None, lines), "no answer in time")
         self._end()
         self._running = None
 
     def _start(self) -> subprocess.Popen[str]:
-        self._said = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - kept to be read
+        self._errors = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115 - kept to be read
         self._running = subprocess.Popen(
             self._command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self._said,
+            stderr=self._errors,
             env=self._settings,
             text=True,
             encoding="utf-8",
         )
-        self._end = weakref.finalize(self, _end, self._running, self._said)
+        self._end = weakref.finalize(self, _end, self._running, self._errors)
         return self._running
 
 
 def _nothing() -> None:
-    """There is no process to end."""
+    """Do nothing: no process was started."""
 
 
-def _end(running: subprocess.Popen[str], said: IO[str]) -> None:
+def _end(running: subprocess.Popen[str], errors: IO[str]) -> None:
     running.kill()
     running.wait()
-    for pipe in (running.stdin, running.stdout, said):
+    for pipe in (running.stdin, running.stdout, errors):
         with suppress(BrokenPipeError):  # a request that was never read is still in the pipe
             if pipe is not None:
                 pipe.close()
 
 
 class Peer:
-    """Messages and a budget in, messages out; none at all where the peer fails, which is told once for each reason."""
+    """Messages and a budget in, messages out. If the peer fails, none: each reason is reported once."""
 
     def __init__(self, row: PeerRow, process: Process, tell: Callable[[str], None]) -> None:
         self.row = row
@@ -131,16 +131,18 @@ class Peer:
         self._tell = tell
         self._told: set[str] = set()
         self._sent: list[Message] = []
-        self._written: list[Message] = []  # a message a line that was sent; results that share one are apart here
+        self._written: list[
+            Message
+        ] = []  # one for each line that was sent: results that share a message are apart here
         self._ends: list[int] = []  # where each of the sent messages ends in that
 
     @property
     def name(self) -> str:
-        """What it is called by."""
+        """Return the name of the peer."""
         return self.row.name
 
     def __call__(self, messages: Sequence[Message], budget: int) -> History:
-        """What the peer would send."""
+        """Return what the peer would send."""
         answer = self._ask(messages, budget)
         if "error" in answer:
             self._tell_once(answer["error"])
@@ -148,7 +150,7 @@ class Peer:
         return tuple(self._message(entry) for entry in answer["messages"])
 
     def close(self) -> None:
-        """End its process."""
+        """End the process of the peer."""
         self._process.close()
 
     def _ask(self, messages: Sequence[Message], budget: int) -> dict[str, Any]:
@@ -170,8 +172,8 @@ class Peer:
         answer = self._process.ask(json.dumps(request))
         if not answer:
             return {"error": self._process.last_words()}
-        read: dict[str, Any] = json.loads(answer)
-        return read
+        decoded: dict[str, Any] = json.loads(answer)
+        return decoded
 
     def _tell_once(self, error: str) -> None:
         kind = error.partition(":")[0]
@@ -189,7 +191,7 @@ class Peer:
 
 
 def _shared(known: Sequence[Message], messages: Sequence[Message]) -> int:
-    """How many messages both begin with."""
+    """Return how many messages both begin with."""
     pairs = enumerate(zip(known, messages, strict=False))
     differing = (at for at, (one, other) in pairs if one is not other and one != other)
     return next(differing, min(len(known), len(messages)))

@@ -1,8 +1,8 @@
-"""The one ruler that everybody is measured with: how many tokens, and whether a provider would take it.
+"""The ruler for everyone alike: how many tokens, and whether a provider would accept the messages.
 
-A message is the o200k tokens of all text the model reads and 4 for its frame; a call is its name, its arguments
-and 8. The same figures as everlong's own counter gives for gpt-4o (a test compares them), but written apart from
-it, so that a fault there does not hide here. Needs splintr only.
+A message is the o200k tokens of all text that the model reads and 4 for its frame; a call is its name, its arguments
+and 8. These are the figures of everlong's own counter for gpt-4o (a test compares them), but written apart from it, so
+that a fault there shows here. Needs splintr only.
 """
 
 import json
@@ -18,7 +18,7 @@ Message = dict[str, Any]
 
 MESSAGE_FRAME = 4
 CALL_FRAME = 8
-SLICE = 32  # characters: long enough not to come about by chance
+SLICE = 32  # characters: too long to match by chance
 
 
 @cache
@@ -27,16 +27,16 @@ def _vocabulary() -> Any:
 
 
 def raw_tokens(text: str) -> int:
-    """Tokens of a text, counted anew each time."""
+    """Return the tokens of a text, counted again each time."""
     return len(_vocabulary().encode_ordinary(text.encode("utf-8", "replace").decode()))
 
 
-#: The exact counter that peers are handed: it remembers, as a careful user's would.
+#: The exact counter that peers are given: it remembers, as a careful user's would.
 text_tokens = lru_cache(maxsize=200_000)(raw_tokens)
 
 
 def texts(message: Message) -> list[str]:
-    """Everything in a message that the model reads."""
+    """Return everything in a message that the model reads."""
     content = message.get("content")
     found = [content] if isinstance(content, str) else []
     for part in content if isinstance(content, list) else ():
@@ -50,18 +50,18 @@ def texts(message: Message) -> list[str]:
 
 
 def message_tokens(message: Message) -> int:
-    """Tokens of a message with its frames. Example: {"role": "user", "content": "hello world"} -> 6"""
+    """Return the tokens of a message with its frames. Example: {"role": "user", "content": "hello world"} -> 6"""
     frames = MESSAGE_FRAME + CALL_FRAME * len(message.get("tool_calls") or ())
     return frames + sum(map(text_tokens, texts(message)))
 
 
 def total(messages: Sequence[Message]) -> int:
-    """Tokens of a list of messages."""
+    """Return the tokens of a list of messages."""
     return sum(map(message_tokens, messages))
 
 
 def intact(messages: Sequence[Message], original: Sequence[Message]) -> float:
-    """The share of the tool results that came through word for word."""
+    """Return the share of tool results that were kept word for word."""
     kept = {message["tool_call_id"]: message["content"] for message in messages if message["role"] == "tool"}
     results = [message for message in original if message["role"] == "tool"]
     whole = sum(kept.get(result["tool_call_id"]) == result["content"] for result in results)
@@ -69,7 +69,7 @@ def intact(messages: Sequence[Message], original: Sequence[Message]) -> float:
 
 
 def legible(messages: Sequence[Message], original: Sequence[Message]) -> float:
-    """The share of the text of the tool results that can still be read somewhere; short lines do not count."""
+    """Return the share of the text of tool results that can still be read somewhere; short lines do not count."""
     seen = {piece for message in messages for text in texts(message) for piece in _slices(text, 1)}
     results = [message["content"] for message in original if message["role"] == "tool"]
     wanted = [piece for text in results for piece in _slices(text, SLICE)]
@@ -77,7 +77,7 @@ def legible(messages: Sequence[Message], original: Sequence[Message]) -> float:
 
 
 def _slices(text: str, every: int) -> Iterator[str]:
-    """Pieces of its lines from their ends: lines picked out one by one, or without their number, are found again."""
+    """Yield pieces of lines, cut from their ends, so that single lines and lines without numbers are found again."""
     for line in text.splitlines():
         words = " ".join(line.split())
         for end in range(len(words), SLICE - 1, -every):
@@ -85,7 +85,7 @@ def _slices(text: str, every: int) -> Iterator[str]:
 
 
 def problems(messages: Sequence[Message], original: Sequence[Message]) -> list[str]:
-    """What an OpenAI-style provider would reject, or the user would miss; [] is valid."""
+    """Return what an OpenAI-style provider would reject or the user would miss; [] is valid."""
     if not messages:
         return ["empty"]
     found = []

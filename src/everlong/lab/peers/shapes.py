@@ -1,4 +1,4 @@
-"""What a peer's adapter offers: ways to fit. Runs in every environment, so standard library only."""
+"""What an adapter offers: a way to fit, or a way to count. Standard library only: it runs in every environment."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ __all__ = ["FAILURES", "SUMMARY", "Counting", "Fitting", "Message", "split_syste
 
 Message = dict[str, Any]
 
-#: What every stub model answers when a peer asks for a summary: the same text for all, about 60 tokens.
+#: The answer of every stub model that a peer asks for a summary: the same for all, about 60 tokens.
 SUMMARY = (
     "The user asked for several fixes in the workspace and named a ticket with each. The agent read files, logs and "
     "search results, found a pool that leaks under load and a retry without a limit, changed both, and ran the tests. "
@@ -16,7 +16,7 @@ SUMMARY = (
 )
 
 
-#: How a library fails on what it did not expect; an adapter adds its peer's own errors.
+#: How a library fails on unexpected input; an adapter adds the errors of its library.
 FAILURES: tuple[type[Exception], ...] = (
     ArithmeticError,
     AssertionError,
@@ -32,8 +32,8 @@ FAILURES: tuple[type[Exception], ...] = (
 class Fitting:
     """One way to bring a history under a budget.
 
-    `fit` alone is timed, on what `read` made of the OpenAI messages: a user of that peer holds them in its own form.
-    `write` gives OpenAI messages again; it is handed the original ones, to take over what the peer did not touch.
+    Only `fit` is timed, on what `read` made of the OpenAI messages: a user of that library holds them in its own form.
+    `write` makes OpenAI messages again; it gets the original ones, to take over what the library did not touch.
     """
 
     read: Callable[[list[Message]], Any]
@@ -43,13 +43,13 @@ class Fitting:
 
 
 def split_system(messages: list[Message]) -> tuple[list[Message], list[Message]]:
-    """The system prompt, if there is one, and the rest. Example: system, user -> [system], [user]"""
+    """Return the system prompt, if there is one, and the rest. Example: system, user -> [system], [user]"""
     first = 1 if messages and messages[0]["role"] == "system" else 0
     return messages[:first], messages[first:]
 
 
 def without_empty_calls(messages: list[Message]) -> list[Message]:
-    """Messages that were put together part by part, without the lists of calls that stayed empty."""
+    """Return the messages without lists of calls that stayed empty while they were put together."""
     return [{key: value for key, value in message.items() if key != "tool_calls" or value} for message in messages]
 
 
@@ -57,8 +57,8 @@ def without_empty_calls(messages: list[Message]) -> list[Message]:
 class Counting:
     """One way to count. `count` is timed on what `read` made of the messages; `forget` drops what it remembers.
 
-    `grow` takes the whole history, which has been counted, and gives the function that says the new total once a
-    message has been added (itself read as a list of one).
+    `grow` takes a history that has been counted and returns the function that counts it with one more message, given as
+    a list of one.
     """
 
     read: Callable[[list[dict[str, Any]]], Any]

@@ -1,4 +1,4 @@
-"""Who is compared: a row each, with the name it is called by, where it runs and which way of its adapter it is.
+"""The table of peers: the name of each, its environment, its adapter, and the strategy that the adapter offers.
 
 Rows only, standard library only: a peer's own process reads this too.
 """
@@ -10,7 +10,7 @@ __all__ = ["PEERS", "PEER_NAMES", "PeerRow"]
 
 @dataclass(frozen=True, slots=True)
 class PeerRow:
-    """`adapter` is a module in `adapters/`, `strategy` one of the ways it offers; `talk` is for dialogues only."""
+    """One peer. `adapter` is a module in `adapters/`, `strategy` one that it offers; `talk`: for dialogues only."""
 
     name: str
     title: str
@@ -21,7 +21,7 @@ class PeerRow:
 
     @property
     def module(self) -> str:
-        """The full name of its adapter."""
+        """Return the full name of the adapter's module."""
         return f"everlong.lab.peers.adapters.{self.adapter}"
 
 

@@ -3,9 +3,9 @@
     {"keep": 40, "add": [message, …], "length": 42, "budget": 8000}
     {"messages": [0, 37, {"role": …}]}   or   {"error": "ValueError: …"}
 
-The process keeps the messages it was sent: a request says how many of them still hold, what follows them, and how
-many from the beginning are meant. In an answer a message that the peer left as it was is named by its place. What a
-peer prints goes to standard error. A failure that nobody foresaw ends the process; its last line says why.
+The process keeps the messages that it was sent: a request says how many of them to keep, what to add, and how many from
+the beginning are meant. An answer names a message that the peer left unchanged by its index. What a peer prints goes to
+standard error. An unexpected failure ends the process; its last line says why.
 """
 
 import importlib
@@ -23,13 +23,13 @@ Answer = dict[str, Any]
 
 
 def way_of(module: str, strategy: str) -> Fitting:
-    """The way to fit that an adapter's module offers under that name."""
+    """Return the way to fit that an adapter's module offers under that name."""
     offered: dict[str, Fitting] = importlib.import_module(module).STRATEGIES
     return offered[strategy]
 
 
 def attempt(way: Fitting, messages: list[Message], budget: int) -> Answer:
-    """What the peer gives, or how it failed: that is a finding about the peer."""
+    """Return the messages of the peer, or how it failed: that is a finding too."""
     try:
         return {"messages": way.write(way.fit(way.read(messages), budget), messages)}
     except way.failures as error:

@@ -1,8 +1,8 @@
-"""What a provider's prompt cache makes of a row of requests: how much is read from it, how much is written.
+"""A provider's prompt cache: how much of each request it reads, and how much it writes.
 
-Two kinds. *Automatic*: the longest beginning that an earlier request had too, in whole steps. *Marked*: only what ends
-at a mark of an earlier request, found again from a mark of this one by looking a few blocks back. Both forget after a
-while, and each use begins that while anew for what was used. A message is the smallest thing that is matched.
+There are two kinds. *Automatic*: the longest prefix that an earlier request had too, in whole steps. *Marked*: only
+prefixes that end at a mark of an earlier request, found from a mark of this one by looking a few blocks back. Both
+forget a prefix after a while, counted from its last use. A message is the smallest unit that is matched.
 """
 
 from collections.abc import Sequence
@@ -15,13 +15,13 @@ from everlong.wire import Usage
 
 __all__ = ["Cache", "Outgoing", "Rules", "shared"]
 
-REMEMBERED = 24  # requests that no later one begins with: what stood before each cut, and what was asked beside
+REMEMBERED = 24  # requests that no later one extends: those before a cut, and calls beside the conversation
 LOOKED_BACK = 20  # blocks before a mark in which an earlier mark is found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """How a provider caches. `least` tokens are the shortest beginning, `step` what it grows by; `seconds` its life."""
+    """How a provider caches. `least` tokens are the shortest prefix, `step` its growth, `seconds` its lifetime."""
 
     kind: Literal["automatic", "marked", "none"]
     least: int = 1_024
@@ -31,10 +31,10 @@ class Rules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outgoing:
-    """A request as a cache sees it: what stands in front of every one, in tokens, then messages.
+    """A request as a cache sees it: the prompt overhead in tokens, then messages.
 
-    `ends` are the tokens up to the end of the front and of each message. `marks` are how many messages stand before
-    each mark; 0 is the mark behind the front. None: a mark behind every message.
+    `ends` are the tokens up to the end of the overhead and of each message. `marks` are the numbers of messages before
+    each mark; 0 is the mark behind the overhead. None: a mark behind every message.
     """
 
     messages: History
@@ -43,21 +43,21 @@ class Outgoing:
 
     @property
     def tokens(self) -> int:
-        """All of it."""
+        """Return the tokens of the whole request."""
         return self.ends[-1]
 
     @classmethod
     def of(
         cls, front: int, messages: History, sizes: Sequence[int], marks: tuple[int, ...] | None = None
     ) -> "Outgoing":
-        """From the size of each message."""
+        """Return a request from the size of each message."""
         return cls(messages=messages, ends=tuple(accumulate(sizes, initial=front)), marks=marks)
 
 
 @dataclass(slots=True)
 class _Entry:
     sent: Outgoing
-    #: number of messages -> until when the beginning of so many is known
+    #: number of messages -> until when the prefix of that many is known
     until: dict[int, float]
 
 
@@ -66,39 +66,39 @@ class Cache:
     """One conversation's part of a provider's cache."""
 
     rules: Rules
-    _kept: list[_Entry] = field(default_factory=list)
+    _entries: list[_Entry] = field(default_factory=list)
 
     def take(self, sent: Outgoing, moment: float, output: int = 0) -> Usage:
-        """The usage that the provider reports for a request at that moment (seconds); it is remembered."""
+        """Remember a request at that moment (seconds); return the usage that the provider reports for it."""
         if self.rules.kind == "none":
             return Usage(prompt=sent.tokens, output=output)
-        found = self._found(sent, moment)
-        read = sent.ends[found] if found >= 0 else 0
+        known = self._known_prefix(sent, moment)
+        read = sent.ends[known] if known >= 0 else 0
         read -= read % self.rules.step
         if read < self.rules.least:
             read = 0
         return Usage(prompt=sent.tokens, cached=read, cache_written=self._remember(sent, moment, read), output=output)
 
-    def _found(self, sent: Outgoing, moment: float) -> int:
-        """The longest beginning that is still known, in messages; -1 if not even the front is. It lives on."""
+    def _known_prefix(self, sent: Outgoing, moment: float) -> int:
+        """Return the longest known prefix in messages, and prolong it; -1 if not even the overhead is known."""
         best = -1
-        for kept in self._kept:
-            if kept.sent.ends[0] != sent.ends[0]:
+        for entry in self._entries:
+            if entry.sent.ends[0] != sent.ends[0]:
                 continue
-            same = shared(kept.sent.messages, sent.messages)
-            reaches = {self._reach(known, same, sent) for known, until in kept.until.items() if until >= moment} - {-1}
-            kept.until |= dict.fromkeys(reaches, moment + self.rules.seconds)
+            same = shared(entry.sent.messages, sent.messages)
+            reaches = {self._reach(known, same, sent) for known, until in entry.until.items() if until >= moment} - {-1}
+            entry.until |= dict.fromkeys(reaches, moment + self.rules.seconds)
             best = max(best, *reaches, -1)
         return best
 
     def _reach(self, known: int, same: int, sent: Outgoing) -> int:
-        """How many messages of what is known help this request; -1 if none and not the front either."""
+        """Return how many messages of a known prefix this request can use; -1 if not even the overhead."""
         if self.rules.kind == "automatic" or sent.marks is None:
             return min(known, same)
         return known if known <= same and _seen_from(known, sent) else -1
 
     def _remember(self, sent: Outgoing, moment: float, read: int) -> int:
-        """Keep the request; the tokens that were written to the cache."""
+        """Keep the request; return the tokens that were written to the cache."""
         everywhere = self.rules.kind == "automatic" or sent.marks is None
         marks = (len(sent.messages),) if everywhere else sent.marks or ()
         known = [mark for mark in marks if sent.ends[mark] >= self.rules.least]
@@ -106,17 +106,17 @@ class Cache:
             return 0
         until = dict.fromkeys(known, moment + self.rules.seconds)
         others = []
-        for kept in self._kept:
-            if not _extends(sent, kept.sent):
-                others.append(kept)
-            elif not everywhere:  # where it ended is a beginning of this one, too
-                until = {mark: time for mark, time in kept.until.items() if time >= moment} | until
-        self._kept = [*others, _Entry(sent, until)][-REMEMBERED:]
+        for entry in self._entries:
+            if not _extends(sent, entry.sent):
+                others.append(entry)
+            elif not everywhere:  # its marks end prefixes of this request too
+                until = {mark: time for mark, time in entry.until.items() if time >= moment} | until
+        self._entries = [*others, _Entry(sent, until)][-REMEMBERED:]
         return max(0, sent.ends[max(known)] - read)
 
 
 def shared(one: History, other: History) -> int:
-    """How many messages both begin with."""
+    """Return how many messages both begin with."""
     for at, (a, b) in enumerate(zip(one, other, strict=False)):
         if a is not b and a != b:
             return at
@@ -124,14 +124,14 @@ def shared(one: History, other: History) -> int:
 
 
 def _extends(sent: Outgoing, before: Outgoing) -> bool:
-    """Whether a request begins with all of one before it."""
+    """Return whether a request begins with all of an earlier one."""
     if sent.ends[0] != before.ends[0]:
         return False
     return shared(before.messages, sent.messages) == len(before.messages)
 
 
 def _seen_from(known: int, sent: Outgoing) -> bool:
-    """Whether a mark of the request stands so close behind that what ended there is found."""
+    """Return whether a mark of the request stands close enough behind a known prefix to find it."""
     for mark in sent.marks or ():
         if known == mark:
             return True

@@ -1,4 +1,4 @@
-"""How a policy takes part in a replay: it hears what is said, and says what is to be sent.
+"""How a policy takes part in a replay: it gets the messages of a conversation and decides what to send.
 
 A policy sees what a program in its place would see, in order, and nothing of what comes later.
 """
@@ -19,9 +19,10 @@ __all__ = ["Beside", "Course", "Policy", "Sending", "Terms"]
 
 @dataclass(frozen=True, kw_only=True)
 class Terms:
-    """What holds for every request: the window, what is kept free for the answer, and the tokens in front of each.
+    """What holds for every request: the window, the tokens reserved for the reply, and the prompt overhead.
 
-    The front stands for system text and tools, which transcripts leave out. Tokens are counted for `model`.
+    The overhead (`front`) stands for the system text and the tools, which transcripts leave out. Tokens are counted for
+    `model`.
     """
 
     window: int
@@ -32,20 +33,20 @@ class Terms:
 
     @property
     def budget(self) -> int:
-        """What a request may take, the front included."""
+        """Return the tokens that a request may take, the prompt overhead included."""
         return self.window - self.reply
 
     @cached_property
     def counter(self) -> Counter:
-        """The one that every size here comes from."""
+        """Return the counter of every size in the replay."""
         return counter_for(self.model)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beside:
-    """A call that was made beside the conversation: what was sent, and how many tokens came back.
+    """A call beside the conversation, for a summary: what was sent, and how many tokens came back.
 
-    `alone`: it does not begin with the front of the conversation.
+    `alone`: it does not carry the prompt overhead of the conversation.
     """
 
     messages: History
@@ -56,10 +57,10 @@ class Beside:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sending:
-    """What is sent now. `cut` says that what was sent before was shortened for it; `beside` what was called before it.
+    """One request. `cut`: what was sent before was shortened for it. `beside`: the calls that were made before it.
 
-    `marks` as a cache sees them. `summarised`: a summary stands for some of what was said. `refused` says why nothing
-    can be sent; there are no messages then.
+    `marks` are the cache marks. `summarised`: a summary replaces some of the messages. `refused` says why nothing can
+    be sent; there are no messages then.
     """
 
     messages: History = ()
@@ -74,24 +75,24 @@ class Course(Protocol):
     """One conversation under one policy."""
 
     def say(self, messages: History) -> None:
-        """More of the conversation: what the user says, what the model answered, what tools gave."""
+        """Take more of the conversation: what the user, the model and the tools said."""
 
     def ask(self, moment: float) -> Sending:
-        """What is to be sent for an answer now, in seconds since the beginning."""
+        """Return what is sent for the next answer. `moment` is in seconds since the beginning."""
 
     def heard(self, usage: Usage, answer: Message) -> None:
-        """What the provider answers and reports for the request that was sent last: the answer is said with it.
+        """Take the answer to the last request and the usage that the provider reports for it.
 
-        Not called where none could be sent.
+        Not called if nothing could be sent.
         """
 
     def close(self) -> tuple[Beside, ...]:
-        """The conversation is over; what was called beside it since the last request."""
+        """End the conversation; return the calls that were made beside it since the last request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A policy by its name. `begin` starts a conversation."""
+    """A policy by its name. `begin` starts a conversation under it."""
 
     name: str
     begin: Callable[[Terms], Course]

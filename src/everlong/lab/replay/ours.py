@@ -1,7 +1,7 @@
-"""Our own engine in a replay: the same `prepare`, `record_usage` and summaries as everywhere, on a store in memory.
+"""Everlong's engine as a policy: the same `prepare`, `record_usage` and summaries as in production, on a memory store.
 
-The model's answers are those of the conversation. Its summaries are made of the conversation's own words, as long as a
-model would write them; they pass the same audit as any.
+The answers are those of the conversation. The summaries are made of the conversation's own words, as long as a model
+would write them, and pass the same audit as any other.
 """
 
 import asyncio
@@ -36,35 +36,17 @@ from everlong.summarize import clipped, one_line
 from everlong.tokens import Counter
 from everlong.wire import Usage
 
-__all__ = ["Ours", "marks_of", "summary_of"]
-
-MOST_TOKENS = 800  # about what our own instruction asks for: lists of short sentences
-LONGEST = 300  # characters of one item
-
-
-def summary_of(asked: History, counter: Counter) -> Message:
-    """The answer to a request for a summary: JSON in the form that is asked for."""
-    said = [one_line(message.text) for message in asked if message.role is Role.ASSISTANT and message.text.strip()]
-    items: list[str] = []
-    left = MOST_TOKENS
-    for text in reversed(said):
-        item = clipped(text, LONGEST)
-        left -= counter.text(item) + 4
-        if left < 0:
-            break
-        items.insert(0, item)
-    context = items[-1] if items else "The conversation goes on with the same work as before."
-    body = {"context": context, "done": items[:-1], "next": []}
-    return Message(Role.ASSISTANT, (Text(json.dumps(body, ensure_ascii=False)),))
-
+__all__ = ["Ours", "marks_of"]
 
 THREAD = "replay"
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
-WORD, LETTER, LETTERS = "tool ", "z", 12  # what the front is filled with, and the rest that no word fits
+WORD, LETTER, LETTERS = "tool ", "z", 12  # fill the prompt overhead: whole words, then letters for the rest
+SUMMARY_TOKENS = 800  # about what our own instruction asks for: lists of short sentences
+LONGEST_ITEM = 300  # characters
 
 
 class _Author:
-    """The model of the conversation where it is asked for a summary."""
+    """The model that writes summaries in a replay. `called` are its calls since the last request."""
 
     fmt = "openai-chat"
     endpoint = "replay"
@@ -75,16 +57,16 @@ class _Author:
         self.called: list[Beside] = []
 
     async def stream(self, request: Request) -> AsyncGenerator[Reply, None]:
-        """A summary made of what is to be summarised."""
-        message = summary_of(request.messages, self._terms.counter)
+        """Answer with a stand-in for a summary."""
+        message = _stand_in_summary(request.messages, self._terms.counter)
         output = self._terms.counter.message(message)
-        alone = request.caching is None  # handed over as text, not behind what was sent before
+        alone = request.caching is None  # a transcript as text, not a continuation of what was sent before
         self.called.append(Beside(messages=request.messages, output=output, marks=marks_of(request), alone=alone))
         prompt = self._terms.counter.messages(request.messages)
         yield Finished(message, Usage(prompt=prompt, output=output), "stop")
 
     async def served_window(self, model: str) -> int | None:  # noqa: ARG002 - one window for all
-        """The window of the replay."""
+        """Return the window of the replay."""
         return self._terms.window
 
 
@@ -101,7 +83,7 @@ class Ours:
             mode="auto" if summaries else "trim",
             preset=preset,
             threshold=high,
-            # The tariff is that of the replay, whatever the registry says of the model.
+            # By the prices of the replay, not by those of the model in the registry.
             low_mark=target_share(terms.window, terms.budget - terms.front, terms.tariff.prices, high),
             window=terms.window,
             cache_seconds=terms.tariff.rules.seconds,
@@ -118,22 +100,22 @@ class Ours:
             tools=_tools_of(terms.model, terms.front),
             max_tokens=terms.reply,
         )
-        self._anew = preset_named(preset).every_call
+        self._every_call = preset_named(preset).every_call
         self._prepared: Prepared | None = None
         self._summarised = False
 
     @property
     def tools(self) -> tuple[JsonText, ...]:
-        """What stands for the front in every request."""
+        """Return the tools that stand for the prompt overhead in every request."""
         return self._call.tools
 
     def say(self, messages: History) -> None:
-        """Into the thread."""
+        """Append the messages to the thread."""
         if messages:
             self._engine.blocking.append(THREAD, messages)
 
     def ask(self, moment: float) -> Sending:
-        """What the engine sends."""
+        """Return what the engine sends."""
         self._moment = moment
         before = self._prepared
         beside, self._author.called = tuple(self._author.called), []
@@ -152,22 +134,22 @@ class Ours:
         )
 
     def _shortened(self, before: Prepared, prepared: Prepared) -> bool:
-        """Whether what was sent before was replaced, and the engine says so: by its count of cuts, or by its preset."""
-        if prepared.cuts == before.cuts and not self._anew:
+        """Return whether the engine replaced what was sent before: it counted a cut, or its preset cuts every call."""
+        if prepared.cuts == before.cuts and not self._every_call:
             return False
         sent = before.request.messages
         return shared(sent, prepared.request.messages) < len(sent)
 
     def heard(self, usage: Usage, answer: Message) -> None:
-        """Learned from and kept; a summary that is due is written before anything else is said."""
+        """Record usage and answer. A summary that is due is written before the conversation goes on."""
         prepared = self._prepared
-        assert prepared is not None, "a request is made first"
+        assert prepared is not None, "a reply follows a request"
         self._engine.blocking.record_usage(prepared, usage)
         self.say((answer,))
         self._loop.run_until_complete(self._write_if_due(prepared))
 
     def close(self) -> tuple[Beside, ...]:
-        """The loop ends."""
+        """Close the event loop; return the calls that were not paid for yet."""
         self._loop.close()
         return tuple(self._author.called)
 
@@ -176,10 +158,28 @@ class Ours:
         await self._summaries.drain()
 
 
-def marks_of(request: Request) -> tuple[int, ...]:
-    """The marks that the request goes out with to Anthropic: behind the system text, and where the engine wants them.
+def _stand_in_summary(messages: History, counter: Counter) -> Message:
+    """Return a summary as a model would write it, in JSON, made of the newest things that the assistant said."""
+    replies = [
+        one_line(message.text) for message in messages if message.role is Role.ASSISTANT and message.text.strip()
+    ]
+    items: list[str] = []
+    left = SUMMARY_TOKENS
+    for text in reversed(replies):
+        item = clipped(text, LONGEST_ITEM)
+        left -= counter.text(item) + 4
+        if left < 0:
+            break
+        items.insert(0, item)
+    context = items[-1] if items else "The conversation goes on with the same work as before."
+    body = {"context": context, "done": items[:-1], "next": []}
+    return Message(Role.ASSISTANT, (Text(json.dumps(body, ensure_ascii=False)),))
 
-    What hands nothing on to a later request has none.
+
+def marks_of(request: Request) -> tuple[int, ...]:
+    """Return the cache marks of a request to Anthropic: behind the system text, and where the engine wants them.
+
+    A request that no later one extends has none.
     """
     if request.caching is None:
         return ()
@@ -188,7 +188,7 @@ def marks_of(request: Request) -> tuple[int, ...]:
 
 @lru_cache(maxsize=64)
 def _tools_of(model: str, front: int) -> tuple[JsonText, ...]:
-    """A tool whose schema takes as many tokens as the front; none where not even the shortest does."""
+    """Return a tool whose schema takes as many tokens as the prompt overhead; none if even the shortest is too long."""
     counter = counter_for(model)
 
     def size(words: int) -> int:

@@ -1,7 +1,8 @@
-"""One conversation under one policy: every request made, billed by the tariff, looked at, and asked what is in it.
+"""Playback: one conversation under one policy. Every request is made, billed, checked and searched for its probes.
 
-What was lost and is needed now is read again, as an agent would: one request more, whose result is paid for as long as
-it would stand. The policy does not hear of it, so that what it kept is not mixed with what was brought back.
+What was lost and is needed now is read again, as an agent would do: one request more, and its result is paid for as
+long as it would stay in the conversation. The policy does not see it, so that what the policy kept is not mixed with
+what was brought back.
 """
 
 import zlib
@@ -21,89 +22,27 @@ from everlong.wire import OPENAI_CHAT, Usage, problems
 
 __all__ = ["SUMMARIES_KEEP", "Validity", "played"]
 
-MOST_TOLD = 3
-RESULTS, SYSTEM = ("tool", "function"), ("system", "developer")
-FIRST: JsonObject = {"role": "user", "content": "…"}
-
-
-@dataclass(slots=True)
-class Validity:
-    """Looks at the requests of one conversation in their order."""
-
-    user_first: bool
-    #: What was wrong before anyone touched it.
-    known: frozenset[str] = frozenset()
-    _before: History = ()
-    #: Where each piece of the request before ends, and what is wrong with it.
-    _pieces: list[tuple[int, tuple[str, ...]]] = field(default_factory=list)
-
-    def refusals(self, messages: History) -> tuple[str, ...]:
-        """What is wrong with it, a few kinds at most; () is valid."""
-        return tuple(text for text in self.all_of(messages) if text not in self.known)[:MOST_TOLD]
-
-    def all_of(self, messages: History) -> tuple[str, ...]:
-        """Everything that is wrong with it, also what is known."""
-        same = shared(self._before, messages)
-        while self._pieces and self._pieces[-1][0] >= same:  # results may follow in the one that ends there
-            self._pieces.pop()
-        start = self._pieces[-1][0] if self._pieces else 0
-        while start < len(messages):
-            stop = _end_of_piece(messages, start)
-            self._pieces.append((stop, _faults(messages[start:stop])))
-            start = stop
-        self._before = messages
-        found = dict.fromkeys(text for _, faults in self._pieces for text in faults)
-        return (*_about_the_first(messages, user_first=self.user_first), *found)
-
-
-def _end_of_piece(messages: History, start: int) -> int:
-    """Where the next message stands that does not begin with a result."""
-    for at in range(start + 1, len(messages)):
-        raws = rendered(messages[at])
-        if raws and raws[0].get("role") not in RESULTS:
-            return at
-    return len(messages)
-
-
-@lru_cache(maxsize=20_000)
-def _faults(piece: History) -> tuple[str, ...]:
-    body: list[Json] = [FIRST, *(raw for message in piece for raw in rendered(message))]
-    return tuple(dict.fromkeys(problem.text for problem in problems(OPENAI_CHAT.name, {"messages": body})))
-
-
-def _about_the_first(messages: History, *, user_first: bool) -> tuple[str, ...]:
-    roles = (raw.get("role") for message in messages for raw in rendered(message))
-    first = next(roles, None)
-    if first is None:
-        return ("there are no messages",)
-    while first in SYSTEM:
-        first = next(roles, None)
-    if first is None:
-        return ("nobody but the system speaks",)
-    return (f"first message is from {first}, not from the user",) if user_first and first != "user" else ()
-
-
-#: What Claude Code's own summaries kept of what was needed later, at 72 real compactions, by kind of string.
+#: The share of strings that Claude Code's own summaries kept at 72 real compactions, by their kind.
 SUMMARIES_KEEP = {"path": 0.66, "identifier": 0.42, "code": 0.42, "edit_line": 0.10}
-READING_OUTPUT = 80  # tokens: the call that reads again
-LONGEST_READING = 8_000  # tokens of what is read again
+READING_OUTPUT = 80  # tokens of the call that reads a text again
+LONGEST_READING = 8_000  # tokens of a text that is read again
 NOTHING_SENT = Outgoing(messages=(), ends=(0,))
 
 
 @dataclass(slots=True)
 class _ReadAgain:
-    """What was read again and still stands: its texts, their tokens that were sent before, and those that are new."""
+    """The texts that were read again and are still there, with their tokens: sent before, and still to send."""
 
     texts: list[str] = field(default_factory=list)
     sent: int = 0
     new: int = 0
 
     def has(self, wanted: tuple[str, ...]) -> bool:
-        """Whether all of it stands in what was read again."""
-        return all(any(one in text for text in self.texts) for one in wanted)
+        """Return whether all wanted texts are in what was read again."""
+        return all(any(part in text for text in self.texts) for part in wanted)
 
     def billed(self, usage: Usage) -> Usage:
-        """A request's usage with them: read from the cache where the request itself is, written where it is."""
+        """Return the usage of a request with these texts. They are cached if the request is."""
         read = self.sent if usage.cached else 0
         written = self.sent - read + self.new if usage.cached or usage.cache_written else 0
         more = Usage(
@@ -118,19 +57,19 @@ class _ReadAgain:
 
 @dataclass(slots=True)
 class _Run:
-    """A conversation under way."""
+    """A conversation under way: its policy, its cache, and what was paid so far."""
 
     terms: Terms
     course: Course
     cache: Cache
-    wholeness: Validity
+    validity: "Validity"
     paid: list[Paid] = field(default_factory=list)
     again: _ReadAgain = field(default_factory=_ReadAgain)
     _before: History | None = None
     _outgoing: Outgoing = NOTHING_SENT
 
     def ask(self, at: int, moment: float) -> Sending:
-        """What is sent now; what was called beside is paid for. A cut takes along what was read again."""
+        """Return what the policy sends, and pay for the calls beside it. A cut also drops what was read again."""
         sending = self.course.ask(moment)
         if sending.cut:
             self.again = _ReadAgain()
@@ -138,15 +77,17 @@ class _Run:
         return sending
 
     def summarise(self, at: int, beside: Iterable[Beside], moment: float) -> None:
-        """Pay for what was called beside the conversation."""
+        """Pay for calls that were made beside the conversation."""
         for call in beside:
             front = 0 if call.alone else self.terms.front
             paid = Paid(at=at, kind="summary", output=call.output)
             self._bill(paid, self._sized(call.messages, call.marks, front), moment)
 
     def answer(self, at: int, sending: Sending, moment: float, answer: Message) -> None:
-        """Send it for the next answer."""
-        if sending.refused:  # nothing goes out; the conversation goes on, and what was sent last still counts
+        """Send the request for the next answer."""
+        if (
+            sending.refused
+        ):  # nothing is sent; the conversation goes on, and the last request still counts as the one before
             self.paid.append(Paid(at=at, kind="answer", output=0, over=True, problems=(sending.refused,)))
             self.course.say((answer,))
             return
@@ -157,7 +98,7 @@ class _Run:
         self.course.heard(self._bill(paid, self._sized_for(sending), moment), answer)
 
     def read_again(self, at: int, sending: Sending, moment: float, text: str) -> None:
-        """Send it for a call that reads a text again; it stands until the next cut."""
+        """Send the request for a call that reads a text again. The text stays until the next cut."""
         self._bill(Paid(at=at, kind="reading", output=READING_OUTPUT), self._sized_for(sending), moment)
         self.again.texts.append(text)
         self.again.new += min(self.terms.counter.text(text), LONGEST_READING)
@@ -166,7 +107,7 @@ class _Run:
         return self._sized(sending.messages, sending.marks, self.terms.front)
 
     def _sized(self, messages: History, marks: tuple[int, ...] | None, front: int) -> Outgoing:
-        """With the sizes of its messages; those of the request before are known."""
+        """Return a request with the sizes of its messages. Those of the previous request are known."""
         before = self._outgoing
         same = shared(before.messages, messages)
         more = front - before.ends[0]
@@ -177,7 +118,7 @@ class _Run:
         return self._outgoing
 
     def _bill(self, paid: Paid, sent: Outgoing, moment: float) -> Usage:
-        """Write down what the provider makes of it, and give its own figures back."""
+        """Note what a request costs; return the usage that the provider reports for it alone."""
         usage = self.cache.take(sent, moment, paid.output)
         total = usage if paid.kind == "summary" else self.again.billed(usage)
         self.paid.append(
@@ -188,30 +129,30 @@ class _Run:
                 written=total.cache_written,
                 dollars=self.terms.tariff.dollars(total),
                 over=usage.prompt > self.terms.window,
-                problems=self.wholeness.refusals(sent.messages),
+                problems=self.validity.refusals(sent.messages),
             )
         )
         return usage
 
 
 def played(session: Session, policy: Policy, terms: Terms, pauses: Pauses, *, reading: bool = True) -> Played:
-    """Every request of the conversation under the policy."""
+    """Play a conversation under a policy; return every request and every probe."""
     user_first = terms.tariff.rules.kind == "marked"  # Anthropic's rule, and only Anthropic has marks
     known = frozenset(Validity(user_first).all_of(session.messages))
     run = _Run(terms, policy.begin(terms), Cache(terms.tariff.rules), Validity(user_first, known))
-    asked: dict[int, list[Case]] = {}
+    cases: dict[int, list[Case]] = {}
     for case in session.cases:
-        asked.setdefault(case.at, []).append(case)
+        cases.setdefault(case.at, []).append(case)
     probes: list[ProbeOutcome] = []
     start, last = 0, (0, 0.0)
     for at, moment in zip(session.requests, moments_of(session, pauses, terms.tariff.rules.seconds), strict=True):
         run.course.say(session.messages[start:at])
         start = at + 1
         sending = run.ask(at, moment)
-        for case in asked.get(at, ()):
-            found = _probed(case, sending)
-            probes.append(found)
-            if reading and not (_known(case, found) or sending.refused or run.again.has(case.wanted)):
+        for case in cases.get(at, ()):
+            outcome = _probe(case, sending)
+            probes.append(outcome)
+            if reading and not (_is_known(case, outcome) or sending.refused or run.again.has(case.wanted)):
                 run.read_again(at, sending, moment, _last_text(session, case))
         run.answer(at, sending, moment, session.messages[at])
         last = (at, moment)
@@ -226,7 +167,7 @@ def played(session: Session, policy: Policy, terms: Terms, pauses: Pauses, *, re
     )
 
 
-def _probed(case: Case, sending: Sending) -> ProbeOutcome:
+def _probe(case: Case, sending: Sending) -> ProbeOutcome:
     sent = Sent(sending.messages)
     kept = all(map(sent.has, case.wanted))
     literal = kept and all(map(sent.has_verbatim, case.wanted))
@@ -235,16 +176,85 @@ def _probed(case: Case, sending: Sending) -> ProbeOutcome:
     return ProbeOutcome(at=case.at, kind=kind, kept=kept, literal=literal, likely=1.0 if kept else credit)
 
 
-def _known(case: Case, found: ProbeOutcome) -> bool:
-    """Whether the agent needs not read it again: it is there, or a summary is likely to tell it.
+def _is_known(case: Case, outcome: ProbeOutcome) -> bool:
+    """Return whether the agent need not read a string again: it is there, or a summary is likely to hold it.
 
-    Of the strings that a summary keeps in so many of a hundred cases, so many are taken to be kept, always the same.
+    If summaries keep 42 of 100 strings of a kind, 42 of 100 count as known, always the same ones.
     """
-    return found.kept or zlib.crc32(case.wanted[0].encode("utf-8", "replace")) % 100 < 100 * found.likely
+    return outcome.kept or zlib.crc32(case.wanted[0].encode("utf-8", "replace")) % 100 < 100 * outcome.likely
 
 
 def _last_text(session: Session, case: Case) -> str:
-    """The text in which what is wanted stood last."""
+    """Return the last text that held the wanted string."""
     wanted = case.wanted[0]
     texts = (text for at in range(case.at - 1, -1, -1) for text in texts_of(session.messages[at]) if wanted in text)
     return next(texts, "")
+
+
+# --- what a provider would refuse ----------------------------------------------------------------
+
+MOST_REPORTED = 3  # kinds of faults of one request
+RESULTS, SYSTEM = ("tool", "function"), ("system", "developer")
+FIRST: JsonObject = {"role": "user", "content": "…"}
+
+
+@dataclass(slots=True)
+class Validity:
+    """Finds what a provider would refuse in the requests of one conversation, besides their length.
+
+    Most requests extend the one before, so each is checked from where it differs. A *piece* is a message with the
+    results that follow it: what is wrong with one shows without the others. Whether the user speaks first, which only
+    Anthropic demands, is checked by itself.
+    """
+
+    user_first: bool
+    #: What is wrong with the conversation itself; it is not reported.
+    known: frozenset[str] = frozenset()
+    _before: History = ()
+    #: Where each piece of the previous request ends, and what is wrong with it.
+    _pieces: list[tuple[int, tuple[str, ...]]] = field(default_factory=list)
+
+    def refusals(self, messages: History) -> tuple[str, ...]:
+        """Return what is wrong with a request, at most a few kinds; () if it is valid."""
+        return tuple(text for text in self.all_of(messages) if text not in self.known)[:MOST_REPORTED]
+
+    def all_of(self, messages: History) -> tuple[str, ...]:
+        """Return everything that is wrong with a request, also what is known."""
+        same = shared(self._before, messages)
+        while self._pieces and self._pieces[-1][0] >= same:  # results may follow the piece that ends there
+            self._pieces.pop()
+        start = self._pieces[-1][0] if self._pieces else 0
+        while start < len(messages):
+            stop = _end_of_piece(messages, start)
+            self._pieces.append((stop, _faults(messages[start:stop])))
+            start = stop
+        self._before = messages
+        texts = dict.fromkeys(text for _, faults in self._pieces for text in faults)
+        return (*_first_faults(messages, user_first=self.user_first), *texts)
+
+
+def _end_of_piece(messages: History, start: int) -> int:
+    """Return where the next message starts that is not a tool result."""
+    for at in range(start + 1, len(messages)):
+        raws = rendered(messages[at])
+        if raws and raws[0].get("role") not in RESULTS:
+            return at
+    return len(messages)
+
+
+@lru_cache(maxsize=20_000)
+def _faults(piece: History) -> tuple[str, ...]:
+    body: list[Json] = [FIRST, *(raw for message in piece for raw in rendered(message))]
+    return tuple(dict.fromkeys(problem.text for problem in problems(OPENAI_CHAT.name, {"messages": body})))
+
+
+def _first_faults(messages: History, *, user_first: bool) -> tuple[str, ...]:
+    roles = (raw.get("role") for message in messages for raw in rendered(message))
+    first = next(roles, None)
+    if first is None:
+        return ("there are no messages",)
+    while first in SYSTEM:
+        first = next(roles, None)
+    if first is None:
+        return ("nobody but the system speaks",)
+    return (f"first message is from {first}, not from the user",) if user_first and first != "user" else ()

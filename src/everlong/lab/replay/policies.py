@@ -1,15 +1,15 @@
-"""Every policy that a replay knows by its name: ours, those to compare with, and any strategy of the lab.
+"""Every policy of a replay by its name: everlong's presets, policies to compare with, and any strategy of the lab.
 
 whole               nothing is cut
-auto, auto-trim     ours through the engine, with and without summaries; auto@0.8 at another threshold; any other preset
-slide               the newest steps that fit, chosen anew for every request
-clear@.5            all tool results but the newest three cleared, anew for every request, from that share on
+auto, auto-trim     everlong's engine, with and without summaries; auto@0.8 at another threshold; any other preset
+slide               the newest steps that fit, chosen again for every request
+clear@.5            all tool results but the newest three cleared, again for every request, from that share on
 drop@.95/.3         whole steps dropped in batches, from one share of the budget down to another
 trim@.85/.5         old tool results cut to their ends in batches, then steps dropped; trim-each@.85/.5 as soon as old
-summary@.95         a summary of everything and the newest 10k; summary@60000 at so many tokens;
+summary@.95         a summary of everything and the newest 10k; summary@60000 at that many tokens;
                     summary-capped@.95 with results capped at 2k
-cold@.95/.3/.5      as drop, and down to the low mark from the last share on when the cache is cold
-newest, …           any strategy of the lab, peers and module:function too: selected anew for every request
+cold@.95/.3/.5      as drop, and down to the second share from the last share on when the cache is cold
+newest, …           any strategy of the lab, peers and module:function too: selected again for every request
 """
 
 from collections.abc import Callable, Sequence
@@ -36,7 +36,7 @@ __all__ = ["COMPARED", "UNCUT", "policy_named"]
 
 UNCUT = "whole"
 
-#: What is compared where nobody names anything.
+#: What is compared if no policy is named.
 COMPARED = (
     "whole",
     "auto",
@@ -50,13 +50,13 @@ COMPARED = (
 )
 TRIM_ONLY = "-trim"
 CAP = 2_000  # tokens of a result, where it is capped on arrival
-LEAST = 1_000  # tokens of a high mark; below, not even a question and its answer stand
+LEAST = 1_000  # tokens of a threshold; less does not hold a question and its answer
 
 
 def policy_named(name: str) -> Policy:
-    """The policy of that name. Raises InputError, also for figures behind @ with which it could not begin."""
-    kind, at, said = name.partition("@")
-    figures = _figures(said) if at else None
+    """Return the policy of that name. Raises InputError, also for figures behind @ that it cannot use."""
+    kind, at, text = name.partition("@")
+    figures = _figures(text) if at else None
     preset = kind.removesuffix(TRIM_ONLY)
     if preset in PRESETS:
         _check(name, figures, _THRESHOLD)
@@ -75,7 +75,7 @@ def policy_named(name: str) -> Policy:
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """`wanted` says what stands behind @, `fits` whether figures are so; without any, `usual` are taken."""
+    """A kind of policy. `wanted` says what stands behind @, `fits` checks it; `usual` is used if nothing does."""
 
     wanted: str
     fits: Callable[[Sequence[float]], bool]
@@ -152,9 +152,9 @@ def _check(name: str, figures: Sequence[float] | None, kind: _Kind) -> None:
         raise InputError(f"{name}: {kind.wanted}")
 
 
-def _figures(said: str) -> tuple[float, ...]:
-    """Example: ".95/.3" -> (0.95, 0.3); () for what are no figures: these fit nowhere"""
+def _figures(text: str) -> tuple[float, ...]:
+    """Return the figures behind @; () if they are none, which no policy accepts. Example: ".95/.3" -> (0.95, 0.3)"""
     try:
-        return tuple(float(piece) for piece in said.split("/"))
+        return tuple(float(piece) for piece in text.split("/"))
     except ValueError:
         return ()

@@ -1,7 +1,7 @@
-"""What a session's own file says of the requests that were really made: how many, their tokens, what they cost.
+"""Recorded usage: how many requests a session's own file records, their tokens, and what they cost.
 
-Reads the records of Claude Code, Codex and pi; other formats keep no usage. Every request in the file counts, also
-one of a turn that was taken back. A record that says nothing of usage, or not what is expected, counts nothing.
+Reads the records of Claude Code, Codex and pi; other formats keep no usage. Every request in the file counts, also one
+of a turn that was taken back. A record without usage, or with unexpected fields, counts nothing.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -18,16 +18,16 @@ from everlong.wire.sessions import claude_code, codex, pi
 
 __all__ = ["RECORDING", "SYNTHETIC", "recorded_of"]
 
-SYNTHETIC = "<synthetic>"  # the model of replies that no model gave
-HOUR_WRITE = 2.0  # times the input price: what Anthropic takes for a beginning that is kept for an hour
+SYNTHETIC = "<synthetic>"  # the model name of replies that no model wrote
+HOUR_WRITE = 2.0  # times the input price: what Anthropic charges for a prefix that is cached for an hour
 MILLION = 1_000_000
-MOST = 1e12  # tokens or dollars; anything above is no figure
+MOST = 1e12  # tokens or dollars; anything above is not a figure
 NOTHING = Usage()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Request:
-    """One report. `own` are the dollars that the file names; `hour` the tokens written for an hour."""
+    """One report of usage. `own` are the dollars that the file names; `hour` the tokens cached for an hour."""
 
     model: str
     usage: Usage
@@ -36,28 +36,28 @@ class _Request:
     hour: int = 0
 
 
-#: A request with what tells it apart: reports of the same key are of one request.
+#: A request with its key: reports with the same key belong to one request.
 _Keyed: TypeAlias = tuple[Hashable, _Request]
 
 
 def recorded_of(fmt: str, records: Iterable[JsonObject]) -> tuple[Recorded, ...]:
-    """One for each model that the records name, the most used first; () where the format keeps no usage.
+    """Return the usage of each model, the most used first; () if the format keeps none.
 
     Example: three lines of one Claude Code reply, with 1, 1 and 250 tokens of output -> one request, 250
     """
-    made: dict[Hashable, _Request] = {}
+    requests: dict[Hashable, _Request] = {}
     for key, request in _READERS[fmt](records) if fmt in _READERS else ():
-        made[key] = _one_of(made[key], request) if key in made else request
+        requests[key] = _joined(requests[key], request) if key in requests else request
     by_model: dict[str, list[_Request]] = {}
-    for request in made.values():
+    for request in requests.values():
         if request.usage != NOTHING:
             by_model.setdefault(request.model, []).append(request)
-    found = [_summed(model, requests) for model, requests in by_model.items()]
-    return tuple(sorted(found, key=lambda one: (-one.requests, one.model)))
+    usages = [_summed(model, group) for model, group in by_model.items()]
+    return tuple(sorted(usages, key=lambda usage: (-usage.requests, usage.model)))
 
 
-def _one_of(earlier: _Request, later: _Request) -> _Request:
-    """Two reports of the same request, in any order: each figure only grows."""
+def _joined(earlier: _Request, later: _Request) -> _Request:
+    """Return two reports of the same request as one. Each figure only grows, so their order does not matter."""
     return replace(
         later,
         usage=merged(earlier.usage, later.usage),
@@ -80,7 +80,7 @@ def _summed(model: str, requests: list[_Request]) -> Recorded:
 
 
 def _dollars(request: _Request) -> float | None:
-    """What the file names, otherwise what the price table makes of it."""
+    """Return the cost that the file names, else the one by the price table."""
     if request.own > 0:
         return request.own
     prices = _prices(request.model, request.provider)
@@ -99,7 +99,7 @@ def _prices(model: str, provider: str) -> Prices:
 
 
 def _claude_code(records: Iterable[JsonObject]) -> Iterator[_Keyed]:
-    """A reply is written a block a line, each with the usage as it stood; the ids join them."""
+    """Yield the requests. A reply takes a line for each block, each with the usage so far; the ids join them."""
     for at, record in enumerate(records):
         message = record.get("message")
         usage = read_usage(message, "anthropic") if isinstance(message, dict) else None
@@ -123,7 +123,7 @@ def _hour_tokens(usage: Json) -> int:
 
 
 def _pi(records: Iterable[JsonObject]) -> Iterator[_Keyed]:
-    """Every answer has the usage of its own request, with its cost; a summary that has one is the last model's."""
+    """Yield the requests. Every answer has its usage and cost; a summary with usage is the last model's."""
     model = provider = ""
     for at, record in enumerate(records):
         message = record.get("message")
@@ -139,7 +139,7 @@ def _pi(records: Iterable[JsonObject]) -> Iterator[_Keyed]:
 
 
 def _codex(records: Iterable[JsonObject]) -> Iterator[_Keyed]:
-    """Events tell the usage of the last request and the sum so far; where the sum stands still, nothing was asked."""
+    """Yield the requests. Events give the usage of the last request and the sum; an unchanged sum is no request."""
     model = provider = ""
     before: Usage | None = None
     for at, record in enumerate(records):
@@ -166,7 +166,7 @@ def _codex(records: Iterable[JsonObject]) -> Iterator[_Keyed]:
 
 
 def _grown(before: Usage | None, total: Usage) -> Usage:
-    """What was added to a sum; all of it where the sum began anew."""
+    """Return what was added to a sum; all of it if the sum started again."""
     if before is None or total.prompt < before.prompt or total.output < before.output:
         return total
     return Usage(
@@ -183,7 +183,7 @@ _READERS: dict[str, Callable[[Iterable[JsonObject]], Iterator[_Keyed]]] = {
     codex.FORMAT: _codex,
     pi.FORMAT: _pi,
 }
-#: The formats whose files say what was used.
+#: The formats whose files record usage.
 RECORDING = frozenset(_READERS)
 
 
@@ -192,7 +192,7 @@ def _text(value: Json) -> str:
 
 
 def _amount(value: Json) -> float:
-    """A figure of the file; 0 for anything that is none."""
+    """Return a figure of the file; 0 for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return 0.0
     return float(value) if 0 < value < MOST else 0.0

@@ -1,6 +1,6 @@
-"""What a replay found: plain values that the terminal, the page, JSON and tests read alike.
+"""The results of a replay: plain values that the terminal, the page, JSON and tests read alike.
 
-Values and their sums only. How a conversation is replayed, priced or drawn is not known here.
+Knows nothing of how a conversation is replayed, priced or drawn.
 """
 
 from dataclasses import dataclass
@@ -8,18 +8,18 @@ from typing import Literal, TypeAlias
 
 __all__ = ["Kind", "Paid", "Played", "ProbeOutcome", "Recorded", "ReplayResult", "SessionFacts"]
 
-#: answer: the next answer of the conversation. summary: asked beside it. reading: what was lost is read again.
+#: answer: the next answer of the conversation. summary: a call beside it. reading: what was lost is read again.
 Kind: TypeAlias = Literal["answer", "summary", "reading"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paid:
-    """One request. `at` is the message of the conversation that it led to; the rest are tokens and US dollars.
+    """One request and its bill. `at` is the message that it led to; the rest are tokens and US dollars.
 
-    `read` and `written` are parts of `prompt`: what came from the provider's cache and what went into it.
-    `cut`: the policy shortened what it had sent before. `reset`: the request does not begin with all of the one
-    before it. `over`: no provider with this window takes it. `problems`: what else one would refuse; or why there was
-    nothing to send, and then nothing was paid.
+    `read` and `written` are parts of `prompt`: what came from the provider's cache and what went into it. `cut`: the
+    policy shortened what it had sent before. `reset`: the request does not begin with all of the one before it. `over`:
+    it is too long for the window. `problems`: what else a provider would refuse, or why nothing could be sent; in that
+    case nothing was paid.
     """
 
     at: int
@@ -39,8 +39,8 @@ class Paid:
 class ProbeOutcome:
     """Whether a string that the agent used at message `at` was still there.
 
-    `kept`: somewhere in the request. `literal`: otherwise than in a list of names or a summary. `likely`: how likely it
-    was there if a model wrote the summary: 1 where it was kept, else the share that real summaries keep of its kind.
+    `kept`: somewhere in the request. `literal`: outside lists of names and summaries. `likely`: the chance that it was
+    there if a model wrote the summary: 1 if it was kept, else the share that real summaries keep of its kind.
     """
 
     at: int
@@ -52,7 +52,7 @@ class ProbeOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """What a session's own file says of the requests that were really made. `dollars` is None without a price."""
+    """The requests that were really made with one model, as its file records them. `dollars`: None without a price."""
 
     model: str
     requests: int
@@ -65,13 +65,13 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionFacts:
-    """One conversation as it is told of: where it comes from, how long it is, and what its file says it cost."""
+    """The facts about one conversation: where it comes from, how long it is, and what its file says it cost."""
 
     id: str
     source: str
     messages: int
     tokens: int
-    #: Seconds from its first message to its last; None where no times are kept.
+    #: Seconds from its first message to its last; None if the file keeps no times.
     seconds: float | None = None
     recorded: tuple[Recorded, ...] = ()
 
@@ -89,16 +89,16 @@ class Played:
 
     @property
     def dollars(self) -> float:
-        """What all of it cost."""
+        """Return what all requests cost."""
         return sum(paid.dollars for paid in self.paid)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayResult:
-    """All conversations under one policy, one window and one tariff. `uncut` is what they cost where nothing is cut.
+    """All conversations under one policy, one window and one tariff. `uncut` is what they cost if nothing is cut.
 
-    `broken` counts requests that changed what was sent before although nothing was cut; `dearer` the conversations
-    that cost over one percent more than uncut; `invalid` what would be refused for another reason than its length.
+    `broken` counts requests that changed what was sent before although nothing was cut; `dearer` the conversations that
+    cost over one percent more than uncut; `invalid` the requests that would be refused for another reason than length.
     Probes are counts; `likely` is a sum of shares.
     """
 
@@ -130,20 +130,20 @@ class ReplayResult:
 
     @property
     def ratio(self) -> float:
-        """Of the uncut cost; 1 where nothing was to be paid."""
+        """Return the cost as a share of the uncut cost; 1 if nothing had to be paid."""
         return self.dollars / self.uncut if self.uncut else 1.0
 
     @property
     def kept_percent(self) -> float:
-        """Probes that were somewhere in the request; 100 where there are none."""
+        """Return the probes that were somewhere in the request, in percent; 100 if there are none."""
         return 100 * self.kept / self.probes if self.probes else 100.0
 
     @property
     def literal_percent(self) -> float:
-        """Probes that were there word for word; 100 where there are none."""
+        """Return the probes that were there word for word, in percent; 100 if there are none."""
         return 100 * self.literal / self.probes if self.probes else 100.0
 
     @property
     def likely_percent(self) -> float:
-        """Probes that were there, with credit for what a model's summary keeps; 100 where there are none."""
+        """Return the probes that were there, with credit for a model's summary, in percent; 100 if there are none."""
         return 100 * self.likely / self.probes if self.probes else 100.0

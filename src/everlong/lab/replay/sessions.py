@@ -1,4 +1,4 @@
-"""What is replayed: a conversation with its probes, when each message came, and where its user spoke."""
+"""A session to replay: a conversation with its probes, and when each of its requests is made."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,17 +10,17 @@ from everlong.lab.replay.results import SessionFacts
 
 __all__ = ["PAUSES", "Pauses", "Session", "moments_of"]
 
-#: recorded: the times that the session keeps, none where it keeps none. none: never long enough for a cache to forget.
-#: turns: every user message comes after the cache has forgotten.
+#: recorded: the times that the session keeps; no pauses if it keeps none. none: no pause is long enough for a cache to
+#: forget. turns: every user message comes after the cache has forgotten.
 Pauses: TypeAlias = Literal["recorded", "none", "turns"]
 PAUSES: tuple[Pauses, ...] = ("recorded", "none", "turns")
 
-BEAT = 1.0  # seconds from one request to the next where no time is known
+BEAT = 1.0  # seconds from one request to the next if no time is known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """A conversation in OpenAI form: a result is a message of its own. `times` are seconds, one for each message.
+    """A conversation in OpenAI form, each tool result a message of its own. `times` are seconds, one for each message.
 
     `models` are those that its file names, the most used first.
     """
@@ -33,20 +33,20 @@ class Session:
 
     @property
     def requests(self) -> tuple[int, ...]:
-        """Where an answer stands: each was a request for all that is before it."""
-        return tuple(at for at, said in enumerate(self.messages) if at and said.role is Role.ASSISTANT)
+        """Return the positions of the answers. Each answer was a request with everything before it."""
+        return tuple(at for at, message in enumerate(self.messages) if at and message.role is Role.ASSISTANT)
 
 
 def moments_of(session: Session, pauses: Pauses, forgotten: float) -> Sequence[float]:
-    """When each request is made, in seconds from the first; `forgotten` is how long a cache lives."""
+    """Return when each request is made, in seconds from the start. `forgotten` is the lifetime of a cache."""
     requests = session.requests
     moments: list[float] = []
     now = 0.0
     before: tuple[int, float | None] = (0, None)
     for at in requests:
         known = _known_time(session, before[0], at)
-        spoken = any(session.messages[i].role is Role.USER for i in range(before[0], at))
-        if pauses == "turns" and spoken and moments:
+        user_spoke = any(session.messages[i].role is Role.USER for i in range(before[0], at))
+        if pauses == "turns" and user_spoke and moments:
             now += forgotten + BEAT
         elif pauses == "recorded" and known is not None and before[1] is not None:
             now += max(BEAT, known - before[1])
@@ -58,7 +58,7 @@ def moments_of(session: Session, pauses: Pauses, forgotten: float) -> Sequence[f
 
 
 def _known_time(session: Session, start: int, at: int) -> float | None:
-    """When the last message before a request came, if that is known."""
+    """Return when the last message before a request came, or None if that is not known."""
     if not session.times:
         return None
     return next((time for i in range(at - 1, start - 1, -1) if (time := session.times[i]) is not None), None)

@@ -1,8 +1,8 @@
-"""Conversations to replay, from files and folders as they lie on disk.
+"""Sessions to replay: from files and folders on disk, and from the lab's data folder. Reads only.
 
-Any format that can be read, and the places where Claude Code, Codex, pi and nanobot keep their sessions, by name. What
-is given is the whole conversation as it was said: where a program compacted it, its own summary is left out and what
-stood before is there, unless the file does not hold it. What sub-agents said is a conversation of its own. Reads only.
+Takes any format that everlong reads, and knows by name where Claude Code, Codex, pi and nanobot keep their sessions. A
+session is the whole conversation as it was said: if a program compacted it, the program's summary is left out and what
+stood before is there, unless the file no longer holds it. The messages of sub-agents are sessions of their own.
 """
 
 import os
@@ -41,7 +41,7 @@ SHOWN_NAMES = 5
 
 _SUFFIX = re.compile(r"\.jsonl?(?:\.gz)?$")
 
-#: How each program marks what it wrote itself to stand for what went before: from the fields and hints of a message.
+#: How each program marks its own summaries, by the fields and hints of a message.
 SUMMARIES: dict[str, Callable[[JsonObject, JsonObject], bool]] = {
     chatbox.FORMAT: lambda fields, _: fields.get("isSummary") is True,
     claude_code.FORMAT: lambda fields, _: fields.get("isCompactSummary") is True,
@@ -52,12 +52,12 @@ SUMMARIES: dict[str, Callable[[JsonObject, JsonObject], bool]] = {
 
 
 def sessions_at(paths: Sequence[str], tell: Callable[[str], None], *, home: Path | None = None) -> list[Session]:
-    """Every conversation with an answer in it, in the order of the paths; a folder's by the names of its files.
+    """Return every conversation with an answer in it, in the order of the paths; of a folder, by file name.
 
-    A path is a file, a folder, or one of `PLACES`. What is left out is told, a line a kind. Raises InputError for a
-    file that was named and is no conversation, and where nothing is found.
+    A path is a file, a folder, or one of `PLACES`. `tell` gets a line for each kind of file that is left out. Raises
+    InputError for a named file that is no conversation, and if nothing is found.
     """
-    found: list[Session] = []
+    answered: list[Session] = []
     foreign: list[str] = []
     silent: list[str] = []
     taken: set[str] = set()
@@ -69,20 +69,20 @@ def sessions_at(paths: Sequence[str], tell: Callable[[str], None], *, home: Path
                 raise
             foreign.append(path.name)
             continue
-        spoken = [session for session in sessions if session.requests]
-        silent += [path.name] if not spoken else []
-        found += [_renamed(session, path, taken) for session in spoken]
+        usable = [session for session in sessions if session.requests]
+        silent += [path.name] if not usable else []
+        answered += [_renamed(session, path, taken) for session in usable]
     if foreign:
         tell(f"{_many(foreign, 'is no conversation', 'are no conversations')}: {_listed(foreign)}")
     if silent:
         tell(f"{_many(silent, 'holds no answer', 'hold no answer')}: {_listed(silent)}")
-    if not found:
+    if not answered:
         raise InputError(f"nothing to replay in {', '.join(paths) or 'no files'}; looked for {LOOKED_FOR}")
-    return found
+    return answered
 
 
 def sessions_in(data: bytes, path: str, tell: Callable[[str], None]) -> list[Session]:
-    """Every conversation of a file, also those of sub-agents that stand in it; an error names the file."""
+    """Return every conversation of a file, those of its sub-agents included. Errors name the file."""
     try:
         documents = read_all(data)
     except InputError as error:
@@ -92,7 +92,9 @@ def sessions_in(data: bytes, path: str, tell: Callable[[str], None]) -> list[Ses
         tell(f"{path}: {warnings[0]}" + (f", and {len(warnings) - 1:,} more" if len(warnings) > 1 else ""))
     name = _SUFFIX.sub("", Path(path).name)
     if len(documents) > 1:
-        return [_session(one, _own_name(one, f"{name}-{number}")) for number, one in enumerate(documents)]
+        return [
+            _session(document, _own_name(document, f"{name}-{number}")) for number, document in enumerate(documents)
+        ]
     (document,) = documents
     records = _records(data) if document.fmt in RECORDING else []
     if document.fmt != claude_code.FORMAT:
@@ -102,17 +104,46 @@ def sessions_in(data: bytes, path: str, tell: Callable[[str], None]) -> list[Ses
     chains = _side_chains(records)
     alone = len(chains) == 1 and not main.messages  # a sub-agent's own file
     sides = [
-        _session(_chain_document(said), name if alone else f"{name}/{key}", recorded_of(document.fmt, said))
-        for key, said in chains.items()
+        _session(_chain_document(chain), name if alone else f"{name}/{key}", recorded_of(document.fmt, chain))
+        for key, chain in chains.items()
     ]
     return [*([main] if main.messages else []), *sides]
+
+
+# --- the data folder -------------------------------------------------------------------------
+
+
+def published(folder: Path, files: Sequence[str], half: str = "all", longest: int = 0) -> list[Session]:
+    """Return the sessions of these files of the data folder, the longest first; at most `longest`, if that is set."""
+    cases = {group.conversation.id: group for group in probe_cases(folder, files, half)}
+    sessions = [
+        _published_session(conversation, cases.get(conversation.id))
+        for name in files
+        for conversation in agents(folder, name, half)
+    ]
+    if not sessions:
+        raise InputError(f"{folder}: no conversations in {', '.join(files)} ({half})")
+    sessions.sort(key=lambda session: -session.told.tokens)
+    return sessions[:longest] if longest else sessions
+
+
+def _published_session(conversation: Conversation, cases: Cases | None) -> Session:
+    messages = conversation.messages
+    frames = sum(MESSAGE_FRAME + CALL_FRAME * len(message.calls) for message in messages)
+    facts = SessionFacts(
+        id=conversation.id,
+        source=conversation.source,
+        messages=len(messages),
+        tokens=counter().messages(messages) - frames,
+    )
+    return Session(told=facts, messages=messages, cases=() if cases is None else cases.cases)
 
 
 # --- files -------------------------------------------------------------------------------------
 
 
 def _files(paths: Sequence[str], home: Path) -> list[tuple[Path, bool]]:
-    """Every file once, with whether it was named by itself; a path that is wrong is found before any is read."""
+    """Return every file once, and whether it was named itself. Raises InputError before any file is read."""
     files: dict[str, tuple[Path, bool]] = {}
     for start in [start for given in paths for start in _starts(given, home)]:
         for path in _walked(start) if start.is_dir() else [start]:
@@ -121,7 +152,7 @@ def _files(paths: Sequence[str], home: Path) -> list[tuple[Path, bool]]:
 
 
 def _starts(given: str, home: Path) -> list[Path]:
-    """What a path stands for. Raises InputError if there is nothing of that name."""
+    """Return the files or folders that a path stands for. Raises InputError if there are none."""
     path = Path(given).expanduser()
     if path.exists():
         return [path]
@@ -135,9 +166,9 @@ def _starts(given: str, home: Path) -> list[Path]:
 
 
 def _walked(folder: Path) -> list[Path]:
-    """The files of a folder and its folders that may be conversations, in order."""
-    found = (Path(root, name) for root, _, names in os.walk(folder) for name in names)
-    return sorted(path for path in found if path.name.lower().endswith(SUFFIXES))
+    """Return the files below a folder that may be conversations, in order."""
+    files = (Path(root, name) for root, _, names in os.walk(folder) for name in names)
+    return sorted(path for path in files if path.name.lower().endswith(SUFFIXES))
 
 
 def _bytes(path: Path) -> bytes:
@@ -148,18 +179,18 @@ def _bytes(path: Path) -> bytes:
 
 
 def _many(names: Sequence[str], one: str, several: str) -> str:
-    """Example: "3 files hold no answer" """
+    """Return how many files. Example: "3 files hold no answer" """
     return f"1 file {one}" if len(names) == 1 else f"{len(names):,} files {several}"
 
 
 def _listed(names: Sequence[str]) -> str:
-    """The first few names. Example: a.json, b.json and 7 more"""
+    """Return the first few names. Example: a.json, b.json and 7 more"""
     hidden = len(names) - SHOWN_NAMES
     return ", ".join(names[:SHOWN_NAMES]) + (f" and {hidden:,} more" if hidden > 0 else "")
 
 
 def _renamed(session: Session, path: Path, taken: set[str]) -> Session:
-    """The session under a name that no other has; files of one name are told apart by their folder."""
+    """Return the session under a unique name. Files of the same name get that of their folder as well."""
     plain, folder = session.told.id, path.parent.name
     names = chain((plain, f"{folder}/{plain}"), (f"{folder}/{plain}~{number}" for number in count(2)))
     name = next(name for name in names if name not in taken)
@@ -171,11 +202,11 @@ def _renamed(session: Session, path: Path, taken: set[str]) -> Session:
 
 
 def _session(document: Document, name: str, recorded: tuple[Recorded, ...] = ()) -> Session:
-    said = [(form, _seconds(message.time)) for message in _said(document) for form in chat_form(message)]
-    messages = tuple(form for form, _ in said)
-    known = [time for _, time in said if time is not None]
-    named = dict.fromkeys((*(one.model for one in recorded), document.model))
-    told = SessionFacts(
+    timed = [(chat, _seconds(message.time)) for message in _spoken(document) for chat in chat_form(message)]
+    messages = tuple(message for message, _ in timed)
+    known = [time for _, time in timed if time is not None]
+    models = dict.fromkeys((*(usage.model for usage in recorded), document.model))
+    facts = SessionFacts(
         id=name,
         source=document.fmt,
         messages=len(messages),
@@ -184,16 +215,16 @@ def _session(document: Document, name: str, recorded: tuple[Recorded, ...] = ())
         recorded=recorded,
     )
     return Session(
-        told=told,
+        told=facts,
         messages=messages,
         cases=probes_in(Conversation(name, name, document.fmt, messages), counter()).cases,
-        times=tuple(time for _, time in said) if known else (),
-        models=tuple(model for model in named if model and model != SYNTHETIC),
+        times=tuple(time for _, time in timed) if known else (),
+        models=tuple(model for model in models if model and model != SYNTHETIC),
     )
 
 
-def _said(document: Document) -> History:
-    """The messages without the program's own summaries, except of what the file does not hold."""
+def _spoken(document: Document) -> History:
+    """Return the messages without the program's own summaries, except of what the file no longer holds."""
     if not document.boundaries:
         return document.messages
     kept: list[Message] = []
@@ -212,7 +243,7 @@ def _is_summary(message: Message) -> bool:
 
 
 def _seconds(time: datetime | None) -> float | None:
-    """Since 1970; None for a time that is unknown, also where its program writes the start of 1970 for that."""
+    """Return seconds since 1970; None if the time is unknown, which some programs write as the start of 1970."""
     if time is None:
         return None
     seconds = (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
@@ -220,7 +251,7 @@ def _seconds(time: datetime | None) -> float | None:
 
 
 def _own_name(document: Document, otherwise: str) -> str:
-    """The id that a conversation has in a file of many."""
+    """Return the id of a conversation in a file of many, or `otherwise`."""
     name = unpack(document.extra)[0].get("id")
     return name if isinstance(name, str) and name else otherwise
 
@@ -236,7 +267,7 @@ def _records(data: bytes) -> list[JsonObject]:
 
 
 def _side_chains(records: Sequence[JsonObject]) -> dict[str, list[JsonObject]]:
-    """What each sub-agent said, by its id; older versions give none, then by the record that the chain begins with."""
+    """Return the records of each sub-agent by its id; older versions have none and follow the chain of records."""
     chains: dict[str, list[JsonObject]] = {}
     chain_of: dict[str, str] = {}
     for record in records:
@@ -251,30 +282,8 @@ def _side_chains(records: Sequence[JsonObject]) -> dict[str, list[JsonObject]]:
     return chains
 
 
-def _chain_document(said: Sequence[JsonObject]) -> Document:
-    """A side chain read as the conversation that it was to its agent."""
-    lines = [(f"record {at}", record | {"isSidechain": False}) for at, record in enumerate(said, start=1)]
+def _chain_document(chain: Sequence[JsonObject]) -> Document:
+    """Return the records of a sub-agent as the conversation that it was to that agent."""
+    lines = [(f"record {at}", record | {"isSidechain": False}) for at, record in enumerate(chain, start=1)]
     records, _ = records_of(lines, claude_code.parse_record)
     return claude_code.document(records)
-
-
-def published(folder: Path, files: Sequence[str], half: str = "all", longest: int = 0) -> list[Session]:
-    """The sessions of these files, the longest first; only so many of them, if a number is given."""
-    asked = {one.conversation.id: one for one in probe_cases(folder, files, half)}
-    found = [_published_session(one, asked.get(one.id)) for name in files for one in agents(folder, name, half)]
-    if not found:
-        raise InputError(f"{folder}: no conversations in {', '.join(files)} ({half})")
-    found.sort(key=lambda session: -session.told.tokens)
-    return found[:longest] if longest else found
-
-
-def _published_session(conversation: Conversation, asked: Cases | None) -> Session:
-    messages = conversation.messages
-    frames = sum(MESSAGE_FRAME + CALL_FRAME * len(message.calls) for message in messages)
-    told = SessionFacts(
-        id=conversation.id,
-        source=conversation.source,
-        messages=len(messages),
-        tokens=counter().messages(messages) - frames,
-    )
-    return Session(told=told, messages=messages, cases=() if asked is None else asked.cases)

@@ -1,4 +1,4 @@
-"""What tokens cost and how they are cached: at well-known providers, for any model of the registry, by a file."""
+"""Tariffs: prices and cache rules of well-known providers, of any model in the registry, or from a file."""
 
 import json
 from dataclasses import dataclass, replace
@@ -28,11 +28,11 @@ class Tariff:
     rules: Rules
 
     def dollars(self, usage: Usage) -> float:
-        """What a call costs."""
+        """Return what a call costs."""
         return cost_of(usage, self.prices) or 0.0
 
 
-#: Names that can be asked for. Prices are those of one model of each provider; a ratio needs no more.
+#: The tariffs by name. Prices are those of one model of each provider, which is enough for ratios.
 TARIFFS = {
     tariff.name: tariff
     for tariff in (
@@ -53,7 +53,7 @@ TARIFFS = {
         Tariff(name="uncached", prices=Prices(3.0, 15.0), rules=Rules(kind="none")),
     )
 }
-#: Beginnings of model names -> whose rules hold; the prices are the model's own.
+#: Prefix of a model's name -> its cache rules; the prices are the model's own.
 FAMILIES = (
     ("claude", MARKED),
     ("gemini", TARIFFS["gemini"].rules),
@@ -65,14 +65,14 @@ FAMILIES = (
     ("o3", AUTOMATIC),
     ("o4", AUTOMATIC),
 )
-#: Claude models whose shortest cached beginning is longer; by a part of the name.
+#: Claude models with a longer shortest prefix, by a part of the name.
 LONGER_LEAST = (("haiku-4", 4_096), ("opus-4-5", 4_096), ("opus-4-6", 4_096), ("haiku", 2_048))
 FIELDS = ("input", "output", "cache_read", "cache_write")
 RULES, WHOLE = ("kind", "least", "step", "seconds"), ("least", "step")
 
 
 def tariff_of(model: str, *, provider: str = "") -> Tariff:
-    """The tariff of a model of the registry. Raises InputError where no price is known."""
+    """Return the tariff of a model in the registry. Raises InputError if no price is known."""
     prices = window(model, provider=provider).prices
     if prices.input is None:
         raise InputError(f"no prices are known for {model!r}; name a table with --prices: {', '.join(TARIFFS)}")
@@ -87,7 +87,7 @@ def tariff_of(model: str, *, provider: str = "") -> Tariff:
 
 
 def tariff_from(named: str) -> Tariff:
-    """A table by its name, or from a JSON file of one's own. Raises InputError.
+    """Return a tariff by its name or from a JSON file. Raises InputError.
 
     Example: {"input": 3, "output": 15, "cache_read": 0.3, "cache_write": 3.75, "kind": "marked", "seconds": 300}
     """
@@ -97,34 +97,34 @@ def tariff_from(named: str) -> Tariff:
     if not path.is_file():
         raise InputError(f"no prices {named!r}: there are {', '.join(TARIFFS)}, and files of your own")
     try:
-        said = json.loads(path.read_bytes())
+        fields = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
         raise InputError(f"{named}: {error}") from error
-    if not isinstance(said, dict):
+    if not isinstance(fields, dict):
         raise InputError(f"{named}: prices are a JSON object with {', '.join(FIELDS)}")
-    return Tariff(name=path.stem, prices=_prices(named, said), rules=_rules(named, said))
+    return Tariff(name=path.stem, prices=_prices(named, fields), rules=_rules(named, fields))
 
 
-def _prices(path: str, said: dict[str, Any]) -> Prices:
-    unknown = sorted(said.keys() - {*FIELDS, *RULES})
+def _prices(path: str, fields: dict[str, Any]) -> Prices:
+    unknown = sorted(fields.keys() - {*FIELDS, *RULES})
     if unknown:
         raise InputError(f"{path}: {unknown[0]!r} is no price; there are {', '.join((*FIELDS, *RULES))}")
-    if "input" not in said or "output" not in said:
+    if "input" not in fields or "output" not in fields:
         raise InputError(f"{path}: input and output must be there, in US dollars for a million tokens")
     for name in FIELDS:
-        value = said.get(name, 0)
+        value = fields.get(name, 0)
         if not _is_figure(value) or value < 0:
             raise InputError(f"{path}: {name} is a price in US dollars for a million tokens, not {value!r}")
-    return Prices(*(said.get(name) for name in FIELDS))
+    return Prices(*(fields.get(name) for name in FIELDS))
 
 
-def _rules(path: str, said: dict[str, Any]) -> Rules:
-    usual = "marked" if said.get("cache_write") else "automatic" if "cache_read" in said else "none"
-    kind = said.get("kind", usual)
+def _rules(path: str, fields: dict[str, Any]) -> Rules:
+    usual = "marked" if fields.get("cache_write") else "automatic" if "cache_read" in fields else "none"
+    kind = fields.get("kind", usual)
     if kind not in ("automatic", "marked", "none"):
         raise InputError(f"{path}: kind is automatic, marked or none, not {kind!r}")
     rules = replace(AUTOMATIC, kind=kind) if kind != "marked" else MARKED
-    figures = {name: said[name] for name in RULES[1:] if name in said}
+    figures = {name: fields[name] for name in RULES[1:] if name in fields}
     for name, value in figures.items():
         if not _is_figure(value) or value <= 0:
             raise InputError(f"{path}: {name} is a number above 0, not {value!r}")

@@ -1,7 +1,7 @@
 """Baselines for agents' work: what most programs do, in a few lines each.
 
-All of them leave out old reasoning first, keep the system text, cut only between steps (a call and its results),
-and fill the rest newest first until a step no longer fits.
+All of them drop reasoning first, keep the system text, cut only between steps (a call and its results), and fill the
+rest with the newest steps until one no longer fits.
 """
 
 from collections.abc import Callable
@@ -29,28 +29,28 @@ KEPT_CHARACTERS = 1_500  # at each end of an old result
 CLEARED = "[Old tool result content cleared]"
 
 
-def whole(messages: History, budget: int) -> History:  # noqa: ARG001 - the budget is what it ignores
-    """Nothing is cut: the most that can be found."""
+def whole(messages: History, budget: int) -> History:  # noqa: ARG001 - it ignores the budget
+    """Cut nothing: no strategy can find more."""
     return messages
 
 
 def newest(messages: History, budget: int) -> History:
-    """Newest first, pair-safe."""
+    """Keep the newest steps; calls stay with their results."""
     return newest_steps(without_reasoning(messages), budget)
 
 
 def trimmed(messages: History, budget: int) -> History:
-    """Old tool results cut to their first and last 1 500 characters, then newest first."""
+    """Cut old tool results to their first and last 1 500 characters, then keep the newest steps."""
     return newest_steps(_old_results(without_reasoning(messages), ends_of), budget)
 
 
 def cleared(messages: History, budget: int) -> History:
-    """Old tool results replaced by a line, then newest first."""
+    """Replace old tool results by a line, then keep the newest steps."""
     return newest_steps(_old_results(without_reasoning(messages), lambda _: CLEARED), budget)
 
 
 def newest_steps(messages: History, budget: int) -> History:
-    """System text and the newest steps that fit, none skipped."""
+    """Return the system text and the newest steps that fit, without gaps."""
     count = counter().message
     head = head_length(messages)
     left = budget - sum(map(count, messages[:head]))
@@ -64,7 +64,7 @@ def newest_steps(messages: History, budget: int) -> History:
 
 
 def without_reasoning(messages: History) -> History:
-    """The messages without thinking; one that only thought is left out."""
+    """Return the messages without reasoning. A message that held nothing else is dropped."""
     return tuple(bare for bare in map(_bare, messages) if bare.parts)
 
 
@@ -81,13 +81,13 @@ def _old_results(messages: History, shorten: Callable[[str], str]) -> History:
 
 
 def old_before(messages: History) -> int:
-    """Where the newest assistant messages begin; results before them are old."""
-    spoken = [at for at, message in enumerate(messages) if message.role is Role.ASSISTANT]
-    return spoken[-KEPT_STEPS] if len(spoken) >= KEPT_STEPS else 0
+    """Return where the newest assistant messages begin. Results before that are old."""
+    replies = [at for at, message in enumerate(messages) if message.role is Role.ASSISTANT]
+    return replies[-KEPT_STEPS] if len(replies) >= KEPT_STEPS else 0
 
 
 def with_results(message: Message, shorten: Callable[[str], str]) -> Message:
-    """The message with the text of each tool result put through `shorten`."""
+    """Return the message with `shorten` applied to the text of each tool result."""
     if not message.results:
         return message
     return message.with_parts(
@@ -99,7 +99,7 @@ def with_results(message: Message, shorten: Callable[[str], str]) -> Message:
 
 
 def ends_of(text: str) -> str:
-    """The first and last 1 500 characters of a long text."""
+    """Return the first and last 1 500 characters of a long text; a short one as it is."""
     if len(text) <= 2 * KEPT_CHARACTERS:
         return text
     return f"{text[:KEPT_CHARACTERS]}\n[…]\n{text[-KEPT_CHARACTERS:]}"

@@ -1,6 +1,6 @@
-"""Baselines that search: plain BM25 over pieces of text, written apart from our own ranking.
+"""Baselines that search: plain BM25 over pieces of text, written apart from everlong's own ranking.
 
-Our ranking is tuned against these, so nothing here may change with it.
+Everlong's ranking is compared with these, so nothing here may change along with it.
 """
 
 import math
@@ -33,15 +33,15 @@ _STOP_WORDS = frozenset(STOP_WORDS.split())
 
 
 def words(text: str) -> list[str]:
-    """Lower-case words; other scripts as pairs of characters. Example: "Read 上下文" -> [read, 上下, 下文]"""
-    found: list[str] = []
+    """Return lower-case words; other scripts as pairs of characters. Example: "Read 上下文" -> [read, 上下, 下文]"""
+    pieces: list[str] = []
     for word in _WORDS.findall(text.lower()):
-        found += [word] if word.isascii() or len(word) < 2 else [word[at : at + 2] for at in range(len(word) - 1)]
-    return found
+        pieces += [word] if word.isascii() or len(word) < 2 else [word[at : at + 2] for at in range(len(word) - 1)]
+    return pieces
 
 
 def terms(text: str) -> list[str]:
-    """The words of talk: those that say nothing left out, common endings too. Example: "the dogs" -> [dog]"""
+    """Return the words of a text without stop words and common endings. Example: "the dogs" -> [dog]"""
     return [_stem(word) if word.isascii() else word for word in words(text) if word not in _STOP_WORDS]
 
 
@@ -51,20 +51,20 @@ def _stem(word: str) -> str:
 
 
 def scores(query: Iterable[str], pieces: Sequence[Mapping[str, int]], lengths: Sequence[int]) -> list[float]:
-    """The BM25 score of each piece, given how often each term stands in it and how many terms it has."""
+    """Return the BM25 score of each piece, given how often each term occurs in it and how many terms it has."""
     total = [0.0] * len(pieces)
     average = (sum(lengths) / len(pieces) if pieces else 0) or 1.0
     for term in dict.fromkeys(query):
-        having = [(number, piece[term]) for number, piece in enumerate(pieces) if term in piece]
-        rarity = math.log(1 + (len(pieces) - len(having) + 0.5) / (len(having) + 0.5))
-        for number, count in having:
+        holders = [(number, piece[term]) for number, piece in enumerate(pieces) if term in piece]
+        rarity = math.log(1 + (len(pieces) - len(holders) + 0.5) / (len(holders) + 0.5))
+        for number, count in holders:
             norm = SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * lengths[number] / average)
             total[number] += rarity * count * (SATURATION + 1) / (count + norm)
     return total
 
 
 def half_bm25(messages: History, budget: int) -> History:
-    """Half the budget for the newest steps, half for the best chunks of what is older, in one message in front."""
+    """Spend half the budget on the newest steps, half on the best older chunks, in one message before them."""
     messages = without_reasoning(messages)
     if counter().messages(messages) <= budget:
         return messages
@@ -72,7 +72,7 @@ def half_bm25(messages: History, budget: int) -> History:
     head = sum(1 for message in recent if message.role is Role.SYSTEM)
     older = messages[head : len(messages) - (len(recent) - head)]
     chunks = [chunk for message in older for chunk in _chunks(message)]
-    worth = scores(_asked(messages), [chunk[1] for chunk in chunks], [chunk[2] for chunk in chunks])
+    worth = scores(_query(messages), [chunk[1] for chunk in chunks], [chunk[2] for chunk in chunks])
     left = budget - counter().messages(recent) - counter().message(_excerpts(()))
     taken: list[int] = []
     for number in sorted(range(len(chunks)), key=lambda number: -worth[number]):
@@ -84,12 +84,12 @@ def half_bm25(messages: History, budget: int) -> History:
 
 
 def bm25(messages: History, budget: int) -> History:
-    """The best turns for the last user message, in their order."""
+    """Keep the best turns for the last user message, in their order."""
     return _best_turns(messages, budget, 0)
 
 
 def bm25_neighbours(messages: History, budget: int) -> History:
-    """The best turns, each with the two turns before and after it."""
+    """Keep the best turns, each with the two turns before and after it."""
     return _best_turns(messages, budget, NEIGHBOURS)
 
 
@@ -108,16 +108,16 @@ def _best_turns(messages: History, budget: int, around: int) -> History:
     return (*(turns[at] for at in sorted(kept)), question)
 
 
-def _asked(messages: History) -> list[str]:
-    """The words of the last user message and of the arguments of the last calls."""
+def _query(messages: History) -> list[str]:
+    """Return the words of the last user message and of the arguments of the last calls."""
     at = last_user_index(messages)
-    called = next((message.calls for message in reversed(messages) if message.calls), ())
-    return words("\n".join([messages[at].text if at is not None else "", *(call.arguments for call in called)]))
+    calls = next((message.calls for message in reversed(messages) if message.calls), ())
+    return words("\n".join([messages[at].text if at is not None else "", *(call.arguments for call in calls)]))
 
 
 @lru_cache(maxsize=100_000)
 def _chunks(message: Message) -> tuple[tuple[str, Mapping[str, int], int], ...]:
-    """The chunks of a message, each with its terms and their number."""
+    """Return the chunks of a message, each with its terms and their number."""
     texts = []
     for part in message.parts:
         match part:

@@ -1,7 +1,8 @@
-"""Every strategy that the lab knows by name: ours, the baselines, the peers, and anyone's own.
+"""Every strategy by its name: everlong's presets, the baselines, the peers, and functions of your own.
 
-auto, nanobot, …        our presets
+auto, nanobot, …        everlong's presets
 newest, bm25, …         baselines
+langmem, strands, …     peers, each in an environment of its own
 module:function         your own: OpenAI messages and a budget in, OpenAI messages out
 """
 
@@ -22,23 +23,55 @@ from everlong.lab.strategies.strategy import Select, Strategy, counter, from_cha
 from everlong.relevance import Index
 from everlong.wire import OPENAI_CHAT
 
-__all__ = ["BASELINES", "DIALOGUE_STRATEGIES", "WORK_STRATEGIES", "of_preset", "strategy_named"]
+__all__ = ["BASELINES", "DIALOGUE_STRATEGIES", "WORK_STRATEGIES", "strategy_named"]
 
 
-def of_preset(preset: Preset) -> Strategy:
-    """The preset, cutting anew at every call: nothing of an earlier cut is kept but the index of what was read."""
-    return Strategy(preset.name, lambda: _begun(preset))
+BASELINES: dict[str, Select] = {
+    "newest": newest,
+    "trimmed": trimmed,
+    "cleared": cleared,
+    "half-bm25": half_bm25,
+    "bm25": bm25,
+    "bm25-neighbours": bm25_neighbours,
+    "whole": whole,
+}
+#: What is measured if no strategy is named.
+WORK_STRATEGIES = ("newest", "trimmed", "cleared", "half-bm25", "auto")
+DIALOGUE_STRATEGIES = ("newest", "bm25", "bm25-neighbours", "auto")
 
 
-def _begun(preset: Preset) -> Select:
-    # As the engine does it. The step itself takes a new index where this one knows more than it may.
+@cache
+def strategy_named(name: str) -> Strategy:
+    """Return the strategy of that name. Raises InputError, which lists those that exist."""
+    if name in PRESETS:
+        return _preset_strategy(PRESETS[name])
+    if name in BASELINES:
+        return plain(name, BASELINES[name])
+    if ":" in name:
+        return from_chat(name, _imported(name))
+    from everlong.lab.peers import PEER_NAMES, open_peer  # noqa: PLC0415 - only where one is named
+
+    if name in PEER_NAMES:
+        peer = open_peer(name)
+        return Strategy(name, lambda: peer, clock=perf_counter)  # CPU time would miss it: another process works
+    known = ", ".join([*PRESETS, *BASELINES, *PEER_NAMES])
+    raise InputError(f"no strategy {name!r}; there are {known}, and module:function for your own")
+
+
+def _preset_strategy(preset: Preset) -> Strategy:
+    """Return a preset as a strategy, the way `fit` uses it. Every call cuts afresh; only the index is kept."""
+    return Strategy(preset.name, lambda: _begin(preset))
+
+
+def _begin(preset: Preset) -> Select:
+    # As the engine does it. The step takes a new index itself if this one has seen later messages.
     index = Index()
 
     def select(messages: History, budget: int) -> History:
-        counting = counter()
-        room = int(budget / (1 + counting.vocabulary.spread))
+        tokens = counter()
+        room = int(budget / (1 + tokens.vocabulary.spread))
         options = ViewOptions(
-            counter=counting,
+            counter=tokens,
             limit=room,
             target=room,
             preset=preset,
@@ -51,47 +84,15 @@ def _begun(preset: Preset) -> Select:
     return select
 
 
-BASELINES: dict[str, Select] = {
-    "newest": newest,
-    "trimmed": trimmed,
-    "cleared": cleared,
-    "half-bm25": half_bm25,
-    "bm25": bm25,
-    "bm25-neighbours": bm25_neighbours,
-    "whole": whole,
-}
-#: What is measured where no strategy is named.
-WORK_STRATEGIES = ("newest", "trimmed", "cleared", "half-bm25", "auto")
-DIALOGUE_STRATEGIES = ("newest", "bm25", "bm25-neighbours", "auto")
-
-
-@cache
-def strategy_named(name: str) -> Strategy:
-    """The strategy of that name. Raises InputError, naming those that exist."""
-    if name in PRESETS:
-        return of_preset(PRESETS[name])
-    if name in BASELINES:
-        return plain(name, BASELINES[name])
-    if ":" in name:
-        return from_chat(name, _own(name))
-    from everlong.lab.peers import PEER_NAMES, open_peer  # noqa: PLC0415 - only where one is named
-
-    if name in PEER_NAMES:
-        peer = open_peer(name)
-        return Strategy(name, lambda: peer, clock=perf_counter)  # CPU time would miss it: another process works
-    known = ", ".join([*PRESETS, *BASELINES, *PEER_NAMES])
-    raise InputError(f"no strategy {name!r}; there are {known}, and module:function for your own")
-
-
-def _own(name: str) -> Callable[..., list[dict[str, object]]]:
-    """A function that somebody wrote, found from the folder one stands in."""
+def _imported(name: str) -> Callable[..., list[dict[str, object]]]:
+    """Return the function that `module:function` names, also from the current folder."""
     module, _, function = name.partition(":")
     if os.getcwd() not in sys.path:  # noqa: PTH109 - sys.path holds texts
         sys.path.insert(0, os.getcwd())  # noqa: PTH109
     try:
-        found = getattr(importlib.import_module(module), function)
+        value = getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError, ValueError) as error:
         raise InputError(f"{name}: {error}") from error
-    if not callable(found):
+    if not callable(value):
         raise InputError(f"{name}: not a function")
-    return found  # type: ignore[no-any-return]
+    return value  # type: ignore[no-any-return]

@@ -1,1 +1,1 @@
-"""One short file a peer, with the call that its documentation shows; each imports only in that peer's environment."""
+"""The adapters, one short file a library with the call that its documentation shows; each runs only beside it."""

