@@ -1,6 +1,6 @@
-"""What may stand in place of a conversation's beginning: facts copied by code, words written by a model and audited.
+"""Summaries: what may replace the beginning of a conversation. Facts copied by code, words written by a model and audited.
 
-Pure: prompts, parsing, audit and merging. Who asks which model, and when, is the engine's affair.
+Pure: prompts, parsing, audit, merging and rendering. Never calls a model: when and which one is the engine's decision.
 """
 
 from typing import TYPE_CHECKING

@@ -23,7 +23,7 @@ LOOKALIKE = {"<": "‹", ">": "›", "[": "［"}
 
 
 def harmless(text: str) -> str:
-    """The text with such tags defused. Example: "</background-1f> SYSTEM" -> "‹/background-1f> SYSTEM" """
+    """The text with the tags of frames defused. Example: "</background-1f> SYSTEM" -> "‹/background-1f> SYSTEM" """
     return FRAME_TAGS.sub(lambda found: LOOKALIKE[found[0]], text)
 
 
@@ -31,12 +31,12 @@ def framed(text: str, name: str, opening: str = "") -> str:
     """The text as data between tags of that name. Equal content gives equal bytes."""
     inside = harmless(text)
     mark = ref_of(inside)[:MARK_LENGTH]
-    while mark in inside:  # 32 bits can be met by chance or by patience; then another mark is taken
+    while mark in inside:  # 32 bits can be met by chance or by trying; then another mark is used
         mark = ref_of(mark)[:MARK_LENGTH]
     lead = f"{opening}\n\n" if opening else ""
     return f"<{name}-{mark}>\n{lead}{inside}\n</{name}-{mark}>"
 
 
 def is_framed(text: str) -> bool:
-    """Whether a message is one that we added, not one that somebody said."""
+    """Whether we added a message, rather than a person or a model."""
     return OURS.match(text) is not None

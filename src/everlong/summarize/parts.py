@@ -1,4 +1,4 @@
-"""The parts of a summary in each style: what a prompt asks for, a parser looks for and a reader sees. Data only."""
+"""The parts of a summary in each style, for the prompt, the parser and the reader alike. Data only."""
 
 import re
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ WORD_LIMIT = 200  # words of a static-buffer summary, or twice as many Chinese c
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part: where it is kept, its key in JSON, its heading and what belongs there, in English and Chinese."""
+    """One part: its field, its key in JSON, its heading and what belongs there, in English and Chinese."""
 
     field: Field
     key: str

@@ -1,6 +1,6 @@
-"""What a model is asked when it is to summarise. Texts only: Chinese for Chinese, English for every other language.
+"""The prompts for a summary. Texts only: Chinese for Chinese, English for every other language.
 
-What others said (the previous summary, the focus) stands in frames as data. The focus is said once. No tools are named.
+Texts of others (the previous summary, the focus) are framed as data. The focus is given once. No tools are named.
 """
 
 from functools import lru_cache

@@ -1,6 +1,6 @@
-"""The summary that needs no model: made of the facts alone, and marked as such.
+"""The summary that needs no model: written by code from the facts alone, and marked as such.
 
-It says nothing that does not stand in the conversation; where no facts are, it says that.
+It says nothing that is not in the conversation; without facts it says only that messages were left out.
 """
 
 from everlong.summarize.parts import CONTEXT_LIMIT, FREE_LIMIT, Style, words_for
@@ -12,7 +12,7 @@ __all__ = ["summary_by_rules"]
 LONGEST_QUOTE = 80  # characters of the last request in one sentence
 NAMED = 3  # files named in one sentence
 
-#: What each kind of fact says in one sentence.
+#: Each kind of fact as one sentence, in English and Chinese.
 SENTENCES: tuple[tuple[str, tuple[str, str]], ...] = (
     (
         "requests",
@@ -31,11 +31,11 @@ def summary_by_rules(facts: Facts, language: str, *, style: Style = "structured"
     at = words_for(language)
     sentences = []
     for name, wording in SENTENCES:
-        found: tuple[str, ...] = getattr(facts, name)
-        if found:
-            last = clipped(one_line(found[-1]), LONGEST_QUOTE)
-            names = ", ".join(clipped(one_line(item), LONGEST_QUOTE) for item in found[-NAMED:])
-            sentences.append(wording[at].format(count=len(found), last=last, names=names))
+        items: tuple[str, ...] = getattr(facts, name)
+        if items:
+            last = clipped(one_line(items[-1]), LONGEST_QUOTE)
+            names = ", ".join(clipped(one_line(item), LONGEST_QUOTE) for item in items[-NAMED:])
+            sentences.append(wording[at].format(count=len(items), last=last, names=names))
     limit = CONTEXT_LIMIT if style in ("structured", "rolling") else FREE_LIMIT
     joined = ("" if at else " ").join(sentences) or NOTHING[at]
     return Summary(style=style, source="rules", language=language, context=clipped(joined, limit), facts=facts)

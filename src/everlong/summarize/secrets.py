@@ -1,7 +1,7 @@
-"""Keys and passwords out of what another model is to read. The store keeps what was said; this never raises.
+"""Take keys and passwords out of texts that another model reads. Never raises; the store keeps the original.
 
-A secret is known by its own shape (`KEYS`) or by the name before it (`NAME`): names stay, values go. Code that only
-speaks of secrets stays code. Every pattern is bounded where it could otherwise look at the same text again and again.
+A secret is recognised by its own shape (`KEYS`) or by the name before it (`NAME`): names stay, values go. Code that
+only mentions secrets stays. Every pattern is bounded where it could otherwise read the same text again and again.
 """
 
 import re
@@ -138,7 +138,7 @@ def redacted(text: str) -> str:
 
 
 def _without_named(text: str) -> str:
-    """Values that follow the name of a secret. A value that is code is looked into again, from its beginning."""
+    """The text without values that follow the name of a secret. A value that is code is searched again."""
     kept: list[str] = []
     at = 0
     for found in NAME.finditer(text):
@@ -192,7 +192,7 @@ def _is_quoted_secret(value: str, password: bool) -> bool:
 
 
 def _is_bare_secret(value: str, password: bool, given: bool) -> bool:
-    """`given`: the way shells and environments give a value, where a plain word is one too."""
+    """Whether an unquoted value is a secret. `given`: as shells give values, where a plain word counts too."""
     if not value.isascii() or _fits(value, (_PLACEHOLDER, _VARIABLE, _TYPE, _EXPRESSION, _PATH)):
         return False
     if _FIGURE.match(value):

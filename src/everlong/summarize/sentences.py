@@ -1,4 +1,4 @@
-"""A text as its sentences, and texts cut to a length at the end of one.
+"""A text split into sentences, and texts shortened at the end of a sentence.
 
 Sentences end at . ! ? 。！？ and at line ends; never inside a name, a number or code.
 """
@@ -43,7 +43,7 @@ def one_line(text: str) -> str:
 
 
 def plain_key(text: str) -> str:
-    """By which two texts are the same: letters and digits only. Example: "- Use `a.py`." -> "useapy" """
+    """The key by which two texts count as the same: letters and digits only. Example: "- Use `a.py`." -> "useapy" """
     return "".join(character for character in text.lower() if character.isalnum())
 
 
@@ -64,12 +64,12 @@ def clipped(text: str, most: int) -> str:
 
 
 def counted_words(text: str) -> float:
-    """How long it is in words; two Chinese characters are one. Example: "修复 the bug" -> 3.0"""
+    """The length of a text in words; two Chinese characters count as one. Example: "修复 the bug" -> 3.0"""
     return len(_WORD.findall(text)) + len(_CHINESE.findall(text)) / CHARACTERS_FOR_A_WORD
 
 
 def within_words(text: str, most: int) -> str:
-    """The text with no more words than that; cut after a line or sentence where one ends in its second half."""
+    """The text with at most so many words, cut after a line or sentence if one ends in its second half."""
     if counted_words(text) <= most:
         return text
     used, end = 0.0, 0

@@ -1,6 +1,6 @@
-"""Tasks that are still open: the newest list that was written down, kept up to date by the calls that follow.
+"""Open tasks: the newest task list in the conversation, updated by the calls that follow.
 
-Tools are known by the words in their names and the shape of their arguments; none of one agent's own.
+Tools are recognised by the words in their names and the shape of their arguments; no agent's tools are special.
 """
 
 import json
@@ -26,7 +26,7 @@ _BOX = re.compile(r"^[ \t]{0,12}(?:[-*+]|\d{1,3}[.)])[ \t]{1,4}\[([ xX])\][ \t]{
 
 
 class _Tasks:
-    """The list as it stands: what each task is named by, and its words."""
+    """The open tasks: by name, the words of each."""
 
     def __init__(self, before: Sequence[str]) -> None:
         self.open: dict[str, str] = {}
@@ -37,7 +37,7 @@ class _Tasks:
             self.open[number[1] if number else text] = text
 
     def call(self, call: ToolCall) -> None:
-        """A call that may write a list, add a task or finish one."""
+        """Follow a call that may write a list, add a task or finish one."""
         if len(call.arguments) > LARGEST_PARSED or not LISTING.search(call.name):
             return
         given = _object(call.arguments)
@@ -55,17 +55,17 @@ class _Tasks:
             self.open[str(self.last)] = f"#{self.last} {text}"
 
     def result(self, call: CallId, text: str) -> None:
-        """The number a new task was given."""
+        """Follow a result that gives a new task its number."""
         supposed = self.created.pop(call, None)
-        told = _NUMBER.search(text[:200])
-        if supposed is None or told is None or supposed not in self.open:
+        number = _NUMBER.search(text[:200])
+        if supposed is None or number is None or supposed not in self.open:
             return
         words = self.open.pop(supposed).partition(" ")[2]
-        self.open[told[1]] = f"#{told[1]} {words}"
-        self.last = int(told[1])
+        self.open[number[1]] = f"#{number[1]} {words}"
+        self.last = int(number[1])
 
     def boxes(self, text: str) -> None:
-        """A list with boxes to tick, in what was said."""
+        """Follow a list of checkboxes in a message."""
         ticked = _BOX.findall(text[:LOOKED_AT])
         if ticked:
             self.open = {words.strip(): words.strip() for box, words in ticked if box == " "}
@@ -84,7 +84,7 @@ class _Tasks:
 
 
 def open_tasks(messages: Iterable[Message], before: Sequence[str] = ()) -> tuple[str, ...]:
-    """What is still to be done, as it was written down, after `before`, which was open when these messages began.
+    """The tasks that are open after these messages; `before` were open when they began.
 
     Example: todo_write([{content: "a", status: "completed"}, {content: "b"}]) -> ("b",)
     """
@@ -108,7 +108,7 @@ def _object(arguments: str) -> JsonObject:
 
 
 def _items(value: Json) -> list[Json] | None:
-    """A list of tasks, also one that a model wrote as text; None for anything else."""
+    """The items of a task list, also one that a model wrote as text; None for anything else."""
     if isinstance(value, str) and value.lstrip().startswith("["):
         value = _object(value).get("", None)
     if not isinstance(value, list):

@@ -1,7 +1,8 @@
-"""A conversation as data for another model to read: framed, clamped, without pictures, thoughts and secrets.
+"""A conversation as data for another model to read: framed, clamped, without pictures, reasoning and secrets.
 
-Nothing inside can close the frame, nor pass for a line of another speaker: lines that look like ours are quoted, and
-characters that only programs see are taken out before secrets are looked for.
+Nothing inside can close the frame or pass for a line of another speaker: lines that look like ours are quoted, and
+invisible characters are taken out before secrets are looked for. A history that is too long for one call is split into
+chunks: whole steps, in order, nothing left out.
 """
 
 import re
@@ -31,12 +32,16 @@ from everlong.tokens import Counter
 __all__ = ["Line", "chunks", "clamped", "lines_of", "shown", "transcript"]
 
 TAG = "conversation"
-#: Characters of one result, then of one message, tried until the whole fits.
+#: Characters of one result and of one message, tried in order until the whole fits.
 CLAMPS = ((8_000, 40_000), (3_000, 20_000), (1_200, 8_000), (500, 3_000), (200, 1_200), (80, 400), (40, 120))
 SPEAKERS = {
     "en": {Role.SYSTEM: "system", Role.USER: "user", Role.ASSISTANT: "assistant", Role.TOOL: "tool"},
     "zh": {Role.SYSTEM: "系统", Role.USER: "用户", Role.ASSISTANT: "助手", Role.TOOL: "工具"},
 }
+#: Characters of one result and of one message when a chunk is measured; larger ones are clamped when read.
+RESULT, MESSAGE = 3_000, 20_000
+FRAME = 32  # tokens of the two tags around a chunk
+LINE_END = 1  # token between two steps
 PICTURE = "[image]"
 LONGEST_NAME = 64  # characters of a tool's name, or of the kind of a part
 SHORTEST = 16  # characters; below that nothing is left to cut
@@ -59,7 +64,7 @@ _NOT_IN_NAME = re.compile(r"[^\w.:/-]+")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One part of a message: who, and what, cleaned. A result may be clamped more than what was said."""
+    """One part of a message: speaker and cleaned text. Results are clamped more than what was said."""
 
     who: str
     text: str
@@ -78,11 +83,31 @@ def transcript(messages: Sequence[Message], *, counter: Counter, limit: int, lan
     return _cut_to(inside, counter, limit)
 
 
+def chunks(messages: Sequence[Message], *, counter: Counter, room: int) -> list[History]:
+    """Chunks whose transcripts fit `room` tokens, as few as can hold these steps in order.
+
+    A step that is larger by itself is a chunk of its own, and is clamped when read.
+    Example: ten steps of 400 tokens, room 1 000 -> five chunks of two steps
+    """
+    parts: list[History] = []
+    part: list[Message] = []
+    used = FRAME
+    for step in steps_of(messages):
+        members = messages[step.start : step.stop]
+        size = LINE_END + counter.text(shown(lines_of(members, "en"), result=RESULT, message=MESSAGE))
+        if part and used + size > room:
+            parts.append(tuple(part))
+            part, used = [], FRAME
+        part += members
+        used += size
+    return [*parts, tuple(part)] if part else parts
+
+
 def lines_of(messages: Sequence[Message], language: str) -> list[Line]:
     """A line for each part that a reader needs, in order. Example: a call of `bash` -> Line("assistant → bash", …)"""
     speakers = SPEAKERS["zh" if language == "zh" else "en"]
     names: dict[CallId, str] = {}
-    lines = (_line(part, speakers[said.role], speakers, names) for said in messages for part in said.parts)
+    lines = (_line(part, speakers[message.role], speakers, names) for message in messages for part in message.parts)
     return [line for line in lines if line is not None]
 
 
@@ -119,7 +144,7 @@ def _inner(part: ResultPart) -> str:
 
 
 def shown(lines: Sequence[Line], *, result: int, message: int) -> str:
-    """The lines as text. `result` and `message` are the most characters of one."""
+    """The lines as text, with at most `result` characters of a result and `message` of a message."""
     return "\n".join(f"[{line.who}] {clamped(line.text, result if line.result else message)}" for line in lines)
 
 
@@ -148,7 +173,7 @@ def _name(name: str) -> str:
 
 
 def _cut_to(inside: str, counter: Counter, limit: int) -> str:
-    """The beginning and the end of all of it, shorter each time until it fits."""
+    """The framed beginning and end of the whole, shortened until it fits."""
     most = len(inside)
     while True:
         text = framed(clamped(inside, most), TAG)
@@ -156,29 +181,3 @@ def _cut_to(inside: str, counter: Counter, limit: int) -> str:
         if size <= limit or most <= SHORTEST:
             return text
         most = max(SHORTEST, min(int(most * SPARE * limit / size), most * 3 // 4))
-
-
-#: Characters of one result and of one message as a part is first reckoned; larger ones are clamped when read.
-RESULT, MESSAGE = 3_000, 20_000
-FRAME = 32  # tokens of the two tags around a part
-LINE_END = 1  # token between two steps
-
-
-def chunks(messages: Sequence[Message], *, counter: Counter, room: int) -> list[History]:
-    """Parts whose transcripts fit `room` tokens, each as full as it gets: no fewer parts can hold these steps in order.
-
-    A step that alone is larger is a part of its own, and is clamped when read.
-    Example: ten steps of 400 tokens, room 1 000 -> five parts of two steps
-    """
-    parts: list[History] = []
-    part: list[Message] = []
-    used = FRAME
-    for step in steps_of(messages):
-        members = messages[step.start : step.stop]
-        size = LINE_END + counter.text(shown(lines_of(members, "en"), result=RESULT, message=MESSAGE))
-        if part and used + size > room:
-            parts.append(tuple(part))
-            part, used = [], FRAME
-        part += members
-        used += size
-    return [*parts, tuple(part)] if part else parts

@@ -27,13 +27,13 @@ from everlong.store.rules import Clock, as_utc, in_utc, utc_now
 __all__ = ["JsonlThreads"]
 
 LEARNED = ".everlong-learned.db"
-AT_ONCE = 64  # rows that `read` holds
-MOST_EVENT_LOGS = 64  # files whose events are kept at hand
+AT_ONCE = 64  # rows that `read` holds in memory
+MOST_EVENT_LOGS = 64  # files whose events are kept in memory
 WAIT = 30.0  # seconds for another writer
 
 
 class JsonlThreads:
-    """Threads in a folder of nanobot sessions. `wait` is how long a second writer waits, in seconds."""
+    """A store in a folder of nanobot sessions. `wait` is how many seconds a second writer waits."""
 
     def __init__(self, folder: str | PathLike[str], *, clock: Clock = utc_now, wait: float = WAIT) -> None:
         self._clock = in_utc(clock)
@@ -44,12 +44,12 @@ class JsonlThreads:
         except StoreError:
             self._folder.index.close()
             raise
-        #: By file and the time the thread was made: one that was removed and made anew has other events.
+        #: By file and creation time: a thread that was removed and created again has other events.
         self._events: OrderedDict[tuple[str, datetime], EventLog] = OrderedDict()
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What was found wrong with the files since the store was opened; it is logged too."""
+        """What was wrong with the files since the store was opened; it is logged too."""
         return tuple(self._folder.warnings)
 
     # Threads
@@ -105,8 +105,8 @@ class JsonlThreads:
             rules.check_branch(thread, session.length, order)
             now = self._clock()
             old = self._folder.header(session)
-            kept = {row.id for row in self._folder.index.rows(session.session, "AND ord < ?", (order,))}
-            pins = tuple(pin for pin in old.pins if pin.row is None or pin.row in kept)
+            copied = {row.id for row in self._folder.index.rows(session.session, "AND ord < ?", (order,))}
+            pins = tuple(pin for pin in old.pins if pin.row is None or pin.row in copied)
             header = replace(old, key=new, created=now, updated=now, archived=False, parent=(thread, order), pins=pins)
             header = titled(replace(header, summary="", consolidated=0, told=""), title)
             self._create(header, copied_rows(self._folder, session, order))
@@ -133,17 +133,17 @@ class JsonlThreads:
         with self._folder.writing(thread) as session:
             wanted = rules.row_names(thread, entries, ids)
             placed = [] if ids is None else [self._folder.index.named(session.session, name) for name in wanted]
-            there = {row.id: row for row in self._rows(session, [one for one in placed if one is not None])}
-            new = [(name, entry) for name, entry in zip(wanted, entries, strict=True) if name not in there]
+            known = {row.id: row for row in self._rows(session, [row for row in placed if row is not None])}
+            new = [(name, entry) for name, entry in zip(wanted, entries, strict=True) if name not in known]
             rows = rules.added_rows(thread, session.length, expected, new, self._clock)
             rules.check_entries(thread, rows, self._points_among(session, rules.withdrawn_by(rows)))
             if rows:
                 add_rows(self._folder, session, rows, rows[0].time)
-            there |= {row.id: row for row in rows}
-            return tuple(there[name] for name in wanted)
+            known |= {row.id: row for row in rows}
+            return tuple(known[name] for name in wanted)
 
     def read(self, thread: str, start: int = 0, stop: int | None = None) -> Iterator[Row]:
-        """The rows from `start` to `stop`, few at a time."""
+        """Iterate over the rows from `start` to `stop`, a few at a time."""
         length = self._folder.session(thread).length
         return self._read(thread, rules.at_most(start), min(rules.at_most(stop), length))
 
@@ -159,10 +159,10 @@ class JsonlThreads:
     def open(self, thread: str, before: int | None = None) -> Opened:
         """Return what the view is made of, now or when the thread had only `before` rows."""
         session = self._folder.session(thread)
-        found = self._open(thread, session, before)
+        opened = self._open(thread, session, before)
         while (now := self._folder.session(thread)).generation != session.generation:  # nanobot rewrote it meanwhile
-            session, found = now, self._open(thread, now, before)
-        return found
+            session, opened = now, self._open(thread, now, before)
+        return opened
 
     def points(self, thread: str) -> list[tuple[Row, bool]]:
         """Return every compaction point, oldest first, and whether it still stands."""
@@ -184,8 +184,8 @@ class JsonlThreads:
                 raise StoreError(f"thread {thread!r} has no message {order} to pin")
             same = rules.same_pin(self._pins(session), wanted)
             if same is None:
-                kept = StoredPin(wanted.id, row.id if row else None, wanted.text)
-                pins = (*self._folder.header(session).pins, kept)
+                pin = StoredPin(wanted.id, row.id if row else None, wanted.text)
+                pins = (*self._folder.header(session).pins, pin)
                 put_header(self._folder, session, self._pinned(session, pins))
             return same or wanted
 
@@ -193,7 +193,7 @@ class JsonlThreads:
         """Remove a pin."""
         with self._folder.writing(thread) as session:
             header = self._folder.header(session)
-            left = tuple(one for one in header.pins if one.id != pin)
+            left = tuple(known for known in header.pins if known.id != pin)
             if left != header.pins:
                 put_header(self._folder, session, self._pinned(session, left))
 
@@ -332,19 +332,19 @@ class JsonlThreads:
         )
 
     def _pinned(self, session: Session, pins: tuple[StoredPin, ...]) -> Header:
-        """Other pins; that does not count as a change of the thread."""
+        """The header with other pins; that does not count as a change of the thread."""
         return replace(self._folder.header(session), pins=pins, updated=datetime.fromisoformat(session.updated))
 
     def _pins(self, session: Session) -> tuple[Pin, ...]:
-        found: list[Pin] = []
+        pins: list[Pin] = []
         for pin in self._folder.header(session).pins:
             row = None if pin.row is None else self._folder.index.named(session.session, pin.row)
             if pin.row is None or row is not None:
-                found.append(Pin(pin.id, row.ord if row else None, pin.text))
-        return tuple(found)
+                pins.append(Pin(pin.id, row.ord if row else None, pin.text))
+        return tuple(pins)
 
     def _log(self, thread: str) -> EventLog:
-        """The events of a thread, up to date."""
+        """The events of a thread, read up to date."""
         session = self._folder.session(thread)
         made = (session.file, self._folder.header(session).created)
         log = self._events.setdefault(made, EventLog(files.events_beside(self._folder.file(session))))

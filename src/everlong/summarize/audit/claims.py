@@ -1,7 +1,7 @@
-"""What a summary says users asked for or approved, held against what users said.
+"""Check what a summary says users asked for or approved against what users said.
 
-Facts repeat the user's own words anyway, so a claim that nothing bears out goes, rather than stands. Claims about acts
-that cannot be taken back need a user who spoke of that act, and who did not forbid it.
+The facts repeat the user's own words anyway, so an unsupported claim is removed. A claim about an act that cannot be
+undone needs a user who mentioned that act and did not forbid it.
 """
 
 import re
@@ -29,7 +29,7 @@ _ASKED = (
     r"(?:ask(?:ed|s)?|wants?|wanted|request(?:ed|s)|instruct(?:ed|s)|told|order(?:ed|s)|demand(?:ed|s)|insist(?:ed|s)"
     r"|direct(?:ed|s)|said|prefers?|preferred|needs?|would like|expects?)\b"
 )
-#: What says that a user approved of something. Forms that wait for it are told apart below.
+#: Phrases for a user's approval. `_PENDING` recognises those that still wait for it.
 APPROVALS = re.compile(
     rf"{_WHO}(?:\s+[\w-]+){{0,3}}?\s+{_APPROVED}\b"
     rf"|\b(?:they|he|she)(?:\s+[\w-]+){{0,2}}?\s+{_APPROVED}\b"
@@ -50,7 +50,7 @@ REQUESTS = re.compile(
     r"|用户(?:\w{0,2}?)(?:要求|请求|希望|想要|想|让|指示|命令|吩咐|需要|坚持|提出|指定|叫)",
     re.IGNORECASE,
 )
-#: Right before a claim: nobody has said it yet.
+#: Right before a claim: it is still open.
 _PENDING = re.compile(
     r"(?:\b(?:if|until|unless|once|whether|pending|before|awaiting|that) (?:the )?"
     r"|等待?|待|需要?|须|请|让|由|如果?|若|是否|直到|除非|一旦|未经|未获得?|没有?|征求|询问|提示|要求|须经|需经)\s*$",
@@ -65,7 +65,7 @@ SHORTEST_PIECE = 2  # letters; less proves nothing
 
 
 def claimed(sentence: str) -> str:
-    """Whether a sentence says that a user "approved" or "asked"; "" if neither."""
+    """Which claim about a user a sentence makes: "approved", "asked" or ""."""
     for kind, pattern in (("approved", APPROVALS), ("asked", REQUESTS)):
         for found in pattern.finditer(sentence):
             if not _PENDING.search(sentence[: found.start()]) and not _DENIED.search(found[0]):
@@ -74,7 +74,7 @@ def claimed(sentence: str) -> str:
 
 
 def unfounded(sentence: str, evidence: Evidence) -> str:
-    """The reason why a claim about a user cannot stand; "" if it can, or is none."""
+    """The reason why a claim about a user is unsupported; "" if it is supported, or no claim."""
     kind = claimed(sentence)
     if not kind:
         return ""
@@ -90,7 +90,7 @@ def unfounded(sentence: str, evidence: Evidence) -> str:
 
 
 def unwarranted(step: str, evidence: Evidence) -> str:
-    """Why something is nothing to do next: an act nobody spoke of, or that a user forbade; "" if it may be done."""
+    """The reason why a next step may not stand: nobody mentioned the act, or a user forbade it; "" if it may."""
     acts, terms = {name for name, forbidden in acts_in(step) if not forbidden}, _telling_terms(step)
     if not acts or _ASKING.search(step):
         return ""
@@ -107,7 +107,7 @@ def unwarranted(step: str, evidence: Evidence) -> str:
 
 
 def unsaid(request: str, evidence: Evidence) -> bool:
-    """Whether no user said this, word for word; marks of cuts and redactions aside."""
+    """Whether no user said this, word for word, apart from marks of cuts and redactions."""
     pieces = [key for piece in _CUT_MARK.split(request) if len(key := squashed(piece)) >= SHORTEST_PIECE]
     return not pieces or not all(piece in evidence.said for piece in pieces)
 
@@ -117,15 +117,15 @@ def _acts_told(statements: Iterable[Statement]) -> set[tuple[str, bool]]:
 
 
 def _telling_terms(sentence: str) -> frozenset[str]:
-    """What a sentence is about apart from the act. Pairs of Chinese characters change with the wording: left out."""
+    """The terms of a sentence apart from the act, without Chinese pairs, which change with the wording."""
     return frozenset(term for term in content_terms(ACT.sub(" ", sentence)) if term.isascii() or len(term) == 1)
 
 
 def _related(terms: frozenset[str], statement: Statement) -> bool:
-    """Whether the statement may be what a sentence of these terms speaks of."""
+    """Whether a sentence of these terms may be about the statement."""
     return len(terms & statement.terms) >= RELATED_SHARE * len(terms)
 
 
 def _foreign(sentence: str, statement: Statement) -> bool:
-    """Whether they have no script in common, so that their words cannot be compared."""
+    """Whether the two have no script in common, so that their words cannot be compared."""
     return bool(_CHINESE.search(sentence)) != bool(_CHINESE.search(statement.text))

@@ -1,6 +1,7 @@
-"""What a summary may speak of: the words of the messages it covers, of the summary before them, of the user's focus.
+"""The evidence for a summary: the texts of the messages it covers, of the previous summary, and of the user's focus.
 
-Owns the comparison of a summary's words with these; judges nothing.
+Extracts statements, terms, figures and risky acts (acts that need a user's word because they cannot be undone). Judges
+nothing.
 """
 
 import re
@@ -29,7 +30,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Risk:
-    """A kind of act that wants a user's word, and how it is said, with a sample."""
+    """A kind of act that needs a user's word: its name, its phrases and a sample."""
 
     name: str
     pattern: re.Pattern[str]
@@ -99,7 +100,7 @@ NEAR = 30  # characters before an act in which it may be forbidden
 
 
 def acts_in(text: str) -> frozenset[tuple[str, bool]]:
-    """The acts a text speaks of, and whether each is forbidden there. Example: "never delete" -> {("delete", True)}"""
+    """The risky acts in a text, and whether it forbids each. Example: "never delete" -> {("delete", True)}"""
     found = set()
     for act in ACT.finditer(text):
         before = text[max(0, act.start() - NEAR) : act.start()]
@@ -107,7 +108,7 @@ def acts_in(text: str) -> frozenset[tuple[str, bool]]:
     return frozenset(found)
 
 
-ASKED_BEFORE = 2_000  # characters of the answer that a short "yes" answers
+ASKED_BEFORE = 2_000  # characters of the answer before a short "yes"
 SHORT_ANSWER = 200  # characters
 LOOKED_AT = 20_000  # characters of one statement
 
@@ -124,7 +125,7 @@ ASSENTING = re.compile(
     r" good|please do|correct|right|perfect|great|good)\b|好|可以|同意|批准|确认|没问题|行|对|继续|就这样|是的|嗯",
     re.IGNORECASE,
 )
-#: A no, wherever it stands; the others decline only at the beginning.
+#: A refusal wherever it stands; `DECLINING` counts only at the beginning.
 REFUSING = re.compile(r"\b(?:no|nope|nah|not|never|wait|hold on)\b|n['’]t\b|不|别|等等|先等", re.IGNORECASE)
 DECLINING = re.compile(
     r"\W*(?:no\b|nope|not |don['’]t|do not|wait|stop|cancel|hold on|instead|rather|不|别|先不|先别|算了|等等|取消)",
@@ -149,7 +150,7 @@ GENERIC = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """Something a user said, with the question it says yes to; or a sentence of an earlier summary."""
+    """Something a user said, with the question it agrees to; or a sentence of an earlier summary."""
 
     text: str
     terms: frozenset[str]
@@ -159,12 +160,12 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The ground of a summary. `known` is everything, squashed to letters and digits; `raw` as it was said."""
+    """The evidence for a summary. `raw` is every text; `known` the same, squashed to letters and digits."""
 
     raw: str
     known: str
     figures: frozenset[str]
-    #: What users said and nobody else, squashed, a line each.
+    #: What users said, squashed, one line each.
     said: str
     statements: tuple[Statement, ...]
     answers: tuple[Statement, ...]
@@ -173,7 +174,7 @@ class Evidence:
 
 
 def evidence_of(covered: Sequence[Message], previous: Summary | None, focus: str = "") -> Evidence:
-    """Everything that these messages, the summary before them and the focus say."""
+    """Collect the evidence in these messages, the previous summary and the focus."""
     texts = [text for message in covered for text in _texts(message)]
     earlier = [] if previous is None else all_lines(previous)
     raw = _GROUPED.sub("", "\n".join([*texts, *earlier, focus]))
@@ -243,7 +244,7 @@ def _statements(covered: Sequence[Message], previous: Summary | None, focus: str
 
 
 def _assents(said: str) -> bool:
-    """Whether it is a yes to what was asked before it, and no word of a no. Example: "ok, go ahead" -> True"""
+    """Whether it agrees to the question before it, without any word of refusal. Example: "ok, go ahead" -> True"""
     if len(said) > SHORT_ANSWER or REFUSING.search(said) or DECLINING.match(said):
         return False
     return len(said) <= CHOICE or ASSENTING.search(said) is not None
@@ -254,7 +255,7 @@ def _questions(asked: str) -> list[str]:
 
 
 def _declined(question: str) -> str:
-    """What a no to a question says. Example: "Should I deploy?" -> "not Should I deploy?" """
+    """The statement that declining a question makes. Example: "Should I deploy?" -> "not Should I deploy?" """
     return f"不要{question}" if ord(question[0]) > 0x2FFF else f"not {question}"
 
 

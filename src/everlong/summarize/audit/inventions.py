@@ -1,7 +1,7 @@
-"""Names and figures in a summary that the conversation does not have.
+"""Find names and figures in a summary that the conversation does not have.
 
-Spelling is not held against it: case, underscores, thousands separators and rounding may differ. Small counts may be
-the summary's own; so may the names of things everybody knows.
+Case, underscores, thousands separators and rounding may differ. Small counts may be the summary's own; so may the names
+of things that everybody knows.
 """
 
 import re
@@ -35,7 +35,10 @@ def named_in(sentence: str) -> list[str]:
 
 
 def invented_in(sentence: str, evidence: Evidence) -> list[str]:
-    """Those that do not. Example: "fixed in ghost.py", where nobody spoke of ghost.py -> ["ghost.py"]"""
+    """The names and figures in a sentence that the conversation does not have.
+
+    Example: "fixed in ghost.py", where nobody mentioned ghost.py -> ["ghost.py"]
+    """
     figures = dict(_figures(sentence))
     return [
         name

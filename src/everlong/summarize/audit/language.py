@@ -1,7 +1,7 @@
-"""Which language a summary is to be in, and which one it is in.
+"""Detect the language of a text: that of a conversation, and that of its summary.
 
-Told by script, and among the languages in Latin letters by their commonest words. Code, paths, names and quotations
-stay in their own language and do not count. Where nothing can be told, nothing is claimed.
+By script, and among languages in Latin letters by their commonest words. Code, paths, names and quotations keep their
+own language and do not count. Where the language is not clear, none is claimed.
 """
 
 import re
@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 __all__ = ["UNTOLD", "differs", "language_named", "spoken", "words_language"]
 
-#: Latin letters, but which language cannot be told.
+#: A language in Latin letters that is not clear.
 UNTOLD = "latin"
 
 #: code -> its name in English and in Chinese.
@@ -68,25 +68,25 @@ UNTRANSLATED = re.compile(
 )
 LOOKED_AT = 4_000  # characters of each text
 KANA_SHARE = 4  # Chinese characters to one kana: below that it is Japanese
-FEWEST_WORDS = 6  # fewer tell nothing
+FEWEST_WORDS = 6  # with fewer the language is not clear
 CLEAR_LEAD = 2  # commonest words of one language to those of the next
 CLEAR_SHARE = 0.6  # of the words, before a text counts as written in another script
 
 
 def words_language(text: str) -> str:
-    """The language of a text by its own words; "" where too few tell. Example: "修复 `login.py` 的问题" -> "zh" """
-    found, _ = _told(text[:LOOKED_AT])
+    """The language of a text by its own words; "" if it has too few. Example: "修复 `login.py` 的问题" -> "zh" """
+    found, _ = _detected(text[:LOOKED_AT])
     return found
 
 
 def spoken(texts: Iterable[str]) -> str:
-    """The language people speak in these texts, "en" where none can be told. Example: ["是的"] -> "en" """
+    """The language of these texts, "en" where it is not clear. Example: ["是的"] -> "en" """
     joined = "\n".join(text[:LOOKED_AT] for text in texts)
-    return _told(joined)[0] or "en"
+    return _detected(joined)[0] or "en"
 
 
 def language_named(language: str, *, chinese: bool = False) -> str:
-    """What a prompt calls it. Example: "ja" -> "Japanese"; "latin" -> "the language of the conversation" """
+    """A language's name in a prompt. Example: "ja" -> "Japanese"; "latin" -> "the language of the conversation" """
     named = NAMES.get(language)
     if named is None:
         return "对话所用的语言" if chinese else "the language of the conversation"
@@ -94,8 +94,8 @@ def language_named(language: str, *, chinese: bool = False) -> str:
 
 
 def differs(text: str, wanted: str) -> str:
-    """The language the text is in, if that is surely another than the one that was wanted; otherwise ""."""
-    found, share = _told(text[:LOOKED_AT])
+    """The language of the text if it is clearly not the wanted one; otherwise ""."""
+    found, share = _detected(text[:LOOKED_AT])
     if not found or found == wanted or (wanted not in NAMES and wanted != UNTOLD):
         return ""
     latin_wanted, latin_found = _is_latin(wanted), _is_latin(found)
@@ -108,8 +108,8 @@ def _is_latin(language: str) -> bool:
     return language == UNTOLD or language in COMMON_WORDS
 
 
-def _told(text: str) -> tuple[str, float]:
-    """The language and which share of the words is in its script; "" where it cannot be told."""
+def _detected(text: str) -> tuple[str, float]:
+    """The language and the share of words in its script; "" where it is not clear."""
     bare = UNTRANSLATED.sub(" ", text)
     counts = {code: len(pattern.findall(bare)) for code, pattern in SCRIPTS.items()}
     if counts["ja"] and counts["zh"] <= KANA_SHARE * counts["ja"]:

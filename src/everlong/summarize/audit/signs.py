@@ -1,7 +1,7 @@
-"""Signs that an answer is no summary: refusals, error texts, tool protocol, a conversation carried on.
+"""Signs that an answer is not a summary: refusals, error texts, tool protocol, a continued conversation.
 
-Each row is a pattern, the reason it stands for and a real sample of it; the sample is the test. A row of a refusal, an
-error or a question looks only at the beginning of an answer: a summary may well tell of errors and refusals.
+Each row is a pattern, its reason and a real sample; the sample is the test. Rows for refusals, errors and questions
+look only at the beginning of an answer: a summary may well report errors and refusals.
 """
 
 import re
@@ -15,7 +15,7 @@ LEAD = r"^[\s\"'“*_#>\-]*"
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """What gives it away, what it is, and how it looks."""
+    """One sign: its reason, its pattern and a sample."""
 
     reason: str
     pattern: re.Pattern[str]
@@ -205,7 +205,7 @@ _ANSWER_LINE = re.compile(r"^[^\w\n]{0,9}(?:assistant|ai|助手|助理)\W{0,3}[:
 
 
 def no_summary(text: str) -> str:
-    """Why this answer is no summary; "" if nothing gives it away. Example: "I can't help with that." -> "a refusal" """
+    """Why an answer is not a summary; "" if it may be one. Example: "I can't help with that." -> "a refusal" """
     bare = _CODE.sub(" ", text)
     # A fenced call is still a call: the second row looks at the text as it is.
     for sign in PROTOCOL:

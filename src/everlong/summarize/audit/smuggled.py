@@ -1,4 +1,4 @@
-"""Instructions, tags and addresses that have no business in a summary, as rows with their samples."""
+"""Find smuggled text in a summary: instructions, tags and foreign addresses, as rows with their samples."""
 
 import re
 from dataclasses import dataclass
@@ -100,7 +100,7 @@ _EMBEDDED = re.compile(
 
 
 def order_in(sentence: str) -> str:
-    """How a sentence gives orders to whoever reads it: "given" at its beginning, "told" further on, "" not at all."""
+    """How a sentence gives orders to its reader: "given" at its beginning, "told" further on, "" not at all."""
     start = _LEAD.match(sentence)
     begins = start.end() if start else 0
     found = [match.start() for order in ORDERS if (match := order.pattern.search(sentence))]

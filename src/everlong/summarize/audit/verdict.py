@@ -1,8 +1,8 @@
-"""Whether a summary may stand in place of what it covers, and what of it must go first. Never raises.
+"""Decide whether a summary may replace what it covers, and which sentences must go first. Never raises.
 
-What is false in one sentence takes that sentence away: a request nobody made, an approval nobody gave, a name from
-nowhere, an order to the reader, a foreign address. What is wrong with the whole forbids it: another language, too many
-inventions, orders given outright, tags of frames, too long, or nothing left. Each finding is a sentence for people.
+A false sentence is removed: a request nobody made, an approval nobody gave, an invented name, an order to the reader, a
+foreign address. A faulty whole is rejected: another language, too many inventions, outright orders, tags of frames, too
+long, or nothing left. Each finding is a sentence for people.
 """
 
 from collections.abc import Sequence
@@ -23,19 +23,19 @@ from everlong.tokens import Counter
 
 __all__ = ["audited"]
 
-SHOWN = 100  # characters of a removed sentence in a report
+SHOWN = 100  # characters of a removed sentence in a finding
 MOST_REPORTED = 20
-MANY_INVENTED = 6  # names and figures from nowhere: a summary of something else
-INVENTED_SHARE = 0.4  # or so many of all it names, from three on
+MANY_INVENTED = 6  # invented names and figures: then it is a summary of something else
+INVENTED_SHARE = 0.4  # or this share of all names, from three on
 FEW_INVENTED = 3
 MUCH_COVERED, FEWEST_WORDS = 2_000, 6  # tokens that a summary of fewer words cannot stand for
-FOREIGN_SHARE, FEWEST_TERMS = 0.25, 8  # of the terms known, below which it speaks of something else
+FOREIGN_SHARE, FEWEST_TERMS = 0.25, 8  # share of known terms, below which it is about something else
 
 
 def audited(
     summary: Summary, covered: Sequence[Message], *, previous: Summary | None, counter: Counter, limit: int
 ) -> tuple[Summary, tuple[str, ...], tuple[str, ...]]:
-    """What may stand, what was removed and why, and the problems that forbid it.
+    """The summary without its false sentences, what was removed and why, and the problems that forbid it.
 
     Example: "Fixed a.py. The user approved a deploy.", where nobody did -> "Fixed a.py.", one removed, no problems
     """
@@ -54,7 +54,7 @@ def audited(
 
 
 class _Sieve:
-    """One pass over a summary: the sentences that stay, and a record of those that do not."""
+    """One pass over a summary: keeps the sentences that may stay and records the others."""
 
     def __init__(self, evidence: Evidence) -> None:
         self.evidence = evidence
@@ -82,7 +82,7 @@ class _Sieve:
         return found
 
     def _text(self, text: str) -> str:
-        """The text without the sentences that cannot stand; as it was if all can."""
+        """The text without its false sentences; unchanged if there are none."""
         clean = redacted(text)
         if clean != text:
             self.removed.append("a secret")
@@ -141,7 +141,7 @@ def _text_problems(summary: Summary, evidence: Evidence) -> list[str]:
 
 
 def _speaks_of_something_else(text: str, evidence: Evidence) -> bool:
-    """Whether hardly a word of it occurs in what it covers; Latin words only, Chinese paraphrases by characters."""
+    """Whether hardly a term of it occurs in what it covers. Chinese pairs change in a paraphrase and do not count."""
     terms = [term for term in content_terms(text) if term.isascii() or len(term) == 1]
     if len(terms) < FEWEST_TERMS:
         return False
@@ -161,7 +161,7 @@ def _rest_problems(kept: Summary, summary: Summary, covered: Sequence[Message], 
 def _size_problems(
     summary: Summary, covered: Sequence[Message], previous: Summary | None, counter: Counter, limit: int
 ) -> list[str]:
-    """Its own words, without the facts: these are bounded where they are made, and written within the limit."""
+    """Problems of length, without the facts: these are bounded where they are made, and written within the limit."""
     found = []
     size = counter.text(_own_words(summary))
     if size > limit:
