@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: run demo test check format bench clients screenshots soak clean help
+.PHONY: run demo test quick check format bench clients mutants screenshots soak clean help
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -25,6 +25,9 @@ screenshots: .venv/developing ## the pictures of the app in the docs
 test: .venv/developing ## install what the tests need and run them all
 	@$(PYTEST) -n auto
 
+quick: .venv/developing ## the tests without browser, Postgres, local model and kills: a minute or two
+	@$(PYTEST) -n auto -m "not heavy"
+
 check: .venv/developing ## format, lint, types, import rules, shape
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -41,6 +44,9 @@ bench: .venv/developing ## time against peers, each in its own environment
 
 clients: .venv/developing ## real clients through the gateway, each in its own environment
 	$(BIN)/everlong lab clients --environments .bench
+
+mutants: .venv/developing ## change the source a line at a time and see whether the tests notice (20 minutes)
+	@$(BIN)/python scripts/mutants.py
 
 soak: .venv/developing ## kills, races and thousands of turns in full, then the properties again and again (an hour)
 	@EVERLONG_SOAK=1 $(PYTEST) -n auto tests/agent tests/engine tests/failures tests/gateway tests/llm tests/requirements tests/store

@@ -1,7 +1,15 @@
-"""Properties are tried on the same examples every time; `make soak` tries others, many times over."""
+"""Properties are tried on the same examples every time; `make soak` tries others, many times over.
+
+`make quick` leaves out the tests marked `heavy`: those that need a browser, Postgres or the local model, that kill or
+start processes, or that run for seconds. The mark is set here, by what a test's module uses.
+"""
 
 import os
+import re
+from functools import cache
+from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # How long an example takes to make says how busy the machine is, and nothing of what is tested.
@@ -10,3 +18,21 @@ settings.register_profile(
 )
 settings.register_profile("soak", deadline=None, print_blob=True)
 settings.load_profile("soak" if os.environ.get("EVERLONG_SOAK") else "steady")
+
+#: What makes every test of a module heavy: a browser, a server, another process, documents that run.
+HEAVY_MODULE = re.compile(
+    r"tests\.web\.browser|tests\.store\.postgres|postgres_server|LocalServer|import pexpect|dying|SIGKILL"
+    r"|tests\.gateway\.processes|subprocess|multiprocessing"
+)
+HEAVY_CASE = re.compile(r"postgres|soak", re.IGNORECASE)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if HEAVY_CASE.search(item.name) or is_heavy(item.path):
+            item.add_marker(pytest.mark.heavy)
+
+
+@cache
+def is_heavy(path: Path) -> bool:
+    return HEAVY_MODULE.search(path.read_text(encoding="utf-8")) is not None
