@@ -152,15 +152,15 @@ GOOD = RunRecord(
     version="1",
     answers=[TASKS.done(1), TASKS.done(2)],
     error="",
-    passed=[Exchange("POST", "/v1/chat/completions", {}, BODY, status=200)],
-    asked=[Asked(number=0, model="scripted", messages=(), tokens=90, body=BODY, fmt="openai-chat")],
+    exchanges=[Exchange("POST", "/v1/chat/completions", {}, BODY, status=200)],
+    requests=[Asked(number=0, model="scripted", messages=(), tokens=90, body=BODY, fmt="openai-chat")],
     missing=[],
     window=100,
 )
 
 
-def verdict(lived: RunRecord) -> Judged:
-    return judge("openai", "chat", TASKS, lived)
+def verdict(record: RunRecord) -> Judged:
+    return judge("openai", "chat", TASKS, record)
 
 
 def test_a_good_run_is_ok() -> None:
@@ -171,38 +171,38 @@ def test_a_good_run_is_ok() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lived", "fault"),
+    ("record", "fault"),
     [
         (replace(GOOD, error="ValueError: no"), "the client failed: ValueError: no"),
         (replace(GOOD, answers=[TASKS.done(1)]), "1 of 2 tasks finished"),
         (replace(GOOD, missing=["part-1-1.txt"]), "part-1-1.txt was read, but the model did not get it"),
         (
             replace(
-                GOOD, passed=[Exchange("POST", "/v1/messages?beta=true", {}, BODY, status=429, trouble="slow\ndown")]
+                GOOD, exchanges=[Exchange("POST", "/v1/messages?beta=true", {}, BODY, status=429, trouble="slow\ndown")]
             ),
             "the client got 429: slow down",
         ),
         (
-            replace(GOOD, asked=[replace(GOOD.asked[0], max_tokens=20)]),
+            replace(GOOD, requests=[replace(GOOD.requests[0], max_tokens=20)]),
             "request 0 has 110 tokens for a window of 100",
         ),
         (
-            replace(GOOD, asked=[replace(GOOD.asked[0], body=ORPHAN)]),
+            replace(GOOD, requests=[replace(GOOD.requests[0], body=ORPHAN)]),
             "request 0 is invalid at messages[0]",
         ),
         (replace(GOOD, window=1_000), "the conversation never outgrew the window"),
     ],
     ids=["client", "unfinished", "missing", "error", "too large", "invalid", "small"],
 )
-def test_every_fault_is_told(lived: RunRecord, fault: str) -> None:
-    judged = verdict(lived)
+def test_every_fault_is_told(record: RunRecord, fault: str) -> None:
+    judged = verdict(record)
     assert not judged.ok
     assert any(told.startswith(fault) for told in judged.faults), judged.faults
 
 
 def test_what_a_client_asks_elsewhere_is_no_request_to_the_model() -> None:
     beside = Exchange("GET", "/v1/models", {}, b"", status=404, trouble="not found")
-    assert verdict(replace(GOOD, passed=[*GOOD.passed, beside])) == verdict(GOOD)
+    assert verdict(replace(GOOD, exchanges=[*GOOD.exchanges, beside])) == verdict(GOOD)
 
 
 # --- the command ---------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
 """Real, unmodified clients in conversations that outgrow the window: through the gateway, or straight to the model.
 
-The model is scripted: it has each client read large files with the client's own tool until no window would hold them.
+The model is scripted: it makes each client read large files with the client's own tool until no window holds them.
 """

@@ -1,6 +1,6 @@
-"""One client, one mode: the model, the gateway before it, the witness before that, and the client's own process.
+"""The runner: one client in one mode, with the model, the gateway before it, and the witness before that.
 
-Owns the processes and the folder a client works in. What came of it is judged elsewhere.
+Owns the processes and the folder that a client works in. `verdict` judges the result.
 """
 
 import json
@@ -28,27 +28,27 @@ from everlong.llm import ScriptedServer, Window
 
 __all__ = ["Runner"]
 
-#: How the last words of a program that failed begin.
+#: How the last line of a failed program begins.
 RAISED = re.compile(r"[\w.]*(Error|Exception)\b")
 DRIVERS = Path(__file__).parent / "drivers"
 DRIVER_MODULES = "everlong.lab.clients.drivers"
 OPENAI_REFUSAL = Window().body
-#: How the provider of each dialect refuses what is too long.
+#: How the provider of each dialect refuses a request that is too long.
 REFUSALS = {
     "messages": '{"type":"error","error":{"type":"invalid_request_error",'
     '"message":"prompt is too long: {tokens} tokens > {window} maximum"}}'
 }
 PATIENCE = 600.0  # seconds for one conversation
 STARTING = 30.0  # seconds for the gateway
-#: What a client inherits of the environment; keys and settings of whoever runs it stay outside.
+#: The variables that a client inherits; the user's keys and settings are kept from it.
 INHERITED = ("LANG", "LC_ALL", "PATH", "SYSTEMROOT", "TEMP", "TMPDIR")
 
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """Runs clients: through the gateway, or without it where `direct`. `here` runs them in this very interpreter.
+    """Runs clients through the gateway, or without it if `direct`. `here` runs them with this interpreter.
 
-    `records`, where it is a folder, gets every request of every client, for who wants to look.
+    `records`, if it is a folder, gets every request of every client for a closer look.
     """
 
     environments: Environments
@@ -58,7 +58,7 @@ class Runner:
     records: Path | None = None
 
     def all_modes(self, row: ClientRow) -> Iterator[Judged]:
-        """Every conversation of a client; one row that says why if it cannot be had here."""
+        """Yield a row for every mode of a client, or one row that says why it is not available here."""
         reason = self.ready(row)
         if reason:
             yield left_out(row.name, reason)
@@ -66,11 +66,11 @@ class Runner:
         for mode in row.modes:
             try:
                 yield self.run(row, mode)
-            except EverlongError as error:  # one that fails must not cost the rows of the others
+            except EverlongError as error:  # a failing mode must not cost the rows of the others
                 yield Judged(client=row.name, mode=mode, faults=(str(error),))
 
     def ready(self, row: ClientRow) -> str:
-        """Install what the client needs; "" or why it cannot be had here."""
+        """Install what the client needs; return "" or why it is not available here."""
         if self.here:
             return ""
         if isinstance(row.home, NpmPackages):
@@ -78,7 +78,7 @@ class Runner:
         return "" if self.environments.installed(row.home) else "pip cannot install it here"
 
     def run(self, row: ClientRow, mode: str) -> Judged:
-        """One whole conversation."""
+        """Run one whole conversation; return its row."""
         with tempfile.TemporaryDirectory(prefix="everlong-client-") as made:
             folder = Path(made).resolve() / "work"
             folder.mkdir()
@@ -87,25 +87,25 @@ class Runner:
             window = Window(row.window, told=True, body=REFUSALS.get(mode.partition(" ")[0], OPENAI_REFUSAL))
             with (
                 ScriptedServer(reader, window=window, models=(row.model,)) as model,
-                self._before(model) as target,
+                self._serve(model) as target,
                 Witness(target) as witness,
             ):
-                told = self._driven(row, mode, witness.address, folder)
-            lived = RunRecord(
-                version=told.get("version", ""),
-                answers=told.get("answers", ()),
-                error=told.get("error", ""),
-                passed=witness.passed,
-                asked=model.requests,
+                report = self._drive(row, mode, witness.address, folder)
+            record = RunRecord(
+                version=report.get("version", ""),
+                answers=report.get("answers", ()),
+                error=report.get("error", ""),
+                exchanges=witness.exchanges,
+                requests=model.requests,
                 missing=reader.missing,
                 window=row.window,
             )
-            self._record(row, mode, lived)
-            return judge(row.name, mode, self.tasks, lived)
+            self._save(row, mode, record)
+            return judge(row.name, mode, self.tasks, record)
 
     @contextmanager
-    def _before(self, model: ScriptedServer) -> Iterator[str]:
-        """The address that clients are given for that model."""
+    def _serve(self, model: ScriptedServer) -> Iterator[str]:
+        """Start the gateway unless the run is direct; yield the address that the client gets."""
         if self.direct:
             yield model.address
             return
@@ -122,31 +122,31 @@ class Runner:
             "--store",
             "memory:",
         ]
-        with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
-            gateway = subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT)
+        with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
+            gateway = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
             try:
                 _wait_for(f"http://127.0.0.1:{port}/health", gateway)
                 yield f"http://127.0.0.1:{port}"
             except TimeoutError as error:
-                said.seek(0)
-                lines = said.read().strip().splitlines() or ["it says nothing"]
-                raise EverlongError(f"the gateway does not start: {lines[-1]}") from error
+                output.seek(0)
+                lines = output.read().strip().splitlines() or ["it printed nothing"]
+                raise EverlongError(f"the gateway did not start: {lines[-1]}") from error
             finally:
                 gateway.terminate()
                 gateway.wait()
 
-    def _driven(self, row: ClientRow, mode: str, address: str, folder: Path) -> dict[str, str]:
-        """What the driver says of the conversation."""
-        given = {"address": address, "mode": mode, "model": row.model, "prompts": self.tasks.prompts()}
+    def _drive(self, row: ClientRow, mode: str, address: str, folder: Path) -> dict[str, str]:
+        """Run the driver; return its report."""
+        task = {"address": address, "mode": mode, "model": row.model, "prompts": self.tasks.prompts()}
         command, settings = self._command(row)
         if isinstance(row.home, NpmPackages) and row.home.program:
-            given["program"] = str(Npm(self.environments).program(row.home))
+            task["program"] = str(Npm(self.environments).program(row.home))
         home = folder.parent / "home"
         home.mkdir()
         settings |= {"HOME": str(home), "USERPROFILE": str(home), "XDG_CONFIG_HOME": str(home / ".config")}
         try:
             done = subprocess.run(
-                [*command, json.dumps(given)],
+                [*command, json.dumps(task)],
                 cwd=folder,
                 env=settings,
                 stdin=subprocess.DEVNULL,
@@ -158,10 +158,10 @@ class Runner:
             )
         except subprocess.TimeoutExpired:
             return {"error": f"no end after {PATIENCE:.0f} s"}
-        return _told(done)
+        return _report(done)
 
     def _command(self, row: ClientRow) -> tuple[list[str], dict[str, str]]:
-        """How the driver is started, and the environment it gets."""
+        """Return the command of the driver and its environment variables."""
         where = self.environments
         known = where.settings()
         settings = {name: known[name] for name in (*INHERITED, *(known.keys() - os.environ.keys())) if name in known}
@@ -175,37 +175,38 @@ class Runner:
             home = HERE
         return [str(where.python(home)), "-m", f"{DRIVER_MODULES}.{row.driver}"], settings
 
-    def _record(self, row: ClientRow, mode: str, lived: RunRecord) -> None:
+    def _save(self, row: ClientRow, mode: str, record: RunRecord) -> None:
         if self.records is None:
             return
         self.records.mkdir(parents=True, exist_ok=True)
         lines = [
             {"method": one.method, "path": one.path, "status": one.status, "headers": one.headers}
             | {"body": one.body.decode("utf-8", "replace"), "trouble": one.trouble, "answer": one.answer_headers}
-            for one in lived.passed
+            for one in record.exchanges
         ]
         sent = [
-            {"tokens": one.tokens, "fmt": one.fmt, "body": one.body.decode("utf-8", "replace")} for one in lived.asked
+            {"tokens": one.tokens, "fmt": one.fmt, "body": one.body.decode("utf-8", "replace")}
+            for one in record.requests
         ]
         name = f"{row.name}-{mode.replace(' ', '-')}"
         text = json.dumps({"client": lines, "upstream": sent}, ensure_ascii=False, indent=1)
         (self.records / f"{name}.json").write_text(text, encoding="utf-8")
 
 
-def _told(done: subprocess.CompletedProcess[str]) -> dict[str, str]:
-    """The driver's line; where it failed, with its last words."""
+def _report(done: subprocess.CompletedProcess[str]) -> dict[str, str]:
+    """Return the report that a driver printed; if it failed, with its last words as the error."""
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    told: dict[str, str] = json.loads(lines[-1]) if lines else {}
+    report: dict[str, str] = json.loads(lines[-1]) if lines else {}
     if done.returncode or not lines:
         words = [line.strip() for line in done.stderr.splitlines() if line.strip()] or [f"exit code {done.returncode}"]
-        told["error"] = next((line for line in reversed(words) if RAISED.match(line)), words[-1])[:500]
-    return told
+        report["error"] = next((line for line in reversed(words) if RAISED.match(line)), words[-1])[:500]
+    return report
 
 
 def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def _wait_for(url: str, process: subprocess.Popen[bytes]) -> None:

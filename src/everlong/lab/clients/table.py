@@ -1,7 +1,7 @@
-"""The clients: what each is installed from, the driver that runs it, what it can speak and the window it is given.
+"""The table of clients: where each comes from, the driver that runs it, its modes and the window it gets.
 
-Data only. A client that brings a large system text and many tools of its own gets a window that holds these and a
-few files more; the others get one that holds a few files.
+Rows only. A client with a large system text and many tools gets a window that holds these and a few files; the others
+get one that holds a few files.
 """
 
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ ANTHROPIC_MODES = ("messages", "messages stream")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientRow:
-    """One client. `driver` is a module of `drivers`, or a file of it that node runs.
+    """One client. `driver` is a module of `drivers`, or a file there that node runs.
 
-    `window` is what the model takes, in tokens, the reply with it.
+    `window` is that of the model in tokens, the reply included.
     """
 
     name: str

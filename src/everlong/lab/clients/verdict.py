@@ -1,6 +1,6 @@
-"""Did it go well? From what the client told, what passed before it, and what the model was asked. Pure.
+"""The verdict on a run, from the client's report, the traffic before it, and the requests that the model got. Pure.
 
-Every fault is one line of words; a run without faults is good.
+Every fault is one line of text; a run without faults is good.
 """
 
 import json
@@ -11,35 +11,37 @@ from everlong.lab.clients.script import Tasks, summary_wanted
 from everlong.lab.clients.witness import Exchange
 from everlong.llm import Asked
 from everlong.tokens import Counter
-from everlong.wire import FORMATS, problems
+from everlong.wire import FORMATS, Format, problems
 
 __all__ = ["Judged", "RunRecord", "judge", "left_out"]
 
-REFUSED_FROM = 400
-MOST_TOLD = 3  # faults of one kind; the rest would say the same
-#: Where a client asks the model for something, and in which format; what it asks elsewhere is its own affair.
-ASKING = {"/chat/completions": "openai-chat", "/responses": "openai-responses", "/messages": "anthropic"}
+REFUSED_FROM = 400  # HTTP status
+MOST_REPORTED = 3  # faults of one kind; the rest would say the same
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    """What a run left behind. `asked` is what reached the model, `missing` the results it looked for in vain."""
+    """What a run left behind.
+
+    `exchanges` passed between the client and its server, `requests` reached the model, and `missing` names the results
+    that the model did not get.
+    """
 
     version: str
     answers: Sequence[str]
     error: str
-    passed: Sequence[Exchange]
-    asked: Sequence[Asked]
+    exchanges: Sequence[Exchange]
+    requests: Sequence[Asked]
     missing: Sequence[str]
     window: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """A row of the table. `wanted` is the client's largest request and `largest` the largest that reached the model,
-    in tokens; `errors` are those that the client got to see.
+    """A row of the table: one client in one mode.
 
-    Whatever could not be run has no faults and says why in `left_out`.
+    `wanted` is the client's largest request and `largest` the largest that reached the model, in tokens. `errors` are
+    those that the client saw. A client that could not be run has no faults; `left_out` says why.
     """
 
     client: str
@@ -56,70 +58,72 @@ class Judged:
 
     @property
     def ok(self) -> bool:
-        """It ran, and nothing went wrong."""
+        """Return whether the client ran and nothing went wrong."""
         return not self.faults and not self.left_out
 
 
 def left_out(client: str, reason: str) -> Judged:
-    """A client that could not be run here."""
+    """Return the row of a client that could not be run here."""
     return Judged(client=client, mode="", left_out=reason)
 
 
-def judge(client: str, mode: str, tasks: Tasks, lived: RunRecord) -> Judged:
-    """The run as a row of the table."""
-    asking = [one for one in lived.passed if _format(one)]
-    troubled = [one for one in asking if one.status >= REFUSED_FROM or one.trouble]
-    finished = sum(tasks.done(at + 1) in answer for at, answer in enumerate(lived.answers))
-    wanted = _grown(asking)
-    faults = [f"the client failed: {lived.error}"] if lived.error else []
-    faults += [f"the client got {one.status}: {_line(one.trouble)}" for one in troubled[:MOST_TOLD]]
+def judge(client: str, mode: str, tasks: Tasks, record: RunRecord) -> Judged:
+    """Return a run as a row of the table."""
+    calls = [exchange for exchange in record.exchanges if _format(exchange)]
+    failed = [exchange for exchange in calls if exchange.status >= REFUSED_FROM or exchange.trouble]
+    finished = sum(tasks.done(at + 1) in answer for at, answer in enumerate(record.answers))
+    wanted = _largest_tokens(calls)
+    faults = [f"the client failed: {record.error}"] if record.error else []
+    faults += [f"the client got {exchange.status}: {_line(exchange.trouble)}" for exchange in failed[:MOST_REPORTED]]
     if finished < tasks.count:
         faults.append(f"{finished} of {tasks.count} tasks finished")
-    faults += [f"{name} was read, but the model did not get it" for name in lived.missing[:MOST_TOLD]]
-    faults += list(_refusable(lived.asked, lived.window))[:MOST_TOLD]
-    if not faults and wanted <= lived.window:
+    faults += [f"{name} was read, but the model did not get it" for name in record.missing[:MOST_REPORTED]]
+    faults += list(_refusable(record.requests, record.window))[:MOST_REPORTED]
+    if not faults and wanted <= record.window:
         faults.append("the conversation never outgrew the window")
     return Judged(
         client=client,
         mode=mode,
-        version=lived.version,
+        version=record.version,
         turns=finished,
-        requests=len(asking),
+        requests=len(calls),
         wanted=wanted,
-        largest=max(map(_size, lived.asked), default=0),
-        window=lived.window,
-        errors=len(troubled),
+        largest=max(map(_size, record.requests), default=0),
+        window=record.window,
+        errors=len(failed),
         faults=tuple(faults),
     )
 
 
-def _refusable(asked: Iterable[Asked], window: int) -> Iterable[str]:
-    """What a provider would not take: too large, or no valid request."""
-    for one in asked:
-        name = f"request {one.number}{' for a summary' if summary_wanted(one.messages) else ''}"
-        if _size(one) > window:
-            yield f"{name} has {_size(one)} tokens for a window of {window}"
-        for problem in problems(one.fmt, json.loads(one.body))[:1]:
+def _refusable(requests: Iterable[Asked], window: int) -> Iterable[str]:
+    """Yield what a provider would refuse: requests that are too large or invalid."""
+    for request in requests:
+        name = f"request {request.number}{' for a summary' if summary_wanted(request.messages) else ''}"
+        if _size(request) > window:
+            yield f"{name} has {_size(request)} tokens for a window of {window}"
+        for problem in problems(request.fmt, json.loads(request.body))[:1]:
             yield f"{name} is invalid at {problem.where}: {problem.text}"
 
 
-def _size(asked: Asked) -> int:
-    """Tokens of the prompt and of the reply that is asked for."""
-    return asked.tokens + (asked.max_tokens or 0)
+def _size(request: Asked) -> int:
+    """Return the tokens of the prompt and of the reply that it asks for."""
+    return request.tokens + (request.max_tokens or 0)
 
 
-def _format(one: Exchange) -> str:
-    """The format of a request to the model; "" for any other. Example: "/v1/messages?beta=true" -> "anthropic" """
-    path = one.path.partition("?")[0]
-    return next((fmt for end, fmt in ASKING.items() if path.endswith(end)), "")
+def _format(exchange: Exchange) -> Format | None:
+    """Return the format of a request to the model; None for any other. Example: /v1/messages?beta=true"""
+    path = exchange.path.partition("?")[0]
+    return next((known for known in FORMATS.values() if path.endswith(known.api.path)), None)
 
 
-def _grown(asking: Sequence[Exchange]) -> int:
-    """Tokens of the largest request that the client made, counted as the scripted model counts."""
-    if not asking:
+def _largest_tokens(calls: Sequence[Exchange]) -> int:
+    """Return the tokens of the client's largest request, counted as the scripted model counts."""
+    if not calls:
         return 0
-    largest = max(asking, key=lambda one: len(one.body))
-    document = FORMATS[_format(largest)].read_body(json.loads(largest.body))
+    largest = max(calls, key=lambda exchange: len(exchange.body))
+    known = _format(largest)
+    assert known is not None, "a call has a format"
+    document = known.read_body(json.loads(largest.body))
     counter = Counter("gpt-4o")
     return counter.messages(document.messages) + counter.tools(document.tools)
 

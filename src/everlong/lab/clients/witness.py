@@ -1,7 +1,6 @@
-"""What passes between a client and its server, written down: a proxy that changes no byte of a body.
+"""The witness: a proxy between a client and its server that records every exchange and changes no byte of a body.
 
-Owns the record of a run as the client lived it: every request with its headers, and how it was answered. It knows
-nothing of formats beyond the mark of an error inside a stream.
+It knows nothing of formats beyond the signs of an error inside a stream.
 """
 
 import asyncio
@@ -19,15 +18,15 @@ from everlong.errors import EverlongError
 __all__ = ["Exchange", "Witness"]
 
 LARGEST_BODY = 64 * 1024 * 1024
-#: They belong to one connection, not to the message.
+#: Headers of one connection, not of the message.
 HOP = frozenset({"connection", "content-length", "host", "keep-alive", "transfer-encoding", "accept-encoding"})
-#: How an error looks once a stream has begun.
+#: The signs of an error inside a stream.
 STREAM_ERRORS = (b"event: error", b'"type":"error"', b'"type": "error"', b"response.failed", b'data: {"error"')
 
 
 @dataclass(slots=True)
 class Exchange:
-    """One request of the client and its answer. `trouble` is the beginning of an answer that was an error."""
+    """A request of the client and its answer. `trouble` is the beginning of an answer that was an error."""
 
     method: str
     path: str
@@ -39,11 +38,11 @@ class Exchange:
 
 
 class Witness:
-    """Stands before the server at `target` until it is left; `passed` is all that went through, in order."""
+    """Records what passes to the server at `target` while the block lasts; `exchanges` are in order."""
 
     def __init__(self, target: str) -> None:
         self.target = target.rstrip("/")
-        self.passed: list[Exchange] = []
+        self.exchanges: list[Exchange] = []
         self.port = 0
         self._ready = Signal()
         self._leave: Callable[[], object] = lambda: None
@@ -51,7 +50,7 @@ class Witness:
 
     @property
     def address(self) -> str:
-        """Where it listens."""
+        """Return the address of the proxy."""
         return f"http://127.0.0.1:{self.port}"
 
     def __enter__(self) -> Self:
@@ -59,7 +58,7 @@ class Witness:
         self._thread.start()
         self._ready.wait()
         if not self.port:
-            raise EverlongError("the witness did not start: no port can be had on this machine")
+            raise EverlongError("the witness did not start: no port is free on this machine")
         return self
 
     def __exit__(
@@ -78,7 +77,7 @@ class Witness:
         stop, loop = asyncio.Event(), asyncio.get_running_loop()
         app = web.Application(client_max_size=LARGEST_BODY)
         async with ClientSession(auto_decompress=False, timeout=ClientTimeout(total=None)) as session:
-            app.router.add_route("*", "/{path:.*}", self._passing(session))
+            app.router.add_route("*", "/{path:.*}", self._handler(session))
             runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0.2)
             await runner.setup()
             await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -88,27 +87,27 @@ class Witness:
             await stop.wait()
             await runner.cleanup()
 
-    def _passing(self, session: ClientSession) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    def _handler(self, session: ClientSession) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         async def handle(request: web.Request) -> web.StreamResponse:
-            return await self._pass_on(request, session)
+            return await self._forward(request, session)
 
         return handle
 
-    async def _pass_on(self, request: web.Request, session: ClientSession) -> web.StreamResponse:
-        seen = Exchange(request.method, request.path_qs, dict(request.headers), await request.read())
-        self.passed.append(seen)
+    async def _forward(self, request: web.Request, session: ClientSession) -> web.StreamResponse:
+        exchange = Exchange(request.method, request.path_qs, dict(request.headers), await request.read())
+        self.exchanges.append(exchange)
         headers = {name: value for name, value in request.headers.items() if name.lower() not in HOP}
         target = self.target + request.path_qs
-        async with session.request(request.method, target, headers=headers, data=seen.body or None) as answer:
-            seen.status = answer.status
-            seen.answer_headers = dict(answer.headers)
+        async with session.request(request.method, target, headers=headers, data=exchange.body or None) as answer:
+            exchange.status = answer.status
+            exchange.answer_headers = dict(answer.headers)
             kept = {name: value for name, value in answer.headers.items() if name.lower() not in HOP}
             response = web.StreamResponse(status=answer.status, headers=kept)
             await response.prepare(request)
             with suppress(ConnectionError):  # a client that has read the last event may leave before the stream ends
                 async for chunk in answer.content.iter_any():
-                    if not seen.trouble and (answer.status >= 400 or any(mark in chunk for mark in STREAM_ERRORS)):
-                        seen.trouble = chunk[:500].decode("utf-8", "replace")
+                    if not exchange.trouble and (answer.status >= 400 or any(mark in chunk for mark in STREAM_ERRORS)):
+                        exchange.trouble = chunk[:500].decode("utf-8", "replace")
                     await response.write(chunk)
                 await response.write_eof()
         return response

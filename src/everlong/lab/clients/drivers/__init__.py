@@ -1,1 +1,1 @@
-"""One small program a client, run where that client is installed. Each prints one line of JSON: what it lived."""
+"""The drivers: one small program a client, run where that client is installed. Each prints its report as JSON."""

@@ -19,15 +19,15 @@ def _marked(messages: list[Any]) -> list[Any]:
     return [*before, last | {"content": blocks}]
 
 
-def _messages(given: Task) -> None:
-    client = anthropic.Anthropic(base_url=given.address, api_key="key", max_retries=0)
+def _messages(task: Task) -> None:
+    client = anthropic.Anthropic(base_url=task.address, api_key="key", max_retries=0)
     messages: list[Any] = []
-    for prompt in given.prompts:
+    for prompt in task.prompts:
         messages.append({"role": "user", "content": prompt})
         while True:
-            request: Any = {"model": given.model, "max_tokens": 1_000, "tools": [TOOL], "messages": _marked(messages)}
+            request: Any = {"model": task.model, "max_tokens": 1_000, "tools": [TOOL], "messages": _marked(messages)}
             request["system"] = "You are a careful clerk."
-            if given.stream:
+            if task.stream:
                 with client.messages.stream(**request) as stream:
                     message: Any = stream.get_final_message()
             else:
@@ -43,7 +43,7 @@ def _messages(given: Task) -> None:
                 for call in calls
             ]
             messages.append({"role": "user", "content": results})
-        given.answers.append(message.content[0].text)
+        task.answers.append(message.content[0].text)
 
 
 if __name__ == "__main__":

@@ -14,15 +14,15 @@ QUIET = {
 }
 
 
-def _messages(given: Task) -> None:
-    settings = os.environ | QUIET | SET_UP | {"ANTHROPIC_BASE_URL": given.address}
-    for turn, prompt in enumerate(given.prompts):
+def _messages(task: Task) -> None:
+    settings = os.environ | QUIET | SET_UP | {"ANTHROPIC_BASE_URL": task.address}
+    for turn, prompt in enumerate(task.prompts):
         command = [
-            given.program,
+            task.program,
             "-p",
             prompt,
             "--model",
-            given.model,
+            task.model,
             "--allowedTools",
             "Read",
             "--output-format",
@@ -32,7 +32,7 @@ def _messages(given: Task) -> None:
         told = json.loads(output_of(command, settings))
         if told["is_error"]:
             raise RuntimeError(told["result"])
-        given.answers.append(told["result"])
+        task.answers.append(told["result"])
 
 
 if __name__ == "__main__":

@@ -19,14 +19,14 @@ wire_api = "responses"
 FREE = "--dangerously-bypass-approvals-and-sandbox"
 
 
-def _responses(given: Task) -> None:
+def _responses(task: Task) -> None:
     home = Path.home() / ".codex"
     home.mkdir()
-    (home / "config.toml").write_text(CONFIG.format(model=given.model, address=given.address), encoding="utf-8")
+    (home / "config.toml").write_text(CONFIG.format(model=task.model, address=task.address), encoding="utf-8")
     settings = os.environ | {"CODEX_HOME": str(home), "EVERLONG_KEY": "key"}
-    for turn, prompt in enumerate(given.prompts):
-        command = [given.program, "exec", *(("resume", "--last") if turn else ())]
-        given.answers.append(output_of([*command, "--skip-git-repo-check", FREE, prompt], settings))
+    for turn, prompt in enumerate(task.prompts):
+        command = [task.program, "exec", *(("resume", "--last") if turn else ())]
+        task.answers.append(output_of([*command, "--skip-git-repo-check", FREE, prompt], settings))
 
 
 if __name__ == "__main__":

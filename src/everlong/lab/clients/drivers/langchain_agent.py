@@ -16,29 +16,27 @@ def read_file(path: str) -> str:
     return Path(path).read_text(encoding="utf-8")
 
 
-def _openai(given: Task) -> None:
-    responses = given.dialect == "responses"
-    url = f"{given.address}/v1"
-    _talk(given, ChatOpenAI(model=given.model, base_url=url, api_key="key", max_retries=0, use_responses_api=responses))
+def _openai(task: Task) -> None:
+    responses = task.dialect == "responses"
+    url = f"{task.address}/v1"
+    _talk(task, ChatOpenAI(model=task.model, base_url=url, api_key="key", max_retries=0, use_responses_api=responses))
 
 
-def _anthropic(given: Task) -> None:
-    _talk(
-        given, ChatAnthropic(model=given.model, base_url=given.address, api_key="key", max_retries=0, max_tokens=1_000)
-    )
+def _anthropic(task: Task) -> None:
+    _talk(task, ChatAnthropic(model=task.model, base_url=task.address, api_key="key", max_retries=0, max_tokens=1_000))
 
 
-def _talk(given: Task, model: Any) -> None:
+def _talk(task: Task, model: Any) -> None:
     agent = create_agent(model, tools=[read_file], system_prompt="You are a careful clerk.")
     state: dict[str, Any] = {"messages": []}
-    for prompt in given.prompts:
+    for prompt in task.prompts:
         state["messages"].append({"role": "user", "content": prompt})
-        if given.stream:
+        if task.stream:
             for kind, part in agent.stream(state, stream_mode=["values", "messages"]):
                 state = part if kind == "values" else state
         else:
             state = agent.invoke(state)
-        given.answers.append(state["messages"][-1].text)
+        task.answers.append(state["messages"][-1].text)
 
 
 if __name__ == "__main__":

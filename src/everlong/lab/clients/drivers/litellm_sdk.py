@@ -10,23 +10,23 @@ from everlong.lab.clients.drivers.task import Task, read, run, tool
 TOOL: Any = {"type": "function", "function": tool()}
 
 
-def _chat(given: Task) -> None:
-    _talk(given, {"model": f"openai/{given.model}", "api_base": f"{given.address}/v1"})
+def _chat(task: Task) -> None:
+    _talk(task, {"model": f"openai/{task.model}", "api_base": f"{task.address}/v1"})
 
 
-def _messages(given: Task) -> None:
-    _talk(given, {"model": f"anthropic/{given.model}", "api_base": given.address, "max_tokens": 1_000})
+def _messages(task: Task) -> None:
+    _talk(task, {"model": f"anthropic/{task.model}", "api_base": task.address, "max_tokens": 1_000})
 
 
-def _talk(given: Task, settings: dict[str, Any]) -> None:
+def _talk(task: Task, settings: dict[str, Any]) -> None:
     messages: list[Any] = [{"role": "system", "content": "You are a careful clerk."}]
-    for prompt in given.prompts:
+    for prompt in task.prompts:
         messages.append({"role": "user", "content": prompt})
         while True:
             answer: Any = litellm.completion(
-                messages=messages, tools=[TOOL], stream=given.stream, api_key="key", num_retries=0, **settings
+                messages=messages, tools=[TOOL], stream=task.stream, api_key="key", num_retries=0, **settings
             )
-            if given.stream:
+            if task.stream:
                 answer = litellm.stream_chunk_builder(list(answer), messages=messages)
             message = answer.choices[0].message
             messages.append(message.model_dump(exclude_none=True))
@@ -36,7 +36,7 @@ def _talk(given: Task, settings: dict[str, Any]) -> None:
                 {"role": "tool", "tool_call_id": call.id, "content": read(call.function.arguments)}
                 for call in message.tool_calls
             ]
-        given.answers.append(message.content or "")
+        task.answers.append(message.content or "")
 
 
 if __name__ == "__main__":

@@ -11,12 +11,12 @@ from everlong.lab.clients.drivers.task import Task, output_of, run
 NANOBOT = Path(sys.executable).with_name("nanobot")
 
 
-def _chat(given: Task) -> None:
-    provider = {"apiKey": "key", "apiBase": f"{given.address}/v1"}
-    agent = {"model": given.model, "provider": "custom", "maxTokens": 2_000, "workspace": str(Path.cwd())}
+def _chat(task: Task) -> None:
+    provider = {"apiKey": "key", "apiBase": f"{task.address}/v1"}
+    agent = {"model": task.model, "provider": "custom", "maxTokens": 2_000, "workspace": str(Path.cwd())}
     config = Path.home() / "config.json"
     config.write_text(json.dumps({"providers": {"custom": provider}, "agents": {"defaults": agent}}), encoding="utf-8")
-    for prompt in given.prompts:
+    for prompt in task.prompts:
         command = [
             str(NANOBOT),
             "agent",
@@ -28,7 +28,7 @@ def _chat(given: Task) -> None:
             "--message",
             prompt,
         ]
-        given.answers.append(" ".join(output_of(command, os.environ).split()))  # its lines are as wide as a terminal
+        task.answers.append(" ".join(output_of(command, os.environ).split()))  # its lines are as wide as a terminal
 
 
 if __name__ == "__main__":

@@ -17,29 +17,29 @@ def read_file(path: str) -> str:
     return Path(path).read_text(encoding="utf-8")
 
 
-def _chat(given: Task) -> None:
-    asyncio.run(_talk(given, OpenAIChatCompletionsModel))
+def _chat(task: Task) -> None:
+    asyncio.run(_talk(task, OpenAIChatCompletionsModel))
 
 
-def _responses(given: Task) -> None:
-    asyncio.run(_talk(given, OpenAIResponsesModel))
+def _responses(task: Task) -> None:
+    asyncio.run(_talk(task, OpenAIResponsesModel))
 
 
-async def _talk(given: Task, kind: Any) -> None:
-    client = AsyncOpenAI(base_url=f"{given.address}/v1", api_key="key", max_retries=0)
-    model = kind(model=given.model, openai_client=client)
+async def _talk(task: Task, kind: Any) -> None:
+    client = AsyncOpenAI(base_url=f"{task.address}/v1", api_key="key", max_retries=0)
+    model = kind(model=task.model, openai_client=client)
     agent = Agent(name="clerk", instructions="You are a careful clerk.", tools=[read_file], model=model)
     items: list[Any] = []
-    for prompt in given.prompts:
+    for prompt in task.prompts:
         items.append({"role": "user", "content": prompt})
-        if given.stream:
+        if task.stream:
             result: Any = Runner.run_streamed(agent, items)
             async for _ in result.stream_events():
                 pass
         else:
             result = await Runner.run(agent, items)
         items = result.to_input_list()
-        given.answers.append(str(result.final_output))
+        task.answers.append(str(result.final_output))
 
 
 if __name__ == "__main__":

@@ -10,14 +10,14 @@ CHAT_TOOL: Any = {"type": "function", "function": tool()}
 RESPONSES_TOOL: Any = {"type": "function", **tool()}
 
 
-def _chat(given: Task) -> None:
-    client = openai.OpenAI(base_url=f"{given.address}/v1", api_key="key", max_retries=0)
+def _chat(task: Task) -> None:
+    client = openai.OpenAI(base_url=f"{task.address}/v1", api_key="key", max_retries=0)
     messages: list[Any] = [{"role": "system", "content": "You are a careful clerk."}]
-    for prompt in given.prompts:
+    for prompt in task.prompts:
         messages.append({"role": "user", "content": prompt})
         while True:
-            request: Any = {"model": given.model, "messages": messages, "tools": [CHAT_TOOL]}
-            if given.stream:
+            request: Any = {"model": task.model, "messages": messages, "tools": [CHAT_TOOL]}
+            if task.stream:
                 with client.chat.completions.stream(**request, stream_options={"include_usage": True}) as stream:
                     message = stream.get_final_completion().choices[0].message
             else:
@@ -28,18 +28,18 @@ def _chat(given: Task) -> None:
             for call in message.tool_calls:
                 text = read(call.function.arguments)
                 messages.append({"role": "tool", "tool_call_id": call.id, "content": text})
-        given.answers.append(message.content or "")
+        task.answers.append(message.content or "")
 
 
-def _responses(given: Task) -> None:
-    client = openai.OpenAI(base_url=f"{given.address}/v1", api_key="key", max_retries=0)
+def _responses(task: Task) -> None:
+    client = openai.OpenAI(base_url=f"{task.address}/v1", api_key="key", max_retries=0)
     items: list[Any] = []
-    for prompt in given.prompts:
+    for prompt in task.prompts:
         items.append({"role": "user", "content": prompt})
         while True:
-            request: Any = {"model": given.model, "input": items, "tools": [RESPONSES_TOOL], "store": False}
+            request: Any = {"model": task.model, "input": items, "tools": [RESPONSES_TOOL], "store": False}
             request["instructions"] = "You are a careful clerk."
-            if given.stream:
+            if task.stream:
                 response: Any = None
                 for event in client.responses.create(**request, stream=True):
                     response = event.response if event.type == "response.completed" else response
@@ -52,7 +52,7 @@ def _responses(given: Task) -> None:
             for call in calls:
                 output = {"type": "function_call_output", "call_id": call.call_id, "output": read(call.arguments)}
                 items.append(output)
-        given.answers.append(response.output_text)
+        task.answers.append(response.output_text)
 
 
 if __name__ == "__main__":

@@ -18,19 +18,19 @@ def read_file(path: str) -> str:
     return Path(path).read_text(encoding="utf-8")
 
 
-def _chat(given: Task) -> None:
-    provider = OpenAIProvider(base_url=f"{given.address}/v1", api_key="key")
-    _talk(given, OpenAIChatModel(given.model, provider=provider))
+def _chat(task: Task) -> None:
+    provider = OpenAIProvider(base_url=f"{task.address}/v1", api_key="key")
+    _talk(task, OpenAIChatModel(task.model, provider=provider))
 
 
-def _responses(given: Task) -> None:
-    provider = OpenAIProvider(base_url=f"{given.address}/v1", api_key="key")
-    _talk(given, OpenAIResponsesModel(given.model, provider=provider))
+def _responses(task: Task) -> None:
+    provider = OpenAIProvider(base_url=f"{task.address}/v1", api_key="key")
+    _talk(task, OpenAIResponsesModel(task.model, provider=provider))
 
 
-def _messages(given: Task) -> None:
-    provider = AnthropicProvider(base_url=given.address, api_key="key")
-    _talk(given, AnthropicModel(given.model, provider=provider, settings={"max_tokens": 1_000}))
+def _messages(task: Task) -> None:
+    provider = AnthropicProvider(base_url=task.address, api_key="key")
+    _talk(task, AnthropicModel(task.model, provider=provider, settings={"max_tokens": 1_000}))
 
 
 async def _heed(_: Any, events: Any) -> None:
@@ -39,13 +39,13 @@ async def _heed(_: Any, events: Any) -> None:
         pass
 
 
-def _talk(given: Task, model: Any) -> None:
+def _talk(task: Task, model: Any) -> None:
     agent = Agent(model, tools=[read_file], system_prompt="You are a careful clerk.")
     history: list[Any] = []
-    for prompt in given.prompts:
-        heeding = {"event_stream_handler": _heed} if given.stream else {}
+    for prompt in task.prompts:
+        heeding = {"event_stream_handler": _heed} if task.stream else {}
         result = agent.run_sync(prompt, message_history=history, **heeding)
-        given.answers.append(result.output)
+        task.answers.append(result.output)
         history = result.all_messages()
 
 

@@ -1,4 +1,4 @@
-"""What every driver is given and tells. The standard library only: it runs where nothing but a client is installed."""
+"""The task of a driver and its report. Standard library only: it runs where only a client is installed."""
 
 import json
 import os
@@ -15,9 +15,9 @@ __all__ = ["Task", "command_line", "output_of", "read", "run", "tool"]
 
 @dataclass(slots=True)
 class Task:
-    """The task of a driver, and the answers it has so far. `address` is the server's, without /v1.
+    """The task of a driver, and its answers so far. `address` is the server's, without /v1.
 
-    `program` is where a client that is a program of its own lies.
+    `program` is the path of a client that is a program of its own.
     """
 
     address: str
@@ -29,29 +29,29 @@ class Task:
 
     @property
     def stream(self) -> bool:
-        """Whether answers are to be streamed."""
+        """Return whether answers are streamed."""
         return self.mode.endswith("stream")
 
     @property
     def dialect(self) -> str:
-        """Which of its formats the client is to speak. Example: "chat stream" -> "chat" """
+        """Return the format that the client speaks. Example: "chat stream" -> "chat" """
         return self.mode.partition(" ")[0]
 
 
 def tool() -> dict[str, Any]:
-    """The one tool of clients that bring none."""
+    """Return the one tool of clients that bring none."""
     path = {"type": "string", "description": "The file to read"}
     parameters = {"type": "object", "properties": {"path": path}, "required": ["path"]}
     return {"name": "read_file", "description": "Read a text file.", "parameters": parameters}
 
 
 def read(arguments: str) -> str:
-    """What the tool gives."""
+    """Return the result of the tool."""
     return Path(json.loads(arguments)["path"]).read_text(encoding="utf-8")
 
 
 def output_of(command: Sequence[str], settings: Mapping[str, str]) -> str:
-    """What a program says on its standard output; raises with its last words if it fails."""
+    """Return the standard output of a program. Raises RuntimeError with its last lines if it fails."""
     done = subprocess.run(
         command, env=settings, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", check=False
     )
@@ -62,24 +62,24 @@ def output_of(command: Sequence[str], settings: Mapping[str, str]) -> str:
 
 
 def command_line() -> Task:
-    """The task, as the first argument holds it."""
+    """Return the task from the first argument."""
     return Task(**json.loads(sys.argv[1]))
 
 
 def run(dialects: Mapping[str, Callable[[Task], None]], version: str = "") -> None:
-    """Do the task in the wanted dialect and tell how far it came; what the client raises goes on to standard error.
+    """Do the task in its dialect and print the answers so far. What the client raises goes to standard error.
 
     A client that is a program of its own is asked for its version.
     """
-    given = command_line()
-    version = version or _version(given.program)
+    task = command_line()
+    version = version or _version(task.program)
     try:
-        dialects[given.dialect](given)
+        dialects[task.dialect](task)
     finally:
-        sys.stdout.write("\n" + json.dumps({"version": version, "answers": given.answers}) + "\n")
+        sys.stdout.write("\n" + json.dumps({"version": version, "answers": task.answers}) + "\n")
 
 
 def _version(program: str) -> str:
-    """Example: a program that says "codex-cli 0.166.0" -> 0.166.0"""
-    found = re.search(r"\d+(\.\d+)+", output_of([program, "--version"], os.environ))
-    return found[0] if found else ""
+    """Return the version that a program prints. Example: "codex-cli 0.166.0" -> 0.166.0"""
+    match = re.search(r"\d+(\.\d+)+", output_of([program, "--version"], os.environ))
+    return match[0] if match else ""
