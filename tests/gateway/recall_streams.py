@@ -12,7 +12,7 @@ from everlong.core import Message
 from everlong.gateway.recall.stream import ContinuedFilter, RecallFilter
 from everlong.gateway.recall.tool import NAME
 from everlong.llm import SPEAKERS, Answer, Asked
-from everlong.wire import FORMATS, Events, Usage
+from everlong.wire import FORMATS, JsonEvents, Usage
 
 FMTS = ["openai-chat", "anthropic", "openai-responses"]
 RECALL = (NAME, '{"what": "the port"}')
@@ -40,7 +40,7 @@ def body(fmt: str, answer: Answer, number: int = 1) -> bytes:
 
 def message(fmt: str, stream: Sequence[bytes]) -> Message:
     """What was said, as the gateway listens."""
-    answering, reader = FORMATS[fmt].reader(), Events()
+    answering, reader = FORMATS[fmt].reader(), JsonEvents()
     for chunk in stream:
         for event in reader.feed(chunk):
             answering.take(event)

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from everlong.doors import open_door
 
 if TYPE_CHECKING:
-    from everlong.llm.answers import replies_in as replies_in
     from everlong.llm.client import HttpModel as HttpModel, Patience as Patience
     from everlong.llm.connections import Connections as Connections, read_whole as read_whole
     from everlong.llm.endpoints import (
@@ -57,7 +56,6 @@ else:
     __all__, __getattr__, __dir__ = open_door(
         __name__,
         {
-            "answers": "replies_in",
             "client": "HttpModel Patience",
             "connections": "Connections read_whole",
             "endpoints": "Endpoint KNOWN endpoint_at endpoint_from_environment",

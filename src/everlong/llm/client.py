@@ -8,7 +8,6 @@ to, and not into an error where a server repeats them.
 import asyncio
 import json
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from types import TracebackType
 from typing import Self
 
@@ -16,7 +15,6 @@ import aiohttp
 import stamina
 
 from everlong.errors import EverlongError, ProviderError, RateLimited
-from everlong.llm.answers import replies_in
 from everlong.llm.connections import Connections, read_whole
 from everlong.llm.endpoints import Endpoint
 from everlong.llm.serving import served_window
@@ -26,6 +24,7 @@ from everlong.wire import (
     Outgoing,
     Reply,
     ReplyReader,
+    ReplyStream,
     Request,
     as_error,
     classify,
@@ -97,17 +96,22 @@ class HttpModel:
     async def stream(self, request: Request) -> AsyncGenerator[Reply, None]:
         """The pieces of the answer; the last is Finished or Failed."""
         begun = False
-        answer = self._format.reader()
+        reader = self._format.reader()
         last: Finished | Failed
         try:
             response = await self._asked(self._format.ask(request, self._at.key))
-            async with response, aclosing(replies_in(response.content.iter_any(), answer)) as replies:
-                async for reply in replies:
+            stream = ReplyStream(reader)
+            async with response:
+                async for chunk in response.content.iter_any():
+                    for reply in stream.feed(chunk):
+                        begun = True
+                        yield reply
+                for reply in stream.close():
                     begun = True
                     yield reply
-            last = answer.finished()
+            last = reader.finished()
         except (aiohttp.ClientError, OSError) as error:
-            last = self._broken(answer, error, begun=begun)
+            last = self._broken(reader, error, begun=begun)
         except ProviderError as error:
             last = Failed(self._without_keys(error), begun=begun)
         except (EverlongError, ValueError, RecursionError) as error:
@@ -115,9 +119,9 @@ class HttpModel:
             last = Failed(self._without_keys(told), begun=begun)
         yield last
 
-    def _broken(self, answer: ReplyReader, error: BaseException, *, begun: bool) -> Finished | Failed:
+    def _broken(self, reader: ReplyReader, error: BaseException, *, begun: bool) -> Finished | Failed:
         """A connection that is lost after the end of an answer takes nothing from it."""
-        return answer.finished() if answer.complete else Failed(self._unreached(error), begun=begun)
+        return reader.finished() if reader.complete else Failed(self._unreached(error), begun=begun)
 
     async def _asked(self, outgoing: Outgoing) -> aiohttp.ClientResponse:
         """The response whose stream begins; the refusal is raised."""

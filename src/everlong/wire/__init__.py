@@ -35,10 +35,22 @@ if TYPE_CHECKING:
     from everlong.wire.formats.openai_chat.exchange import GrowingCalls as GrowingCalls
     from everlong.wire.formats.openai_responses.items import CALLS as CALLS, OUTPUTS as OUTPUTS
     from everlong.wire.formats.openai_responses.messages import COMPACTIONS as COMPACTIONS
-    from everlong.wire.formats.reply_reader import Outgoing as Outgoing, ReplyReader as ReplyReader
+    from everlong.wire.formats.reply_reader import (
+        Outgoing as Outgoing,
+        ReplyReader as ReplyReader,
+        ReplyStream as ReplyStream,
+    )
     from everlong.wire.formats.translation import arguments_object as arguments_object
     from everlong.wire.formats.validation import Problem as Problem
-    from everlong.wire.framing import BYTE_ORDER_MARK as BYTE_ORDER_MARK, DONE as DONE, Events as Events
+    from everlong.wire.framing import (
+        BYTE_ORDER_MARK as BYTE_ORDER_MARK,
+        DONE as DONE,
+        JsonEvents as JsonEvents,
+        SseEvent as SseEvent,
+        SseReader as SseReader,
+        json_bytes as json_bytes,
+        sse_bytes as sse_bytes,
+    )
     from everlong.wire.json_files import decode_bytes as decode_bytes
     from everlong.wire.refusals.classify import as_error as as_error, classify as classify
     from everlong.wire.refusals.overflow import SIGNS as SIGNS
@@ -105,10 +117,10 @@ else:
             "formats.openai_chat.exchange": "GrowingCalls",
             "formats.openai_responses.items": "CALLS OUTPUTS",
             "formats.openai_responses.messages": "COMPACTIONS",
-            "formats.reply_reader": "Outgoing ReplyReader",
+            "formats.reply_reader": "Outgoing ReplyReader ReplyStream",
             "formats.translation": "arguments_object",
             "formats.validation": "Problem",
-            "framing": "BYTE_ORDER_MARK DONE Events",
+            "framing": "BYTE_ORDER_MARK DONE JsonEvents SseEvent SseReader json_bytes sse_bytes",
             "json_files": "decode_bytes",
             "refusals.classify": "as_error classify",
             "refusals.overflow": "SIGNS",

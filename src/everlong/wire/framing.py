@@ -1,91 +1,173 @@
-"""Server-sent events out of bytes, as they come: any split, any line end, bounded memory."""
+"""Server-sent events: bytes to events and back. Any split, any line end, bounded memory.
+
+`SseReader` gives the events as they came, `JsonEvents` the JSON object in each. A reply that is one JSON document, or
+an array of them, is not framed: `ReplyStream` reads it whole. Files with a record a line are read by `json_files`.
+"""
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from everlong.core import Json, JsonObject
 from everlong.errors import ProviderError
 
-__all__ = ["BYTE_ORDER_MARK", "DONE", "Events"]
+__all__ = ["BYTE_ORDER_MARK", "DONE", "JsonEvents", "SseEvent", "SseReader", "json_bytes", "sse_bytes"]
 
+#: The data of the event that ends a stream of OpenAI's.
 DONE = "[DONE]"
 LONGEST = 64 * 1024 * 1024  # bytes of one event; a picture fits, a runaway server does not
-LINE_END = re.compile(rb"\r\n?|\n")
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+LINE_END = re.compile(rb"\r\n?|\n")
+BLANK = (b"\n", b"\r\n", b"\r")
 
 
-class Events:
-    """Feed it chunks; it gives the JSON object of every whole event. What is no event is skipped."""
+class SseEvent:
+    """One event: its lines as they came, the blank one at its end included."""
+
+    __slots__ = ("lines", "too_long")
+
+    def __init__(self, lines: Sequence[bytes], *, too_long: bool = False) -> None:
+        self.lines = lines
+        #: Whether it was longer than allowed: then its data is gone and only its name is left.
+        self.too_long = too_long
+
+    @classmethod
+    def of(cls, raw: bytes) -> "SseEvent":
+        """Return the event in the bytes of one."""
+        return cls(raw.removeprefix(BYTE_ORDER_MARK).splitlines(keepends=True))
+
+    @property
+    def raw(self) -> bytes:
+        """The bytes of the event."""
+        return b"".join(self.lines)
+
+    @property
+    def name(self) -> bytes:
+        """What kind of event it says it is; b"" if it does not."""
+        return next((line[6:].strip() for line in reversed(self.lines) if line.startswith(b"event:")), b"")
+
+    @property
+    def data(self) -> bytes | None:
+        """Its data, without blanks around it; None where it has no line of data."""
+        found = [line for line in self.lines if line.startswith(b"data:")]
+        if len(found) == 1:
+            return found[0][5:].strip()
+        return b"\n".join(line[5:].rstrip(b"\r\n").removeprefix(b" ") for line in found).strip() if found else None
+
+    def with_data(self, value: Json) -> bytes:
+        """Return the bytes of the event with other data; whatever else stands in it stays."""
+        others = [line.rstrip(b"\r\n") for line in self.lines if not line.startswith(b"data:") and line not in BLANK]
+        return b"\n".join([*others, b"data: " + json_bytes(value)]) + b"\n\n"
+
+
+class SseReader:
+    """Splits a stream into its events. Of an event longer than allowed only the name is kept."""
 
     def __init__(self, longest: int = LONGEST) -> None:
         self._longest = longest
-        self._rest = bytearray()
-        self._looked = 0  # up to here there is no line end in the rest
-        self._name = b""
-        self._data: list[bytes] = []
-        self._size = 0
+        self._parts: list[bytes] = []  # of a line that goes on
+        self._lines: list[bytes] = []  # of the event that goes on
+        self._size = 0  # bytes in both
         self._begun = False
+        #: Whether the event that goes on is too long already.
+        self.too_long = False
+
+    def feed(self, chunk: bytes) -> list[SseEvent]:
+        """Return the events that are whole now."""
+        if b"\n" not in chunk and b"\r" not in chunk:
+            self._hold(chunk)
+            return []
+        lines = (b"".join([*self._parts, chunk]) if self._parts else chunk).splitlines(keepends=True)
+        self._size -= sum(map(len, self._parts))
+        self._parts = []
+        rest = b"" if lines[-1].endswith(b"\n") else lines.pop()  # a carriage return may be half a line end
+        if not self._begun and lines:
+            self._begun = True
+            lines[0] = lines[0].removeprefix(BYTE_ORDER_MARK)
+        events = [event for line in lines if (event := self._take(line)) is not None]
+        if rest:
+            self._hold(rest)
+        return events
+
+    def close(self) -> list[SseEvent]:
+        """Return the event that the end of the stream left without its blank line, if there is one."""
+        return self.feed(b"\n\n")
+
+    def _take(self, line: bytes) -> SseEvent | None:
+        if line in BLANK:
+            event = SseEvent([*self._lines, line], too_long=self.too_long) if self._lines or self.too_long else None
+            self._lines, self._size, self.too_long = [], 0, False
+            return event
+        self._lines.append(line)
+        self._size += len(line)
+        self._bound()
+        return None
+
+    def _hold(self, part: bytes) -> None:
+        self._parts.append(part)
+        self._size += len(part)
+        self._bound()
+
+    def _bound(self) -> None:
+        if self._size > self._longest:
+            self.too_long = True
+            self._lines = [line for line in self._lines if line.startswith(b"event:") and len(line) < self._longest]
+            self._parts = [b":"] if self._parts else []  # what is left of the line is a comment
+            self._size = sum(map(len, self._lines)) + len(self._parts)
+
+
+class JsonEvents:
+    """Feed it chunks; it gives the JSON object of every whole event. Events without an object are skipped."""
+
+    def __init__(self, longest: int = LONGEST) -> None:
+        self._reader = SseReader(longest)
+        self._longest = longest
         #: Whether the stream said that it is over, as OpenAI's do.
         self.done = False
 
     def feed(self, chunk: bytes) -> Iterator[JsonObject]:
-        """The events that are whole now."""
-        self._rest += chunk
-        while (line := self._line()) is not None:
-            if line:
-                self._take(line)
-            elif (event := self._whole()) is not None:
-                yield event
-        self._check(len(self._rest) + self._size)
+        """The objects that are whole now. Raises ProviderError for data that is not JSON or too long."""
+        return self._objects(self._reader.feed(chunk))
 
     def close(self) -> Iterator[JsonObject]:
-        """The event that the end of the stream left without its blank line, if there is one."""
-        yield from self.feed(b"\n\n")
+        """The object that the end of the stream left without its blank line, if there is one."""
+        return self._objects(self._reader.close())
 
-    def _line(self) -> bytes | None:
-        """The next whole line. A carriage return at the very end may be half a line end: it waits."""
-        end = LINE_END.search(self._rest, self._looked)
-        if end is None or (end.end() == len(self._rest) and end[0] == b"\r"):
-            self._looked = len(self._rest) if end is None else end.start()
-            return None
-        line = bytes(self._rest[: end.start()])
-        after = end.end()
-        del end  # a match holds on to the bytes it was found in, and they could not be taken away
-        del self._rest[:after]
-        self._looked = 0
-        if not self._begun:
-            self._begun = True
-            return line.removeprefix(BYTE_ORDER_MARK)
-        return line
+    def _objects(self, events: Sequence[SseEvent]) -> Iterator[JsonObject]:
+        for event in events:
+            value = self._object(event)
+            if value is not None:
+                yield value
+        if self._reader.too_long:
+            raise self._too_long()
 
-    def _take(self, line: bytes) -> None:
-        field, _, value = line.partition(b":")
-        value = value.removeprefix(b" ")
-        if field == b"event":
-            self._name = value
-        elif field == b"data":
-            self._data.append(value)
-            self._size += len(value) + 1
-            self._check(self._size)
-
-    def _whole(self) -> JsonObject | None:
-        text = b"\n".join(self._data).decode("utf-8", "replace").strip()
-        failed = self._name == b"error"
-        self._name, self._data, self._size = b"", [], 0
+    def _object(self, event: SseEvent) -> JsonObject | None:
+        if event.too_long:
+            raise self._too_long()
+        text = (event.data or b"").decode("utf-8", "replace").strip()
         if text == DONE:
             self.done = True
             return None
         if not text:
             return None
         try:
-            event: Json = json.loads(text)
+            value: Json = json.loads(text)
         except (ValueError, RecursionError):
-            raise ProviderError(f"the stream holds an event that is no JSON: {text[:80]!r}") from None
-        if failed and not (isinstance(event, dict) and "error" in event):
-            return {"error": event}
-        return event if isinstance(event, dict) else None
+            raise ProviderError(f"the stream holds an event that is not JSON: {text[:80]!r}") from None
+        if event.name == b"error" and not (isinstance(value, dict) and "error" in value):
+            return {"error": value}
+        return value if isinstance(value, dict) else None
 
-    def _check(self, size: int) -> None:
-        if size > self._longest:
-            raise ProviderError(f"the stream holds an event of more than {self._longest:,} bytes")
+    def _too_long(self) -> ProviderError:
+        return ProviderError(f"the stream holds an event of more than {self._longest:,} bytes")
+
+
+def json_bytes(value: Json) -> bytes:
+    """Return JSON that any reader takes; half of a surrogate pair becomes its escape."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace")
+
+
+def sse_bytes(name: str, data: Json) -> bytes:
+    """Return the bytes of an event; text is written as it is, anything else as JSON. `name` may be ""."""
+    text = data.encode() if isinstance(data, str) else json_bytes(data)
+    return (f"event: {name}\n".encode() if name else b"") + b"data: " + text + b"\n\n"

@@ -1,9 +1,8 @@
 """What is heard of an answer while it passes: the same as a client hears, whatever the bytes and their splits."""
 
-import asyncio
 import json
 import tracemalloc
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
@@ -13,8 +12,8 @@ from everlong.core import JsonObject
 from everlong.engine import Finished
 from everlong.errors import ContextOverflow, ProviderError, RateLimited
 from everlong.gateway.exchange.reader import LARGEST_EVENT, AnswerReader
-from everlong.llm import SPEAKERS, Answer, Asked, replies_in
-from everlong.wire import FORMATS, Usage
+from everlong.llm import SPEAKERS, Answer, Asked
+from everlong.wire import FORMATS, ReplyStream, Usage
 
 FMTS = ("anthropic", "openai-chat", "openai-responses")
 USAGE = Usage(prompt=900, cached=200, output=40)
@@ -50,16 +49,11 @@ def heard(fmt: str, chunks: Sequence[bytes], *, streamed: bool = True, status: i
 
 
 def as_a_client(fmt: str, stream: bytes) -> Finished:
-    async def read() -> Finished:
-        async def chunks() -> AsyncIterator[bytes]:
-            yield stream
-
-        answer = FORMATS[fmt].reader()
-        async for _ in replies_in(chunks(), answer):
-            pass
-        return answer.finished()
-
-    return asyncio.run(read())
+    reader = FORMATS[fmt].reader()
+    replies = ReplyStream(reader)
+    list(replies.feed(stream))
+    list(replies.close())
+    return reader.finished()
 
 
 def split(data: bytes, cuts: Sequence[int]) -> list[bytes]:

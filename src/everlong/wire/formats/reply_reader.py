@@ -1,15 +1,24 @@
 """What the formats share in asking a model and in reading its reply. Nothing here waits for anything."""
 
+import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from everlong.core import Json, JsonObject, Message
+from everlong.errors import ProviderError
 from everlong.wire.fields import load
+from everlong.wire.framing import BYTE_ORDER_MARK, JsonEvents
+from everlong.wire.refusals.classify import as_error, classify
 from everlong.wire.replies import Finished, Reply, Request
 from everlong.wire.usage import Usage, merged, read_usage
 
-__all__ = ["STOPS", "Outgoing", "ReplyReader", "body_fields", "text_of", "tools_of"]
+__all__ = ["STOPS", "Outgoing", "ReplyReader", "ReplyStream", "body_fields", "text_of", "tools_of"]
+
+LARGEST_REPLY = 64 * 1024 * 1024  # bytes of a reply that is not streamed
+START = 4_096  # bytes that are kept of a body that is neither
+#: What JSON and pages begin with, and no stream of events.
+WHOLE = (b"{", b"[", b"<")
 
 #: The words of the providers for how a reply ended, and the one form of each.
 STOPS: Mapping[str, str] = {
@@ -72,6 +81,60 @@ class ReplyReader(ABC):
         reported = read_usage(raw, style)
         if reported is not None:
             self.usage = reported if self.usage is None else merged(self.usage, reported)
+
+
+class ReplyStream:
+    """The body of a success, read as what it is: a stream of events, a whole reply, or an error after all.
+
+    The content type is not asked: servers that answer whole, or with a page, often name the type of a stream.
+    """
+
+    def __init__(self, reader: ReplyReader) -> None:
+        self._reader = reader
+        self._events = JsonEvents()
+        self._start = b""
+        self._body = bytearray()
+        self._seen = False  # an event
+
+    def feed(self, chunk: bytes) -> Iterator[Reply]:
+        """The pieces that came with a chunk. Raises ProviderError for an error."""
+        if len(self._start) < START and not self._seen:
+            self._start = (self._start + chunk).removeprefix(BYTE_ORDER_MARK).lstrip()[:START]
+        if self._start.startswith(WHOLE) and not self._seen:
+            self._body += chunk
+            if len(self._body) > LARGEST_REPLY:
+                raise ProviderError(f"the answer has more than {LARGEST_REPLY:,} bytes")
+            return
+        for event in self._events.feed(chunk):
+            yield from self._take(event)
+
+    def close(self) -> Iterator[Reply]:
+        """The pieces that were left at the end. Raises ProviderError where the end of the reply is missing."""
+        for event in [*self._whole(), *self._events.close()]:
+            yield from self._take(event)
+        if not self._reader.complete and not self._events.done:
+            raise self._incomplete()
+
+    def _whole(self) -> Iterator[Json]:
+        """The objects of a body that is JSON, or an array of them; nothing of one that is not."""
+        try:
+            raw = json.loads(self._body.decode("utf-8-sig", "replace")) if self._body else []
+        except (ValueError, RecursionError):
+            return
+        yield from raw if isinstance(raw, list) else [raw]
+
+    def _take(self, event: Json) -> list[Reply]:
+        self._seen = True
+        if not isinstance(event, dict):
+            return []
+        if event.get("error") or "error" in (event.get("object"), event.get("type")):
+            raise as_error(classify(event))
+        return self._reader.take(event)
+
+    def _incomplete(self) -> ProviderError:
+        if self._start and (not self._seen or self._start.startswith(WHOLE)):
+            return as_error(classify(self._start.decode("utf-8", "replace")))
+        return ProviderError("the stream broke off before its end")
 
 
 def body_fields(request: Request) -> JsonObject:

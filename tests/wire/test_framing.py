@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 from everlong.core import JsonObject
 from everlong.errors import ProviderError
-from everlong.wire.framing import Events
+from everlong.wire.framing import JsonEvents
 
 STREAMS = {
     "plain": b'data: {"n": 1}\n\ndata: {"n": 2}\n\n',
@@ -27,7 +27,7 @@ STREAMS = {
 
 
 def _events(stream: bytes, cuts: list[int]) -> tuple[list[JsonObject], bool]:
-    events = Events()
+    events = JsonEvents()
     ends = sorted({min(cut, len(stream)) for cut in cuts} | {0, len(stream)})
     found = [event for at, end in pairwise(ends) for event in events.feed(stream[at:end])]
     return [*found, *events.close()], events.done
@@ -65,17 +65,17 @@ def test_an_event_named_error_is_an_error() -> None:
     ids=["no line end", "one long line", "empty lines of data", "many lines of data"],
 )
 def test_an_event_without_end_is_bounded(chunk: bytes) -> None:
-    events = Events(longest=1_000)
+    events = JsonEvents(longest=1_000)
     with pytest.raises(ProviderError, match="more than 1,000 bytes"):
         list(chain.from_iterable(events.feed(chunk) for _ in range(100)))
 
 
 def test_a_stream_may_be_as_long_as_it_likes() -> None:
-    events = Events(longest=1_000)
+    events = JsonEvents(longest=1_000)
     assert sum(1 for _ in range(2_000) for _ in events.feed(b': keep alive\n\ndata: {"n": 1}\n\n')) == 2_000
 
 
 @pytest.mark.parametrize("data", [b"oops", b"{'a': 1}", b"[" * 100_000], ids=["words", "python", "nested"])
 def test_what_is_no_json_is_one_clear_error(data: bytes) -> None:
-    with pytest.raises(ProviderError, match="no JSON"):
-        list(Events().feed(b"data: " + data + b"\n\n"))
+    with pytest.raises(ProviderError, match="not JSON"):
+        list(JsonEvents().feed(b"data: " + data + b"\n\n"))
