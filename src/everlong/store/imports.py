@@ -1,141 +1,21 @@
-"""Conversations of other programs into a store: their ids, times and compactions kept.
+"""Import conversations of other programs into a store, with their ids, times and compactions.
 
-Importing is repeatable: a message is known by the id its program gave it, else by what it says and how often it was
-said before, so a file that has grown adds only what is new. Nothing in the store changes: where a file tells another
-story than the thread that came from it, the story goes on in a branch.
+An import may be repeated: a message is recognised by the id its program gave it, else by its content and how often that
+came before, so a file that has grown adds only what is new. Nothing in the store changes: where a file differs from the
+thread that came from it, it continues in a branch.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, takewhile
 
-from everlong.core import Entry, Json, JsonObject, Message, Point, Role, message_ref, ref_of
+from everlong.core import Entry, Message, Point, message_ref, ref_of
 from everlong.engine import Threads, text_title
 from everlong.errors import NoThread
-from everlong.wire import Document, fields_of, message_id, read_all, unpack
-from everlong.wire.sessions import chatbox, claude_code, codex, nanobot, pi
+from everlong.wire import Document, marks_of, read_all, user_texts
 
-__all__ = [
-    "Imported",
-    "Session",
-    "covered_tokens",
-    "import_session",
-    "is_summary",
-    "name_of",
-    "session_id",
-    "session_title",
-    "sessions_in",
-]
-
-#: Where each format says the id of a session: the type of the record ("" any), and the fields that lead to it.
-IDS: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
-    pi.FORMAT: (("session", ("id",)),),
-    claude_code.FORMAT: (("", ("sessionId",)),),
-    codex.FORMAT: (("session_meta", ("payload", "id")), ("", ("id",))),
-    nanobot.FORMAT: (("metadata", ("key",)),),
-}
-#: Where each format says the title of a session; the last one counts.
-TITLES: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
-    pi.FORMAT: (("session_info", ("name",)),),
-    claude_code.FORMAT: (
-        ("custom-title", ("customTitle",)),
-        ("ai-title", ("aiTitle",)),
-        ("summary", ("summary",)),
-    ),
-    nanobot.FORMAT: (("metadata", ("metadata", "title")),),
-}
-
-
-def session_id(document: Document) -> str:
-    """The name that the program gave the session; "" if it gave none."""
-    if document.fmt == chatbox.FORMAT:
-        return _text(unpack(document.extra)[0].get("id"))
-    return _said(document, IDS.get(document.fmt, ()))
-
-
-def session_title(document: Document) -> str:
-    """The title of the session, else what the user asked first, on one line."""
-    if document.fmt == chatbox.FORMAT:
-        said = _text(unpack(document.extra)[0].get("name"))
-    else:
-        said = _said(document, TITLES.get(document.fmt, ()))
-    return text_title(said) or next(filter(None, map(text_title, _asked(document))), "")
-
-
-def name_of(message: Message) -> str:
-    """The id that the program gave the message; "" if it gave none."""
-    if message.origin == chatbox.FORMAT:
-        return message_id(message)
-    if message.origin not in (pi.FORMAT, claude_code.FORMAT):
-        return ""
-    return _text(fields_of(message).get("id" if message.origin == pi.FORMAT else "uuid"))
-
-
-def is_summary(message: Message, document: Document) -> bool:
-    """Whether the program put this message in place of those it no longer sends."""
-    if message.origin != document.fmt:
-        return False
-    fields, hints = unpack(message.extra)
-    match document.fmt:
-        case pi.FORMAT:
-            return fields.get("type") == "compaction"
-        case claude_code.FORMAT:
-            return fields.get("isCompactSummary") is True
-        case codex.FORMAT:
-            return "compacted" in hints
-        case nanobot.FORMAT:
-            return hints.get("summary") is True
-        case chatbox.FORMAT:
-            return message_id(message) in _chatbox_summaries(document)
-        case _:
-            return False
-
-
-def covered_tokens(summary: Message) -> int:
-    """What the covered messages weighed when they were summed up, where the program says so; else 0."""
-    tokens = fields_of(summary).get("tokensBefore") if summary.origin == pi.FORMAT else None
-    return tokens if type(tokens) is int and tokens > 0 else 0
-
-
-def _chatbox_summaries(document: Document) -> set[str]:
-    points = unpack(document.extra)[0].get("compactionPoints")
-    listed = points if isinstance(points, list) else []
-    return {_text(point.get("summaryMessageId")) for point in listed if isinstance(point, dict)}
-
-
-def _asked(document: Document) -> Iterable[str]:
-    """What the user said, oldest first, without what Codex says in the user's name."""
-    for message in document.messages:
-        if message.role is Role.USER and not is_summary(message, document):
-            text = message.text
-            if not text.lstrip().startswith(codex.CONTEXT):
-                yield text
-
-
-def _said(document: Document, places: Iterable[tuple[str, tuple[str, ...]]]) -> str:
-    """What stands at the first place that is filled; of several records there, the last."""
-    records = [fields_of(record) for record in document.records]
-    for kind, path in places:
-        found = [
-            _at(record, path) for record in records if not kind or kind in (record.get("type"), record.get("_type"))
-        ]
-        for name in reversed(found):
-            if name:
-                return name
-    return ""
-
-
-def _at(record: JsonObject, path: tuple[str, ...]) -> str:
-    value: Json = record
-    for key in path:
-        value = value.get(key) if isinstance(value, dict) else None
-    return _text(value)
-
-
-def _text(value: Json) -> str:
-    return value if isinstance(value, str) else ""
-
+__all__ = ["Imported", "Session", "import_session", "sessions_in"]
 
 AT_ONCE = 200  # rows of one append
 
@@ -143,12 +23,12 @@ Progress = Callable[[int], object]
 
 
 def _silent(_rows: int) -> None:
-    """Tells nobody."""
+    """Report no progress."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """A conversation as it will be kept. A point among its entries covers what stands before it."""
+    """A conversation as it will be stored. A point among its entries covers the entries before it."""
 
     id: str
     title: str = ""
@@ -166,7 +46,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
-    """What became of a session: a new thread, a branch, or a known thread and what was added to it."""
+    """The result of an import: a new thread, a branch, or a known thread and what was added to it."""
 
     thread: str
     title: str
@@ -177,26 +57,26 @@ class Imported:
     known: int = 0
 
 
-# --- reading -----------------------------------------------------------------------------------
+# Reading
 
 
 def sessions_in(data: bytes, file_name: str) -> tuple[Session, ...]:
-    """Every conversation in a file; those that bear no name of their own are named after the file."""
+    """Read every conversation in a file; those without a name of their own are named after the file."""
     documents = read_all(data)
     sessions: list[Session] = []
     for number, document in enumerate(documents, start=1):
         fallback = file_name if len(documents) == 1 else f"{file_name}#{number}"
         sessions.append(_session(document, fallback))
-        if document.fmt == chatbox.FORMAT:
-            older = enumerate(chatbox.archived_threads(document), start=1)
-            sessions += [replace(_session(one, f"{fallback}/{at}"), archived=True) for at, one in older]
+        archived = enumerate(marks_of(document).archived(document), start=1)
+        sessions += [replace(_session(each, f"{fallback}/{at}"), archived=True) for at, each in archived]
     return tuple(sessions)
 
 
 def _session(document: Document, fallback: str) -> Session:
+    marks = marks_of(document)
     return Session(
-        id=session_id(document) or fallback,
-        title=session_title(document),
+        id=marks.session_id(document) or fallback,
+        title=text_title(marks.title(document)) or next(filter(None, map(text_title, user_texts(document))), ""),
         format=document.fmt,
         model=document.model,
         entries=tuple(_entries(document)),
@@ -205,20 +85,20 @@ def _session(document: Document, fallback: str) -> Session:
 
 
 def _entries(document: Document) -> Iterator[tuple[str, Message | Point]]:
-    """Messages and, where the program compacted, points that hold its summary; each with a name of its own."""
-    messages, boundaries = document.messages, set(document.boundaries)
+    """The messages and, where the program compacted, points with its summary; each with a name of its own."""
+    marks, messages, boundaries = marks_of(document), document.messages, set(document.boundaries)
     taken: set[str] = set()
-    told = 0
+    after_summary = 0
     for at, message in enumerate(messages):
         if at in boundaries:
-            summary = tuple(takewhile(lambda one: is_summary(one, document), messages[at:]))
-            told = max(told, at + len(summary))
-            name = next((name for name in map(name_of, summary) if name), "")
-            tokens = max(map(covered_tokens, summary), default=0)
+            summary = tuple(takewhile(lambda each: marks.is_summary(each, document), messages[at:]))
+            after_summary = max(after_summary, at + len(summary))
+            name = next(filter(None, map(marks.message_id, summary)), "")
+            tokens = max(map(marks.covered_tokens, summary), default=0)
             point = Point(boundary=0, summary=summary, tokens_before=tokens, reason=f"by {document.fmt}")
             yield _unique(name or f"point-{ref_of(str((at, summary)))}", taken), point
-        if at >= told:
-            yield _unique(name_of(message) or message_ref(message), taken), message
+        if at >= after_summary:
+            yield _unique(marks.message_id(message) or message_ref(message), taken), message
     if len(messages) in boundaries:
         yield _unique(f"point-{len(messages)}", taken), Point(boundary=0, summary=(), reason=f"by {document.fmt}")
 
@@ -226,17 +106,17 @@ def _entries(document: Document) -> Iterator[tuple[str, Message | Point]]:
 def _unique(name: str, taken: set[str]) -> str:
     """The name, numbered from its second use on: the same conversation gives the same names."""
     numbered = (name if turn == 1 else f"{name}#{turn}" for turn in count(1))
-    free = next(one for one in numbered if one not in taken)
+    free = next(each for each in numbered if each not in taken)
     taken.add(free)
     return free
 
 
-# --- keeping -----------------------------------------------------------------------------------
+# Storing
 
 
 @dataclass(slots=True)
-class _There:
-    """What a thread of the store holds already, as far as it can be compared with a session."""
+class _KnownThread:
+    """A thread of the store, to be compared with a session."""
 
     thread: str
     length: int
@@ -244,30 +124,30 @@ class _There:
     orders: dict[str, int]
 
     def shared(self, messages: Sequence[tuple[str, Message]]) -> int:
-        """How many messages at the front are the same, in name and word."""
+        """How many leading messages are the same, in name and content."""
         pairs = zip(self.messages, messages, strict=False)
         return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
     def continued_by(self, messages: Sequence[tuple[str, Message]]) -> bool:
-        """Whether one of the two goes on from the end of the other."""
+        """Whether one of the two continues the other."""
         return not self.messages or self.shared(messages) == min(len(self.messages), len(messages)) > 0
 
 
 def import_session(store: Threads, session: Session, *, owner: str = "", progress: Progress = _silent) -> Imported:
-    """Keep a session: a new thread, what is new at the end of a known one, or a branch of it."""
-    found = list(_threads_from(store, session.id))
-    there = next((one for one in found if one.continued_by(session.messages)), None)
-    new, branch_of = there is None, ""
-    if there is None:
-        there, branch_of = _begin(store, session, found, owner)
-    rows = _missing(session, there)
+    """Store a session: as a new thread, as new rows of a known one, or as a branch of it."""
+    threads = list(_threads_from(store, session.id))
+    known = next((each for each in threads if each.continued_by(session.messages)), None)
+    new, branch_of = known is None, ""
+    if known is None:
+        known, branch_of = _begin(store, session, threads, owner)
+    rows = _missing(session, known)
     for start in range(0, len(rows), AT_ONCE):
         batch = rows[start : start + AT_ONCE]
-        store.append(there.thread, [entry for _, entry in batch], ids=[name for name, _ in batch])
+        store.append(known.thread, [entry for _, entry in batch], ids=[name for name, _ in batch])
         progress(len(batch))
     points = sum(isinstance(entry, Point) for _, entry in rows)
     return Imported(
-        thread=there.thread,
+        thread=known.thread,
         title=session.title,
         new=new,
         branch_of=branch_of,
@@ -277,31 +157,31 @@ def import_session(store: Threads, session: Session, *, owner: str = "", progres
     )
 
 
-def _threads_from(store: Threads, name: str) -> Iterator[_There]:
-    """The thread that a session became, and those that came of it later."""
+def _threads_from(store: Threads, name: str) -> Iterator[_KnownThread]:
+    """The thread that a session became, and its branches from later imports."""
     for number in count(1):
         thread = name if number == 1 else f"{name}~{number}"
         try:
             store.thread(thread)
         except NoThread:
             return
-        yield _there(store, thread)
+        yield _read_thread(store, thread)
 
 
-def _there(store: Threads, thread: str) -> _There:
-    there = _There(thread, 0, [], {})
+def _read_thread(store: Threads, thread: str) -> _KnownThread:
+    known = _KnownThread(thread, 0, [], {})
     for row in store.read(thread):
-        there.length += 1
-        there.orders[row.id] = row.order
+        known.length += 1
+        known.orders[row.id] = row.order
         if isinstance(row.entry, Message):
-            there.messages.append((row.id, row.entry))
-    return there
+            known.messages.append((row.id, row.entry))
+    return known
 
 
-def _begin(store: Threads, session: Session, found: Sequence[_There], owner: str) -> tuple[_There, str]:
-    """A new thread, or a branch off the thread that has most in common with the session."""
-    thread = session.id if not found else f"{session.id}~{len(found) + 1}"
-    nearest = max(found, key=lambda one: one.shared(session.messages), default=None)
+def _begin(store: Threads, session: Session, threads: Sequence[_KnownThread], owner: str) -> tuple[_KnownThread, str]:
+    """Create a thread, or a branch off the thread that shares most with the session."""
+    thread = session.id if not threads else f"{session.id}~{len(threads) + 1}"
+    nearest = max(threads, key=lambda each: each.shared(session.messages), default=None)
     shared = nearest.shared(session.messages) if nearest else 0
     metadata = json.dumps({"format": session.format, **({"model": session.model} if session.model else {})})
     branch_of = ""
@@ -314,11 +194,11 @@ def _begin(store: Threads, session: Session, found: Sequence[_There], owner: str
         store.change(thread, metadata=metadata)
     if session.archived:
         store.change(thread, archived=True)
-    return _there(store, thread), branch_of
+    return _read_thread(store, thread), branch_of
 
 
-def _missing(session: Session, there: _There) -> list[tuple[str, Entry]]:
-    """The rows to append; a point covers what stands before the first row that followed it in the file."""
+def _missing(session: Session, known: _KnownThread) -> list[tuple[str, Entry]]:
+    """The rows to append. A point covers the rows before the first row that followed it in the file."""
     added: list[tuple[str, Entry]] = []
     following: dict[int, int] = {}
     next_known: int | None = None
@@ -326,12 +206,12 @@ def _missing(session: Session, there: _There) -> list[tuple[str, Entry]]:
         if next_known is not None:
             following[at] = next_known
         name, entry = session.entries[at]
-        if isinstance(entry, Message) and name in there.orders:
-            next_known = there.orders[name]
+        if isinstance(entry, Message) and name in known.orders:
+            next_known = known.orders[name]
     for at, (name, entry) in enumerate(session.entries):
-        if name in there.orders:
+        if name in known.orders:
             continue
         if isinstance(entry, Point):
-            entry = replace(entry, boundary=following.get(at, there.length + len(added)))
+            entry = replace(entry, boundary=following.get(at, known.length + len(added)))
         added.append((name, entry))
     return added

@@ -10,8 +10,10 @@ if TYPE_CHECKING:
         SESSION_FORMATS as SESSION_FORMATS,
         document_of as document_of,
         list_format as list_format,
+        marks_of as marks_of,
         read as read,
         read_all as read_all,
+        user_texts as user_texts,
         value_of as value_of,
         with_messages as with_messages,
         write as write,
@@ -110,7 +112,8 @@ else:
         __name__,
         {
             "document": "Document",
-            "documents": "SESSION_FORMATS document_of list_format read read_all value_of with_messages write",
+            "documents": "SESSION_FORMATS document_of list_format marks_of read read_all user_texts value_of with_messages "
+            "write",
             "fields": "dump load unpack",
             "formats": "ANTHROPIC FORMATS GEMINI OPENAI_CHAT OPENAI_RESPONSES format_named problems",
             "formats.format": "Api CacheMarks Deltas Format",

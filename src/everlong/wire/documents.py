@@ -7,23 +7,36 @@ chat. The whole list is looked at, because a long chat may begin with plain word
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from types import ModuleType
 from typing import cast
 
-from everlong.core import History, Json, JsonObject
+from everlong.core import History, Json, JsonObject, Role
 from everlong.errors import InputError, WireError
 from everlong.wire.document import Document
 from everlong.wire.formats import FORMATS, OPENAI_CHAT
 from everlong.wire.formats.format import Format
 from everlong.wire.json_files import Decoded, decode_bytes
 from everlong.wire.sessions import chatbox, claude_code, codex, nanobot, pi
+from everlong.wire.sessions.marks import SessionMarks
 from everlong.wire.sessions.records import records_of
 
-__all__ = ["SESSION_FORMATS", "document_of", "list_format", "read", "read_all", "value_of", "with_messages", "write"]
+__all__ = [
+    "SESSION_FORMATS",
+    "document_of",
+    "list_format",
+    "marks_of",
+    "read",
+    "read_all",
+    "user_texts",
+    "value_of",
+    "with_messages",
+    "write",
+]
 
 SESSION_FORMATS: dict[str, ModuleType] = {module.FORMAT: module for module in (pi, claude_code, codex, nanobot)}
+_MARKS: dict[str, SessionMarks] = {module.FORMAT: module.MARKS for module in (*SESSION_FORMATS.values(), chatbox)}
 
 LOOKED_AT = 50  # records at the front that tell whose session it is
 SHOWN_FIELDS = 6
@@ -55,6 +68,21 @@ def read_all(data: bytes) -> tuple[Document, ...]:
 def document_of(value: Json) -> Document:
     """Read a decoded request body, bare list of messages, or list of a session's records."""
     return _documents_of(value)[0]
+
+
+def marks_of(document: Document) -> SessionMarks:
+    """Return how the format of a session names things; a format that is no session format names nothing."""
+    return _MARKS.get(document.fmt, SessionMarks())
+
+
+def user_texts(document: Document) -> Iterator[str]:
+    """What the user said, oldest first, without summaries and without what Codex says in the user's name."""
+    marks = marks_of(document)
+    for message in document.messages:
+        if message.role is not Role.USER or marks.is_summary(message, document):
+            continue
+        if not message.text.lstrip().startswith(codex.CONTEXT):
+            yield message.text
 
 
 def _documents_of(value: Json) -> tuple[Document, ...]:

@@ -19,10 +19,20 @@ from everlong.wire.fields import load, pack, unpack
 from everlong.wire.sessions.chatbox_messages import FORMAT, parse, render
 from everlong.wire.sessions.chatbox_runs import gathered, message_id, spoken
 from everlong.wire.sessions.conversation import Piece, settle
+from everlong.wire.sessions.marks import SessionMarks, text_in
 from everlong.wire.sessions.names import fresh_uuid
 from everlong.wire.sessions.records import as_object, fields_of, records_of
 
-__all__ = ["FORMAT", "archived_threads", "parse_body", "parse_export", "recognises", "render_body", "render_export"]
+__all__ = [
+    "FORMAT",
+    "MARKS",
+    "archived_threads",
+    "parse_body",
+    "parse_export",
+    "recognises",
+    "render_body",
+    "render_export",
+]
 
 ONE_BY_ONE, SESSION_LIST, OLD_SESSIONS = "session:", "chat-sessions-list", "chat-sessions"
 NAME_LENGTH = 40  # characters of the first question that name a new session
@@ -201,3 +211,22 @@ def _model(records: Sequence[Record], session: JsonObject) -> str:
     spoke = [fields_of(record).get("model") for record in reversed(records) if isinstance(record, Message)]
     found = (name for name in (known.get("modelId"), known.get("model"), *spoke) if isinstance(name, str) and name)
     return next(found, "")
+
+
+def _is_summary(message: Message, session: Document) -> bool:
+    if message.origin != FORMAT:
+        return False
+    points = unpack(session.extra)[0].get("compactionPoints")
+    listed = points if isinstance(points, list) else []
+    return message_id(message) in {
+        text_in(point.get("summaryMessageId")) for point in listed if isinstance(point, dict)
+    }
+
+
+MARKS = SessionMarks(
+    session_id=lambda session: text_in(unpack(session.extra)[0].get("id")),
+    title=lambda session: text_in(unpack(session.extra)[0].get("name")),
+    message_id=message_id,
+    is_summary=_is_summary,
+    archived=archived_threads,
+)

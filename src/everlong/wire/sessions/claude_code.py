@@ -20,10 +20,11 @@ from everlong.wire.fields import load, pack, unpack
 from everlong.wire.formats.anthropic import messages as anthropic
 from everlong.wire.sessions.conversation import Piece, settle, without_head
 from everlong.wire.sessions.lineage import Link, parents_of, path_to
+from everlong.wire.sessions.marks import SessionMarks, record_text, text_in
 from everlong.wire.sessions.names import fresh_id, fresh_uuid
 from everlong.wire.sessions.records import as_object, aside, fields_of, stamp, time_of
 
-__all__ = ["FORMAT", "document", "parse_record", "recognises", "render_document", "render_record"]
+__all__ = ["FORMAT", "MARKS", "document", "parse_record", "recognises", "render_document", "render_record"]
 
 FORMAT = "claude-code"
 SPOKEN = ("user", "assistant")
@@ -225,3 +226,19 @@ def _new_line(message: Message, body: JsonObject, shared: JsonObject, model: str
         body = reply | body
     place: JsonObject = {"type": speaker, "isSidechain": False, "timestamp": stamp(message.time)}
     return shared | place | {"message": body}
+
+
+def _entry_id(message: Message) -> str:
+    return text_in(fields_of(message).get("uuid")) if message.origin == FORMAT else ""
+
+
+def _is_summary(message: Message, _document: Document) -> bool:
+    return message.origin == FORMAT and fields_of(message).get("isCompactSummary") is True
+
+
+MARKS = SessionMarks(
+    session_id=record_text(("", "sessionId")),
+    title=record_text(("custom-title", "customTitle"), ("ai-title", "aiTitle"), ("summary", "summary")),
+    message_id=_entry_id,
+    is_summary=_is_summary,
+)

@@ -20,10 +20,11 @@ from everlong.wire.document import Aside, Document, Record
 from everlong.wire.fields import load, pack, unpack
 from everlong.wire.formats.openai_responses import messages as responses
 from everlong.wire.sessions.conversation import Piece, settle, summary_text, tell_summary, without_head
+from everlong.wire.sessions.marks import SessionMarks, record_text
 from everlong.wire.sessions.names import fresh_uuid
 from everlong.wire.sessions.records import as_object, aside, fields_of, stamp, time_of
 
-__all__ = ["FORMAT", "document", "parse_record", "recognises", "render_document", "render_record"]
+__all__ = ["FORMAT", "MARKS", "document", "parse_record", "recognises", "render_document", "render_record"]
 
 FORMAT = "codex"
 LINES = ("compacted", "event_msg", "response_item", "session_meta", "turn_context")
@@ -241,3 +242,10 @@ def _new_header(session: Document) -> JsonObject:
     if head:
         payload["base_instructions"] = {"text": "\n\n".join(message.text for message in head)}
     return {"timestamp": moment, "type": "session_meta", "payload": payload}
+
+
+def _is_summary(message: Message, _document: Document) -> bool:
+    return message.origin == FORMAT and "compacted" in unpack(message.extra)[1]
+
+
+MARKS = SessionMarks(session_id=record_text(("session_meta", "payload.id"), ("", "id")), is_summary=_is_summary)

@@ -21,10 +21,12 @@ from everlong.wire.document import Aside, Document, Record
 from everlong.wire.fields import load, pack, unpack
 from everlong.wire.formats.openai_chat import messages as openai_chat
 from everlong.wire.sessions.conversation import Piece, settle, summary_text, tell_summary, without_head
+from everlong.wire.sessions.marks import SessionMarks, record_text
 from everlong.wire.sessions.records import as_object, aside, fields_of, stamp, time_of
 
 __all__ = [
     "FORMAT",
+    "MARKS",
     "SUFFIX",
     "document",
     "file_name",
@@ -223,3 +225,14 @@ def message_lines(message: Message) -> list[JsonObject]:
         return [line | moment for line in openai_chat.write_message(message)]
     parts = tuple(part for part in message.parts if not (isinstance(part, Text) and part.extra == MEDIA_NOTE))
     return openai_chat.write_message(replace(message, parts=parts, origin=openai_chat.NAME))
+
+
+def _is_summary(message: Message, _document: Document) -> bool:
+    return message.origin == FORMAT and unpack(message.extra)[1].get("summary") is True
+
+
+MARKS = SessionMarks(
+    session_id=record_text(("metadata", "key")),
+    title=record_text(("metadata", "metadata.title")),
+    is_summary=_is_summary,
+)

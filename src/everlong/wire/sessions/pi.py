@@ -19,11 +19,12 @@ from everlong.wire.document import Aside, Document, Record
 from everlong.wire.fields import dump, load, pack, unpack
 from everlong.wire.sessions.conversation import Piece, settle, summary_text, tell_summary, without_head
 from everlong.wire.sessions.lineage import Link, parents_of, path_to
+from everlong.wire.sessions.marks import SessionMarks, record_text, text_in
 from everlong.wire.sessions.names import fresh_id, fresh_uuid
 from everlong.wire.sessions.pi_messages import FORMAT, content_of, parse, parts_of, render
 from everlong.wire.sessions.records import as_object, aside, fields_of, stamp, time_of
 
-__all__ = ["FORMAT", "document", "parse_record", "recognises", "render_document", "render_record"]
+__all__ = ["FORMAT", "MARKS", "document", "parse_record", "recognises", "render_document", "render_record"]
 
 VERSION = 3
 SUMMARIES = ("branch_summary", "compaction")
@@ -224,3 +225,25 @@ def _in_tree(entries: Sequence[JsonObject]) -> list[JsonObject]:
         out.append(entry | joined | ({"firstKeptEntryId": name} if entry.get("type") == "compaction" else {}))
         parent = name
     return out
+
+
+def _entry_id(message: Message) -> str:
+    return text_in(fields_of(message).get("id")) if message.origin == FORMAT else ""
+
+
+def _is_summary(message: Message, _document: Document) -> bool:
+    return message.origin == FORMAT and fields_of(message).get("type") == "compaction"
+
+
+def _covered_tokens(summary: Message) -> int:
+    tokens = fields_of(summary).get("tokensBefore") if summary.origin == FORMAT else None
+    return tokens if type(tokens) is int and tokens > 0 else 0
+
+
+MARKS = SessionMarks(
+    session_id=record_text(("session", "id")),
+    title=record_text(("session_info", "name")),
+    message_id=_entry_id,
+    is_summary=_is_summary,
+    covered_tokens=_covered_tokens,
+)
