@@ -30,9 +30,9 @@ from everlong.wire import (
     NO_RESULT,
     OPENAI_CHAT,
     OPENAI_RESPONSES,
-    mended,
     problems,
     repair_history,
+    repaired_arguments,
     valid,
 )
 from tests.core.build import assistant, calls, result, system, user
@@ -302,7 +302,7 @@ WRITE = json.dumps({"path": "src/app.py", "mode": 420, "text": 'print("x")\n' * 
 
 @pytest.mark.parametrize("kept", [1, 10, 25, 100, 5_000, len(WRITE) // 2, len(WRITE) - 12, len(WRITE) - 1])
 def test_B8_arguments_cut_anywhere_are_json_again(kept: int) -> None:
-    whole, cut = json.loads(WRITE), json.loads(mended(WRITE[:kept]))
+    whole, cut = json.loads(WRITE), json.loads(repaired_arguments(WRITE[:kept]))
     assert set(cut) <= set(whole)
     for key, value in cut.items():
         said = whole[key]
@@ -310,7 +310,7 @@ def test_B8_arguments_cut_anywhere_are_json_again(kept: int) -> None:
 
 
 def test_B8_a_cut_in_the_long_text_keeps_the_path_and_the_numbers() -> None:
-    cut = json.loads(mended(WRITE[:5_000]))
+    cut = json.loads(repaired_arguments(WRITE[:5_000]))
     assert (cut["path"], cut["mode"]) == ("src/app.py", 420)
     assert len(cut["text"]) > 3_500
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from everlong.wire.repair.arguments import closings, mended
+from everlong.wire.repair.arguments import closings, repaired_arguments
 
 MENDED = {
     '{"path": "a.py", "text": "def': '{"path":"a.py","text":"def"}',
@@ -33,13 +33,13 @@ MENDED = {
 
 @pytest.mark.parametrize(("broken", "whole"), MENDED.items(), ids=lambda text: ascii(text)[:40])
 def test_arguments_say_what_can_still_be_read(broken: str, whole: str) -> None:
-    assert mended(broken) == whole
+    assert repaired_arguments(broken) == whole
     json.loads(whole)
 
 
 @pytest.mark.parametrize("opening", ["[", '{"a":', '[{"a":'])
 def test_hostile_nesting_is_given_up(opening: str) -> None:
-    assert mended(opening * 50_000) == "{}"
+    assert repaired_arguments(opening * 50_000) == "{}"
 
 
 def test_closings_show_both_ways_to_end_a_text() -> None:

@@ -70,7 +70,7 @@ if TYPE_CHECKING:
         repair_history as repair_history,
         valid as valid,
     )
-    from everlong.wire.repair.arguments import mended as mended
+    from everlong.wire.repair.arguments import repaired_arguments as repaired_arguments
     from everlong.wire.repair.blanks import NO_OUTPUT as NO_OUTPUT
     from everlong.wire.repair.pairs import NO_RESULT as NO_RESULT
     from everlong.wire.repair.shapes import NOT_ITS_OWN as NOT_ITS_OWN
@@ -133,7 +133,7 @@ else:
             "refusals.signs": "Kind",
             "refusals.silent": "SilentOverflow silent_overflow truncated_window",
             "repair": "Repaired repair_history valid",
-            "repair.arguments": "mended",
+            "repair.arguments": "repaired_arguments",
             "repair.blanks": "NO_OUTPUT",
             "repair.pairs": "NO_RESULT",
             "repair.shapes": "NOT_ITS_OWN",

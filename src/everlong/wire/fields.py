@@ -10,7 +10,7 @@ from typing import cast
 from everlong.core import Json, JsonObject, JsonText, Opaque
 from everlong.errors import WireError
 
-__all__ = ["SHAPE", "dump", "load", "opaque", "opaque_body", "pack", "unpack"]
+__all__ = ["SHAPE", "dump", "load", "opaque", "opaque_body", "pack", "unpack", "without"]
 
 SHAPE = "$shape"
 
@@ -57,3 +57,14 @@ def opaque(block: Json) -> Opaque:
 def opaque_body(part: Opaque) -> Json:
     """The block again."""
     return load(part.body)
+
+
+def without(extra: JsonText, *, hints: tuple[str, ...] = (), fields: tuple[str, ...] = ()) -> JsonText:
+    """Return what is carried without these hints and fields; the same text if none of them was there."""
+    if not extra:
+        return extra
+    carried, shape = unpack(extra)
+    if not any(key in shape for key in hints) and not any(key in carried for key in fields):
+        return extra
+    kept = {key: value for key, value in carried.items() if key not in fields}
+    return pack(kept, **{key: hint for key, hint in shape.items() if key not in hints})

@@ -90,15 +90,29 @@ class Rules:
     object_arguments: bool = False
     #: Whether a result may be empty.
     silent_results: bool = False
+    #: Whether blank text may stand beside calls.
+    blank_beside_calls: bool = False
+    #: Whether an item that has an id may be sent only once.
+    items_once: bool = False
+    #: Whether a message of opaque parts alone may stand before the first word of the user.
+    opaque_before_user: bool = False
+    #: Whether system text in the list must follow the user.
+    system_after_user: bool = False
+    #: Whether the last words of the assistant may not end in white space.
+    trimmed_ending: bool = False
     #: Whether neighbouring assistant messages are sent as one, so that results stand after the last.
     joins_assistants: bool = True
     #: Whether thinking is accepted only from this very provider, and only with its signature.
     own_thinking: bool = True
     signed_thinking: bool = False
+    #: Whether thinking without a signature must have words.
+    worded_thinking: bool = False
     #: Whether thinking must be followed by what it led to.
     led_thinking: bool = False
     #: Who may show a picture.
     pictures: frozenset[Role] = frozenset({Role.USER, Role.TOOL})
+    #: A message of this format without a way of writing that was read but is not accepted.
+    usual_shape: Callable[[Message], Message]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from everlong.wire.formats.validation import argument_fault, strict_json
 from everlong.wire.repair.draft import Change
 from everlong.wire.repair.surrogates import clean_json
 
-__all__ = ["closings", "mend_arguments", "mended"]
+__all__ = ["closings", "repair_arguments", "repaired_arguments"]
 
 LONGEST_LITERAL = 100_000  # characters; the Python parser is not made for more
 STRUCTURE = re.compile(r'[{}\[\],]|"(?:[^"\\]++|\\.)*+("?)', re.DOTALL)
@@ -27,7 +27,7 @@ HALF_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*+(\\(?:u[0-9a-fA-F]{0,3})?)\Z")
 CLOSERS = {"{": "}", "[": "]"}
 
 
-def mend_arguments(message: Message, rules: Rules) -> Change | None:
+def repair_arguments(message: Message, rules: Rules) -> Change | None:
     """The fix: every call of the message."""
     broken = [call.id for call in message.calls if argument_fault(call.arguments, as_object=rules.object_arguments)]
     if not broken:
@@ -36,7 +36,7 @@ def mend_arguments(message: Message, rules: Rules) -> Change | None:
     return Change((message.with_parts(parts),), tuple(f"arguments of call {call} could not be read" for call in broken))
 
 
-def mended(arguments: JsonText) -> JsonText:
+def repaired_arguments(arguments: JsonText) -> JsonText:
     """A JSON object that says as much of the arguments as can be read.
 
     Example: '{"path": "a.py", "text": "def' -> '{"path":"a.py","text":"def"}';  "ls -l" -> "{}"
@@ -82,7 +82,7 @@ def _half_escape(text: str) -> str:
 def _mended_call(part: Part, rules: Rules) -> Part:
     if not isinstance(part, ToolCall) or not argument_fault(part.arguments, as_object=rules.object_arguments):
         return part
-    return replace(part, arguments=mended(part.arguments))
+    return replace(part, arguments=repaired_arguments(part.arguments))
 
 
 def _as_object(value: Json) -> JsonObject:

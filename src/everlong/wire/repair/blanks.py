@@ -64,8 +64,8 @@ def _filled(part: Part, rules: Rules, *, own: bool) -> Part:
 
 
 def _speaks_beside_blank(message: Message, said: tuple[Part, ...], rules: Rules) -> bool:
-    """OpenAI chat: the only text is blank, is no block, and stands beside calls."""
-    if rules.fmt != "openai-chat" or not any(isinstance(part, ToolCall) for part in said):
+    """Where that is accepted: the only text is blank, is no block, and stands beside calls."""
+    if not rules.blank_beside_calls or not any(isinstance(part, ToolCall) for part in said):
         return False
     content = [part for part in message.parts if isinstance(part, Text | Image | Opaque)]
     as_string = unpack(message.extra)[1].get("content") != "blocks"

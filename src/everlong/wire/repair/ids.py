@@ -10,7 +10,7 @@ from everlong.core import CallId, Message, Part, ToolCall, ToolResult, ref_of
 from everlong.wire.formats.format import Rules
 from everlong.wire.repair.draft import Change
 
-__all__ = ["UNNAMED_TOOL", "acceptable_id", "distinct_id", "mend_names"]
+__all__ = ["UNNAMED_TOOL", "acceptable_id", "distinct_id", "repair_names"]
 
 UNNAMED_TOOL = "tool"
 
@@ -31,7 +31,7 @@ def distinct_id(call: CallId, numbers: dict[CallId, int], rules: Rules, *, own: 
     return candidate
 
 
-def mend_names(message: Message, rules: Rules) -> Change | None:
+def repair_names(message: Message, rules: Rules) -> Change | None:
     """The fix: tools under names that are accepted, in calls and results alike."""
     parts = tuple(_with_name(part, rules) for part in message.parts)
     if parts == message.parts:

@@ -14,7 +14,7 @@ from everlong.core import CallId, Message, Part, Role, Text, ToolCall, ToolResul
 from everlong.wire.formats.format import Rules
 from everlong.wire.repair.draft import Draft, Note, Placed
 from everlong.wire.repair.ids import acceptable_id, distinct_id
-from everlong.wire.repair.seats import as_user
+from everlong.wire.repair.shapes import as_user
 
 __all__ = ["NO_RESULT", "pair_results"]
 

@@ -16,7 +16,7 @@ __all__ = ["drop_repeats"]
 
 def drop_repeats(draft: Draft, rules: Rules) -> Draft:
     """The pass."""
-    if rules.fmt != "openai-responses":
+    if not rules.items_once:
         return draft
     seen: set[str] = set()
     placed: list[Placed] = []

@@ -1,32 +1,79 @@
-"""Odd shapes that a format's own messages may carry, and that its provider refuses.
+"""Every part in a message that may hold it.
 
-Parsers keep how a payload was written, so that it comes back byte for byte. Where that very way of
-writing is what the provider refuses, the hint goes and the usual shape is written. The last resort is
-`plain`: a message without anything that only its own format knows.
+Results belong to tool messages, before anything else there; calls and thinking to the assistant;
+pictures to those whom the provider lets show them. A tool message without results is the user's.
 """
 
-import re
-from collections.abc import Callable
 from dataclasses import replace
 
-from everlong.core import JsonText, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
-from everlong.wire.fields import load, pack, unpack
+from everlong.core import Image, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
 from everlong.wire.formats.format import Rules
-from everlong.wire.formats.validation import strict_json
+from everlong.wire.formats.translation import image_note
 from everlong.wire.repair.draft import Change
 
-__all__ = ["NOT_ITS_OWN", "plain", "usual_shapes"]
+__all__ = ["NOT_ITS_OWN", "as_user", "misplaced", "plain", "seat_parts", "usual_shapes"]
+
+
+def seat_parts(message: Message, rules: Rules) -> Change | None:
+    """The fix."""
+    if not misplaced(message) and not _hidden_pictures(message, rules):
+        return None
+    results = message.results
+    rest = tuple(_stub(part, message.role, rules) for part in message.parts if _may_hold(message.role, part))
+    reasons = _reasons(message, rules)
+    if not results:
+        known = as_user(message, rest) if message.role is Role.TOOL else message.with_parts(rest)
+        return Change((known,), reasons)
+    if message.role in (Role.TOOL, Role.USER):
+        return Change((replace(message, role=Role.TOOL, parts=(*results, *rest)),), reasons)
+    return Change((message.with_parts(rest), Message(Role.TOOL, results, origin=message.origin)), reasons)
+
+
+def misplaced(message: Message) -> bool:
+    """Whether a part stands where no provider takes it, and no renderer would know what to do."""
+    if not all(_may_hold(message.role, part) or isinstance(part, ToolResult) for part in message.parts):
+        return True
+    results = len(message.results)
+    if message.role is not Role.TOOL:
+        return results > 0
+    return results == 0 or not all(isinstance(part, ToolResult) for part in message.parts[:results])
+
+
+def as_user(message: Message, parts: tuple[Part, ...]) -> Message:
+    """What the user says in it, as a message of the user; the carried fields belong to the results."""
+    return replace(message, role=Role.USER, parts=parts, extra="")
+
+
+def _may_hold(role: Role, part: Part) -> bool:
+    """Results aside."""
+    return not isinstance(part, ToolResult) and (role is Role.ASSISTANT or not isinstance(part, ToolCall | Reasoning))
+
+
+def _hidden_pictures(message: Message, rules: Rules) -> bool:
+    return message.role not in rules.pictures and any(isinstance(part, Image) for part in message.parts)
+
+
+def _stub(part: Part, role: Role, rules: Rules) -> Part:
+    return Text(image_note(part)) if isinstance(part, Image) and role not in rules.pictures else part
+
+
+def _reasons(message: Message, rules: Rules) -> tuple[str, ...]:
+    reasons = ["parts stood where they cannot be sent"] if misplaced(message) else []
+    return (
+        (*reasons, f"a picture cannot be shown by {message.role}")
+        if _hidden_pictures(message, rules)
+        else tuple(reasons)
+    )
+
 
 NOT_ITS_OWN = "sent without what only its own format knows"
-NOT_IN_A_NAME = re.compile(r"[\s<|\\/>]")
-ODD_CALL = "message.tool_calls"  # an entry among the calls of OpenAI chat that is no call
 
 
 def usual_shapes(message: Message, rules: Rules) -> Change | None:
     """The fix: messages of the provider's own format, written in the usual way."""
     if message.origin != rules.fmt:
         return None
-    known = WRITERS[rules.fmt](message)
+    known = rules.usual_shape(message)
     return None if known == message else Change((known,), ("it was written in a way that is not accepted",))
 
 
@@ -45,108 +92,3 @@ def _plain_part(part: Part) -> Part:
         content = tuple(replace(inner, extra="") for inner in part.content if not isinstance(inner, Opaque))
         return replace(part, content=content, extra="")
     return replace(part, extra="")
-
-
-def _without(extra: JsonText, *, hints: tuple[str, ...] = (), fields: tuple[str, ...] = ()) -> JsonText:
-    """What is carried, less some of it; the same text if none of it was there."""
-    if not extra:
-        return extra
-    carried, shape = unpack(extra)
-    if not any(key in shape for key in hints) and not any(key in carried for key in fields):
-        return extra
-    kept = {key: value for key, value in carried.items() if key not in fields}
-    return pack(kept, **{key: hint for key, hint in shape.items() if key not in hints})
-
-
-# --- OpenAI chat ---------------------------------------------------------------------------------
-
-
-def _chat(message: Message) -> Message:
-    fields, shape = unpack(message.extra)
-    refused = tuple(key for key in ("tool_calls", "function_call", "name") if fields.get(key) is not None)
-    bare = ("content",) if shape.get("content") in ("bare", "empty") else ()
-    old = ("role", "missing") if message.role is Role.TOOL else ()
-    return replace(
-        message,
-        parts=tuple(_chat_part(part) for part in message.parts if not _unsendable(part)),
-        name=NOT_IN_A_NAME.sub("_", message.name),
-        extra=_without(message.extra, hints=(*bare, *old), fields=refused),
-    )
-
-
-def _unsendable(part: Part) -> bool:
-    """Entries that are no calls, and sealed thinking whose seal is damaged."""
-    if isinstance(part, Reasoning) and part.signature:
-        return not _is_json(part.signature)
-    return isinstance(part, Opaque) and part.kind == ODD_CALL
-
-
-def _chat_part(part: Part) -> Part:
-    match part:
-        case ToolCall(extra=extra):
-            shape = unpack(extra)[1]
-            inner = shape.get("inner")
-            odd = isinstance(inner, str) and "arguments" in unpack(inner)[1]
-            return replace(part, extra=_without(extra, hints=("legacy", "inner") if odd or "legacy" in shape else ()))
-        case Opaque(kind, body) if not kind.startswith("message."):
-            block = load(body)
-            words = block if isinstance(block, str) else body
-            return part if isinstance(block, dict) and isinstance(block.get("type"), str) else Text(words)
-        case _:
-            return part
-
-
-def _is_json(text: str) -> bool:
-    try:
-        strict_json(text)
-    except ValueError:
-        return False
-    return True
-
-
-# --- the others ----------------------------------------------------------------------------------
-
-
-def _responses(message: Message) -> Message:
-    spoken = "output_text" if message.role is Role.ASSISTANT else "input_text"
-    return message.with_parts(tuple(_responses_part(part, spoken) for part in message.parts))
-
-
-def _responses_part(part: Part, spoken: str) -> Part:
-    match part:
-        case Text(extra=extra) if str(unpack(extra)[0].get("type", spoken)) not in (spoken, "refusal"):
-            return replace(part, extra=_without(extra, fields=("type",)))
-        case ToolCall(extra=extra) if "kind" not in unpack(extra)[1]:
-            return replace(part, extra=_without(extra, hints=("arguments",)))
-        case ToolResult(extra=extra) if "kind" not in unpack(extra)[1]:
-            odd = unpack(extra)[1].get("content") not in (None, "blocks")
-            return replace(part, extra=_without(extra, hints=("content",) if odd else ()))
-        case _:
-            return part
-
-
-def _anthropic(message: Message) -> Message:
-    parts = (
-        replace(part, extra=_without(part.extra, hints=("input",))) if isinstance(part, ToolCall) else part
-        for part in message.parts
-    )
-    return message.with_parts(tuple(parts))
-
-
-def _gemini(message: Message) -> Message:
-    return message.with_parts(tuple(_gemini_part(part) for part in message.parts))
-
-
-def _gemini_part(part: Part) -> Part:
-    """A response that was no object is written as text."""
-    if isinstance(part, ToolResult) and unpack(part.extra)[1].get("json") == "value":
-        return replace(part, extra=_without(part.extra, hints=("json",)))
-    return part
-
-
-WRITERS: dict[str, Callable[[Message], Message]] = {
-    "anthropic": _anthropic,
-    "gemini": _gemini,
-    "openai-chat": _chat,
-    "openai-responses": _responses,
-}

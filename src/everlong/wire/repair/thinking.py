@@ -23,7 +23,7 @@ def drop_unsigned_thinking(message: Message, rules: Rules) -> Change | None:
 
 def _accepted(part: Reasoning, rules: Rules) -> bool:
     if part.signature or not rules.signed_thinking:
-        return bool(part.signature or rules.fmt != "gemini" or part.text.strip())
+        return bool(part.signature or not rules.worded_thinking or part.text.strip())
     return False
 
 

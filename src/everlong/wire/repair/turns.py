@@ -32,13 +32,13 @@ def open_with_user(draft: Draft, rules: Rules) -> Draft:
 
 def _speaks(message: Message, rules: Rules) -> bool:
     """Everything but system text and items that only the provider can read, such as its own compaction."""
-    carried = rules.fmt == "openai-responses" and all(isinstance(part, Opaque) for part in message.parts)
+    carried = rules.opaque_before_user and all(isinstance(part, Opaque) for part in message.parts)
     return message.role is not Role.SYSTEM and not (carried and message.role is Role.ASSISTANT)
 
 
 def place_system(draft: Draft, rules: Rules) -> Draft:
-    """The pass, Anthropic: role `system` in the list only right after the user; elsewhere it is plain text."""
-    if rules.fmt != "anthropic":
+    """The pass: role `system` in the list only right after the user; elsewhere it is plain text."""
+    if not rules.system_after_user:
         return draft
     placed: list[Placed] = []
     notes: list[Note] = []
@@ -54,8 +54,8 @@ def place_system(draft: Draft, rules: Rules) -> Draft:
 
 
 def trim_ending(draft: Draft, rules: Rules) -> Draft:
-    """The pass, Anthropic: the last words of the assistant do not end in white space."""
-    if rules.fmt != "anthropic" or not draft.placed:
+    """The pass: the last words of the assistant do not end in white space."""
+    if not rules.trimmed_ending or not draft.placed:
         return draft
     item = draft.placed[-1]
     parts = item.message.parts

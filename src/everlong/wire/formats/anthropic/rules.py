@@ -9,13 +9,24 @@ system text included, and none of them on a thought.
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
-from everlong.core import Json, JsonObject
+from everlong.core import Json, JsonObject, Message, ToolCall
+from everlong.wire.fields import without
 from everlong.wire.formats.format import Rules
 from everlong.wire.formats.validation import Problem, blank
 
 __all__ = ["RULES", "anthropic_problems"]
+
+
+def _usual_shape(message: Message) -> Message:
+    parts = (
+        replace(part, extra=without(part.extra, hints=("input",))) if isinstance(part, ToolCall) else part
+        for part in message.parts
+    )
+    return message.with_parts(tuple(parts))
+
 
 RULES = Rules(
     fmt="anthropic",
@@ -27,6 +38,9 @@ RULES = Rules(
     object_arguments=True,
     signed_thinking=True,
     led_thinking=True,
+    system_after_user=True,
+    trimmed_ending=True,
+    usual_shape=_usual_shape,
 )
 
 CALL_ID = re.compile(r"[a-zA-Z0-9_-]+")

@@ -6,15 +6,28 @@ with as many responses. Keys may be written in camelCase or snake_case; null is 
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import cast
 
-from everlong.core import Json, JsonObject, Role
+from everlong.core import Json, JsonObject, Message, Part, Role, ToolResult
+from everlong.wire.fields import unpack, without
 from everlong.wire.formats.format import Rules
 from everlong.wire.formats.validation import Problem, blank
 
 __all__ = ["RULES", "gemini_problems"]
+
+
+def _usual_shape(message: Message) -> Message:
+    return message.with_parts(tuple(_usual_part(part) for part in message.parts))
+
+
+def _usual_part(part: Part) -> Part:
+    """A response that was no object is written as text."""
+    if isinstance(part, ToolResult) and unpack(part.extra)[1].get("json") == "value":
+        return replace(part, extra=without(part.extra, hints=("json",)))
+    return part
+
 
 RULES = Rules(
     fmt="gemini",
@@ -24,7 +37,9 @@ RULES = Rules(
     results_named=True,
     object_arguments=True,
     silent_results=True,
+    worded_thinking=True,
     pictures=frozenset(Role),
+    usual_shape=_usual_shape,
 )
 
 FUNCTION_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}")

@@ -7,18 +7,69 @@ and id, the same id again in a later turn, pictures in tool results.
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from everlong.core import Json, JsonObject
+from everlong.core import Json, JsonObject, Message, Opaque, Part, Reasoning, Role, Text, ToolCall
+from everlong.wire.fields import load, unpack, without
 from everlong.wire.formats.format import Rules
-from everlong.wire.formats.validation import Problem, argument_fault, blank
+from everlong.wire.formats.validation import Problem, argument_fault, blank, strict_json
 
 __all__ = ["RULES", "chat_problems"]
+
+ODD_CALL = "message.tool_calls"  # the kind of an entry among the calls that is no call
+NOT_IN_NAME = re.compile(r"[\s<|\\/>]")
+
+
+def _usual_shape(message: Message) -> Message:
+    fields, shape = unpack(message.extra)
+    refused = tuple(key for key in ("tool_calls", "function_call", "name") if fields.get(key) is not None)
+    bare = ("content",) if shape.get("content") in ("bare", "empty") else ()
+    old = ("role", "missing") if message.role is Role.TOOL else ()
+    return replace(
+        message,
+        parts=tuple(_usual_part(part) for part in message.parts if not _unsendable(part)),
+        name=NOT_IN_NAME.sub("_", message.name),
+        extra=without(message.extra, hints=(*bare, *old), fields=refused),
+    )
+
+
+def _unsendable(part: Part) -> bool:
+    """Entries that are no calls, and sealed thinking whose seal is damaged."""
+    if isinstance(part, Reasoning) and part.signature:
+        return not _is_json(part.signature)
+    return isinstance(part, Opaque) and part.kind == ODD_CALL
+
+
+def _usual_part(part: Part) -> Part:
+    match part:
+        case ToolCall(extra=extra):
+            shape = unpack(extra)[1]
+            inner = shape.get("inner")
+            odd = isinstance(inner, str) and "arguments" in unpack(inner)[1]
+            return replace(part, extra=without(extra, hints=("legacy", "inner") if odd or "legacy" in shape else ()))
+        case Opaque(kind, body) if not kind.startswith("message."):
+            block = load(body)
+            words = block if isinstance(block, str) else body
+            return part if isinstance(block, dict) and isinstance(block.get("type"), str) else Text(words)
+        case _:
+            return part
+
+
+def _is_json(text: str) -> bool:
+    try:
+        strict_json(text)
+    except ValueError:
+        return False
+    return True
+
 
 RULES = Rules(
     fmt="openai-chat",
     foreign_call_id=re.compile(r"(?=.*\S).{1,40}", re.DOTALL),  # OpenAI takes no longer ones, others do
     joins_assistants=False,
+    blank_beside_calls=True,
     own_thinking=False,
+    usual_shape=_usual_shape,
 )
 
 NAME = re.compile(r"[^\s<|\\/>]+")

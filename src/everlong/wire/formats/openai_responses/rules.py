@@ -6,12 +6,33 @@ led to.
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from everlong.core import Json, JsonObject, Role
+from everlong.core import Json, JsonObject, Message, Part, Role, Text, ToolCall, ToolResult
+from everlong.wire.fields import unpack, without
 from everlong.wire.formats.format import Rules
 from everlong.wire.formats.validation import Problem, argument_fault, blank
 
 __all__ = ["MAX_CALL_ID", "RULES", "responses_problems"]
+
+
+def _usual_shape(message: Message) -> Message:
+    spoken = "output_text" if message.role is Role.ASSISTANT else "input_text"
+    return message.with_parts(tuple(_usual_part(part, spoken) for part in message.parts))
+
+
+def _usual_part(part: Part, spoken: str) -> Part:
+    match part:
+        case Text(extra=extra) if str(unpack(extra)[0].get("type", spoken)) not in (spoken, "refusal"):
+            return replace(part, extra=without(extra, fields=("type",)))
+        case ToolCall(extra=extra) if "kind" not in unpack(extra)[1]:
+            return replace(part, extra=without(extra, hints=("arguments",)))
+        case ToolResult(extra=extra) if "kind" not in unpack(extra)[1]:
+            odd = unpack(extra)[1].get("content") not in (None, "blocks")
+            return replace(part, extra=without(extra, hints=("content",) if odd else ()))
+        case _:
+            return part
+
 
 RULES = Rules(
     fmt="openai-responses",
@@ -20,6 +41,9 @@ RULES = Rules(
     tool_name=re.compile(r"[a-zA-Z0-9_-]+"),
     not_in_tool_name=re.compile(r"[^a-zA-Z0-9_-]"),
     led_thinking=True,
+    items_once=True,
+    opaque_before_user=True,
+    usual_shape=_usual_shape,
     pictures=frozenset({Role.SYSTEM, Role.USER, Role.TOOL}),
 )
 
