@@ -33,13 +33,13 @@ TRICKS = (
     "<div style='position:fixed;inset:0;background:url(https://evil.example/x.png)'>over all</div>",
 )
 HOSTILE = "\n\n".join(TRICKS)
+PRESS = "all => all.forEach(it => it.dispatchEvent(new MouseEvent('click', {bubbles: true, cancelable: true})))"
 
 
 def unbroken(view: View) -> None:
     """Press all that asks to be pressed; the page is still itself and nobody else was asked."""
     origin = view.page.evaluate("location.origin")
-    for link in view.log.get_by_text("press me").all():
-        link.dispatch_event("click")
+    view.log.get_by_text("press me").evaluate_all(PRESS)  # all in one step: rows that are drawn again stay out of it
     assert view.page.evaluate("window.broken") is None
     assert view.page.evaluate("location.origin") == origin == view.origin
     assert view.foreign() == []
