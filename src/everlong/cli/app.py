@@ -1,4 +1,4 @@
-"""What `everlong serve` puts on one port: the gateway, and beside it the chat app on the same store."""
+"""The application that `everlong serve` runs on one port: the gateway, and the chat app on the same store."""
 
 import asyncio
 import json
@@ -32,33 +32,36 @@ from everlong.web import (
     with_choices,
 )
 
-__all__ = ["FACTORY", "app_from_environment", "told"]
+__all__ = ["FACTORY", "app_from_environment", "serving_options"]
 
 FACTORY = "everlong.cli.app:app_from_environment"
-#: What the process that serves is told by the one that started it, beside the gateway's own settings.
+#: Variables by which the program tells its server process more than the gateway's own settings.
 LOCAL, SAMPLE = "EVERLONG_SERVING_LOCAL", "EVERLONG_SERVING_SAMPLE"
 PASSWORD = "EVERLONG_PASSWORD"
 REACHED_WITHOUT_A_KEY = ("", "ollama")
 
-SMALL_WINDOW = 3_000  # tokens, of the sample thread: two or three turns fill it
-FILLED = 0.7  # of what may be sent before a cut
+SMALL_WINDOW = 3_000  # tokens of the sample thread's window; two or three turns fill it
+FILLED = 0.7  # of the threshold
 SAMPLE_TITLE = "Lantern Books"
 
 
 @contextmanager
-def told(*, local: bool, sample: bool) -> Iterator[None]:
-    """Leave word for the process that serves."""
-    said = {LOCAL: local, SAMPLE: sample}
-    os.environ.update({name: "1" for name, wanted in said.items() if wanted})
+def serving_options(*, local: bool, sample: bool) -> Iterator[None]:
+    """Set the variables for the server process while this is entered."""
+    options = {LOCAL: local, SAMPLE: sample}
+    os.environ.update({name: "1" for name, wanted in options.items() if wanted})
     try:
         yield
     finally:
-        for name in said:
+        for name in options:
             os.environ.pop(name, None)
 
 
 def app_from_environment() -> Starlette:
-    """The application of one process. A page hears of a thread from the process that works on it: there is one then."""
+    """Return the application of one process; the chat app is in it only if that process is the only one.
+
+    A page gets live updates of a thread only from the process that works on it.
+    """
     config = config_from_environment()
     if not config.app or config.workers > 1:
         return application(config)
@@ -67,12 +70,12 @@ def app_from_environment() -> Starlette:
 
 @asynccontextmanager
 async def _app(config: GatewayConfig, services: Services) -> AsyncIterator[Sequence[Route]]:
-    """The chat app, on the gateway's store and with its upstreams, for as long as the gateway runs."""
+    """Run the chat app on the gateway's store and upstreams, as long as the gateway runs; yield its routes."""
     stack = ExitStack()
     guard = Guard.listening_at(config.host, os.environ.get(PASSWORD, ""))
     if guard.password and not os.environ.get(PASSWORD):
-        print(f"The app's password is {guard.password}", file=sys.stderr, flush=True)  # noqa: T201 - told once, here
-    desk = AppState(
+        print(f"The app's password is {guard.password}", file=sys.stderr, flush=True)  # noqa: T201 - printed once
+    app = AppState(
         Setup(
             threads=services.kept.store,
             sources=(*_sources(services), *_keyed(services)),
@@ -83,24 +86,24 @@ async def _app(config: GatewayConfig, services: Services) -> AsyncIterator[Seque
         )
     )
 
-    def tell(report: Report) -> None:
-        desk.tell_live(report.explained())
+    def forward(report: Report) -> None:
+        app.tell_live(report.explained())
 
-    await desk.start()
+    await app.start()
     if os.environ.get(SAMPLE):
-        await _add_sample(desk)
-    services.recent.told.append(tell)
-    services.ending.append(desk.end_streams)
+        await _add_sample(app)
+    services.recent.told.append(forward)
+    services.ending.append(app.end_streams)
     try:
-        yield web_routes(desk, guard)
+        yield web_routes(app, guard)
     finally:
-        services.recent.told.remove(tell)
-        await desk.close()
+        services.recent.told.remove(forward)
+        await app.close()
         await asyncio.to_thread(stack.close)
 
 
 def _sources(services: Services) -> list[Source]:
-    """The upstreams that the app can reach: with a key of their own, or without any."""
+    """Return the upstreams that the app can use: those with a key of their own, or that need none."""
     local = bool(os.environ.get(LOCAL))
     reached = [
         upstream
@@ -113,27 +116,27 @@ def _sources(services: Services) -> list[Source]:
 
 
 def _local_source(stack: ExitStack) -> Source:
-    """The model of this machine, fetched once and started; it ends with the app."""
+    """Start the local model, downloaded once; it ends with the app."""
     server = stack.enter_context(LocalServer(model_file(cache_folder(os.environ))))
     return Source(name="local", endpoint=server.endpoint(), models=("local",), local=True)
 
 
 def _keyed(services: Services) -> list[Source]:
-    """Providers whose keys are in the environment, where the gateway has them not as upstreams already."""
+    """Return the providers whose keys are in the environment and that are not upstreams of the gateway already."""
     known = {upstream.endpoint.name for upstream in services.routes.upstreams}
     return [source for source in environment_sources(os.environ) if source.endpoint.name not in known]
 
 
-async def _add_sample(desk: AppState) -> None:
-    """A thread that nearly fills a small window, so that a compaction is seen soon; only where there is no thread."""
-    if await asyncio.to_thread(partial(desk.threads.threads, owner=OWNER, archived=None, limit=1)):
+async def _add_sample(app: AppState) -> None:
+    """Add a thread that nearly fills a small window, so that a compaction is seen soon; only to an empty app."""
+    if await asyncio.to_thread(partial(app.threads.threads, owner=OWNER, archived=None, limit=1)):
         return
-    await desk.models.refresh()
-    model = await asyncio.to_thread(desk.models.default)
-    room = int(FILLED * Budget.of(SMALL_WINDOW).high_mark)
-    talk = sample_talk(counter_for(model.partition("/")[2]), room, latin=bool(os.environ.get(LOCAL)))
+    await app.models.refresh()
+    model = await asyncio.to_thread(app.models.default)
+    most = int(FILLED * Budget.of(SMALL_WINDOW).high_mark)
+    talk = sample_talk(counter_for(model.partition("/")[2]), most, latin=bool(os.environ.get(LOCAL)))
     metadata = with_choices("{}", Choices(model=model))
     thread = uuid4().hex
-    await asyncio.to_thread(partial(desk.threads.create, thread, owner=OWNER, title=SAMPLE_TITLE, metadata=metadata))
-    await asyncio.to_thread(partial(desk.threads.change, thread, settings=json.dumps({"window": SMALL_WINDOW})))
-    await desk.engine.append(thread, talk)
+    await asyncio.to_thread(partial(app.threads.create, thread, owner=OWNER, title=SAMPLE_TITLE, metadata=metadata))
+    await asyncio.to_thread(partial(app.threads.change, thread, settings=json.dumps({"window": SMALL_WINDOW})))
+    await app.engine.append(thread, talk)

@@ -14,8 +14,8 @@ from rich.console import Console
 from everlong.agent import AgentConfig
 from everlong.cli.chat.commands import run_command
 from everlong.cli.chat.screen import Screen
-from everlong.cli.chat.session import Setup, opened_session
-from everlong.cli.chat.turns import Chat, Desk, Worker
+from everlong.cli.chat.session import Setup, open_session
+from everlong.cli.chat.turns import Chat, Inbox, Worker
 from everlong.cli.words.english import ENGLISH
 from everlong.cli.words.language import Language
 from everlong.cli.words.wording import Words
@@ -79,17 +79,17 @@ def talking(
     small: bool = False,
     settings: Settings | None = None,
 ) -> Iterator[Talk]:
-    seen, say, desk, person = StringIO(), Words(language, "chat"), Desk(), Person()
+    seen, say, inbox, person = StringIO(), Words(language, "chat"), Inbox(), Person()
     model = ScriptedModel(script, Window(window if told else 1 << 40, told=told))
     out = Console(file=seen, width=WIDTH, highlight=False, force_terminal=terminal, color_system=None)
     config = AgentConfig(model="scripted", workspace=folder, engine=settings or Settings(window=None))
     with open_store(store) as threads, Worker() as worker:
         setup = Setup(
-            threads=threads, model=model, config=config, approve=desk.approve, tools=tools, small=small, registry=None
+            threads=threads, model=model, config=config, approve=inbox.approve, tools=tools, small=small, registry=None
         )
-        entered = opened_session(setup)
+        entered = open_session(setup)
         session, _ = worker.do(entered.__aenter__())
-        chat = Chat(worker=worker, session=session, screen=Screen(out, say), say=say, desk=desk, asking=person)
+        chat = Chat(worker=worker, session=session, screen=Screen(out, say), say=say, inbox=inbox, person=person)
         try:
             yield Talk(chat, model, person, seen)
             worker.do(session.leave(patient=True))

@@ -68,7 +68,7 @@ def test_what_is_piped_in_is_attached(tmp_path: Path, server: ScriptedServer) ->
         (("-m", "x", "--thread", "nope"), b"", "no session 'nope'"),
         (("-m", "x", "--continue"), b"", "No threads are kept here yet."),
         (("-m", "x", "--preset", "nope"), b"", "nope"),
-        (("-m", "x", "--workspace", "nope"), b"", "is no folder"),
+        (("-m", "x", "--workspace", "nope"), b"", "is not a folder"),
         (("-m", "x", "--local"), b"", "--local and --upstream"),
         (("-m", "x", "--sample", "--continue"), b"", "only one of them"),
     ],
@@ -163,4 +163,4 @@ def test_an_upstream_that_is_not_there_is_one_line(tmp_path: Path) -> None:
 def test_a_workspace_that_is_not_there_is_one_line(tmp_path: Path, server: ScriptedServer, folder: str) -> None:
     ran = chat(tmp_path, server, "--workspace", folder, "-m", "hello")
     assert (ran.returncode, ran.stderr.count(b"\n")) == (1, 1)
-    assert b"is no folder" in ran.stderr
+    assert b"is not a folder" in ran.stderr

@@ -220,7 +220,7 @@ def test_always_is_asked_once_in_a_chat(tmp_path: Path) -> None:
 
 def test_where_nobody_can_be_asked_nothing_is_done(tmp_path: Path) -> None:
     with talking(tmp_path, shelling) as talk:
-        talk.chat.asking = None
+        talk.chat.person = None
         assert "nobody can be asked here" in talk.say("make it")
     assert not (tmp_path / "made.txt").exists()
 
@@ -270,8 +270,8 @@ def test_looking_changes_nothing(tmp_path: Path) -> None:
         session = talk.chat.session
         threads = session.engine.threads
         before = (threads.thread(session.thread).length, len(threads.events(session.thread)))
-        first = talk.chat.worker.do(session.look())
-        second = talk.chat.worker.do(session.look())
+        first = talk.chat.worker.do(session.preview())
+        second = talk.chat.worker.do(session.preview())
         assert first == second
         assert before == (threads.thread(session.thread).length, len(threads.events(session.thread)))
 
@@ -375,11 +375,11 @@ def test_what_is_too_long_to_be_seen_is_said_before_it_is_allowed(tmp_path: Path
 
 def test_a_question_whose_call_is_over_is_not_asked(tmp_path: Path) -> None:
     with talking(tmp_path, in_turn([Answer(text="ok")])) as talk:
-        asking = talk.chat.worker.start(talk.chat.desk.approve("shell", "command: late"))
-        question = talk.chat.desk.inbox.get(timeout=SECONDS)
+        asking = talk.chat.worker.start(talk.chat.inbox.approve("shell", "command: late"))
+        question = talk.chat.inbox.items.get(timeout=SECONDS)
         asking.cancel()
         talk.chat.worker.do(asyncio.sleep(0))  # behind the cancelling
-        talk.chat.desk.inbox.put(question)
+        talk.chat.inbox.items.put(question)
         talk.say("go on")
         assert talk.person.asked == []
 

@@ -3,8 +3,9 @@
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from everlong.cli.maps.markup import axis_steps, history_picture, thousands
-from everlong.cli.maps.rows import Row, State, cells_of, fates_of, rows_of, segments_of, totals_of
+from everlong.cli.maps.markup import axis_steps, history_picture
+from everlong.cli.maps.rows import Row, State, cells_of, rows_of, segments_of, states_of, totals_of
+from everlong.cli.terminal.tables import thousands
 from everlong.core import Image, Message, Role, Text
 from everlong.engine import map_tokens
 from everlong.tokens import Counter
@@ -80,7 +81,7 @@ def test_what_is_trimmed_away_counts_as_gone() -> None:
             index=0, role=Role.USER, tokens=tokens, title="", category="user", segments=(), state=state, after=after
         )
 
-    fates = fates_of([row(State.STAYS, 5, 5), row(State.TRIMMED, 9, 4), row(State.GOES, 7, 0)])
+    fates = states_of([row(State.STAYS, 5, 5), row(State.TRIMMED, 9, 4), row(State.GOES, 7, 0)])
     assert fates == [("stays", 5), ("trimmed", 4), ("goes", 5), ("goes", 7)]
 
 

@@ -300,7 +300,7 @@ REFUSED = {
     "no such session": (("show", "none"), "no session 'none'"),
     "no such message": (("pin", "talk", "99"), "no row '99'"),
     "a point is no message": (("pin", "talk", "8"), "no message 8"),
-    "no such point": (("show", "talk", "--before", "3"), "row 3 is no compaction; there are points 8"),
+    "no such point": (("show", "talk", "--before", "3"), "row 3 is not a compaction; there are points 8"),
     "no such pin": (("unpin", "talk", "5"), "no pin '5'"),
     "no such file": (("import", "none.json"), "none.json"),
     "not a conversation": (("import", __file__), "test_commands.py"),

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from everlong.cli.sessions.lists import short_ids, when
-from everlong.cli.sessions.transcript import Shown, draw_session
+from everlong.cli.sessions.transcript import Transcript, draw_session
 from everlong.cli.words.english import ENGLISH
 from everlong.cli.words.language import Language
 from everlong.cli.words.wording import LANGUAGES, Words
@@ -41,7 +41,7 @@ def test_a_boundary_is_told_whole_on_80_columns(language: Language, reason: str)
         threads.create("t")
         threads.append("t", [*talk(60), point(50, **figures), point(100, **figures)])
         rows = tuple(threads.read("t"))
-        shown = Shown(threads.thread("t"), rows, 0, tuple(threads.points("t")), ())
+        shown = Transcript(threads.thread("t"), rows, 0, tuple(threads.points("t")), ())
     out, say = StringIO(), Words(language, "sessions")
     draw_session(shown, Console(file=out, width=80, highlight=False), say)
     told = out.getvalue()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from everlong.cli.maps.markup import figure, preview, said
+from everlong.cli.maps.markup import escaped, figure, preview
 from everlong.cli.terminal.text import clean, one_line
 
 
@@ -29,7 +29,7 @@ def test_one_line_keeps_the_narrow_space_of_figures() -> None:
 
 
 def test_markup_is_escaped() -> None:
-    assert said('<a href="x">\'&\n b') == "&lt;a href=&quot;x&quot;&gt;&#x27;&amp; b"
+    assert escaped('<a href="x">\'&\n b') == "&lt;a href=&quot;x&quot;&gt;&#x27;&amp; b"
 
 
 @pytest.mark.parametrize(

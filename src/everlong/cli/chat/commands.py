@@ -1,4 +1,4 @@
-"""The commands of the chat: a table of names, what they take, and what they do. What they draw is in `chat_tables`."""
+"""The commands of the chat: a table of names, what they take, and what they do. `tables` prints their tables."""
 
 import base64
 import json
@@ -10,8 +10,8 @@ from pathlib import Path
 
 from everlong.agent import at_home
 from everlong.cli.chat.drawing import words
-from everlong.cli.chat.screen import shown_call
-from everlong.cli.chat.tables import Told, edits_table, hits_drawn, map_table, pins_table, threads_table
+from everlong.cli.chat.screen import call_text
+from everlong.cli.chat.tables import print_edits, print_hits, print_map, print_pins, print_threads
 from everlong.cli.chat.turns import Chat
 from everlong.cli.terminal.tables import amount
 from everlong.cli.terminal.text import clean, one_line
@@ -21,42 +21,7 @@ from everlong.engine import HIGHEST_THRESHOLD, Threads, outlook_of
 from everlong.errors import EverlongError, InputError, NoThread
 from everlong.windows import Window
 
-__all__ = ["COMMANDS", "SIGNS", "Command", "picture", "run_command", "talk_threads"]
-
-MOST_BYTES = 10 * 1024 * 1024
-MEGABYTE = 1024 * 1024
-#: How files of each kind begin.
-SIGNS: tuple[tuple[bytes, str], ...] = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF87a", "image/gif"),
-    (b"GIF89a", "image/gif"),
-)
-
-
-def picture(path: Path, say: Words) -> tuple[Image, int]:
-    """The picture in a file and its bytes. Raises InputError for what no model takes."""
-    try:
-        if not path.is_file() and path.exists():  # a device or a pipe has no end
-            raise InputError(say("image_wrong", name=path.name))
-        size = path.stat().st_size
-        if size > MOST_BYTES:
-            figures = {"n": str(size // MEGABYTE), "most": str(MOST_BYTES // MEGABYTE)}
-            raise InputError(say("image_large", name=path.name, **figures))
-        data = path.read_bytes()
-    except (OSError, ValueError) as error:  # no file has a NUL in its name
-        raise InputError(f"{path.name}: {getattr(error, 'strerror', None) or error}") from None
-    kind = _kind(data)
-    if not kind:
-        raise InputError(say("image_wrong", name=path.name))
-    return Image(data=base64.b64encode(data).decode("ascii"), media_type=kind), len(data)
-
-
-def _kind(data: bytes) -> str:
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "image/webp"
-    return next((kind for sign, kind in SIGNS if data.startswith(sign)), "")
-
+__all__ = ["COMMANDS", "run_command", "talk_threads"]
 
 LISTED = 20  # threads
 FOUND = 8  # messages of a search
@@ -64,11 +29,20 @@ SHOWN = 20_000  # characters of a call, or of an original
 SHORT = 80  # characters of a pin
 LOWEST = 40
 KILOBYTE = 1024
+MEGABYTE = 1024 * KILOBYTE
+MOST_BYTES = 10 * MEGABYTE  # of a picture
+#: How picture files of each kind begin; the name of a file decides nothing.
+SIGNATURES: tuple[tuple[bytes, str], ...] = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command: its name, what may follow it, and what it does with it."""
+    """A command: its name, what may follow it, and the function that runs it."""
 
     name: str
     takes: str
@@ -76,19 +50,19 @@ class Command:
 
     @property
     def key(self) -> str:
-        """Of its words in the help."""
+        """The key of its line in the help."""
         return f"help_{self.name[1:]}"
 
 
 def run_command(chat: Chat, line: str) -> None:
-    """Do what a line says that begins with "/"; what goes wrong is one line."""
+    """Run the command in a line that begins with "/"; an error is shown as one line."""
     name, _, rest = line.strip().partition(" ")
-    command = next((one for one in COMMANDS if one.name == name.lower()), None)
+    command = next((row for row in COMMANDS if row.name == name.lower()), None)
     if command is None:
-        nearest = get_close_matches(name.lower(), [one.name for one in COMMANDS], n=1, cutoff=0.5)
+        nearest = get_close_matches(name.lower(), [row.name for row in COMMANDS], n=1, cutoff=0.5)
         shown = one_line(name)[:SHORT]
-        known = chat.say("did_you_mean", name=shown, nearest=nearest[0]) if nearest else ""
-        chat.screen.note(known or chat.say("unknown_command", name=shown), "yellow")
+        guess = chat.say("did_you_mean", name=shown, nearest=nearest[0]) if nearest else ""
+        chat.screen.note(guess or chat.say("unknown_command", name=shown), "yellow")
         return
     try:
         command.run(chat, rest.strip())
@@ -102,12 +76,12 @@ def run_command(chat: Chat, line: str) -> None:
 
 
 def _context(chat: Chat, _: str) -> None:
-    prepared = chat.worker.do(chat.session.look())
+    prepared = chat.worker.do(chat.session.preview())
     if prepared is None:
         chat.screen.note(chat.say("nothing_yet"))
         return
     meter = chat.worker.do(chat.session.meter())
-    map_table(Told(chat.screen.out, chat.say), chat.session.engine, prepared, meter)
+    print_map(chat.screen.out, chat.say, chat.session.engine, prepared, meter)
 
 
 def _compact(chat: Chat, focus: str) -> None:
@@ -118,7 +92,7 @@ def _compact(chat: Chat, focus: str) -> None:
     except KeyboardInterrupt:
         chat.screen.note(chat.say("compact_stopped"), "yellow")
         return
-    chat.session.notices.clear()  # told here, in one line
+    chat.session.notices.clear()  # the line below replaces them
     after = chat.worker.do(chat.session.meter())
     reason = chat.say.reason(one_line(outcome.reason))
     if outcome.kind is not EventKind.SUMMARY_APPLIED:
@@ -132,7 +106,7 @@ def _compact(chat: Chat, focus: str) -> None:
 
 def _undo(chat: Chat, _: str) -> None:
     undone = chat.worker.do(chat.session.engine.undo(chat.session.thread))
-    chat.session.changed()
+    chat.session.forget_usage()
     chat.session.notices.clear()
     chat.screen.note(chat.say("undone" if undone else "nothing_to_undo"), "cyan" if undone else "dim")
     if undone:
@@ -147,8 +121,8 @@ def _threshold(chat: Chat, percent: str) -> None:
         chat.worker.do(chat.session.set_threshold(int(number) / 100))
     share = chat.worker.do(chat.session.threshold())
     chat.screen.note(chat.say("threshold_is", percent=str(round(100 * share))))
-    known = chat.worker.do(chat.session.window())
-    expected = outlook_of(replace(chat.session.config.engine, threshold=share), known)
+    window = chat.worker.do(chat.session.window())
+    expected = outlook_of(replace(chat.session.config.engine, threshold=share), window)
     if expected is not None:
         cost, kept = map(str, expected.percents)
         chat.screen.note(chat.say("outlook", cost=cost, kept=kept))
@@ -158,47 +132,47 @@ def _threshold(chat: Chat, percent: str) -> None:
 def _model(chat: Chat, name: str) -> None:
     if name:
         chat.worker.do(chat.session.use_model(name))
-    known = chat.worker.do(chat.session.window())
-    figures = {"model": one_line(chat.session.config.model), "window": amount(known.context)}
+    window = chat.worker.do(chat.session.window())
+    figures = {"model": one_line(chat.session.config.model), "window": amount(window.context)}
     key = "model_now" if name else "model_is"
-    chat.screen.note(chat.say(key, source=_source(known, chat), **figures))
+    chat.screen.note(chat.say(key, source=_source(window, chat), **figures))
 
 
-def _source(known: Window, chat: Chat) -> str:
-    return chat.say(f"source_{known.source}", date=known.date)
+def _source(window: Window, chat: Chat) -> str:
+    return chat.say(f"source_{window.source}", date=window.date)
 
 
 def _why(chat: Chat, _: str) -> None:
-    prepared = chat.session.last or chat.worker.do(chat.session.look())
+    prepared = chat.session.last or chat.worker.do(chat.session.preview())
     if prepared is None or not prepared.edits:
         chat.screen.note(chat.say("why_nothing"))
         return
-    edits_table(Told(chat.screen.out, chat.say), prepared.edits)
+    print_edits(chat.screen.out, chat.say, prepared.edits)
 
 
-# --- what must stay, what comes back --------------------------------------------------------------
+# --- pins, recall, search -------------------------------------------------------------------------
 
 
-def _pin(chat: Chat, what: str) -> None:
+def _pin(chat: Chat, target: str) -> None:
     engine, thread = chat.session.engine, chat.session.thread
-    if not what:
+    if not target:
         pins = engine.threads.pins(thread)
         if not pins:
             chat.screen.note(chat.say("no_pins"))
             return
-        pins_table(Told(chat.screen.out, chat.say), engine.threads, thread, pins)
+        print_pins(chat.screen.out, engine.threads, thread, pins)
         return
-    if what.isdecimal():
-        row = next(iter(engine.threads.read(thread, int(what), int(what) + 1)), None)
+    if target.isdecimal():
+        row = next(iter(engine.threads.read(thread, int(target), int(target) + 1)), None)
         if row is None or not isinstance(row.entry, Message):
-            raise InputError(chat.say("no_such_message", n=what))
+            raise InputError(chat.say("no_such_message", n=target))
         chat.worker.do(engine.pin(thread, row.order))
-        shown = row.entry.text or (row.entry.results[0].text if row.entry.results else what)
+        shown = row.entry.text or (row.entry.results[0].text if row.entry.results else target)
     else:
-        chat.session.there()
-        chat.worker.do(engine.pin(thread, None, what))
-        shown = what
-    chat.session.changed()
+        chat.session.ensure_thread()
+        chat.worker.do(engine.pin(thread, None, target))
+        shown = target
+    chat.session.forget_usage()
     chat.screen.note(chat.say("pinned", text=one_line(shown[: 4 * SHORT])[:SHORT]), "cyan")
     chat.show_meter()
 
@@ -214,47 +188,47 @@ def _unpin(chat: Chat, number: str) -> None:
         raise InputError(chat.say("no_such_pin", n=one_line(number) or "?"))
     pin = pins[int(chosen) - 1]
     chat.worker.do(engine.unpin(thread, pin.id))
-    chat.session.changed()
+    chat.session.forget_usage()
     shown = pin.text or f"#{pin.order}"
     chat.screen.note(chat.say("unpinned", text=one_line(shown[: 4 * SHORT])[:SHORT]), "cyan")
 
 
-def _recall(chat: Chat, what: str) -> None:
-    if not what:
+def _recall(chat: Chat, query: str) -> None:
+    if not query:
         raise InputError(chat.say("which_words"))
-    found = chat.worker.do(chat.session.engine.recall(chat.session.thread, what, limit=FOUND))
-    if found.original is not None:
-        text = clean(found.original.decode("utf-8", "replace"))
+    recall = chat.worker.do(chat.session.engine.recall(chat.session.thread, query, limit=FOUND))
+    if recall.original is not None:
+        text = clean(recall.original.decode("utf-8", "replace"))
         left = len(text) - SHOWN
         chat.screen.out.print(words(text[:SHOWN]))
         if left > 0:
             chat.screen.note(chat.say.many("more_characters", left))
-    elif found.hits:
-        hits_drawn(Told(chat.screen.out, chat.say), chat.session.engine.threads, found.hits, what, titles=False)
+    elif recall.hits:
+        print_hits(chat.screen.out, chat.say, chat.session.engine.threads, recall.hits, query, titles=False)
     else:
         chat.screen.note(chat.say("nothing_found"))
 
 
-def _search(chat: Chat, what: str) -> None:
-    if not what:
+def _search(chat: Chat, query: str) -> None:
+    if not query:
         raise InputError(chat.say("which_words"))
     threads = chat.session.engine.threads
-    hits = threads.search(what, limit=FOUND)
+    hits = threads.search(query, limit=FOUND)
     if not hits:
         chat.screen.note(chat.say("nothing_found"))
         return
-    hits_drawn(Told(chat.screen.out, chat.say), threads, hits, what, titles=True)
+    print_hits(chat.screen.out, chat.say, threads, hits, query, titles=True)
 
 
 # --- threads --------------------------------------------------------------------------------------
 
 
 def talk_threads(chat: Chat, most: int) -> list[Thread]:
-    """The latest threads that a person talks in: those of sub-agents are left out."""
-    return list(islice(_talked_in(chat.session.engine.threads, chat.session.config.owner or None), most))
+    """Return the latest threads that a person talks in, without those of sub-agents."""
+    return list(islice(_own_threads(chat.session.engine.threads, chat.session.config.owner or None), most))
 
 
-def _talked_in(threads: Threads, owner: str | None) -> Iterator[Thread]:
+def _own_threads(threads: Threads, owner: str | None) -> Iterator[Thread]:
     for skip in count(0, LISTED):
         page = threads.threads(owner=owner, limit=LISTED, skip=skip)
         yield from (thread for thread in page if "parent" not in json.loads(thread.metadata))
@@ -268,9 +242,9 @@ def _threads(chat: Chat, number: str) -> None:
         chat.screen.note(chat.say("threads_none"))
         return
     if not number:
-        threads_table(Told(chat.screen.out, chat.say), listed, chat.session.thread)
+        print_threads(chat.screen.out, chat.say, listed, chat.session.thread)
         try:
-            number = chat.asking.line(chat.say("threads_choose")).strip() if chat.asking is not None else ""
+            number = chat.person.line(chat.say("threads_choose")).strip() if chat.person is not None else ""
         except KeyboardInterrupt:
             chat.screen.out.print()
     if not number:
@@ -283,45 +257,69 @@ def _threads(chat: Chat, number: str) -> None:
 
 
 def _new(chat: Chat, title: str) -> None:
-    chat.worker.do(chat.session.fresh())
+    chat.worker.do(chat.session.begin_thread())
     if title:
         chat.worker.do(chat.session.title(title))
     chat.screen.note(chat.say("new_thread"))
 
 
 def _clear(chat: Chat, _: str) -> None:
-    chat.worker.do(chat.session.fresh())
+    chat.worker.do(chat.session.begin_thread())
     chat.screen.out.clear()
     chat.screen.note(chat.say("new_thread"))
 
 
 def _title(chat: Chat, title: str) -> None:
-    known = chat.worker.do(chat.session.title(title or None))
-    chat.screen.note(chat.say("title_is", title=one_line(known) or chat.say("untitled")))
+    current = chat.worker.do(chat.session.title(title or None))
+    chat.screen.note(chat.say("title_is", title=one_line(current) or chat.say("untitled")))
 
 
 # --- the rest -------------------------------------------------------------------------------------
 
 
 def _show(chat: Chat, number: str) -> None:
-    made = chat.screen.made
-    if not made:
+    calls = chat.screen.calls
+    if not calls:
         chat.screen.note(chat.say("show_none"))
         return
-    chosen = number or str(len(made))
-    if not chosen.isdecimal() or not 1 <= int(chosen) <= len(made):
-        raise InputError(chat.say("show_wrong", n=one_line(number)[:SHORT], last=str(len(made))))
-    chat.screen.out.print(words(shown_call(made[int(chosen) - 1], chat.say, SHOWN)))
+    chosen = number or str(len(calls))
+    if not chosen.isdecimal() or not 1 <= int(chosen) <= len(calls):
+        raise InputError(chat.say("show_wrong", n=one_line(number)[:SHORT], last=str(len(calls))))
+    chat.screen.out.print(words(call_text(calls[int(chosen) - 1], chat.say, SHOWN)))
 
 
 def _image(chat: Chat, path: str) -> None:
     if not path:
         raise InputError(chat.say("image_which"))
     file = at_home(path.strip("\"'"))
-    image, size = picture(file, chat.say)
+    image, size = _picture(file, chat.say)
     chat.pictures.append(image)
     figures = {"kind": image.media_type, "n": amount(max(1, size // KILOBYTE))}
     chat.screen.note(chat.say("image_added", name=one_line(file.name), **figures))
+
+
+def _picture(path: Path, say: Words) -> tuple[Image, int]:
+    """Return the picture in a file and its size in bytes. Raises InputError for a file that no model accepts."""
+    try:
+        if not path.is_file() and path.exists():  # a device or a pipe may never end
+            raise InputError(say("image_wrong", name=path.name))
+        size = path.stat().st_size
+        if size > MOST_BYTES:
+            figures = {"n": str(size // MEGABYTE), "most": str(MOST_BYTES // MEGABYTE)}
+            raise InputError(say("image_large", name=path.name, **figures))
+        data = path.read_bytes()
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+        raise InputError(f"{path.name}: {getattr(error, 'strerror', None) or error}") from None
+    kind = _media_type(data)
+    if not kind:
+        raise InputError(say("image_wrong", name=path.name))
+    return Image(data=base64.b64encode(data).decode("ascii"), media_type=kind), len(data)
+
+
+def _media_type(data: bytes) -> str:
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "image/webp"
+    return next((kind for signature, kind in SIGNATURES if data.startswith(signature)), "")
 
 
 def _help(chat: Chat, _: str) -> None:
@@ -329,7 +327,7 @@ def _help(chat: Chat, _: str) -> None:
 
     drawn = Table.grid(padding=(0, 2, 0, 1))
     drawn.add_column(no_wrap=True)
-    drawn.add_column(overflow="fold")  # Chinese has no spaces to break a line at
+    drawn.add_column(overflow="fold")  # a language without spaces breaks anywhere
     for command in COMMANDS:
         drawn.add_row(words(f"{command.name} {command.takes}".strip(), "cyan"), words(chat.say(command.key)))
     chat.screen.out.print(drawn)

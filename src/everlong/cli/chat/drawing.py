@@ -1,4 +1,4 @@
-"""Pieces of the chat as rich draws them. Whatever a model or a tool wrote goes through `clean` on its last step."""
+"""Text of models and tools as rich draws it, block by block. All of it goes through `clean` in the last step."""
 
 import re
 from collections.abc import Iterator
@@ -22,9 +22,9 @@ LONGEST_LINE = 400  # characters of anything that stands on one line
 
 
 class Harmless:
-    """A drawing of somebody else's text: entities of markdown may hide what was cleaned, links where they lead.
+    """Foreign markdown made safe: entities may hide what was cleaned before, and links where they lead.
 
-    So every segment is cleaned again when it is drawn, and none carries a link. Empty lines around it are left out.
+    So every segment is cleaned again when it is drawn, and none has a link. Empty lines around it are left out.
     """
 
     def __init__(self, drawing: "RenderableType") -> None:
@@ -44,7 +44,7 @@ class Harmless:
 
 
 class Tail:
-    """The last lines of a drawing, as many as the terminal has room for: what is open is never taller than it."""
+    """The last lines of a drawing, as many as fit the terminal."""
 
     def __init__(self, drawing: "RenderableType", spare: int) -> None:
         self.drawing, self.spare = drawing, spare
@@ -61,20 +61,20 @@ class Tail:
 
 
 def words(text: str, style: str = "") -> "Text":
-    """Words of anyone, never read as markup."""
+    """Return foreign text that is never read as markup."""
     from rich.text import Text  # noqa: PLC0415 - only where it is seen
 
     return Text(clean(text), style=style)
 
 
 def markdown(block: str) -> "RenderableType":
-    """A block of an answer."""
+    """Return a block of an answer."""
     return Harmless(_kind_of_markdown()(clean(block).strip("\n"), hyperlinks=False, code_theme="ansi_dark"))
 
 
 @cache
 def _kind_of_markdown() -> "type[Markdown]":
-    """Markdown whose headings stand where lines begin: in the middle of a wide terminal nobody looks for one."""
+    """Return a class for Markdown with headings at the left; rich would centre them on the terminal."""
     from rich.markdown import Heading, Markdown  # noqa: PLC0415 - loads a parser
 
     class Plain(Heading):
@@ -89,33 +89,33 @@ def _kind_of_markdown() -> "type[Markdown]":
 
 
 def thought(block: str) -> "RenderableType":
-    """A block of thinking: dimmed, set in a little."""
+    """Return a block of thinking, dimmed and indented."""
     from rich.padding import Padding  # noqa: PLC0415 - only where it is seen
 
     return Padding(words(block.strip("\n"), "dim italic"), (0, 0, 0, 2), expand=False)
 
 
 def call_line(name: str, arguments: JsonText) -> str:
-    """A call on one line. Example: read_file {"path": "a.py"} -> "read_file a.py" """
+    """Return a call on one line. Example: read_file {"path": "a.py"} -> "read_file a.py" """
     return one_line(call_title(ToolCall(CallId(""), name[:LONGEST_LINE], arguments)))[:LONGEST_LINE]
 
 
 FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)$")
-LONGEST_OPEN = 12_000  # characters; an open block beyond that is closed by us, so that drawing it stays cheap
+LONGEST_OPEN = 12_000  # characters; a longer open block is closed early, so that redrawing it stays cheap
 
 
 @dataclass(slots=True)
 class Blocks:
-    """Takes text piece by piece. `open` is what may still change."""
+    """Cuts arriving Markdown into blocks: a complete block never changes again, `open` is what still may."""
 
     open: str = ""
-    #: How much of `open` was looked through, and the fence that is open there, with its line.
+    #: How much of `open` was scanned, the code fence that is open there, and its first line.
     _seen: int = 0
     _fence: str = ""
     _opening: str = ""
 
     def add(self, text: str) -> list[str]:
-        """Take more text; the blocks that are complete now.
+        """Add text and return the blocks that are complete now.
 
         Example: "one\\n\\ntwo" -> ["one\\n\\n"], and "two" stays open
         """
@@ -127,39 +127,39 @@ class Blocks:
             line = self.open[self._seen : end]
             self._seen = end + 1
             if self._ends_block(line):
-                complete.append(self._taken(self._seen))
+                complete.append(self._take(self._seen))
         while len(self.open) >= LONGEST_OPEN:
-            complete.append(self._forced())
+            complete.append(self._force())
         return complete
 
     def end(self) -> str:
-        """There is no more: the block that was open, "" if it says nothing."""
-        return self._taken(len(self.open))
+        """End the text and return the open block; "" if it is blank."""
+        return self._take(len(self.open))
 
     def _ends_block(self, line: str) -> bool:
-        """Whether the block is complete with this line: an empty one outside a fence, or the end of a fence."""
-        found = FENCE.match(line)
+        """Return whether this line completes the block: a blank line outside a fence, or the end of a fence."""
+        fence = FENCE.match(line)
         if self._fence:
-            closes = found is not None and found[1].startswith(self._fence) and not found[2].strip()
+            closes = fence is not None and fence[1].startswith(self._fence) and not fence[2].strip()
             if closes:
                 self._fence = ""
             return closes
-        if found is not None:
-            self._fence, self._opening = found[1], line
+        if fence is not None:
+            self._fence, self._opening = fence[1], line
             return False
         return not line.strip()
 
-    def _taken(self, length: int) -> str:
+    def _take(self, length: int) -> str:
         block, self.open = self.open[:length], self.open[length:]
         self._seen = max(0, self._seen - length)
         return block if block.strip() else ""
 
-    def _forced(self) -> str:
-        """The beginning of a block that does not end, as a block; a fence is closed there and opened again."""
+    def _force(self) -> str:
+        """Take the beginning of an endless block as a block; an open fence is closed and opened again."""
         cut = self.open.rfind("\n", len(self._opening) + 1 if self._fence else 0, LONGEST_OPEN) + 1 or LONGEST_OPEN
         if not self._fence:
-            return self._taken(cut)
-        block = f"{self._taken(cut).rstrip(chr(10))}\n{self._fence}\n"
+            return self._take(cut)
+        block = f"{self._take(cut).rstrip(chr(10))}\n{self._fence}\n"
         self.open = f"{self._opening}\n{self.open}"
         self._seen += len(self._opening) + 1
         return block

@@ -1,4 +1,4 @@
-"""Events of a turn as lines of JSON, for programs. Every line is an object with an `event`; only ASCII is written."""
+"""Events of a turn as lines of JSON, for programs. Every line is an ASCII object with an `event`."""
 
 import json
 import sys
@@ -14,7 +14,7 @@ __all__ = ["event_json", "meter_json", "write_line"]
 
 
 def event_json(event: AgentEvent | Event) -> dict[str, Any]:
-    """One event. Example: Said("Hi") -> {"event": "said", "text": "Hi"}"""
+    """Return an event as JSON. Example: Said("Hi") -> {"event": "said", "text": "Hi"}"""
     match event:
         case Said(text):
             return {"event": "said", "text": text}
@@ -64,13 +64,13 @@ USAGE = ("prompt", "cached", "cache_written", "output", "reasoning")
 
 
 def _notice(event: Event) -> dict[str, Any]:
-    """Something that happened to the thread; figures that do not apply are left out."""
+    """Return an event of the thread; figures that do not apply are left out."""
     figures = {name: getattr(event, name) for name in ("reason", "model", "tokens_before", "tokens_after", "cost")}
     return {"event": event.kind.value} | {name: value for name, value in figures.items() if value not in (None, "")}
 
 
 def meter_json(meter: Meter, thread: str, model: str) -> dict[str, Any]:
-    """How full the window is, at the end."""
+    """Return how full the window is at the end."""
     return {
         "event": "meter",
         "thread": thread,
@@ -83,6 +83,6 @@ def meter_json(meter: Meter, thread: str, model: str) -> dict[str, Any]:
 
 
 def write_line(value: dict[str, Any]) -> None:
-    """One line on standard output, at once."""
+    """Write one line to standard output and flush it."""
     sys.stdout.write(json.dumps(value) + "\n")
     sys.stdout.flush()

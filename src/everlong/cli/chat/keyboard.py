@@ -1,6 +1,6 @@
-"""What a person types: lines with editing, history and completion, pasted text as one piece.
+"""The person at the terminal: lines with editing, history and completion; pasted text stays one piece.
 
-Uses readline where there is one. Answers to questions and secrets never enter the history.
+Uses readline where it exists. Answers to questions and secrets never enter the history.
 """
 
 import getpass
@@ -11,18 +11,18 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from everlong.agent import at_home
 
-__all__ = ["Keyboard", "completions", "echoed", "is_person", "unechoed"]
+__all__ = ["Keyboard", "Person", "completions", "echoed", "is_person", "unechoed"]
 
 _editing: Any
 _terminals: Any
 try:
     import readline as _editing
     import termios as _terminals
-except ImportError:  # a system without them: lines are still read
+except ImportError:  # a system without them still reads lines
     _editing = _terminals = None
 
 PIPE = 4_096  # bytes
@@ -32,8 +32,18 @@ MORE = "… "
 COLOUR, PLAIN = "\x01\x1b[1;36m\x02", "\x01\x1b[0m\x02"  # between marks that readline does not count as columns
 
 
+class Person(Protocol):
+    """Someone at a terminal who can be asked."""
+
+    def line(self, prompt: str) -> str:
+        """Return what they type; "" for nothing."""
+
+    def secret(self, prompt: str) -> str:
+        """Return what they type without showing it."""
+
+
 class Keyboard:
-    """A person at a terminal. `names` are the commands that Tab completes; paths follow those in `with_paths`."""
+    """A person's keyboard. Tab completes the commands in `names`, and paths after those in `with_paths`."""
 
     def __init__(
         self, names: Sequence[str] = (), *, with_paths: Sequence[str] = (), history: Path | None = None
@@ -52,40 +62,40 @@ class Keyboard:
                 _editing.read_history_file(history)
 
     def message(self) -> str:
-        """What is said next. A line that ends with a backslash goes on. Raises EOFError and KeyboardInterrupt."""
+        """Read a message. A line that ends with a backslash continues. Raises EOFError and KeyboardInterrupt."""
         lines = [self._read(PROMPT)]
         while lines[-1].endswith("\\"):
             lines[-1] = lines[-1][:-1]
             lines.append(self._read(MORE))
-        said = _writable("\n".join(lines))
-        if said.strip() and _editing is not None:
-            _editing.add_history(said.replace("\n", " "))
-        return said
+        message = _writable("\n".join(lines))
+        if message.strip() and _editing is not None:
+            _editing.add_history(message.replace("\n", " "))
+        return message
 
     def _read(self, prompt: str) -> str:
         return input(f"{COLOUR}{prompt}{PLAIN}" if _editing is not None else prompt)
 
     def line(self, prompt: str) -> str:
-        """An answer to a question; "" where the terminal is at its end."""
-        shown = sys.stdout if sys.stdout.isatty() else sys.stderr  # the answer of the model may go to a file
+        """Read the answer to a question; "" at the end of input."""
+        shown = sys.stdout if sys.stdout.isatty() else sys.stderr  # the model's answer may go to a file
         shown.write(prompt)
         shown.flush()
         with _signals_seen() as signals:
             while sys.stdin not in select.select([sys.stdin, signals], [], [])[0]:
-                os.read(signals, PIPE)  # a signal that raises nothing, such as another size of the terminal
+                os.read(signals, PIPE)  # a signal that raises nothing, such as a resized terminal
         return _writable(sys.stdin.readline()).rstrip("\n")
 
     def secret(self, prompt: str) -> str:
-        """An answer that is not shown."""
+        """Read an answer without showing it."""
         with suppress(EOFError):
             return _writable(getpass.getpass(prompt))
         return ""
 
     def close(self) -> None:
-        """Keep the history, for this user alone."""
+        """Save the history, readable for this user alone."""
         if _editing is None or self._history is None:
             return
-        with suppress(OSError):  # a folder that cannot be written to is no reason to fail at the end
+        with suppress(OSError):  # a read-only folder is no reason to fail at the end
             self._history.parent.mkdir(parents=True, exist_ok=True)
             self._history.touch(mode=0o600)
             _editing.write_history_file(self._history)
@@ -93,7 +103,7 @@ class Keyboard:
 
 @contextmanager
 def _signals_seen() -> Iterator[int]:
-    """A descriptor that is readable when a signal came: none is missed between a look at the keyboard and the next."""
+    """Yield a descriptor that is readable after a signal, so that none is missed while waiting for the keyboard."""
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
@@ -106,12 +116,12 @@ def _signals_seen() -> Iterator[int]:
 
 
 def unechoed() -> AbstractContextManager[None]:
-    """What is typed here is not shown, and kept for later: it would stand in the middle of what is drawn."""
+    """Hide what is typed and keep it for later, so that it does not disturb the drawing."""
     return _echo(False)
 
 
 def echoed() -> AbstractContextManager[None]:
-    """What is typed here is seen."""
+    """Show what is typed."""
     return _echo(True)
 
 
@@ -130,7 +140,7 @@ def _echo(wanted: bool) -> Iterator[None]:
 
 
 def completions(line: str, names: Sequence[str], with_paths: Sequence[str]) -> list[str]:
-    """What the last word of a line may become. Example: "/th" -> ["/threads ", "/threshold "]"""
+    """Return what the last word of a line may become. Example: "/th" -> ["/threads ", "/threshold "]"""
     command, space, rest = line.partition(" ")
     if not space:
         return [f"{name} " for name in names if name.startswith(command)] if command.startswith("/") else []
@@ -141,17 +151,17 @@ def _paths(start: str) -> list[str]:
     folder, _, name = start.rpartition("/")
     shown = f"{folder}/" if folder or start.startswith("/") else ""
     try:
-        found = sorted(at_home(shown or ".").iterdir())
+        entries = sorted(at_home(shown or ".").iterdir())
     except OSError:
         return []
-    return [f"{shown}{path.name}{'/' if path.is_dir() else ''}" for path in found if path.name.startswith(name)]
+    return [f"{shown}{path.name}{'/' if path.is_dir() else ''}" for path in entries if path.name.startswith(name)]
 
 
-def _completer(found: Callable[[str], list[str]]) -> Callable[[str, int], str | None]:
+def _completer(options_for: Callable[[str], list[str]]) -> Callable[[str, int], str | None]:
     def complete(word: str, state: int) -> str | None:
         whole = _editing.get_line_buffer()[: _editing.get_endidx()]
-        options = found(whole)
-        before = whole[: len(whole) - len(word)].partition(" ")[2]  # words of the path that stand before this one
+        options = options_for(whole)
+        before = whole[: len(whole) - len(word)].partition(" ")[2]  # words of the path before this one
         fitting = [option.removeprefix(before) for option in options]
         return fitting[state] if state < len(fitting) else None
 
@@ -159,10 +169,10 @@ def _completer(found: Callable[[str], list[str]]) -> Callable[[str, int], str | 
 
 
 def _writable(text: str) -> str:
-    """The text without halves of characters that a broken terminal sent."""
+    """Return the text without halves of characters that a broken terminal sent."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def is_person() -> bool:
-    """Whether someone types."""
+    """Return whether standard input is a terminal."""
     return sys.stdin is not None and sys.stdin.isatty()

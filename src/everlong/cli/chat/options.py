@@ -1,4 +1,4 @@
-"""What `everlong chat` was asked for, as one value, and the agent's configuration that follows from it."""
+"""The options of `everlong chat` as one value, and the agent's configuration that follows from them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -11,13 +11,13 @@ from everlong.errors import InputError
 __all__ = ["LOCAL_WINDOW", "ChatOptions", "config_for", "for_local_model"]
 
 LOCAL_WINDOW = 8_192
-LOCAL_REPLY = 220  # tokens; it writes some twenty a second and does not stop by itself
+LOCAL_REPLY = 220  # tokens; the local model writes about twenty a second and does not stop by itself
 LOCAL_SYSTEM = "You are a helpful assistant. Answer in a few sentences."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatOptions:
-    """The options of the command; None and "" are not given."""
+    """The options of the command; None and "" mean not given."""
 
     language: Language
     message: str | None = None
@@ -43,22 +43,22 @@ class ChatOptions:
 
 
 def config_for(options: ChatOptions, environment: Mapping[str, str]) -> tuple[AgentConfig, tuple[str, ...]]:
-    """The configuration: file, then variables, then options; and what of the folder's file does not count."""
+    """Return the configuration from file, variables and options, and the ignored fields of the folder's file."""
     folder = at_home(options.workspace) if options.workspace else Path.cwd()
     if not folder.is_dir():
-        raise InputError(f"the workspace {str(folder)!r} is no folder")
-    said: dict[str, object] = {
+        raise InputError(f"the workspace {str(folder)!r} is not a folder")
+    given: dict[str, object] = {
         "model": options.model,
         "system": options.system,
         "preset": options.preset,
         "workspace": options.workspace,
         "approval": "always" if options.yes else None,
     }
-    config, ignored = folder_config(environment, folder, said)
+    config, ignored = folder_config(environment, folder, given)
     return replace(config, workspace=config.workspace.resolve()), ignored
 
 
 def for_local_model(config: AgentConfig) -> AgentConfig:
-    """The same for a model that reads slowly: short words before the conversation, and short answers."""
+    """Return a configuration for the slow local model: a short system text and short answers."""
     system = LOCAL_SYSTEM if config.system == DEFAULT_CONFIG.system else config.system
     return replace(config, model="local", system=system, max_tokens=config.max_tokens or LOCAL_REPLY)

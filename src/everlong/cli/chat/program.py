@@ -1,4 +1,7 @@
-"""Puts a chat together and takes it apart: store, model, agent, terminal; for a person, a pipe or a program."""
+"""A run of `everlong chat`: store, model, agent and terminal are set up, used, and closed.
+
+Someone types at a prompt, or one message comes from an option or a pipe and one answer goes out.
+"""
 
 import os
 import sys
@@ -13,96 +16,57 @@ from stamina.instrumentation import set_on_retry_hooks
 from everlong.agent import AgentConfig, TurnEnded
 from everlong.cli.chat.commands import COMMANDS, run_command, talk_threads
 from everlong.cli.chat.json_lines import event_json, meter_json, write_line
-from everlong.cli.chat.keyboard import Keyboard, is_person
+from everlong.cli.chat.keyboard import Keyboard, Person, is_person
 from everlong.cli.chat.options import ChatOptions, config_for, for_local_model
 from everlong.cli.chat.sample import begin_sample
 from everlong.cli.chat.screen import Screen
-from everlong.cli.chat.session import Session, Setup, opened_session
-from everlong.cli.chat.source import Asking, Source, choose, default_model, local_source
-from everlong.cli.chat.turns import Chat, Desk, Worker
-from everlong.cli.sessions.options import Setting, stored_in, the_thread
+from everlong.cli.chat.session import Session, Setup, open_session
+from everlong.cli.chat.source import Source, choose, default_model, local_source
+from everlong.cli.chat.turns import Chat, Inbox, Worker
+from everlong.cli.sessions.options import find_thread, session_store
 from everlong.cli.terminal.tables import amount, console
 from everlong.cli.terminal.text import one_line
 from everlong.cli.words.wording import Words
-from everlong.engine import Threads
 from everlong.errors import EverlongError, InputError
 from everlong.llm import HttpModel, cache_folder, registry_now
 from everlong.store import default_store
 
-__all__ = ["prompt_loop", "run"]
-
-#: Lines that begin like a command and are none: a path that was pasted first.
-NOT_COMMANDS = ("//", "/ ")
-
-
-def prompt_loop(chat: Chat, keyboard: Keyboard) -> None:
-    """Until /exit, the end of input, or Ctrl-C twice in a row."""
-    interrupted = False
-    while not chat.leaving:
-        try:
-            said = keyboard.message()
-            interrupted = False
-        except EOFError:
-            chat.screen.out.print()
-            return
-        except KeyboardInterrupt:
-            chat.screen.out.print()
-            if interrupted:
-                return
-            interrupted = True
-            chat.screen.note(chat.say("again_to_leave"))
-            continue
-        try:
-            _do(chat, said)
-        except KeyboardInterrupt:  # in the middle of a command: it is given up
-            chat.screen.note(chat.say("interrupted"), "yellow")
-        except EverlongError as error:  # the store is away, or the like; the person decides
-            chat.screen.fail(one_line(str(error)))
-
-
-def _do(chat: Chat, said: str) -> None:
-    line = said.strip()
-    if line.startswith("/") and not line.startswith(NOT_COMMANDS) and "/" not in line[1:].partition(" ")[0]:
-        run_command(chat, line)
-    elif line or chat.pictures:
-        chat.turn(said)
-        chat.show_meter()
-    else:
-        chat.tell_notices()
-
+__all__ = ["run"]
 
 MOST_PIPED = 4_000_000  # characters of standard input
 LATEST = 1
 FENCE = "<stdin>\n{text}\n</stdin>"
+#: How a line begins that looks like a command but is a pasted path or text.
+NOT_COMMANDS = ("//", "/ ")
 
 
 def run(options: ChatOptions) -> None:
-    """Chat until it is over. Raises the error of a turn that failed where nobody is there to see it."""
+    """Chat until the person leaves, or answer one message. Raises the error of a failed turn if nobody could see it."""
     say = Words(options.language, "chat")
-    set_on_retry_hooks(())  # they write to the terminal; what fails in the end is told
+    set_on_retry_hooks(())  # they would write to the terminal; a final failure is shown anyway
     person = is_person()
-    said = _piped(options, say, person=person)
-    if said is None and options.json_wanted:
+    message = _single_message(options, say, person=person)
+    if message is None and options.json_wanted:
         raise click.UsageError("--json is for one message: give -m TEXT, or text on standard input")
     keyboard = Keyboard(
         [command.name for command in COMMANDS],
         with_paths=("/image",),
-        history=_history_file() if said is None else None,
+        history=_history_file() if message is None else None,
     )
     with ExitStack() as stack:
-        chat = stack.enter_context(_opened(options, say, keyboard if person else None))
-        _enter_thread(chat, options, talking=said is None)
-        if said is not None:
-            _one_shot(chat, said, options)
+        chat = stack.enter_context(_open_chat(options, say, keyboard if person else None))
+        _enter_thread(chat, options, talking=message is None)
+        if message is not None:
+            _answer_once(chat, message, options)
             return
         stack.callback(keyboard.close)
-        prompt_loop(chat, keyboard)
+        _prompt_loop(chat, keyboard)
         if any(thread.id == chat.session.thread for thread in talk_threads(chat, LATEST)):
             chat.screen.note(say("bye", thread=chat.session.thread))
 
 
-def _piped(options: ChatOptions, say: Words, *, person: bool) -> str | None:
-    """What is to be said in one shot; None if someone is there to type."""
+def _single_message(options: ChatOptions, say: Words, *, person: bool) -> str | None:
+    """Return the message of a run without a prompt; None if someone is there to type."""
     text = ""
     if not person and sys.stdin is not None:
         text = sys.stdin.buffer.read(4 * MOST_PIPED).decode("utf-8", "replace")[:MOST_PIPED]
@@ -111,22 +75,32 @@ def _piped(options: ChatOptions, say: Words, *, person: bool) -> str | None:
     if options.message is None and person:
         return None
     attached = FENCE.format(text=text.rstrip("\n")) if text.strip() and options.message else text.strip()
-    said = "\n\n".join(filter(None, ((options.message or "").strip(), attached)))
-    if not said:
+    message = "\n\n".join(filter(None, ((options.message or "").strip(), attached)))
+    if not message:
         raise InputError(say("nothing_said"))
-    return said
+    return message
+
+
+def _history_file() -> Path:
+    base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+    return Path(base) / "everlong" / "chat-history"
+
+
+# --- setting up -------------------------------------------------------------------------------
 
 
 @contextmanager
-def _opened(options: ChatOptions, say: Words, asking: Asking | None) -> Iterator[Chat]:
+def _open_chat(options: ChatOptions, say: Words, person: Person | None) -> Iterator[Chat]:
+    """Set up everything that a chat needs, and close it in the end."""
     config, ignored = config_for(options, os.environ)
-    desk = Desk()
+    inbox = Inbox()
     screen = _screen(say)
     if ignored:
         screen.note(say("ignored_fields", fields=", ".join(ignored)), "yellow")
     with ExitStack() as stack:
-        source = stack.enter_context(_source(options, config, asking, screen))
-        threads = stack.enter_context(_store(options))
+        source = stack.enter_context(_source(options, config, person, screen))
+        store = options.store or default_store(os.environ, sys.platform)
+        threads = stack.enter_context(session_store(store, new=True))
         worker = stack.enter_context(Worker())
         if source.local:
             config = for_local_model(config)
@@ -138,27 +112,28 @@ def _opened(options: ChatOptions, say: Words, asking: Asking | None) -> Iterator
             threads=threads,
             model=model,
             config=config,
-            approve=desk.approve,
+            approve=inbox.approve,
             tools=not options.no_tools and not source.local,
             small=source.local,
             registry=registry_now(cache_folder(os.environ)),
         )
-        session = stack.enter_context(_session(worker, setup, screen, patient=asking is None))
+        session = stack.enter_context(_open_session(worker, setup, screen, patient=person is None))
         watch = (lambda event: write_line(event_json(event))) if options.json_wanted else None
         yield Chat(
             worker=worker,
             session=session,
             screen=screen,
             say=say,
-            desk=desk,
-            asking=None if options.json_wanted else asking,
+            inbox=inbox,
+            person=None if options.json_wanted else person,
             watch=watch,
         )
 
 
 @contextmanager
-def _session(worker: Worker, setup: Setup, screen: Screen, *, patient: bool) -> Iterator[Session]:
-    entered = opened_session(setup)
+def _open_session(worker: Worker, setup: Setup, screen: Screen, *, patient: bool) -> Iterator[Session]:
+    """Open a session in the worker's event loop; background work ends before it is closed."""
+    entered = open_session(setup)
     session, problems = worker.do(entered.__aenter__())
     for problem in problems:
         screen.note(one_line(problem), "yellow")
@@ -175,9 +150,10 @@ def _screen(say: Words) -> Screen:
 
 
 @contextmanager
-def _source(options: ChatOptions, config: AgentConfig, asking: Asking | None, screen: Screen) -> Iterator[Source]:
+def _source(options: ChatOptions, config: AgentConfig, person: Person | None, screen: Screen) -> Iterator[Source]:
+    """Find the model, and serve it if it is the local one."""
     say = screen.say
-    endpoint = choose(options, config, os.environ, asking, say)
+    endpoint = choose(options, config, os.environ, person, say)
     if endpoint is not None:
         yield Source(endpoint)
         return
@@ -186,20 +162,8 @@ def _source(options: ChatOptions, config: AgentConfig, asking: Asking | None, sc
         yield source
 
 
-@contextmanager
-def _store(options: ChatOptions) -> Iterator[Threads]:
-    url = options.store or default_store(os.environ, sys.platform)
-    with stored_in(Setting(url, False, Words(options.language, "sessions")), new=True) as threads:
-        yield threads
-
-
-def _history_file() -> Path:
-    base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
-    return Path(base) / "everlong" / "chat-history"
-
-
 def _enter_thread(chat: Chat, options: ChatOptions, *, talking: bool) -> None:
-    """The thread that is meant, and, for a person, where they are."""
+    """Continue the thread that the options name, or fill a sample; greet a person."""
     session, say = chat.session, chat.say
     if talking:
         known = chat.worker.do(session.window())
@@ -208,7 +172,7 @@ def _enter_thread(chat: Chat, options: ChatOptions, *, talking: bool) -> None:
         chat.screen.note(say("hello_help"))
         if session.setup.small:
             chat.screen.note(say("no_tools_local"))
-    thread = options.thread and the_thread(session.engine.threads, options.thread).id
+    thread = options.thread and find_thread(session.engine.threads, options.thread).id
     if options.latest:
         latest = talk_threads(chat, LATEST)
         if not latest:
@@ -225,10 +189,49 @@ def _enter_thread(chat: Chat, options: ChatOptions, *, talking: bool) -> None:
             chat.welcome_back()
 
 
-def _one_shot(chat: Chat, said: str, options: ChatOptions) -> None:
-    chat.screen.told_elsewhere = True
+# --- talking ----------------------------------------------------------------------------------
+
+
+def _prompt_loop(chat: Chat, keyboard: Keyboard) -> None:
+    """Read and handle messages until /exit, the end of input, or Ctrl-C twice in a row."""
+    interrupted = False
+    while not chat.leaving:
+        try:
+            message = keyboard.message()
+            interrupted = False
+        except EOFError:
+            chat.screen.out.print()
+            return
+        except KeyboardInterrupt:
+            chat.screen.out.print()
+            if interrupted:
+                return
+            interrupted = True
+            chat.screen.note(chat.say("again_to_leave"))
+            continue
+        try:
+            _handle(chat, message)
+        except KeyboardInterrupt:  # in the middle of a command, which is given up
+            chat.screen.note(chat.say("interrupted"), "yellow")
+        except EverlongError as error:  # such as a store that is gone; the person decides
+            chat.screen.fail(one_line(str(error)))
+
+
+def _handle(chat: Chat, message: str) -> None:
+    line = message.strip()
+    if line.startswith("/") and not line.startswith(NOT_COMMANDS) and "/" not in line[1:].partition(" ")[0]:
+        run_command(chat, line)
+    elif line or chat.pictures:
+        chat.turn(message)
+        chat.show_meter()
+    else:
+        chat.show_notices()
+
+
+def _answer_once(chat: Chat, message: str, options: ChatOptions) -> None:
+    chat.screen.shows_errors = False  # main prints the error that is raised
     try:
-        ended = chat.turn(said)
+        ended = chat.turn(message)
     except EverlongError as error:
         if options.json_wanted:
             write_line({"event": "failed", "error": str(error), "kind": "program", "begun": False})
@@ -242,7 +245,7 @@ def _one_shot(chat: Chat, said: str, options: ChatOptions) -> None:
 
 
 def _check(chat: Chat, ended: TurnEnded | None) -> None:
-    """A turn that came to nothing is an error for whoever called."""
+    """Raise an error for a turn that failed or was interrupted."""
     if ended is not None and ended.reason == "interrupted":
         raise click.Abort
     if ended is None or ended.reason == "failed":

@@ -1,4 +1,4 @@
-"""A sample thread: the words of the conversation that ships with us, as much as nearly fills a small window."""
+"""A sample thread: as much of the sample conversation's text as nearly fills a small window."""
 
 import json
 from collections.abc import Iterator
@@ -11,14 +11,14 @@ from everlong.tokens import Counter
 
 __all__ = ["SMALL", "begin_sample", "sample_talk"]
 
-SMALL = 8_000  # tokens, where the model's own window is larger
-FILLED = 0.9  # of what may be sent before a cut: it comes with the first turn or the second
-LATIN = 0.95  # of the characters: what a model that knows no Chinese reads fast
+SMALL = 8_000  # tokens of the window, where the model's own is larger
+FILLED = 0.9  # of the threshold: the first compaction comes with the first turn or the second
+LATIN = 0.95  # of the characters; a model that knows no Chinese reads such a text fast
 TITLE = "Lantern Books"
 
 
 def sample_talk(counter: Counter, most: int, *, latin: bool = False) -> History:
-    """Questions and answers in words, from the beginning, within `most` tokens; at least one of each."""
+    """Return questions and answers without tool use, from the beginning, within `most` tokens; at least one of each."""
     taken: list[Message] = []
     size = 0
     for pair in _pairs(read_document(None, sample=True).messages):
@@ -32,21 +32,21 @@ def sample_talk(counter: Counter, most: int, *, latin: bool = False) -> History:
 
 
 def _pairs(messages: History) -> Iterator[History]:
-    """What the user said and the last words of the answer, without calls and results."""
-    asked = ""
+    """Yield what the user said and the last text of the answer, without calls and results."""
+    question = ""
     answer = ""
     for message in messages:
         if message.role is Role.USER:
-            if asked and answer:
-                yield _said(Role.USER, asked), _said(Role.ASSISTANT, answer)
-            asked, answer = message.text, ""
+            if question and answer:
+                yield _message(Role.USER, question), _message(Role.ASSISTANT, answer)
+            question, answer = message.text, ""
         elif message.role is Role.ASSISTANT:
             answer = message.text or answer
-    if asked and answer:
-        yield _said(Role.USER, asked), _said(Role.ASSISTANT, answer)
+    if question and answer:
+        yield _message(Role.USER, question), _message(Role.ASSISTANT, answer)
 
 
-def _said(role: Role, text: str) -> Message:
+def _message(role: Role, text: str) -> Message:
     return Message(role, (Text(text),))
 
 
@@ -55,7 +55,7 @@ def _is_latin(text: str) -> bool:
 
 
 async def begin_sample(session: Session) -> tuple[int, int]:
-    """Fill the session's new thread; how many messages it has, and its window."""
+    """Fill the session's new thread; return how many messages it has, and its window."""
     threads, config = session.engine.threads, session.config
     window = (await session.window()).context
     threads.create(session.thread, owner=config.owner, title=TITLE)
@@ -65,8 +65,8 @@ async def begin_sample(session: Session) -> tuple[int, int]:
     budget = Budget.of(window, requested=config.max_tokens)
     counter = counter_for(config.model)
     call = await session.call()
-    beside = counter.tools(call.tools) + counter.messages(call.standing)
-    talk = sample_talk(counter, int(FILLED * (budget.high_mark - beside)), latin=session.setup.small)
-    first = (_said(Role.SYSTEM, config.system),) if config.system else ()
+    overhead = counter.tools(call.tools) + counter.messages(call.standing)
+    talk = sample_talk(counter, int(FILLED * (budget.high_mark - overhead)), latin=session.setup.small)
+    first = (_message(Role.SYSTEM, config.system),) if config.system else ()
     await session.engine.append(session.thread, (*first, *talk))
     return len(talk), window

@@ -1,7 +1,7 @@
-"""What is seen of a turn: its answer block by block, its thoughts dimmed, each call on one line. Terminal only.
+"""What a person sees of a turn: its answer block by block, its thoughts dimmed, each call on one line.
 
-Complete blocks are printed for good; what is open, and what runs, is redrawn below them a few times a second. Where
-nobody looks (a pipe, a file) only words are written, line by line, and nothing is drawn twice.
+Complete blocks are printed once; the open block and the running calls are redrawn below them a few times a second.
+Into a pipe or a file only the answer is written, line by line, and nothing is drawn twice.
 """
 
 from collections.abc import Sequence
@@ -23,9 +23,16 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.live import Live
 
-__all__ = ["MOST_SHOWN", "Made", "Screen", "notice_of", "shown_call"]
+__all__ = ["MOST_SHOWN", "CallRecord", "Screen", "call_text"]
 
-#: kind -> the key of its words and their colour. What is not here is nobody's business at a prompt.
+REDRAWN = 0.1  # seconds between two drawings of the open part
+LONGEST_LINE = 65_536  # characters that wait for the end of their line before they go to a pipe
+MOST_SHOWN = 200_000  # characters of one answer; the rest is in the thread
+LOOKED_AT = 2_000  # characters of a result in which the first line is looked for
+FIRST_LINE = 100
+SPARE_LINES = 4  # of the terminal that stay free below the open part
+SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+#: The text and the colour of each kind of event that is shown; the others are not worth a line.
 NOTICES: dict[EventKind, tuple[str, str]] = {
     EventKind.CONTEXT_COMPRESSED: ("notice_cut", "cyan"),
     EventKind.CONTEXT_RESTORED: ("notice_restored", "cyan"),
@@ -41,30 +48,9 @@ NOTICES: dict[EventKind, tuple[str, str]] = {
 }
 
 
-def notice_of(event: Event, say: Words) -> tuple[str, str] | None:
-    """One line and its colour; None if it is not worth one."""
-    known = NOTICES.get(event.kind)
-    if known is None or (event.kind is EventKind.CONTEXT_COMPRESSED and event.reason == SUMMARY):
-        return None  # the second is told by the summary itself
-    key, style = known
-    if event.kind is EventKind.SUMMARY_APPLIED and event.reason:
-        key, style = "notice_summary_by_rules", "yellow"  # the reason is why no model wrote it
-    before, after = (("?" if n is None else amount(n)) for n in (event.tokens_before, event.tokens_after))
-    return say(key, before=before, after=after, reason=say.reason(one_line(event.reason))), style
-
-
-REDRAWN = 0.1  # seconds between two drawings of what is open
-LONGEST_LINE = 65_536  # characters that wait for the end of their line, on their way to a pipe
-MOST_SHOWN = 200_000  # characters of one answer; the rest is in the thread
-LOOKED_AT = 2_000  # characters of an outcome whose first line is told
-FIRST_LINE = 100
-SPARE_LINES = 4  # of the terminal, kept free below what is open
-SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
-
-
 @dataclass(frozen=True, slots=True)
-class Made:
-    """A call that was made, for `/show`."""
+class CallRecord:
+    """A call and its outcome, for `/show`."""
 
     name: str
     arguments: JsonText
@@ -72,28 +58,28 @@ class Made:
 
 
 @dataclass(frozen=True, slots=True)
-class _Running:
+class _RunningCall:
     number: int
     line: str
     begun: float
 
 
 class Screen:
-    """Draws the events of turns. `made` are the calls of this chat, in their order."""
+    """Draws the events of turns. `calls` are the calls of this chat in order."""
 
     def __init__(self, out: "Console", say: Words, *, aside: "Console | None" = None) -> None:
         self.out, self.say = out, say
-        #: Where everything but the answer goes: elsewhere, if the answer is piped on.
+        #: Where everything but the answer goes; standard error if the answer goes into a pipe.
         self.aside = aside or out
-        self.made: list[Made] = []
+        self.calls: list[CallRecord] = []
         self.error = ""
-        #: Whether somebody else tells what went wrong.
-        self.told_elsewhere = False
+        #: Whether errors are shown here; False where the program prints them at its end.
+        self.shows_errors = True
         self._blocks = Blocks()
         self._line = ""
         self._thinking = False
         self._shown = 0
-        self._running: dict[str, _Running] = {}
+        self._running: dict[str, _RunningCall] = {}
         self._waiting_since: float | None = None
         self._live: Live | None = None
         self._drawn = 0.0
@@ -101,7 +87,7 @@ class Screen:
     # --- a turn -----------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """A turn begins; until its first word a sign turns."""
+        """Begin a turn; until its first word a spinner turns."""
         self.error = ""
         self._shown = 0
         self._waiting_since = monotonic()
@@ -113,14 +99,14 @@ class Screen:
             self.draw()
 
     def end(self) -> None:
-        """The turn is over, however: what is open is closed."""
+        """End a turn, however it ended: print the open part."""
         self._close_block()
         self.pause()
         self._running.clear()
         self._waiting_since = None
 
     def pause(self) -> None:
-        """Stop drawing below, so that someone can be asked."""
+        """Stop redrawing, so that the person can be asked."""
         if self._live is not None:
             from rich.text import Text  # noqa: PLC0415
 
@@ -129,14 +115,14 @@ class Screen:
             self._live = None
 
     def resume(self) -> None:
-        """Go on drawing."""
+        """Continue redrawing."""
         if self._live is None:
             shown, since = self._shown, self._waiting_since
             self.begin()
             self._shown, self._waiting_since = shown, since
 
     def show(self, event: AgentEvent) -> None:
-        """One event of a turn."""
+        """Show an event of a turn."""
         match event:
             case Said(text):
                 self._add(text, thinking=False)
@@ -160,7 +146,7 @@ class Screen:
         self.draw(soon=True)
 
     def draw(self, *, soon: bool = False) -> None:
-        """Redraw what is open; `soon` only if it was not just now."""
+        """Redraw the open part; with `soon` only if the last time is long enough ago."""
         if self._live is None or (soon and monotonic() - self._drawn < REDRAWN):
             return
         self._drawn = monotonic()
@@ -169,36 +155,37 @@ class Screen:
     # --- lines ------------------------------------------------------------------------------------
 
     def note(self, text: str, style: str = "dim") -> None:
-        """A line of ours."""
+        """Print a line beside the answer."""
         self.aside.print(words(text, style))
 
     def fail(self, reason: str, *, overflow: bool = False) -> None:
-        """What went wrong, and what can be done about it."""
+        """Show an error and what can be done about it."""
         self.error = one_line(reason)
-        if self.told_elsewhere:
+        if not self.shows_errors:
             return
         self.note(f"✗ {self.error}", "bold red")
         if overflow:
             self.note(f"  {self.say('overflow_help')}", "yellow")
 
     def notices(self, events: Sequence[Event]) -> None:
-        """What happened to the thread beside the talk."""
+        """Show what happened to the thread: compactions, summaries, overflows, what was learned and recalled."""
         for event in events:
-            told = notice_of(event, self.say)
-            if told is not None:
-                self.note(f"└ {told[0]}", told[1])
+            notice = _notice(event, self.say)
+            if notice is not None:
+                text, style = notice
+                self.note(f"└ {text}", style)
 
     def meter(self, meter: Meter | None, model: str) -> None:
-        """The line between two turns."""
+        """Print the line between two turns."""
         if meter is None:
             return
         figures, name = words(meter.text(self.say), "dim"), words(f"  {one_line(model)}", "dim")
         with_bar = words(f"{meter.bar()}  ", meter.style).append_text(figures)
-        forms = (with_bar.copy().append_text(name), with_bar, figures)  # the figures are what must be seen
+        forms = (with_bar.copy().append_text(name), with_bar, figures)  # the figures matter most
         line = next((form for form in forms if form.cell_len <= self.aside.width), figures)
         self.aside.print(line, no_wrap=True, overflow="ellipsis")
 
-    # --- what is open -----------------------------------------------------------------------------
+    # --- the open part ---------------------------------------------------------------------------
 
     def _add(self, text: str, *, thinking: bool) -> None:
         if thinking is not self._thinking:
@@ -221,7 +208,7 @@ class Screen:
             self.note(self.say("more_not_shown"), "yellow")
 
     def _write(self, text: str) -> None:
-        """The answer as it is, for whoever reads a pipe: whole lines, thoughts left out."""
+        """Write the answer into a pipe, in whole lines and without thoughts."""
         if self._thinking:
             return
         lines, end, self._line = (self._line + text).rpartition("\n")
@@ -248,7 +235,7 @@ class Screen:
             self.out.print()
 
     def _below(self) -> "RenderableType":
-        """All that is still open: the block, the calls that run, or that an answer is waited for."""
+        """Return the open part: the open block and the running calls, or the spinner."""
         from rich.console import Group  # noqa: PLC0415 - only on a terminal
 
         now = monotonic()
@@ -270,7 +257,7 @@ class Screen:
         return line
 
     def _restarted(self, reason: str) -> None:
-        """What was said so far does not count."""
+        """Say that the answer starts again."""
         self._close_block()
         self.note(self.say("restarted", reason=one_line(reason)), "yellow")
         self._shown = 0
@@ -283,26 +270,26 @@ class Screen:
 
     def _call_started(self, event: CallStarted) -> None:
         self._close_block()
-        self.made.append(Made(event.name, event.arguments, Outcome("")))
+        self.calls.append(CallRecord(event.name, event.arguments, Outcome("")))
         line = call_line(event.name, event.arguments)
-        self._running[event.call] = _Running(len(self.made), line, monotonic())
+        self._running[event.call] = _RunningCall(len(self.calls), line, monotonic())
 
     def _call_ended(self, event: CallEnded) -> None:
         call = self._running.pop(event.call, None)
         if call is None:
             return
-        self.made[call.number - 1] = replace(self.made[call.number - 1], outcome=event.outcome)
+        self.calls[call.number - 1] = replace(self.calls[call.number - 1], outcome=event.outcome)
         text = event.outcome.text
         first = one_line(text[:LOOKED_AT].strip().partition("\n")[0])[:FIRST_LINE]
         lines = self.say.many("lines", text.count("\n") + 1 if text else 0)
-        told = first if event.outcome.failed else lines
+        result = first if event.outcome.failed else lines
         sign, style = ("✗", "red") if event.outcome.failed else ("✓", "cyan")
-        self.aside.print(self._short(f"{sign} {call.number} {call.line} · {told} · {event.seconds:.1f} s", style))
+        self.aside.print(self._short(f"{sign} {call.number} {call.line} · {result} · {event.seconds:.1f} s", style))
 
     def _turn_ended(self, reason: str, steps: int) -> None:
         self._close_block()
-        left, self._running = [*self._running.values()], {}
-        for call in left:  # stopped before they had begun
+        stopped, self._running = [*self._running.values()], {}
+        for call in stopped:
             self.aside.print(self._short(f"✗ {call.number} {call.line} · {self.say('interrupted')}", "red"))
         match reason:
             case "interrupted":
@@ -313,9 +300,21 @@ class Screen:
                 self.fail(self.say("failed"))
 
 
-def shown_call(made: Made, say: Words, most: int) -> str:
-    """A call with all that came of it, as far as it is worth showing."""
-    text = clean(made.outcome.text)
+def call_text(call: CallRecord, say: Words, most: int) -> str:
+    """Return a call with its result, at most so many characters of each."""
+    text = clean(call.outcome.text)
     left = len(text) - most
     shown = text if left <= 0 else f"{text[:most]}\n{say.many('more_characters', left)}"
-    return f"{one_line(made.name)} {clean(made.arguments[:most])}\n{shown}"
+    return f"{one_line(call.name)} {clean(call.arguments[:most])}\n{shown}"
+
+
+def _notice(event: Event, say: Words) -> tuple[str, str] | None:
+    """Return the line of an event and its colour; None if it is not shown."""
+    notice = NOTICES.get(event.kind)
+    if notice is None or (event.kind is EventKind.CONTEXT_COMPRESSED and event.reason == SUMMARY):
+        return None  # a summary has an event of its own
+    key, style = notice
+    if event.kind is EventKind.SUMMARY_APPLIED and event.reason:
+        key, style = "notice_summary_by_rules", "yellow"  # the reason is why no model wrote it
+    before, after = (("?" if n is None else amount(n)) for n in (event.tokens_before, event.tokens_after))
+    return say(key, before=before, after=after, reason=say.reason(one_line(event.reason))), style

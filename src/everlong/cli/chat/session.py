@@ -1,6 +1,6 @@
-"""A chat at work: the agent on one thread at a time, and what is known of its last request. Draws nothing.
+"""The state of a chat: the agent, one thread at a time, and the last request. Draws nothing.
 
-Lives in the worker's event loop; what the terminal wants of it comes in as coroutines.
+It lives in the worker's event loop; the terminal calls its coroutines.
 """
 
 import asyncio
@@ -46,17 +46,17 @@ from everlong.errors import BudgetImpossible, InputError, NoThread, ThreadExists
 from everlong.windows import Registry, Window, window
 from everlong.wire import Usage
 
-__all__ = ["Session", "Setup", "opened_session"]
+__all__ = ["Session", "Setup", "open_session"]
 
 OWN_NAMES = ("recall", "todo", "spawn", "read_subagent")  # of tools, beside the standard ones
-NOTICES = 200  # events that wait to be told
+NOTICES = 200  # events that wait to be shown
 PAUSE = 2.0  # seconds that background work has when a person leaves
-PATIENCE = 30.0  # and when a program waits for the end
+PATIENCE = 30.0  # seconds that it has when a program waits for the end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """What a session is made of. `small` is a model that reads slowly: it is asked for nothing beside the talk."""
+    """What a session is made of. A `small` model reads slowly: it writes no summaries and no titles."""
 
     threads: Threads
     model: Model
@@ -68,12 +68,12 @@ class Setup:
 
 
 class Session:
-    """The thread that is talked in, the agent, and the last request."""
+    """The current thread, the agent, and the last request."""
 
     def __init__(self, setup: Setup, more: tuple[Tool, ...] = ()) -> None:
         self.setup, self._more = setup, more
         self.config = setup.config
-        #: Events of the thread that nobody was told yet; filled from any thread.
+        #: Events of the conversation that were not shown yet; any system thread may add some.
         self.notices: deque[Event] = deque(maxlen=NOTICES)
         self.engine = Engine(
             setup.threads, settings=setup.config.engine, registry=setup.registry, observers=(self._observe,)
@@ -83,11 +83,11 @@ class Session:
         self.summaries = Summaries(self.engine, writers, own_model=not setup.small)
         self.titles = Titles(self.engine, own_model=hosted and not setup.small)
         self.engine.after_turn.append(self._sent)
-        self.thread = new_thread_id()
+        self.thread = _new_thread_id()
         self.last: Prepared | None = None
         self._usage: Usage | None = None
         self._todos = Todos(setup.threads)
-        self.agent = self._made()
+        self.agent = self._build_agent()
 
     def _observe(self, thread: str, event: Event) -> None:
         if thread == self.thread:
@@ -97,44 +97,44 @@ class Session:
         if prepared.thread == self.thread:
             self.last = prepared
 
-    def _made(self) -> Agent:
+    def _build_agent(self) -> Agent:
         setup, config = self.setup, self.config
         if not setup.tools:
             return Agent(self.engine, setup.model, (), config, NOTHING, setup.approve)
         own = (*standard_tools(engine=self.engine), *self._more)
-        stands = workspace_standing(config.workspace, todo=self._todos.source)
+        standing = workspace_standing(config.workspace, todo=self._todos.source)
         below = Spawning(
             engine=self.engine,
             model=setup.model,
             tools=own,
             config=config,
-            standing=Standing(stands.stable),
+            standing=Standing(standing.stable),
         )
         tools = (*own, self._todos.tool, *spawn_tools(below))
-        return Agent(self.engine, setup.model, tools, config, stands, setup.approve)
+        return Agent(self.engine, setup.model, tools, config, standing, setup.approve)
 
     # --- the turn ---------------------------------------------------------------------------------
 
-    async def turn(self, said: Message) -> AsyncGenerator[AgentEvent, None]:
-        """A turn of the agent; what was reported is remembered for the meter."""
-        async with aclosing(self.agent.turn(self.thread, said)) as events:
+    async def turn(self, message: Message) -> AsyncGenerator[AgentEvent, None]:
+        """Run a turn of the agent; the reported usage is remembered for the meter."""
+        async with aclosing(self.agent.turn(self.thread, message)) as events:
             async for event in events:
                 if isinstance(event, Finished):
                     self._usage = event.usage
                 yield event
 
     def interrupt(self) -> bool:
-        """Stop the turn that runs."""
+        """Stop the running turn."""
         return self.agent.interrupt(self.thread)
 
     async def call(self) -> Call:
-        """The call that would be made now, addressed."""
+        """Return the call that would be made now, with its endpoint and served window."""
         call, model = await self.agent.call(self.thread), self.setup.model
         served = await model.served_window(call.model)
         return replace(call, fmt=model.fmt, endpoint=model.endpoint, provider=model.provider, served=served)
 
     async def window(self) -> Window:
-        """The window of the model, as far as it is known before anything is said."""
+        """Return the window of the model, as far as it is known without a request."""
         call = await self.call()
         return window(
             call.model,
@@ -145,15 +145,18 @@ class Session:
             registry=self.setup.registry,
         )
 
-    async def look(self) -> Prepared | None:
-        """What would be sent now; None if nothing was said yet."""
+    async def preview(self) -> Prepared | None:
+        """Return what would be sent now; None if the thread is empty."""
         with suppress(NoThread):
             call = await self.call()
             return (await self.engine.preview(self.thread, call)).prepared
         return None
 
     async def meter(self) -> Meter | None:
-        """How full the window is: as reported while nothing changed since, else reckoned. None if that is hopeless."""
+        """Return how full the window is: as reported if nothing changed since, else estimated.
+
+        None if the thread is empty or cannot be made to fit.
+        """
         try:
             known = await asyncio.to_thread(self.engine.threads.thread, self.thread)
             last = self.last
@@ -161,94 +164,93 @@ class Session:
                 meter = Meter.reported(last, self._usage)
                 if meter is not None:
                     return meter
-            looked = await self.look()
+            previewed = await self.preview()
         except (NoThread, BudgetImpossible):
             return None
-        return None if looked is None else Meter.estimated(looked)
+        return None if previewed is None else Meter.estimated(previewed)
 
-    def changed(self) -> None:
-        """Something was done to the thread: what was reported no longer holds."""
+    def forget_usage(self) -> None:
+        """Forget the reported usage, because the thread was changed."""
         self._usage = None
 
     # --- what commands do -------------------------------------------------------------------------
 
     async def compact(self, focus: str) -> Outcome:
-        """A summary now. Raises NoThread if nothing was said yet."""
+        """Write a summary now. Raises NoThread if the thread is empty."""
         outcome = await self.summaries.compact(self.thread, await self.call(), self.setup.model, focus=focus)
         if outcome.kind is EventKind.SUMMARY_APPLIED:
-            self.changed()
+            self.forget_usage()
         return outcome
 
     async def set_threshold(self, share: float) -> None:
-        """Another high mark for this thread."""
+        """Set the threshold of this thread."""
         await asyncio.to_thread(self._set, {"threshold": share})
 
     async def threshold(self) -> float:
-        """The high mark that counts for this thread."""
+        """Return the threshold of this thread."""
         own = "{}"
         with suppress(NoThread):
             own = (await asyncio.to_thread(self.engine.threads.thread, self.thread)).settings
         return self.config.engine.for_thread(own).threshold
 
     def _set(self, settings: dict[str, object]) -> None:
-        kept = self.there()
-        said = json.loads(kept.settings) | settings
-        self.config.engine.for_thread(json.dumps(said))  # raises where it makes no sense
-        self.engine.threads.change(self.thread, settings=json.dumps(said))
+        changed = json.dumps(json.loads(self.ensure_thread().settings) | settings)
+        self.config.engine.for_thread(changed)  # raises if a value makes no sense
+        self.engine.threads.change(self.thread, settings=changed)
 
-    def there(self) -> Thread:
-        """The thread, made if it is not there yet."""
+    def ensure_thread(self) -> Thread:
+        """Return the thread; create it if it does not exist yet."""
         with suppress(ThreadExists):
             return self.engine.threads.create(self.thread, owner=self.config.owner)
         return self.engine.threads.thread(self.thread)
 
     async def title(self, title: str | None = None) -> str:
-        """The title of the thread, another if one is given."""
+        """Return the title of the thread, after setting it if one is given."""
         if title is not None:
-            await asyncio.to_thread(self.there)
+            await asyncio.to_thread(self.ensure_thread)
             await asyncio.to_thread(lambda: self.engine.threads.change(self.thread, title=title))
         with suppress(NoThread):
             return (await asyncio.to_thread(self.engine.threads.thread, self.thread)).title
         return ""
 
     async def use_model(self, name: str) -> None:
-        """Go on with another model of the same endpoint."""
+        """Continue with another model of the same endpoint."""
         if not name.strip():
-            raise InputError("a model has a name")
+            raise InputError("name a model")
         self.config = replace(self.config, model=name.strip())
-        self.agent = self._made()
-        self.changed()
+        self.agent = self._build_agent()
+        self.forget_usage()
 
     async def switch(self, thread: str) -> None:
-        """Go on with another thread; a summary that a crash interrupted is taken up again."""
-        await asyncio.to_thread(self.engine.threads.thread, thread)  # raises where there is none
+        """Continue another thread; a summary that a crash interrupted is started again."""
+        await asyncio.to_thread(self.engine.threads.thread, thread)  # raises if it does not exist
         self._begin(thread)
         await self.summaries.resume(thread, await self.call(), self.setup.model)
 
-    async def fresh(self) -> None:
-        """A new thread; it is kept from its first message on."""
-        self._begin(new_thread_id())
+    async def begin_thread(self) -> None:
+        """Begin a new thread; it is stored from its first message on."""
+        self._begin(_new_thread_id())
 
     def _begin(self, thread: str) -> None:
         self.thread, self.last, self._usage = thread, None, None
         self.notices.clear()
 
     async def leave(self, *, patient: bool) -> None:
-        """Let titles and summaries end, for a while; what is left of a summary is taken up the next time."""
+        """Wait a while for titles and summaries; an unfinished summary is started again the next time."""
         with suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE if patient else PAUSE):
                 await self.titles.drain()
                 await self.summaries.drain()
 
 
-def new_thread_id() -> str:
-    """Readable, sortable, and nobody else's. Example: chat-20260318-0915-4f1c"""
+def _new_thread_id() -> str:
+    """Return an id that is readable, sortable and unique. Example: chat-20260318-0915-4f1c"""
     return f"chat-{datetime.now().astimezone():%Y%m%d-%H%M}-{uuid4().hex[:4]}"
 
 
 @asynccontextmanager
-async def opened_session(setup: Setup) -> AsyncIterator[tuple[Session, tuple[str, ...]]]:
-    """A session with the tools of its MCP servers, and a line for each server that is not there."""
+async def open_session(setup: Setup) -> AsyncIterator[tuple[Session, tuple[str, ...]]]:
+    """Open a session with the tools of its MCP servers; yield it and a line for each server that failed."""
     async with AsyncExitStack() as stack:
         if not setup.tools or not setup.config.mcp:
             yield Session(setup), ()

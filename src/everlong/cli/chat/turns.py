@@ -1,6 +1,7 @@
-"""Turns at the terminal: the agent works in its thread, the main one shows what comes and asks what is asked.
+"""Turns at a terminal: the agent works in a thread of its own, the main thread shows its events and asks the person.
 
-Ctrl-C while a turn runs stops the turn; while something is asked it means no.
+So summaries go on while someone types, one thread alone reads and draws the terminal, and a signal never interrupts
+the agent in the middle of its work. Ctrl-C stops a running turn; at a question it means no.
 """
 
 import asyncio
@@ -16,33 +17,38 @@ from typing import Any, Self, TypeVar
 
 from everlong.agent import AgentEvent, TurnEnded
 from everlong.cli.chat.drawing import words
-from everlong.cli.chat.keyboard import echoed, unechoed
+from everlong.cli.chat.keyboard import Person, echoed, unechoed
 from everlong.cli.chat.screen import Screen
 from everlong.cli.chat.session import Session
-from everlong.cli.chat.source import Asking
 from everlong.cli.terminal.text import clean, one_line
 from everlong.cli.words.wording import LANGUAGES, Words
 from everlong.core import Event, Image, Message, Role, Text
 from everlong.engine import Failed, text_title
 
-__all__ = ["Chat", "Desk", "Worker", "interrupts"]
+__all__ = ["Chat", "Inbox", "Worker"]
+
+TICK = 0.1  # seconds between two redrawings while nothing arrives
+LOOKED_BACK = 50  # messages in which the last user message is looked for
+LONGEST_QUESTION = 4_000  # characters of a call that are shown before it is approved
+ALWAYS = "a"  # how the answer begins that approves a tool for the whole chat
+APPROVING = {ALWAYS, *(language.yes for language in LANGUAGES)}
 
 T = TypeVar("T")
 
 
 class Worker:
-    """Runs coroutines while it is entered; those that are left at the end are cancelled and waited for."""
+    """An event loop in a thread of its own, while it is entered. Tasks that are left at the end are cancelled."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="everlong-chat", daemon=True)
 
     def start(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
-        """Begin it; whoever wants to know waits for the future."""
+        """Start a coroutine and return its future."""
         return asyncio.run_coroutine_threadsafe(work, self.loop)
 
     def do(self, work: Coroutine[Any, Any, T]) -> T:
-        """Its result. Ctrl-C cancels it, and is raised at once."""
+        """Run a coroutine and return its result. Ctrl-C cancels it and is raised at once."""
         running = self.start(work)
         try:
             return running.result()
@@ -55,10 +61,10 @@ class Worker:
         self.loop.run_forever()
 
     async def _end(self) -> None:
-        left = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in left:
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         await self.loop.shutdown_asyncgens()
         await self.loop.shutdown_default_executor()
 
@@ -75,107 +81,156 @@ class Worker:
         self.loop.close()
 
 
-TICK = 0.1  # seconds between two looks at the clock, for signs that turn
-LOOKED_BACK = 50  # messages, for what was asked last
-ALLOWING = {"a", *(language.yes for language in LANGUAGES)}  # how an answer begins that allows a call
-LONGEST_ASKED = 4_000  # characters of what is to be allowed
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _Question:
+    """A call that waits for approval."""
+
     name: str
     what: str
     answer: "asyncio.Future[bool]"
 
     def settle(self, allowed: bool) -> None:
-        """In the event loop; the turn may be over by now."""
+        """Set the answer, in the event loop; the turn may be over by now."""
         if not self.answer.done():
             self.answer.set_result(allowed)
 
 
-class Desk:
-    """What comes from the agent's thread to the main one: events, questions, and None at the end of a turn."""
+class Inbox:
+    """What the agent's thread sends to the main thread: events, questions, and None at the end of a turn."""
 
     def __init__(self) -> None:
-        self.inbox: queue.Queue[AgentEvent | _Question | None] = queue.Queue()
+        self.items: queue.Queue[AgentEvent | _Question | None] = queue.Queue()
 
     async def approve(self, name: str, what: str) -> bool:
-        """Ask the person; called by the agent."""
+        """Ask the person whether a call is allowed; the agent calls this."""
         question = _Question(name, what, asyncio.get_running_loop().create_future())
-        self.inbox.put(question)
+        self.items.put(question)
         return await question.answer
-
-
-@contextmanager
-def interrupts(stop: Callable[[], object]) -> Iterator[None]:
-    """Ctrl-C calls `stop` here, and never breaks into the middle of a drawing."""
-    before = signal.signal(signal.SIGINT, lambda *_: stop())
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 @dataclass(slots=True, kw_only=True)
 class Chat:
-    """A conversation at a terminal, or where a terminal could be. Without `asking` there is nobody to ask."""
+    """A conversation at a terminal, or where a terminal could be. Without a `person` nobody can be asked."""
 
     worker: Worker
     session: Session
     screen: Screen
     say: Words
-    desk: Desk
-    asking: Asking | None = None
-    #: Told every event of a turn and every notice, in place of the screen.
+    inbox: Inbox
+    person: Person | None = None
+    #: Receives every event of a turn and every notice, in place of the screen.
     watch: Callable[[AgentEvent | Event], None] | None = None
     #: Pictures that go with the next message.
     pictures: list[Image] = field(default_factory=list)
     leaving: bool = False
     #: Why the last turn failed; "" if it did not.
     error: str = ""
+    #: Tools that the person allowed for the whole chat.
     _always: set[str] = field(default_factory=set)
 
     def turn(self, text: str) -> TurnEnded | None:
-        """Say something and show all that comes of it. Raises what the store raises."""
-        said = Message(Role.USER, (*((Text(text),) if text else ()), *self.pictures))
+        """Send a message and show everything that follows. Raises what the store raises."""
+        message = Message(Role.USER, (*((Text(text),) if text else ()), *self.pictures))
         self.pictures.clear()
         self.error = ""
-        running = self.worker.start(self._pump(said))
+        running = self.worker.start(self._pump(message))
         ended: TurnEnded | None = None
         if self.watch is None:
             self.screen.begin()
         try:
-            with interrupts(self._stop), unechoed():
+            with _interrupts(self._stop), unechoed():
                 while (item := self._next(running.done)) is not None:
                     if isinstance(item, TurnEnded):
                         ended = item
-                    self._take(item)
+                    self._handle(item)
         finally:
             self.screen.end()
         running.result()
-        self.tell_notices()
+        self.show_notices()
         return ended
 
+    async def _pump(self, message: Message) -> None:
+        try:
+            async for event in self.session.turn(message):
+                self.inbox.items.put(event)
+        finally:
+            self.inbox.items.put(None)
+
+    def _next(self, over: Callable[[], bool]) -> AgentEvent | _Question | None:
+        """Wait for the next item; redraw what is open meanwhile."""
+        while True:
+            try:
+                return self.inbox.items.get(timeout=TICK)
+            except queue.Empty:
+                if over():
+                    return None
+                self.show_notices()
+                self.screen.draw()
+
+    def _handle(self, item: AgentEvent | _Question) -> None:
+        self.show_notices()
+        if isinstance(item, Failed):
+            self.error = one_line(str(item.error))
+        if isinstance(item, _Question):
+            if not item.answer.done():  # otherwise the call timed out or was stopped
+                self.worker.loop.call_soon_threadsafe(item.settle, self._ask(item))
+        elif self.watch is not None:
+            self.watch(item)
+        else:
+            self.screen.show(item)
+
+    def _stop(self) -> None:
+        self.worker.loop.call_soon_threadsafe(self.session.interrupt)
+
+    def _ask(self, question: _Question) -> bool:
+        """Ask the person whether a call is allowed."""
+        if question.name in self._always:
+            return True
+        if self.person is None:
+            self.screen.note(self.say("not_allowed", name=question.name), "yellow")
+            return False
+        self.screen.pause()
+        out, what = self.screen.aside, clean(question.what)
+        out.print(words(self.say("may", name=question.name), "bold yellow"))
+        out.print(words(what[:LONGEST_QUESTION]))
+        if len(what) > LONGEST_QUESTION:  # nobody should approve unknowingly what is not shown
+            out.print(words(self.say.many("more_characters", len(what) - LONGEST_QUESTION), "bold red"))
+        try:
+            with _interrupts(_raise_interrupt), echoed():
+                answer = self.person.line(self.say("may_answer")).strip().lower()
+        except KeyboardInterrupt:
+            out.print()
+            answer = ""
+        if answer[:1] == ALWAYS:
+            self._always.add(question.name)
+        allowed = answer[:1] in APPROVING
+        if not allowed:
+            self.screen.note(self.say("refused"))
+        self.screen.resume()
+        return allowed
+
+    # --- between turns ----------------------------------------------------------------------------
+
     def show_meter(self) -> None:
-        """How full the window is now."""
+        """Show how full the window is now."""
         meter = self.worker.do(self.session.meter())
-        self.tell_notices()
+        self.show_notices()
         self.screen.meter(meter, self.session.config.model)
 
     def welcome_back(self) -> None:
-        """Where a thread that is gone on with was left."""
+        """Show where a thread that is continued was left."""
         threads, thread = self.session.engine.threads, self.session.thread
         known = threads.thread(thread)
         title = one_line(known.title) or self.say("untitled")
         self.screen.note(self.say("goes_on", title=title, messages=self.say.many("messages", known.messages)))
-        said = [row.entry for row in threads.last(thread, LOOKED_BACK) if isinstance(row.entry, Message)]
-        asked = next((message.text for message in reversed(said) if message.role is Role.USER and message.text), "")
-        if asked:
-            self.screen.note(self.say("last_said", text=text_title(one_line(asked[:LONGEST_ASKED]))))
+        messages = [row.entry for row in threads.last(thread, LOOKED_BACK) if isinstance(row.entry, Message)]
+        last = next((one.text for one in reversed(messages) if one.role is Role.USER and one.text), "")
+        if last:
+            self.screen.note(self.say("last_said", text=text_title(one_line(last[:LONGEST_QUESTION]))))
         self.show_meter()
 
-    def tell_notices(self) -> None:
-        """What happened beside the talk since it was last told."""
+    def show_notices(self) -> None:
+        """Show what happened to the thread beside the turns since the last time."""
         events: list[Event] = []
         while self.session.notices:
             events.append(self.session.notices.popleft())
@@ -185,64 +240,15 @@ class Chat:
         for event in events:
             self.watch(event)
 
-    async def _pump(self, said: Message) -> None:
-        try:
-            async for event in self.session.turn(said):
-                self.desk.inbox.put(event)
-        finally:
-            self.desk.inbox.put(None)
 
-    def _next(self, over: Callable[[], bool]) -> AgentEvent | _Question | None:
-        """What comes next; meanwhile what is open is redrawn."""
-        while True:
-            try:
-                return self.desk.inbox.get(timeout=TICK)
-            except queue.Empty:
-                if over():
-                    return None
-                self.tell_notices()
-                self.screen.draw()
-
-    def _take(self, item: AgentEvent | _Question) -> None:
-        self.tell_notices()
-        if isinstance(item, Failed):
-            self.error = one_line(str(item.error))
-        if isinstance(item, _Question):
-            if not item.answer.done():  # else the call is over: its time was, or it was stopped
-                self.worker.loop.call_soon_threadsafe(item.settle, self._asked(item))
-        elif self.watch is not None:
-            self.watch(item)
-        else:
-            self.screen.show(item)
-
-    def _stop(self) -> None:
-        self.worker.loop.call_soon_threadsafe(self.session.interrupt)
-
-    def _asked(self, question: _Question) -> bool:
-        if question.name in self._always:
-            return True
-        if self.asking is None:
-            self.screen.note(self.say("not_allowed", name=question.name), "yellow")
-            return False
-        self.screen.pause()
-        out, what = self.screen.aside, clean(question.what)
-        out.print(words(self.say("may", name=question.name), "bold yellow"))
-        out.print(words(what[:LONGEST_ASKED]))
-        if len(what) > LONGEST_ASKED:  # nobody allows unknowingly what is not seen
-            out.print(words(self.say.many("more_characters", len(what) - LONGEST_ASKED), "bold red"))
-        try:
-            with interrupts(_raise_interrupt), echoed():
-                answer = self.asking.line(self.say("may_answer")).strip().lower()
-        except KeyboardInterrupt:
-            out.print()
-            answer = "n"
-        if answer[:1] == "a":
-            self._always.add(question.name)
-        allowed = answer[:1] in ALLOWING
-        if not allowed:
-            self.screen.note(self.say("refused"))
-        self.screen.resume()
-        return allowed
+@contextmanager
+def _interrupts(stop: Callable[[], object]) -> Iterator[None]:
+    """Let Ctrl-C call `stop`, so that it never interrupts a drawing."""
+    before = signal.signal(signal.SIGINT, lambda *_: stop())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _raise_interrupt() -> None:

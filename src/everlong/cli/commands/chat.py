@@ -33,7 +33,7 @@ def chat_command(**given: Any) -> None:
     /help lists the commands. Ctrl-C stops an answer or a tool; the thread can always be gone on with.
     """
     try:
-        from everlong.cli.chat.options import ChatOptions  # noqa: PLC0415 - the agent, which other commands need not load
+        from everlong.cli.chat.options import ChatOptions  # noqa: PLC0415 - needs an extra
         from everlong.cli.chat.program import run  # noqa: PLC0415
     except ImportError as error:
         raise InputError(f"chatting needs more packages ({error.name}): pip install 'everlong[llm]'") from None

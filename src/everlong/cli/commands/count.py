@@ -1,4 +1,4 @@
-"""`everlong count`: how many tokens a conversation is, and where they are."""
+"""`everlong count`: how many tokens a conversation has, and where they are."""
 
 import json
 
@@ -26,15 +26,15 @@ def count_command(file: str | None, model: str, sample: bool, as_json: bool) -> 
     print_warnings(document)
     counter = counter_for(model or document.model)
     weights = map_tokens(document.messages, counter, document.tools)
-    room = window(counter.model)
+    limits = window(counter.model)
     at_most = round(weights.total * (1 + counter.vocabulary.spread))
     if as_json:
-        click.echo(json.dumps(_as_json(weights, room, at_most), indent=2))
+        click.echo(json.dumps(_as_json(weights, limits, at_most), indent=2))
     else:
-        _print(weights, room, at_most)
+        _print(weights, limits, at_most)
 
 
-def _as_json(weights: TokenMap, room: Window, at_most: int) -> dict[str, object]:
+def _as_json(weights: TokenMap, limits: Window, at_most: int) -> dict[str, object]:
     return {
         "model": weights.model,
         "tokens": weights.total,
@@ -46,11 +46,11 @@ def _as_json(weights: TokenMap, room: Window, at_most: int) -> dict[str, object]
         "by_role": {role.value: tokens for role, tokens, _ in weights.by_role},
         "by_kind": dict(weights.by_kind),
         "by_tool": {tool.name: tool.call_tokens + tool.result_tokens for tool in weights.by_tool},
-        "window": {"tokens": room.context, "source": room.source, "known": room.known},
+        "window": {"tokens": limits.context, "source": limits.source, "known": limits.known},
     }
 
 
-def _print(weights: TokenMap, room: Window, at_most: int) -> None:
+def _print(weights: TokenMap, limits: Window, at_most: int) -> None:
     out = console()
     if not weights.messages and not weights.schemas:
         out.print("No messages: the conversation is empty.")
@@ -65,5 +65,5 @@ def _print(weights: TokenMap, room: Window, at_most: int) -> None:
     how = "exact" if weights.exact else f"estimated, at most {amount(at_most)}"
     named = weights.model or "unknown model"
     out.print(f"[bold]{amount(weights.total)}[/bold] tokens for {named} ({how}; vocabulary {weights.vocabulary})")
-    source = room.source if room.known else "assumed: the model is not in the registry"
-    out.print(f"{percent(at_most, room.context)} of its window of {amount(room.context)} ({source})", style="dim")
+    source = limits.source if limits.known else "assumed: the model is not in the registry"
+    out.print(f"{percent(at_most, limits.context)} of its window of {amount(limits.context)} ({source})", style="dim")

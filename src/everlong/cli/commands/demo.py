@@ -1,4 +1,4 @@
-"""`everlong demo`: a long conversation held live in a small window, with no key and no network."""
+"""`everlong demo`: a long conversation played live in a small window, with no key and no network."""
 
 import click
 
@@ -8,7 +8,7 @@ from everlong.cli.words.wording import language_option
 __all__ = ["demo_command"]
 
 WINDOW = 16_000
-SMALLEST = 4_000  # tokens; below, the tools and the longest result leave no room for a conversation
+SMALLEST = 4_000  # tokens; in less, the tools and the longest result leave no room for a conversation
 
 
 @click.command("demo")

@@ -21,7 +21,7 @@ from everlong.wire import FORMATS, Document, read_all
 __all__ = ["inspect_command"]
 
 PAGES = (".html", ".htm")
-LONG_WORK = 500_000  # bytes of a file; more takes longer than a blink
+LONG_WORK = 500_000  # bytes of a file; a larger one takes noticeable time
 
 
 @click.command("inspect")
@@ -62,25 +62,25 @@ def inspect_command(  # noqa: PLR0913 - one parameter an option
     reject. FILE may be a request body or message list of OpenAI, Anthropic or Gemini, or a session file.
     """
     if file is None and not sample and html and html != "-" and not html.endswith(PAGES):
-        file, html = html, ""  # `inspect --html FILE`: the option took what was meant as FILE
+        file, html = html, ""  # `inspect --html FILE`: click gave FILE to the option
     page_path = None if html is None else _page_path(html, file, sample=sample)
     say = Words(language, "inspect")
     name = _name(file, sample=sample)
     data = source_bytes(file, sample=sample)
-    with _patience(len(data), say):
+    with _status(len(data), say):
         documents = _documents(data, file or name)
         document = _picked(documents, pick)
-        shown = inspect_document(document, name=name, model=model, target=target or "", budget=budget)
+        inspection = inspect_document(document, name=name, model=model, target=target or "", budget=budget)
     if len(documents) > 1 and not json_wanted:
         click.echo(say("several", n=amount(len(documents)), at=str(pick)), err=True)
     if page_path is not None:
-        write_page(page_of(shown, say, top=top), page_path)
+        write_page(page_of(inspection, say, top=top), page_path)
         if page_path != "-":
             click.echo(say("page_written", path=page_path), err=json_wanted)
     if json_wanted:
-        click.echo(json.dumps(as_json(shown, picked=pick, conversations=len(documents)), indent=2))
+        click.echo(json.dumps(as_json(inspection, picked=pick, conversations=len(documents)), indent=2))
     elif page_path is None:
-        draw_map(shown, console(), say, top=top)
+        draw_map(inspection, console(), say, top=top)
 
 
 def _name(file: str | None, *, sample: bool) -> str:
@@ -90,7 +90,7 @@ def _name(file: str | None, *, sample: bool) -> str:
 
 
 def _documents(data: bytes, named: str) -> tuple[Document, ...]:
-    """Every conversation in the file; an error names it."""
+    """Return every conversation in the file. An error names the file."""
     try:
         return read_all(data)
     except InputError as error:
@@ -98,8 +98,8 @@ def _documents(data: bytes, named: str) -> tuple[Document, ...]:
 
 
 @contextmanager
-def _patience(size: int, say: Words) -> Iterator[None]:
-    """A sign of life while a large file is counted, where a person looks."""
+def _status(size: int, say: Words) -> Iterator[None]:
+    """Show that work goes on while a large file is counted, if a person looks."""
     if size < LONG_WORK or not sys.stderr.isatty():
         yield
         return
@@ -116,7 +116,7 @@ def _picked(documents: Sequence[Document], pick: int) -> Document:
 
 
 def _page_path(html: str, file: str | None, *, sample: bool) -> str:
-    """Where the page goes. A path that is no page's is refused: it may be the conversation itself."""
+    """Return where the page goes. A path that does not end like a page is refused: it may be the conversation."""
     if html == "-" or html.endswith(PAGES):
         return html
     if html:

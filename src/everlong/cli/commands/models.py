@@ -19,7 +19,7 @@ from everlong.windows import Entry, Registry, Window, window
 __all__ = ["models_command"]
 
 LISTED = 40  # rows shown of a long list
-SAY = Words(ENGLISH, "general")
+say = Words(ENGLISH, "general")  # the command has no --lang yet
 
 
 @click.command("models")
@@ -32,21 +32,21 @@ SAY = Words(ENGLISH, "general")
 def models_command(name: str | None, provider: str, text: str, everything: bool, fetch: bool, as_json: bool) -> None:
     """Show the window, output limit and prices of the model NAME with their source, or search the registry."""
     if fetch:
-        console(stderr=True).print(_refreshed(), style="dim")
+        console(stderr=True).print(_refresh(), style="dim")
     registry = registry_now(cache_folder(os.environ))
     if name is not None:
-        _tell(window(name, provider=provider, registry=registry), as_json=as_json)
+        _print_window(window(name, provider=provider, registry=registry), as_json=as_json)
     else:
         entries = registry.find(text or provider)
         if not entries:
             raise InputError(f"no model or provider with {text or provider!r} in its name")
-        _list(entries, everything=everything, as_json=as_json)
+        _print_list(entries, everything=everything, as_json=as_json)
     if not as_json:
         console().print(_ages(registry, datetime.now(UTC)), style="dim")
 
 
-def _refreshed() -> str:
-    """Fetch a table now; what came of it. Raises InputError where none could be had."""
+def _refresh() -> str:
+    """Fetch a table now and return what was done. Raises InputError if none could be fetched."""
     import asyncio  # noqa: PLC0415 - 30 ms that only a fetch pays
 
     try:
@@ -62,14 +62,14 @@ def _refreshed() -> str:
 
 
 def _ages(registry: Registry, now: datetime) -> str:
-    """Where the figures are from and how old they are.
+    """Return where the figures come from and how old they are.
 
     Example: "Tables: models.dev of 2026-07-02 (136 days old), litellm of 2026-11-09 (6 days old); never refreshed"
     """
     newest: dict[str, str] = {}
     for name, day in registry.snapshots:
         newest[name] = max(day, newest.get(name, ""))
-    told = [f"{name} of {day} ({_days_old(day, now)})" for name, day in sorted(newest.items(), reverse=True)]
+    tables = [f"{name} of {day} ({_days_old(day, now)})" for name, day in sorted(newest.items(), reverse=True)]
     tried = last_try(cache_folder(os.environ))
     if tried.at is None:
         last = "never refreshed; --refresh does it"
@@ -77,7 +77,7 @@ def _ages(registry: Registry, now: datetime) -> str:
         last = f"the refresh of {tried.at.date().isoformat()} failed; --refresh tries again"
     else:
         last = f"refreshed on {tried.at.date().isoformat()}"
-    return f"Tables: {', '.join(told)}; {last}"
+    return f"Tables: {', '.join(tables)}; {last}"
 
 
 def _days_old(day: str, now: datetime) -> str:
@@ -85,7 +85,7 @@ def _days_old(day: str, now: datetime) -> str:
     return "today" if days == 0 else f"{amount(days)} day{'s' * (days > 1)} old"
 
 
-def _tell(found: Window, *, as_json: bool) -> None:
+def _print_window(found: Window, *, as_json: bool) -> None:
     if as_json:
         print_json(asdict(found))
         return
@@ -107,17 +107,17 @@ def _tell(found: Window, *, as_json: bool) -> None:
     expected = outlook_of(DEFAULT_SETTINGS, found)
     if expected is not None:
         cost, kept = map(str, expected.percents)
-        rows.append((f"threshold {100 * DEFAULT_SETTINGS.threshold:.0f} %", SAY("outlook", cost=cost, kept=kept)))
+        rows.append((f"threshold {100 * DEFAULT_SETTINGS.threshold:.0f} %", say("outlook", cost=cost, kept=kept)))
     out.print(f"[bold]{found.model}[/bold]")
     out.print(pairs(rows))
     if expected is not None:
-        out.print(SAY("outlook_measured"), style="dim")
+        out.print(say("outlook_measured"), style="dim")
     if found.conflicts:
         claims = ", ".join(f"{who} {amount(tokens)}" for who, tokens in found.conflicts[:6])
         out.print(f"Others say: {claims}" + (" …" if len(found.conflicts) > 6 else ""), style="dim")
 
 
-def _list(entries: Sequence[Entry], *, everything: bool, as_json: bool) -> None:
+def _print_list(entries: Sequence[Entry], *, everything: bool, as_json: bool) -> None:
     if as_json:
         rows = [
             {

@@ -11,7 +11,7 @@ from everlong.errors import InputError
 
 __all__ = ["serve_command"]
 
-UNTIL_IT_SERVES = 1.5  # seconds before a browser is opened
+BROWSE_AFTER = 1.5  # seconds, until the server answers
 
 
 @click.command("serve")
@@ -41,8 +41,8 @@ def serve_command(file: str | None, local: bool, new_key: bool, sample: bool, br
     client's own key.
     """
     try:
-        from everlong.cli.app import FACTORY, told  # noqa: PLC0415 - for those who serve
-        from everlong.gateway import hashed, new_key as fresh_key, serve  # noqa: PLC0415 - a server's packages
+        from everlong.cli.app import FACTORY, serving_options  # noqa: PLC0415 - needs an extra
+        from everlong.gateway import hashed, new_key as fresh_key, serve  # noqa: PLC0415
     except ImportError as error:
         raise InputError(f"serving needs more packages ({error.name}): pip install 'everlong[server]'") from None
     if new_key:
@@ -50,13 +50,13 @@ def serve_command(file: str | None, local: bool, new_key: bool, sample: bool, br
         click.echo(f'{key}\n\n[[keys]]\nname = "…"\nhash = "{hashed(key)}"')
         return
 
-    def tell(line: str) -> None:
+    def report(line: str) -> None:
         click.echo(line, err=True)
         address = re.search(r"https?://[^/\s]+", line)
         if address is not None and options["app"] is not False:
             click.echo(f"The chat app is at {address[0]}", err=True)
             if browse:
-                Timer(UNTIL_IT_SERVES, webbrowser.open, [address[0]]).start()
+                Timer(BROWSE_AFTER, webbrowser.open, [address[0]]).start()
 
-    with told(local=local, sample=sample):
-        serve(file, options, local=local, tell=tell, factory=FACTORY)
+    with serving_options(local=local, sample=sample):
+        serve(file, options, local=local, tell=report, factory=FACTORY)

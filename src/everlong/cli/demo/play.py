@@ -1,7 +1,7 @@
-"""The sample conversation held again, live: its people and tools speak, a scripted model answers, the engine keeps it.
+"""The sample conversation played again: its people and tools speak, a scripted model answers, the engine keeps it.
 
-Owns how the demonstration is played and what is told of it. Every figure is read from the requests that the model
-really got and the events that the store really has; nothing is drawn here.
+Every figure comes from the requests that the model really got and the events that the store really has. Nothing is
+drawn here; the names of the fields are keys of `--json`.
 """
 
 from collections.abc import AsyncIterator, Iterator
@@ -14,7 +14,7 @@ from everlong.errors import ProviderError
 from everlong.llm import Answer, Asked, ScriptedModel, Window, in_turn
 from everlong.wire import Document
 
-__all__ = ["FACTS", "THREAD", "Fact", "Found", "Outcome", "Play", "Turn"]
+__all__ = ["FACTS", "THREAD", "Fact", "FactCheck", "Outcome", "Play", "Turn"]
 
 THREAD = "demo"
 MODEL = "gpt-4o"
@@ -24,7 +24,7 @@ LAST_WORDS = Answer(text="…")  # the sample ends with a question
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Something the last question asks for, and the words that answer it; any of them will do."""
+    """Something that the last question asks for, and the words that answer it; one of them is enough."""
 
     key: str
     needles: tuple[str, ...]
@@ -42,19 +42,19 @@ FACTS = (
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One thing the user said and all that followed. `said` is the conversation so far, `sent` the last request."""
+    """A user message and what followed: tokens of the conversation so far (`said`) and of the last request (`sent`)."""
 
     number: int
     title: str
     said: int
     sent: int
     cuts: tuple[Event, ...]
-    #: Whether this is the first turn that the whole conversation would not have fitted.
+    #: Whether the whole conversation does not fit the window from this turn on.
     full: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FactCheck:
     """A fact: the turn in which it was said, and the line of the last request that has it, "" if none does."""
 
     fact: Fact
@@ -64,7 +64,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What there is to say at the end. Tokens are those of requests as the model counted them."""
+    """The figures at the end. Tokens of requests are as the model counted them."""
 
     requests: int
     refused: int
@@ -74,11 +74,11 @@ class Outcome:
     recalled: int
     said: int
     messages: int
-    facts: tuple[Found, ...]
+    facts: tuple[FactCheck, ...]
 
 
 class Play:
-    """One performance in a store; `turns` first, then `outcome`."""
+    """One performance in a store: iterate over `turns` first, then read `outcome`."""
 
     def __init__(self, document: Document, threads: Threads, window: int) -> None:
         answers = [_answer(message) for message in document.messages if message.role is Role.ASSISTANT]
@@ -88,37 +88,37 @@ class Play:
         self.call = Call(model=MODEL, tools=document.tools, max_tokens=min(REPLY, window // 4))
 
     async def turns(self) -> AsyncIterator[Turn]:
-        """Each turn when it is over."""
+        """Play the conversation; yield each turn when it is over."""
         self.threads.create(THREAD, title="Wick")
         count = self.model.counter
         said, event, full = count.tools(self.document.tools), "", False
         for number, messages in enumerate(_by_user(self.document.messages)):
-            await self._hold(messages)
+            await self._play(messages)
             said += count.messages(messages)
             if number == 0:
                 continue  # the system text stands before the first turn
-            asked = said - (count.message(messages[-1]) if messages[-1].role is Role.ASSISTANT else 0)
-            filled = not full and asked + (self.call.max_tokens or 0) > self.window
+            prompt = said - (count.message(messages[-1]) if messages[-1].role is Role.ASSISTANT else 0)
+            filled = not full and prompt + (self.call.max_tokens or 0) > self.window
             full = full or filled
             events = self.threads.events(THREAD, after=event)
-            cuts = tuple(one for one in events if one.kind is EventKind.CONTEXT_COMPRESSED)
+            cuts = tuple(happened for happened in events if happened.kind is EventKind.CONTEXT_COMPRESSED)
             event = events[-1].id
             title = text_title(messages[0].text)
             yield Turn(number, title, said, self.model.requests[-1].tokens, cuts, filled)
 
-    async def _hold(self, messages: History) -> None:
-        """What the people and tools say is appended, what the assistant says is asked for."""
+    async def _play(self, messages: History) -> None:
+        """Append what people and tools say, and let the model say what the assistant says."""
         ids: dict[CallId, CallId] = {}
         for message in messages:
             if message.role is Role.ASSISTANT:
-                answer = await self._asked()
+                answer = await self._ask()
                 ids |= dict(zip((one.id for one in message.calls), (one.id for one in answer.calls), strict=True))
             else:
                 await self.engine.append(THREAD, [_renamed(message, ids)])
         if messages[-1].role is Role.USER:
-            await self._asked()
+            await self._ask()
 
-    async def _asked(self) -> Message:
+    async def _ask(self) -> Message:
         async for reply in converse(self.engine, self.model, THREAD, self.call):
             match reply:
                 case Finished(message):
@@ -127,27 +127,27 @@ class Play:
                     raise error
                 case _:
                     continue
-        raise ProviderError("the scripted model fell silent")
+        raise ProviderError("the scripted model did not finish its answer")
 
     def outcome(self) -> Outcome:
-        """Read from the requests and the store."""
-        asked = self.model.requests
+        """Return the figures, read from the requests and the store."""
+        requests = self.model.requests
         rows = list(self.threads.read(THREAD))
         refusals = self.threads.events(THREAD, kinds=[EventKind.OVERFLOW_DETECTED])
         return Outcome(
-            requests=len(asked),
+            requests=len(requests),
             refused=len(refusals),
-            largest=max(one.tokens for one in asked),
-            last=asked[-1].tokens,
-            cached=sum(one.cached for one in asked) / sum(one.tokens for one in asked),
+            largest=max(request.tokens for request in requests),
+            last=requests[-1].tokens,
+            cached=sum(request.cached for request in requests) / sum(request.tokens for request in requests),
             recalled=sum(isinstance(row.entry, Recalled) for row in rows),
             said=self.model.counter.messages(self.document.messages) + self.model.counter.tools(self.document.tools),
             messages=sum(isinstance(row.entry, Message) for row in rows) - 1,  # without the model's last words
-            facts=tuple(self._found(fact, asked[-1]) for fact in FACTS),
+            facts=tuple(self._check(fact, requests[-1]) for fact in FACTS),
         )
 
-    def _found(self, fact: Fact, asked: Asked) -> Found:
-        lines = [line for message in asked.messages for text in _texts(message) for line in text.split("\n")]
+    def _check(self, fact: Fact, request: Asked) -> FactCheck:
+        lines = [line for message in request.messages for text in _texts(message) for line in text.split("\n")]
         line = next((line for line in lines if any(needle in line for needle in fact.needles)), "")
         needle = next((needle for needle in fact.needles if needle in line), fact.needles[-1])
         turns = enumerate(_by_user(self.document.messages))
@@ -156,7 +156,7 @@ class Play:
             for number, messages in turns
             if any(needle in text for message in messages for text in _texts(message))
         )
-        return Found(fact, turn, line.strip())
+        return FactCheck(fact, turn, line.strip())
 
 
 def _answer(message: Message) -> Answer:
@@ -166,14 +166,14 @@ def _answer(message: Message) -> Answer:
 
 
 def _by_user(messages: History) -> Iterator[History]:
-    """What stands before the first user message, then a piece a turn."""
+    """Yield what is before the first user message, then the messages of each turn."""
     starts = [at for at, message in enumerate(messages) if message.role is Role.USER]
     edges = [0, *starts, len(messages)]
     return (messages[start:stop] for start, stop in pairwise(edges))
 
 
 def _renamed(message: Message, ids: dict[CallId, CallId]) -> Message:
-    """Results answer the calls that were made this time."""
+    """Return a message whose results answer the calls that were made this time."""
     parts = (replace(part, call=ids[part.call]) if isinstance(part, ToolResult) else part for part in message.parts)
     return replace(message, parts=tuple(parts))
 

@@ -1,4 +1,4 @@
-"""The demonstration on a terminal, turn by turn while it happens, or as JSON."""
+"""The demonstration on a terminal, turn by turn as it happens, or as JSON."""
 
 import asyncio
 from collections.abc import Sequence
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 __all__ = ["show"]
 
 NUMBER, TOKENS, BAR, WIDEST = 2, 7, 20, 100  # columns
-LED_BY = 24  # characters of a line that are shown before the words looked for
+LED_BY = 24  # characters of a line that are shown before the fact
 
 
 def show(window: int, store: str, *, json_wanted: bool, language: Language) -> None:
-    """Hold the conversation and tell of it. Without a store it is forgotten at the end."""
+    """Play the conversation and show it. Without a store it is forgotten at the end."""
     with open_store(store or "memory:") as threads:
         play = Play(read_document(None, sample=True), threads, window)
         if json_wanted:
-            asyncio.run(_told(play))
+            asyncio.run(_print_json(play))
             return
         stage = _Stage(console(), Words(language, "demo"), window)
         asyncio.run(stage.show(play))
@@ -38,7 +38,7 @@ def show(window: int, store: str, *, json_wanted: bool, language: Language) -> N
             stage.paragraph(stage.say("look", thread=THREAD, store=store), "dim")
 
 
-async def _told(play: Play) -> None:
+async def _print_json(play: Play) -> None:
     turns = [asdict(turn) | {"cuts": [_cut(cut) for cut in turn.cuts]} async for turn in play.turns()]
     outcome = asdict(play.outcome())
     print_json({"window": play.window, "turns": turns, **outcome})
@@ -49,21 +49,21 @@ def _cut(cut: Event) -> dict[str, object]:
 
 
 class _Stage:
-    """Draws while it happens, in 80 columns or up to 100."""
+    """Draws the play as it happens, in 80 to 100 columns."""
 
     def __init__(self, out: "Console", say: Words, window: int) -> None:
         self.out, self.say, self.window = out, say, window
         self.width = min(out.width, WIDEST)
 
     async def show(self, play: Play) -> None:
-        """Each turn as it is over, then what came of it."""
+        """Show each turn when it is over, then the outcome."""
         self._head()
         async for turn in play.turns():
             self._turn(turn)
         self._end(play.outcome())
 
     def paragraph(self, text: str, style: str = "") -> None:
-        """Words that may take several lines."""
+        """Print text that may take several lines."""
         self.out.print(self._words(text, style), width=self.width)
 
     def _words(self, text: str, style: str = "") -> "Text":
@@ -72,7 +72,7 @@ class _Stage:
         return Text(text, style=style)
 
     def _line(self, pieces: Sequence[tuple[str, str, int]]) -> None:
-        """Pieces of (text, style, columns), two columns apart: texts are cut to their columns, figures stand right."""
+        """Print pieces of (text, style, columns), two columns apart; negative columns are aligned right."""
         line = self._words("")
         for text, style, columns in pieces:
             piece = self._words(text, style)
@@ -115,12 +115,12 @@ class _Stage:
         say = self.say
         self.out.print()
         self.paragraph(say("asked"), "bold")
-        for found in outcome.facts:
-            names = [(say("turn", n=str(found.turn)), "dim", 8), (say(found.fact.key), "", 13)]
-            shown = one_line(found.line) or say("left_out")
-            style = "" if found.line else "yellow"
-            sign = ("✓", "bold green", 1) if found.line else ("✗", "bold red", 1)
-            self._line([sign, *names, (_around(shown, found.fact.needles), style, self.width - 28)])
+        for check in outcome.facts:
+            names = [(say("turn", n=str(check.turn)), "dim", 8), (say(check.fact.key), "", 13)]
+            shown = one_line(check.line) or say("left_out")
+            style = "" if check.line else "yellow"
+            sign = ("✓", "bold green", 1) if check.line else ("✗", "bold red", 1)
+            self._line([sign, *names, (_around(shown, check.fact.needles), style, self.width - 28)])
         self.out.print()
         figures = {"requests": str(outcome.requests), "refused": str(outcome.refused)}
         sizes = {"largest": amount(outcome.largest), "window": amount(self.window)}
@@ -131,6 +131,6 @@ class _Stage:
 
 
 def _around(line: str, needles: Sequence[str]) -> str:
-    """The line from shortly before the words on, so that they are seen in a narrow column."""
+    """Return the line from shortly before the fact on, so that it is seen in a narrow column."""
     at = next((line.index(needle) for needle in needles if needle in line), 0)
     return line if at <= LED_BY else "…" + line[at - LED_BY :]

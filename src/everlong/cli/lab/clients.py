@@ -1,4 +1,4 @@
-"""`everlong lab clients`: real clients in conversations that outgrow the window, and what became of them."""
+"""`everlong lab clients`: real clients in conversations that outgrow the window, and how each run ended."""
 
 import os
 from collections.abc import Sequence

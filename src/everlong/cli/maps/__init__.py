@@ -1,1 +1,1 @@
-"""The token map of a conversation as people see it: on the terminal, as a page, as JSON."""
+"""The token map of a conversation for `everlong inspect`: on a terminal, as a page, as JSON."""

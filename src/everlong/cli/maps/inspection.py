@@ -1,7 +1,7 @@
-"""Everything there is to say about one conversation before it is sent: the value that `everlong inspect` shows.
+"""What `everlong inspect` shows of a conversation, as one value and as JSON. Decides nothing, draws nothing.
 
-Reads a document, decides nothing, draws nothing. A conversation whose client already compacted it is weighed
-whole, but measured against the window by what that client still sends.
+A conversation that its client already compacted is counted whole, but compared with the window by what that client
+still sends.
 """
 
 import re
@@ -17,7 +17,7 @@ from everlong.wire import FORMATS, Document, Problem, problems, unpack
 
 __all__ = ["Inspection", "as_json", "inspect_document"]
 
-#: Where request bodies say how long the answer may be.
+#: The fields of request bodies that limit the answer.
 REPLY_FIELDS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
 PLACE = re.compile(r"messages\[(\d+)\]")
@@ -25,27 +25,27 @@ PLACE = re.compile(r"messages\[(\d+)\]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inspection:
-    """One conversation, weighed and checked. All figures are tokens."""
+    """A conversation, counted and checked. All figures are tokens."""
 
     name: str
     fmt: str
     history: History
     map: TokenMap
     rows: tuple[Row, ...]
-    room: Window
+    window: Window
     budget: Budget
-    #: What goes into the window now: everything, or what the client's own compaction left.
+    #: What is sent now: everything, or what the client's own compaction left.
     used: int
-    #: The same if the estimate is as far off as it may be.
+    #: The same at the upper end of the estimate.
     used_at_most: int
-    #: How far off the count may be, as a share of it; 0 is exact.
+    #: How far the count may be off, as a share of it; 0 is exact.
     spread: float
     #: Index of the first message after the system text that is still sent.
     sent_from: int
     boundaries: tuple[int, ...]
     checked_for: str
     problems: tuple[Problem, ...]
-    #: Index of the message that a problem is about, None where it is about several.
+    #: The message that each problem is about, None where it is about several.
     problem_places: tuple[int | None, ...]
     warnings: tuple[str, ...]
     #: What a budget would do; None if none was given.
@@ -53,26 +53,26 @@ class Inspection:
 
     @property
     def free(self) -> int:
-        """What more would fit beside the reply and the margin; negative if it does not fit."""
-        return min(self.budget.window - self.budget.reply - self.budget.margin, self.room.prompt) - self.used_at_most
+        """The tokens that are free beside the reply and the margin; negative if the conversation does not fit."""
+        return min(self.budget.window - self.budget.reply - self.budget.margin, self.window.prompt) - self.used_at_most
 
     @property
     def head(self) -> int:
-        """How many system messages stand in front."""
+        """The number of system messages at the beginning."""
         return head_length(self.history)
 
     def is_sent(self, index: int) -> bool:
-        """Whether the client still sends this message."""
+        """Return whether the client still sends this message."""
         return index < self.head or index >= self.sent_from
 
 
 def inspect_document(
     document: Document, *, name: str, model: str = "", target: str = "", budget: int | None = None
 ) -> Inspection:
-    """Weigh a conversation, ask whether the provider would take it and, with a budget, what would be cut."""
+    """Count a conversation, check it by a provider's rules and, with a budget, see what would be cut."""
     counter = counter_for(model or document.model)
     weights = map_tokens(document.messages, counter, document.tools)
-    room = window(counter.model)
+    limits = window(counter.model)
     head = head_length(document.messages)
     sent_from = max((at for at in document.boundaries if at > head), default=head)
     left_out = sum(message.tokens for message in weights.messages[head:sent_from])
@@ -89,8 +89,10 @@ def inspect_document(
         map=weights,
         rows=plan.rows if plan else rows,
         plan=plan,
-        room=room,
-        budget=Budget.of(room.context, requested=_reply_asked(document), max_output=room.output, tools=weights.schemas),
+        window=limits,
+        budget=Budget.of(
+            limits.context, requested=_reply_tokens(document), max_output=limits.output, tools=weights.schemas
+        ),
         used=used,
         used_at_most=round(used * (1 + counter.vocabulary.spread)),
         spread=counter.vocabulary.spread,
@@ -104,7 +106,7 @@ def inspect_document(
 
 
 def _problems(document: Document, fmt: str, sent_from: int) -> tuple[tuple[Problem, ...], tuple[int | None, ...]]:
-    """What the provider would say to that which is sent, and which messages it means where that can be told."""
+    """Return what the provider would reject in what is sent, and the message of each problem if it is known."""
     if fmt not in FORMATS:
         raise InputError(f"no provider format {fmt!r}; known: {', '.join(sorted(FORMATS))}")
     target, head = FORMATS[fmt], head_length(document.messages)
@@ -122,48 +124,48 @@ def _problems(document: Document, fmt: str, sent_from: int) -> tuple[tuple[Probl
 
 
 def _place(problem: Problem, head: int, moved: int) -> int | None:
-    found = PLACE.match(problem.where)
-    if found is None:
+    place = PLACE.match(problem.where)
+    if place is None:
         return None
-    at = int(found[1])
+    at = int(place[1])
     return at if at < head else at + moved
 
 
-def _reply_asked(document: Document) -> int | None:
+def _reply_tokens(document: Document) -> int | None:
     if document.fmt not in FORMATS:
         return None
     fields, _ = unpack(document.extra)
     config = fields.get("generationConfig")
-    asked = [fields.get(name) for name in REPLY_FIELDS]
-    asked.append(config.get("maxOutputTokens") if isinstance(config, dict) else None)
-    return next((tokens for tokens in asked if isinstance(tokens, int) and not isinstance(tokens, bool)), None)
+    limits = [fields.get(name) for name in REPLY_FIELDS]
+    limits.append(config.get("maxOutputTokens") if isinstance(config, dict) else None)
+    return next((tokens for tokens in limits if isinstance(tokens, int) and not isinstance(tokens, bool)), None)
 
 
-def as_json(shown: Inspection, *, picked: int = 1, conversations: int = 1) -> dict[str, object]:
-    """The whole map. Keys stay; new ones may come."""
-    weights, room, budget = shown.map, shown.room, shown.budget
+def as_json(inspection: Inspection, *, picked: int = 1, conversations: int = 1) -> dict[str, object]:
+    """Return the whole map for scripts. Keys stay; new ones may be added."""
+    weights, limits, budget = inspection.map, inspection.window, inspection.budget
     return {
-        "file": shown.name,
+        "file": inspection.name,
         "conversation": {"picked": picked, "of": conversations},
-        "format": shown.fmt,
+        "format": inspection.fmt,
         "model": weights.model,
         "tokens": {
             "total": weights.total,
-            "used": shown.used,
-            "used_at_most": shown.used_at_most,
+            "used": inspection.used,
+            "used_at_most": inspection.used_at_most,
             "exact": weights.exact,
             "vocabulary": weights.vocabulary,
             "tool_schemas": weights.schemas,
         },
         "window": {
-            "tokens": room.context,
-            "source": room.source,
-            "known": room.known,
-            "date": room.date,
-            "conflicts": [{"source": source, "tokens": tokens} for source, tokens in room.conflicts],
+            "tokens": limits.context,
+            "source": limits.source,
+            "known": limits.known,
+            "date": limits.date,
+            "conflicts": [{"source": source, "tokens": tokens} for source, tokens in limits.conflicts],
             "reply_reserve": budget.reply,
             "margin": budget.margin,
-            "free": shown.free,
+            "free": inspection.free,
         },
         "by_role": [{"role": role.value, "tokens": n, "messages": count} for role, n, count in weights.by_role],
         "by_kind": [{"kind": kind, "tokens": tokens} for kind, tokens in weights.by_kind],
@@ -172,19 +174,19 @@ def as_json(shown: Inspection, *, picked: int = 1, conversations: int = 1) -> di
             for t in weights.by_tool
         ],
         "rounds": [{"start": r.start, "stop": r.stop, "tokens": r.tokens, "title": r.title} for r in weights.rounds],
-        "messages": _messages(shown),
+        "messages": _messages(inspection),
         "repeats": [
             {"ref": r.ref, "messages": list(r.messages), "tokens": r.tokens, "wasted": r.wasted, "title": r.title}
             for r in weights.repeats
         ],
-        "boundaries": list(shown.boundaries),
-        "checked_for": shown.checked_for,
+        "boundaries": list(inspection.boundaries),
+        "checked_for": inspection.checked_for,
         "problems": [
             {"where": problem.where, "text": problem.text, "message": at}
-            for problem, at in zip(shown.problems, shown.problem_places, strict=True)
+            for problem, at in zip(inspection.problems, inspection.problem_places, strict=True)
         ],
-        "warnings": list(shown.warnings),
-        **({} if shown.plan is None else {"budget": _plan(shown.plan)}),
+        "warnings": list(inspection.warnings),
+        **({} if inspection.plan is None else {"budget": _plan(inspection.plan)}),
     }
 
 
@@ -210,9 +212,9 @@ def _plan(plan: Plan) -> dict[str, object]:
     }
 
 
-def _messages(shown: Inspection) -> list[dict[str, object]]:
+def _messages(inspection: Inspection) -> list[dict[str, object]]:
     listed = []
-    for weight, row in zip(shown.map.messages, shown.rows, strict=True):
+    for weight, row in zip(inspection.map.messages, inspection.rows, strict=True):
         fields: dict[str, object] = {
             "index": weight.index,
             "role": weight.role.value,
@@ -221,7 +223,7 @@ def _messages(shown: Inspection) -> list[dict[str, object]]:
             "title": weight.title,
             "tools": list(weight.tools),
             "protected": weight.protected,
-            "sent": shown.is_sent(weight.index),
+            "sent": inspection.is_sent(weight.index),
         }
         if row.state is not State.UNDECIDED:
             fields |= {"state": row.state.value, "after": row.after, "notes": list(row.notes)}

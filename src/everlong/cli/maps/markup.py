@@ -1,15 +1,21 @@
-"""From figures and strangers' texts to HTML that is safe to open: the only place where text becomes markup."""
+"""HTML and SVG that are safe to open: the only place where figures and foreign text become markup.
+
+A picture has a fixed number of cells, so its size does not grow with the conversation: neighbours of one category
+are one stroke, and every category is one path. Widths are shares of the element's width, so that the same picture
+serves a phone and a wall. Pictures have no words but numbers, and no script.
+"""
 
 from collections.abc import Iterable, Sequence
 from html import escape
 from itertools import groupby
 
 from everlong.cli.maps.rows import Segment, cells_of
-from everlong.cli.terminal.tables import amount
+from everlong.cli.terminal.tables import amount, thousands
 from everlong.cli.terminal.text import clean, one_line
 
 __all__ = [
     "axis_steps",
+    "escaped",
     "figure",
     "gauge",
     "history_picture",
@@ -17,53 +23,51 @@ __all__ = [
     "meter",
     "preview",
     "ribbon",
-    "said",
     "swatch",
-    "thousands",
 ]
 
 ESCAPED = {"&": 5, "<": 4, ">": 4}  # bytes that a character takes once it is escaped
 
 
-def said(text: str) -> str:
-    """Our own words or a stranger's, on one line."""
+def escaped(text: str) -> str:
+    """Return a text on one line as HTML."""
     return escape(one_line(text))
 
 
-def preview(text: str, room: int) -> tuple[str, int]:
-    """The front of a stranger's text in at most `room` bytes of markup, and how many characters were left out.
+def preview(text: str, size: int) -> tuple[str, int]:
+    """Return the beginning of a text in at most `size` bytes of HTML, and how many characters were left out.
 
-    Only the front is looked at: a text of 10 MB costs no more than one of 10 kB.
+    Only the beginning is read: a text of 10 MB costs no more than one of 10 kB.
     Example: preview("a<b", 5) -> "a&lt;", 1 left out
     """
-    front = clean(text[:room])
+    front = clean(text[:size])
     used = kept = 0
     for character in front:
         used += ESCAPED.get(character) or len(character.encode())
-        if used > room:
+        if used > size:
             break
         kept += 1
-    left = len(text) - (kept if kept < len(front) else min(len(text), room))
+    left = len(text) - (kept if kept < len(front) else min(len(text), size))
     return escape(front[:kept], quote=False), left
 
 
 def figure(number: int) -> str:
-    """12345 -> 12 345 in one piece: the narrow space does not break."""
+    """Return a figure whose narrow spaces do not break a line. Example: 12345 -> 12 345"""
     return amount(number).replace(" ", "\u202f")
 
 
 def linked(index: int) -> str:
-    """A message by its index."""
+    """Return a link to a message."""
     return f'<a href="#m{index}">#{index}</a>'
 
 
 def swatch(category: str) -> str:
-    """The colour of a category."""
+    """Return a sample of the colour of a category."""
     return f'<i class="swatch c-{category}"></i>'
 
 
 def meter(part: int, whole: int, category: str) -> str:
-    """A bar in steps of a hundredth: widths are classes, so the page needs no style attributes."""
+    """Return a bar in hundredths: widths are classes, so that the page needs no style attributes."""
     width = min(100, max(0, round(100 * part / whole))) if whole else 0
     return f'<i class="w w{width} c-{category}"></i>'
 
@@ -71,20 +75,12 @@ def meter(part: int, whole: int, category: str) -> str:
 CELLS = 2_400  # of a picture across the page; finer than its pixels
 NARROWEST_LABEL = 0.022  # of the width: a number of three digits still fits
 NARROWEST_TICK = 0.004
-LAST_LABEL = 0.98  # further right it would run over the edge
+LAST_LABEL = 0.98  # further right it would cross the edge
 AXIS_STEPS = 6
 
 
-def thousands(tokens: int) -> str:
-    """A round figure in short. Example: 12_000 -> 12k, 1_500_000 -> 1.5M"""
-    for size, unit in ((1_000_000, "M"), (1_000, "k")):
-        if tokens >= size:
-            return f"{tokens / size:.1f}".removesuffix(".0") + unit if tokens < 10 * size else f"{tokens // size}{unit}"
-    return str(tokens)
-
-
 def axis_steps(total: int) -> list[int]:
-    """Round figures from 0 to the total, at most `AXIS_STEPS`. Example: 52_000 -> 0, 10_000, … 50_000"""
+    """Return round figures from 0 to the total, at most `AXIS_STEPS`. Example: 52_000 -> 0, 10_000, … 50_000"""
     for power in range(13):
         for step in (10**power, 2 * 10**power, 5 * 10**power):
             if total // step < AXIS_STEPS:
@@ -92,8 +88,8 @@ def axis_steps(total: int) -> list[int]:
     return [0]
 
 
-def paths(segments: Sequence[Segment], cells: int) -> str:
-    """One path a category, in a box of `cells` by 1."""
+def _paths(segments: Sequence[Segment], cells: int) -> str:
+    """Return one path for each category, in a box of `cells` by 1."""
     strokes: dict[str, list[str]] = {}
     at = 0
     for name, group in groupby(cells_of(segments, cells)):
@@ -103,13 +99,13 @@ def paths(segments: Sequence[Segment], cells: int) -> str:
     return "".join(f'<path class="c-{name}" d="{"".join(strokes[name])}"/>' for name in sorted(strokes))
 
 
-def box(drawn: str, cells: int, place: str) -> str:
-    """Paths stretched over a place."""
+def _box(drawn: str, cells: int, place: str) -> str:
+    """Return paths stretched over a place."""
     return f'<svg {place} viewBox="0 0 {cells} 1" preserveAspectRatio="none">{drawn}</svg>'
 
 
 def gauge(segments: Sequence[Segment], mark: float | None) -> str:
-    """The window as one bar; `mark` is where it ends, as a share of the width, if the segments go beyond it."""
+    """Return the window as one bar; `mark` is its end, as a share of the width, if the segments go beyond it."""
     total = sum(tokens for _, tokens in segments) or 1
     drawn, at = [], 0
     for name, tokens in segments:
@@ -123,24 +119,24 @@ def gauge(segments: Sequence[Segment], mark: float | None) -> str:
 
 
 def ribbon(segments: Sequence[Segment], share: float, cells: int = 160) -> str:
-    """One round as a bar, `share` of the column long."""
-    drawn = box(paths(segments, cells), cells, f'width="{max(0.4, 100 * share):.1f}%"')
+    """Return a round as a bar that is `share` of the column long."""
+    drawn = _box(_paths(segments, cells), cells, f'width="{max(0.4, 100 * share):.1f}%"')
     return f'<svg class="ribbon" aria-hidden="true">{drawn}</svg>'
 
 
 def history_picture(
     layers: Sequence[Sequence[Segment]], rounds: Iterable[tuple[int, int]], cuts: Sequence[int], sent_from: int
 ) -> str:
-    """The history from left to right.
+    """Return the history as a picture from left to right.
 
     `layers` are drawn below each other (what it is; what a budget does to it). `rounds` are (number, start) and
     `cuts` where a client's own compactions took effect, in tokens from the left; what stands left of `sent_from` is
-    shown pale.
+    inspection pale.
     """
     total = sum(tokens for _, tokens in layers[0]) or 1
     drawn = [_rounds(list(rounds), total)]
     for number, layer in enumerate(layers):
-        drawn.append(box(paths(layer, CELLS), CELLS, f'y="{22 + 70 * number}" width="100%" height="64"'))
+        drawn.append(_box(_paths(layer, CELLS), CELLS, f'y="{22 + 70 * number}" width="100%" height="64"'))
     bottom = 22 + 70 * len(layers) - 6
     if sent_from:
         drawn.append(f'<rect class="past" y="22" width="{_share(sent_from, total)}" height="{bottom - 22}"/>')
@@ -156,7 +152,7 @@ def history_picture(
 
 
 def _rounds(rounds: Sequence[tuple[int, int]], total: int) -> str:
-    """A tick where a round begins, with its number where there is room; on a telephone there is less."""
+    """Return a tick where each round begins, with its number where it fits; fewer numbers fit a phone."""
     drawn = []
     ticked = labelled = always = -1.0
     for number, start in rounds:

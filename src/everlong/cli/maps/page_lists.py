@@ -1,9 +1,9 @@
-"""The tables of the page: roles, kinds, tools, the heaviest, the protected, the repeated, the rejected."""
+"""The tables of the page: roles, kinds, tools, heaviest, protected, repeated and rejected messages, edits."""
 
 from collections.abc import Iterable, Sequence
 
 from everlong.cli.maps.inspection import Inspection
-from everlong.cli.maps.markup import figure, linked, meter, said, swatch
+from everlong.cli.maps.markup import escaped, figure, linked, meter, swatch
 from everlong.cli.maps.plan import Plan, causes_of
 from everlong.cli.maps.rows import NEAREST, SCHEMAS, Row, State
 from everlong.cli.terminal.tables import percent
@@ -23,14 +23,14 @@ STATE_OF = {
 
 
 def card(title: str, body: str, hint: str = "") -> str:
-    """A titled box; `body` and `hint` are markup already."""
+    """Return a box with a title; `body` and `hint` are markup already."""
     beside = f'<span class="hint">{hint}</span>' if hint else ""
-    return f'<section class="card"><header><h2>{said(title)}</h2>{beside}</header>{body}</section>'
+    return f'<section class="card"><header><h2>{escaped(title)}</h2>{beside}</header>{body}</section>'
 
 
 def table(head: Sequence[tuple[str, str]], rows: Iterable[Sequence[str]]) -> str:
-    """A table; `head` is (class, title) of each column, cells are markup already."""
-    titles = "".join(f'<th scope="col"{_class(css)}>{said(title)}</th>' for css, title in head)
+    """Return a table; `head` has (class, title) of each column, cells are markup already."""
+    titles = "".join(f'<th scope="col"{_class(css)}>{escaped(title)}</th>' for css, title in head)
     body = "".join(
         "<tr>" + "".join(f"<td{_class(css)}>{cell}</td>" for (css, _), cell in zip(head, row, strict=True)) + "</tr>"
         for row in rows
@@ -38,23 +38,25 @@ def table(head: Sequence[tuple[str, str]], rows: Iterable[Sequence[str]]) -> str
     return f'<div class="table-scroll"><table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
-def lists(shown: Inspection, say: Words, top: int) -> str:
-    """All of them, in the order of the page."""
-    shares = f'<div class="columns">{_roles(shown, say)}{_kinds(shown, say)}{_tools(shown, say, top)}</div>'
-    beside = _protected(shown, say, top) + _repeats(shown, say, top)
-    heavy = f'<div class="columns wide">{_heaviest(shown, say, top)}<div class="stack">{beside}</div></div>'
-    return _problems(shown, say, top) + _warnings(shown, say, top) + shares + heavy
+def lists(inspection: Inspection, say: Words, top: int) -> str:
+    """Return all lists in the order of the page."""
+    shares = (
+        f'<div class="columns">{_roles(inspection, say)}{_kinds(inspection, say)}{_tools(inspection, say, top)}</div>'
+    )
+    beside = _protected(inspection, say, top) + _repeats(inspection, say, top)
+    heavy = f'<div class="columns wide">{_heaviest(inspection, say, top)}<div class="stack">{beside}</div></div>'
+    return _problems(inspection, say, top) + _warnings(inspection, say, top) + shares + heavy
 
 
 def edit_tables(plan: Plan, say: Words) -> str:
-    """What a budget changed: by cause, and folded up one by one with the reference that brings the original back."""
+    """Return what a budget changed: by cause, and one by one with the reference that brings the original back."""
     sizes = (("", say("column_before")), ("", say("column_after")))
     causes = table(
         (("left", ""), ("what", say("column_why")), ("", say("column_edits")), *sizes),
         (
             (
                 _action(cause.action, say),
-                said(say.step(cause.step, cause.action)),
+                escaped(say.step(cause.step, cause.action)),
                 *map(figure, (cause.edits, cause.before, cause.after)),
             )
             for cause in causes_of(plan.edits)
@@ -67,55 +69,55 @@ def edit_tables(plan: Plan, say: Words) -> str:
             (
                 linked(edit.at),
                 _action(edit.action, say),
-                said(say.reason(edit.reason)),
+                escaped(say.reason(edit.reason)),
                 figure(edit.before),
                 figure(edit.after),
-                f"<code>{said(edit.ref or '')}</code>",
+                f"<code>{escaped(edit.ref or '')}</code>",
             )
             for edit in kept
         ),
     )
     more = _more(say, len(plan.edits) - len(kept))
-    title = said(say.many("edit_count", len(plan.edits)))
+    title = escaped(say.many("edit_count", len(plan.edits)))
     return f'{causes}<details class="all"><summary>{title}</summary>{edits}{more}</details>'
 
 
 def _action(action: Action, say: Words) -> str:
-    return f'<span class="tag {STATE_OF[action]}">{said(say(action.value))}</span>'
+    return f'<span class="tag {STATE_OF[action]}">{escaped(say(action.value))}</span>'
 
 
 def _class(css: str) -> str:
     return f' class="{css}"' if css else ""
 
 
-def _roles(shown: Inspection, say: Words) -> str:
-    rows = [(role.value, say.name(role.value), tokens) for role, tokens, _ in shown.map.by_role]
-    return card(say("by_role"), _share_table(rows, shown, say))
+def _roles(inspection: Inspection, say: Words) -> str:
+    rows = [(role.value, say.name(role.value), tokens) for role, tokens, _ in inspection.map.by_role]
+    return card(say("by_role"), _share_table(rows, inspection, say))
 
 
-def _kinds(shown: Inspection, say: Words) -> str:
-    rows = [(kind, say.name(kind), tokens) for kind, tokens in shown.map.by_kind]
-    return card(say("by_kind"), _share_table(rows, shown, say))
+def _kinds(inspection: Inspection, say: Words) -> str:
+    rows = [(kind, say.name(kind), tokens) for kind, tokens in inspection.map.by_kind]
+    return card(say("by_kind"), _share_table(rows, inspection, say))
 
 
-def _share_table(rows: list[tuple[str, str, int]], shown: Inspection, say: Words) -> str:
-    total = shown.map.total
-    if shown.map.schemas:
-        rows = [*rows, (SCHEMAS, say(SCHEMAS), shown.map.schemas)]
+def _share_table(rows: list[tuple[str, str, int]], inspection: Inspection, say: Words) -> str:
+    total = inspection.map.total
+    if inspection.map.schemas:
+        rows = [*rows, (SCHEMAS, say(SCHEMAS), inspection.map.schemas)]
     rows = sorted(rows, key=lambda row: -row[2])
     most = rows[0][2] if rows else 0
     head = (("name", ""), ("meter", ""), ("", say("column_tokens")), ("", say("share")))
     return table(
         head,
         (
-            (said(name), meter(tokens, most, NEAREST.get(key, key)), figure(tokens), percent(tokens, total))
+            (escaped(name), meter(tokens, most, NEAREST.get(key, key)), figure(tokens), percent(tokens, total))
             for key, name, tokens in rows
         ),
     )
 
 
-def _tools(shown: Inspection, say: Words, top: int) -> str:
-    tools = shown.map.by_tool
+def _tools(inspection: Inspection, say: Words, top: int) -> str:
+    tools = inspection.map.by_tool
     if not tools:
         return ""
     kept = tools[: top or None]
@@ -124,7 +126,7 @@ def _tools(shown: Inspection, say: Words, top: int) -> str:
         head,
         (
             (
-                said(say.name(tool.name)),
+                escaped(say.name(tool.name)),
                 _two_meters(tool.call_tokens, tool.result_tokens, tools[0].tokens),
                 figure(tool.tokens),
                 figure(tool.calls),
@@ -132,7 +134,7 @@ def _tools(shown: Inspection, say: Words, top: int) -> str:
             for tool in kept
         ),
     )
-    keys = f"{swatch('calls')} {said(say('calls'))} &nbsp; {swatch('results')} {said(say('results'))}"
+    keys = f"{swatch('calls')} {escaped(say('calls'))} &nbsp; {swatch('results')} {escaped(say('results'))}"
     rest = tools[len(kept) :]
     return card(say("by_tool"), drawn + _more(say, len(rest), sum(tool.tokens for tool in rest)), keys)
 
@@ -141,9 +143,9 @@ def _two_meters(first: int, second: int, whole: int) -> str:
     return f'<span class="pair">{meter(first, whole, "calls")}{meter(second, whole, "results")}</span>'
 
 
-def _heaviest(shown: Inspection, say: Words, top: int) -> str:
-    heaviest = shown.map.heaviest[: top or None]
-    rows = [shown.rows[weight.index] for weight in heaviest]
+def _heaviest(inspection: Inspection, say: Words, top: int) -> str:
+    heaviest = inspection.map.heaviest[: top or None]
+    rows = [inspection.rows[weight.index] for weight in heaviest]
     head = (("", ""), ("what", say("column_what")), ("meter small", ""), ("", say("column_tokens")), ("", say("share")))
     most = rows[0].tokens if rows else 0
     drawn = table(
@@ -154,7 +156,7 @@ def _heaviest(shown: Inspection, say: Words, top: int) -> str:
                 _what(row, say),
                 meter(row.tokens, most, row.category),
                 figure(row.tokens),
-                percent(row.tokens, shown.map.total),
+                percent(row.tokens, inspection.map.total),
             )
             for row in rows
         ),
@@ -162,25 +164,25 @@ def _heaviest(shown: Inspection, say: Words, top: int) -> str:
     return card(say("heaviest"), drawn)
 
 
-def _protected(shown: Inspection, say: Words, top: int) -> str:
-    rows = [row for row in shown.rows if row.protected]
+def _protected(inspection: Inspection, say: Words, top: int) -> str:
+    rows = [row for row in inspection.rows if row.protected]
     if not rows:
         return ""
     head = (("", ""), ("what", say("column_what")), ("left", say("column_why")), ("", say("column_tokens")))
     kept = rows[: top or None]
     drawn = table(
         head,
-        ((linked(row.index), _what(row, say), said(say.name(row.protected)), figure(row.tokens)) for row in kept),
+        ((linked(row.index), _what(row, say), escaped(say.name(row.protected)), figure(row.tokens)) for row in kept),
     )
     rest = rows[len(kept) :]
     more = _more(say, len(rest), sum(row.tokens for row in rest))
-    return card(say("protected"), drawn + more, said(say("protected_hint")))
+    return card(say("protected"), drawn + more, escaped(say("protected_hint")))
 
 
-def _repeats(shown: Inspection, say: Words, top: int) -> str:
-    repeats = shown.map.repeats
+def _repeats(inspection: Inspection, say: Words, top: int) -> str:
+    repeats = inspection.map.repeats
     if not repeats:
-        return card(say("repeats"), f'<p class="fine">{said(say("no_repeats"))}</p>')
+        return card(say("repeats"), f'<p class="fine">{escaped(say("no_repeats"))}</p>')
     head = (
         ("what", say("column_what")),
         ("left", say("column_where")),
@@ -192,7 +194,7 @@ def _repeats(shown: Inspection, say: Words, top: int) -> str:
         head,
         (
             (
-                f'<span class="clamp">{said(repeat.title)}</span>',
+                f'<span class="clamp">{escaped(repeat.title)}</span>',
                 " ".join(linked(at) for at in repeat.messages[:PLACES_NAMED])
                 + (" …" if len(repeat.messages) > PLACES_NAMED else ""),
                 figure(len(repeat.messages)),
@@ -203,37 +205,37 @@ def _repeats(shown: Inspection, say: Words, top: int) -> str:
     )
     rest = repeats[len(kept) :]
     more = _more(say, len(rest), sum(repeat.wasted for repeat in rest))
-    return card(say("repeats"), drawn + more, said(say.many("wasted", sum(repeat.wasted for repeat in repeats))))
+    return card(say("repeats"), drawn + more, escaped(say.many("wasted", sum(repeat.wasted for repeat in repeats))))
 
 
-def _problems(shown: Inspection, say: Words, top: int) -> str:
-    if not shown.problems:
+def _problems(inspection: Inspection, say: Words, top: int) -> str:
+    if not inspection.problems:
         return ""
-    kept = shown.problems[: top or None]
+    kept = inspection.problems[: top or None]
     rows = []
-    for problem, at in zip(kept, shown.problem_places, strict=False):
-        place = f"{linked(at)} " if at is not None and at < len(shown.rows) else ""
-        rows.append(f"<li>{place}<code>{said(problem.where)}</code>{said(say.reason(problem.text))}</li>")
-    body = f'<ul class="list">{"".join(rows)}</ul>' + _more(say, len(shown.problems) - len(kept))
-    return card(say("problems"), body, said(say("checked_for", fmt=shown.checked_for)))
+    for problem, at in zip(kept, inspection.problem_places, strict=False):
+        place = f"{linked(at)} " if at is not None and at < len(inspection.rows) else ""
+        rows.append(f"<li>{place}<code>{escaped(problem.where)}</code>{escaped(say.reason(problem.text))}</li>")
+    body = f'<ul class="list">{"".join(rows)}</ul>' + _more(say, len(inspection.problems) - len(kept))
+    return card(say("problems"), body, escaped(say("checked_for", fmt=inspection.checked_for)))
 
 
-def _warnings(shown: Inspection, say: Words, top: int) -> str:
-    if not shown.warnings:
+def _warnings(inspection: Inspection, say: Words, top: int) -> str:
+    if not inspection.warnings:
         return ""
-    kept = shown.warnings[: top or None]
-    body = "".join(f"<li>{said(warning)}</li>" for warning in kept)
-    return card(say("warnings"), f'<ul class="list">{body}</ul>' + _more(say, len(shown.warnings) - len(kept)))
+    kept = inspection.warnings[: top or None]
+    body = "".join(f"<li>{escaped(warning)}</li>" for warning in kept)
+    return card(say("warnings"), f'<ul class="list">{body}</ul>' + _more(say, len(inspection.warnings) - len(kept)))
 
 
 def _what(row: Row, say: Words) -> str:
     title = row.title or say("pictures_only")
-    return f'<span class="clamp" title="{said(say.name(row.label))}">{swatch(row.category)}{said(title)}</span>'
+    return f'<span class="clamp" title="{escaped(say.name(row.label))}">{swatch(row.category)}{escaped(title)}</span>'
 
 
 def _more(say: Words, left: int, tokens: int | None = None) -> str:
     if left <= 0:
         return ""
     if tokens is None:
-        return f'<p class="hint more">{said(say("more_rows", n=figure(left)))}</p>'
-    return f'<p class="hint more">{said(say("more_tokens", n=figure(left), tokens=figure(tokens)))}</p>'
+        return f'<p class="hint more">{escaped(say("more_rows", n=figure(left)))}</p>'
+    return f'<p class="hint more">{escaped(say("more_tokens", n=figure(left), tokens=figure(tokens)))}</p>'

@@ -1,14 +1,14 @@
-"""Every round and every message of the page, folded up; opening one shows the front of its text.
+"""Every round and message of the page, folded; opening one shows the beginning of its text.
 
-Folded content costs a browser next to nothing, so thousands of messages stay fluid. Texts are cut so that the
-whole page stays below a size that can be mailed.
+Folded content costs a browser next to nothing, even with thousands of messages. Texts are cut so that the whole page
+is small enough to be mailed.
 """
 
 from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from everlong.cli.maps.inspection import Inspection
-from everlong.cli.maps.markup import figure, meter, preview, ribbon, said, swatch
+from everlong.cli.maps.markup import escaped, figure, meter, preview, ribbon, swatch
 from everlong.cli.maps.rows import SCHEMAS, Row, State, segments_of
 from everlong.cli.terminal.tables import percent
 from everlong.cli.words.wording import Words
@@ -19,32 +19,32 @@ __all__ = ["round_list"]
 
 TEXT_BYTES = 700_000  # of all titles and previews together
 MOST_BYTES, LEAST_BYTES = 4_000, 160  # of one message's preview
-OURS_BYTES = 24_000  # of what we would add: few messages, and the ones to look at
+OURS_BYTES = 24_000  # of an added message: there are few, and people look at them
 
 
-def round_list(shown: Inspection, say: Words) -> str:
-    """All rounds in order of time, what stands before the first one in front."""
-    return "".join(_Rounds(shown, say).drawn())
+def round_list(inspection: Inspection, say: Words) -> str:
+    """Return all rounds in order of time, after what comes before the first one."""
+    return "".join(_Rounds(inspection, say).drawn())
 
 
 class _Rounds:
-    def __init__(self, shown: Inspection, say: Words) -> None:
-        self.shown = shown
+    def __init__(self, inspection: Inspection, say: Words) -> None:
+        self.inspection = inspection
         self.say = say
-        texts = len(shown.rows) + sum(row.sent is not None for row in shown.rows)
-        titles = [row.title for row in shown.rows] + [weight.title for weight in shown.map.rounds]
-        left = TEXT_BYTES - sum(len(said(title).encode()) for title in titles)
-        self.room = min(MOST_BYTES, max(LEAST_BYTES, left // max(1, texts)))
-        self.heaviest = max((weight.tokens for weight in shown.map.rounds), default=0)
-        self.largest = max((row.tokens for row in shown.rows), default=0)
-        self.copies = {at for repeat in shown.map.repeats for at in repeat.messages}
-        self.faulty = set(shown.problem_places)
+        texts = len(inspection.rows) + sum(row.sent is not None for row in inspection.rows)
+        titles = [row.title for row in inspection.rows] + [weight.title for weight in inspection.map.rounds]
+        left = TEXT_BYTES - sum(len(escaped(title).encode()) for title in titles)
+        self.size = min(MOST_BYTES, max(LEAST_BYTES, left // max(1, texts)))
+        self.heaviest = max((weight.tokens for weight in inspection.map.rounds), default=0)
+        self.largest = max((row.tokens for row in inspection.rows), default=0)
+        self.copies = {at for repeat in inspection.map.repeats for at in repeat.messages}
+        self.faulty = set(inspection.problem_places)
         self.added: dict[int, list[Row]] = {}
-        for row in shown.plan.added if shown.plan else ():
-            self.added.setdefault(min(row.index, len(shown.rows) - 1), []).append(row)
+        for row in inspection.plan.added if inspection.plan else ():
+            self.added.setdefault(min(row.index, len(inspection.rows) - 1), []).append(row)
 
     def drawn(self) -> Iterator[str]:
-        weights, say = self.shown.map, self.say
+        weights, say = self.inspection.map, self.say
         first = weights.rounds[0].start if weights.rounds else len(weights.messages)
         if first or weights.schemas:
             tokens = weights.schemas + sum(weight.tokens for weight in weights.messages[:first])
@@ -53,21 +53,21 @@ class _Rounds:
             yield self._round(str(number), weight)
 
     def _round(self, number: str, weight: RoundWeight, schemas: int = 0) -> str:
-        rows = self.shown.rows[weight.start : weight.stop]
+        rows = self.inspection.rows[weight.start : weight.stop]
         front = [(SCHEMAS, schemas)] if schemas else []
         bar = ribbon([*front, *segments_of(rows)], weight.tokens / self.heaviest if self.heaviest else 1)
-        past = " past" if rows and not any(self.shown.is_sent(row.index) for row in rows) else ""
+        past = " past" if rows and not any(self.inspection.is_sent(row.index) for row in rows) else ""
         body = [self._schemas(schemas)] if schemas else []
         for row in rows:
             body += [self._message(ours) for ours in self.added.get(row.index, ())]
-            if row.index in self.shown.boundaries:
-                body.append(f'<p class="cut-here">{said(self.say("boundary_here"))}</p>')
+            if row.index in self.inspection.boundaries:
+                body.append(f'<p class="cut-here">{escaped(self.say("boundary_here"))}</p>')
             body.append(self._message(row))
         return (
             f'<details class="round{past}" id="r{number or 0}"><summary><span class="no">{number}</span>'
-            f'<span class="title line">{said(weight.title or self.say("nothing_asked"))}</span>{bar}'
+            f'<span class="title line">{escaped(weight.title or self.say("nothing_asked"))}</span>{bar}'
             f'<span class="num">{figure(weight.tokens)}</span>'
-            f'<span class="num pale">{percent(weight.tokens, self.shown.map.total)}</span></summary>'
+            f'<span class="num pale">{percent(weight.tokens, self.inspection.map.total)}</span></summary>'
             f'<div class="inside">{"".join(body)}</div></details>'
         )
 
@@ -84,7 +84,7 @@ class _Rounds:
         classes = ["m"]
         if row.state is not State.UNDECIDED:
             classes.append(f"s-{row.state.value}")
-        if not ours and not self.shown.is_sent(row.index):
+        if not ours and not self.inspection.is_sent(row.index):
             classes.append("past")
         keys = dict.fromkeys([*(segment[0] for segment in row.segments), row.state.value])
         name = "" if ours else f' id="m{row.index}" data-t="{row.tokens}"'
@@ -100,16 +100,16 @@ class _Rounds:
         )
 
     def _line(self, number: str, category: str, label: str, title: str) -> str:
-        kind = f'{swatch(category)}<span class="name">{said(label)}</span>'
+        kind = f'{swatch(category)}<span class="name">{escaped(label)}</span>'
         return (
             f'<span class="no">{number}</span><span class="kind">{kind}</span>'
-            f'<span class="line">{said(title or self.say("pictures_only"))}</span>'
+            f'<span class="line">{escaped(title or self.say("pictures_only"))}</span>'
         )
 
     def _tags(self, row: Row) -> str:
         say, tags = self.say, []
         if row.state is State.OURS:
-            return f'<span class="tag ours" title="{said(self._why(row))}">{said(say("ours"))}</span>'
+            return f'<span class="tag ours" title="{escaped(self._why(row))}">{escaped(say("ours"))}</span>'
         if row.protected:
             tags.append(("", say.name(row.protected), say("protected")))
         if row.index in self.copies:
@@ -118,38 +118,40 @@ class _Rounds:
             tags.append((" bad", say("problems"), "!"))
         if row.state in (State.TRIMMED, State.GOES):
             tags.append((f" {row.state.value}", self._why(row), say(row.state.value)))
-        return "".join(f'<span class="tag{css}" title="{said(hint)}">{said(text)}</span>' for css, hint, text in tags)
+        return "".join(
+            f'<span class="tag{css}" title="{escaped(hint)}">{escaped(text)}</span>' for css, hint, text in tags
+        )
 
     def _why(self, row: Row) -> str:
         return "; ".join(map(self.say.reason, row.notes))
 
     def _said(self, row: Row) -> str:
-        """Why it is in its state, what would be sent for it, and what it says."""
+        """Return why the message has its state, what would be sent for it, and its text."""
         say = self.say
-        why = "".join(f"<p>{said(say.reason(note))}</p>" for note in row.notes)
+        why = "".join(f"<p>{escaped(say.reason(note))}</p>" for note in row.notes)
         if row.state is State.OURS:
             return why + (self._blocks(row.sent, OURS_BYTES) if row.sent else "")
-        now = self._blocks(self.shown.history[row.index], self.room)
+        now = self._blocks(self.inspection.history[row.index], self.size)
         if row.sent is None:
             return why + now
-        sent = f"<p>{said(say('sent_instead'))}</p>{self._blocks(row.sent, self.room)}"
-        return f"{why}{sent}<p>{said(say('column_before'))}</p>{now}"
+        sent = f"<p>{escaped(say('sent_instead'))}</p>{self._blocks(row.sent, self.size)}"
+        return f"{why}{sent}<p>{escaped(say('column_before'))}</p>{now}"
 
-    def _blocks(self, message: Message, room: int) -> str:
-        """The front of each part, as much as there is room for."""
+    def _blocks(self, message: Message, size: int) -> str:
+        """Return the beginning of each part, in about `size` bytes together."""
         drawn = []
         for heading, text, prose in _texts(message.parts, self.say):
-            body, left = preview(text, room)
-            room = max(LEAST_BYTES // 4, room - len(body.encode()))
-            label = f"<p>{said(heading)}</p>" if heading else ""
+            body, left = preview(text, size)
+            size = max(LEAST_BYTES // 4, size - len(body.encode()))
+            label = f"<p>{escaped(heading)}</p>" if heading else ""
             kind = ' class="prose"' if prose else ""
-            more = f"<p>{said(self.say('more_characters', n=figure(left)))}</p>" if left else ""
+            more = f"<p>{escaped(self.say('more_characters', n=figure(left)))}</p>" if left else ""
             drawn.append(f'{label}<pre{kind} dir="auto">{body}</pre>{more}')
         return "".join(drawn)
 
 
 def _texts(parts: Sequence[Part], say: Words) -> Iterator[tuple[str, str, bool]]:
-    """(heading, text, whether it is prose) of each part; what is no text is named."""
+    """Yield (heading, text, whether it is prose) of each part; what is not text is named."""
     for part in parts:
         match part:
             case Text(text):

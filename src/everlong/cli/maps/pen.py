@@ -1,6 +1,6 @@
-"""What a token map is drawn with on a terminal: coloured cells, bars, headings, tables whose titles give way.
+"""The drawing tools of a token map on a terminal: coloured cells, bars, headings, tables. Knows no conversations.
 
-Where there are no colours (a pipe, NO_COLOR) letters tell the categories apart. Knows nothing of conversations.
+Without colours (a pipe, NO_COLOR) letters stand for the categories.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,7 +24,7 @@ FREE, REPLY, BOUNDARY = "free", "reply", "boundary"
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A cell: its style and sign where there are colours, and its sign where there are none."""
+    """A cell: its style and sign with colours, and its letter without."""
 
     style: str
     letter: str
@@ -52,7 +52,7 @@ LOOKS: dict[str, Look] = {
 
 @dataclass(frozen=True)
 class Pen:
-    """Writes on a console in one language."""
+    """Draws on a console in one language."""
 
     out: "Console"
     say: Words
@@ -63,7 +63,7 @@ class Pen:
 
     @property
     def width(self) -> int:
-        """Columns of the terminal."""
+        """The columns of the terminal."""
         return self.out.width
 
     @property
@@ -71,45 +71,45 @@ class Pen:
         return 24 if self.width >= WIDE else 12
 
     def print(self, what: "Text | Table | str" = "") -> None:
-        """A line or a table."""
+        """Print a line or a table."""
         self.out.print(what)
 
     def line(self, *pieces: tuple[str, str]) -> None:
-        """A line of (text, style)."""
+        """Print a line of (text, style) pieces."""
         self.print(self.text(*pieces))
 
     def heading(self, title: str, beside: str = "") -> None:
-        """A title with a blank line before it."""
+        """Print a title after a blank line."""
         self.print()
         self.line((title, "bold"), (f"  {beside}" if beside else "", "dim"))
 
     def more(self, left: int, tokens: int | None = None) -> None:
-        """How much a list leaves out, if anything."""
+        """Print how much a list leaves out, if anything."""
         if left <= 0:
             return
         if tokens is None:
-            said = self.say("more_rows", n=amount(left))
+            text = self.say("more_rows", n=amount(left))
         else:
-            said = self.say("more_tokens", n=amount(left), tokens=amount(tokens))
-        self.line((f"  {said} ({self.say('more_hint')})", "dim"))
+            text = self.say("more_tokens", n=amount(left), tokens=amount(tokens))
+        self.line((f"  {text} ({self.say('more_hint')})", "dim"))
 
     def text(self, *pieces: tuple[str, str]) -> "Text":
-        """(text, style) pieces as one; strangers' brackets are no markup in it."""
+        """Return (text, style) pieces as one text; brackets in it are not markup."""
         from rich.text import Text  # noqa: PLC0415 - loaded when something is drawn
 
         return Text.assemble(*pieces)
 
     def named(self, text: str, category: str) -> "Text":
-        """A text in the colour of a category."""
+        """Return a text in the colour of a category."""
         return self.text((text, LOOKS[category].style if self.colour else ""))
 
-    def bar(self, part: int, whole: int, category: str, room: int = 0) -> "Text":
-        """A bar in a column of its own."""
-        width = room if room > 0 else self._bar_width
+    def bar(self, part: int, whole: int, category: str, width: int = 0) -> "Text":
+        """Return a bar for a column of its own."""
+        width = width if width > 0 else self._bar_width
         return self.named(bar(part, whole, width).ljust(width), category)
 
     def ribbon(self, segments: Sequence[Segment], whole: int) -> "Text":
-        """A bar that shows what it is made of, where there are colours."""
+        """Return a bar that shows what it is made of; without colours, a plain bar."""
         tokens = sum(size for _, size in segments)
         if not self.colour:
             return self.bar(tokens, whole, SCHEMAS)
@@ -119,7 +119,7 @@ class Pen:
         return drawn
 
     def cells(self, names: Iterable[str]) -> "Text":
-        """One sign a cell."""
+        """Return one sign for each cell."""
         line = self.text()
         for look in (LOOKS[name] for name in names):
             if self.colour:
@@ -129,7 +129,7 @@ class Pen:
         return line
 
     def legend(self, names: Iterable[str]) -> "Text":
-        """What the cells mean; an entry that does not fit begins a new line."""
+        """Return what the cells mean; an entry that does not fit begins a new line."""
         lines = self.text()
         used = 0
         for name in names:
@@ -144,7 +144,7 @@ class Pen:
         return lines
 
     def grid(self, *head: str, title_at: int = 1, left: Sequence[int] = ()) -> "Table":
-        """A table as wide as the terminal. Column `title_at` is cut where there is no room, the others never."""
+        """Return a table as wide as the terminal. Only column `title_at` is cut if it does not fit."""
         from rich.table import Table  # noqa: PLC0415
 
         drawn = Table(box=None, expand=True, pad_edge=False, padding=(0, 1), header_style="dim", show_edge=False)

@@ -1,7 +1,7 @@
-"""What a budget does to each message: the rows of a map with their states, read off a `Fitted`.
+"""What a budget does to each message: the rows of a map with their states, read from a `Fitted`.
 
-Decides nothing: edits say what happened. Only which sent message stands for which given one is worked out here:
-untouched messages are the same object, changed ones keep their order and role, the others are ours.
+Edits say what happened. This module only finds which sent message stands for which original: untouched messages are
+the same object, changed ones keep their order and role, the others were added.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ Weighed: TypeAlias = tuple[Message, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """A history brought under a budget. `rows` are those of the history, `added` those of ours, each with its place."""
+    """A history brought under a budget: the `rows` of the history, and the `added` ones with their places."""
 
     budget: int
     before: int
@@ -33,7 +33,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """All edits that one step made in one way: how many, and what they bring."""
+    """All edits that one step made in one way: their number and tokens."""
 
     action: Action
     step: str
@@ -43,7 +43,7 @@ class Cause:
 
 
 def causes_of(edits: Sequence[Edit]) -> tuple[Cause, ...]:
-    """The edits by action and step, those that bring most first."""
+    """Return the edits by action and step, those that save most first."""
     groups: dict[tuple[Action, str], list[Edit]] = {}
     for edit in edits:
         groups.setdefault((edit.action, edit.step), []).append(edit)
@@ -55,36 +55,36 @@ def causes_of(edits: Sequence[Edit]) -> tuple[Cause, ...]:
 
 
 def plan_of(fitted: Fitted, rows: Sequence[Row], counter: Counter, before: int) -> Plan:
-    """The rows with what happened to them. `before` is what the request weighed as it came."""
+    """Return the rows with what happened to them. `before` are the tokens of the original request."""
     edits: dict[int, list[Edit]] = {}
     for edit in fitted.edits:
         if edit.action is not Action.INSERT:
             edits.setdefault(edit.at, []).append(edit)
     inserted = {edit.after: edit.reason for edit in fitted.edits if edit.action is Action.INSERT}
     weighed = [(message, counter.message(message)) for message in fitted.view.messages]
-    changed = {at for at, made in edits.items() if not any(_whole(edit) for edit in made)}
-    sent, ours = _matched(fitted.view.history, weighed, changed, set(inserted))
+    changed = {at for at, made in edits.items() if not any(_drops_message(edit) for edit in made)}
+    sent, ours = _match(fitted.view.history, weighed, changed, set(inserted))
     return Plan(
         budget=fitted.budget,
         before=before,
         tokens=fitted.tokens,
         edits=fitted.edits,
-        rows=tuple(_decided(row, sent.get(row.index), edits.get(row.index, [])) for row in rows),
-        added=tuple(_added(place, message, tokens, inserted.get(tokens, "")) for place, message, tokens in ours),
+        rows=tuple(_row_after(row, sent.get(row.index), edits.get(row.index, [])) for row in rows),
+        added=tuple(_added_row(place, message, tokens, inserted.get(tokens, "")) for place, message, tokens in ours),
     )
 
 
-def _whole(edit: Edit) -> bool:
-    """Whether the message is not sent at all."""
+def _drops_message(edit: Edit) -> bool:
+    """Return whether the edit drops the whole message."""
     return edit.action is Action.DROP and edit.part is None
 
 
-def _matched(
+def _match(
     history: History, sent: Sequence[Weighed], changed: set[int], inserted: set[int]
 ) -> tuple[dict[int, Weighed], list[tuple[int, Message, int]]]:
-    """Index -> what is sent for it, and what is ours with the index it stands before."""
+    """Return what is sent for each index, and the added messages with the index that each stands before."""
     places = {id(message): at for at, message in enumerate(history)}
-    found: dict[int, Weighed] = {}
+    matches: dict[int, Weighed] = {}
     ours: list[tuple[int, Message, int]] = []
     here = 0
     for message, tokens in sent:
@@ -95,12 +95,12 @@ def _matched(
         if at is None:
             ours.append((here, message, tokens))
         else:
-            found[at] = (message, tokens)
+            matches[at] = (message, tokens)
             here = at + 1
-    return found, ours
+    return matches, ours
 
 
-def _decided(row: Row, sent: Weighed | None, edits: Sequence[Edit]) -> Row:
+def _row_after(row: Row, sent: Weighed | None, edits: Sequence[Edit]) -> Row:
     notes = tuple(dict.fromkeys(edit.reason for edit in edits))
     if sent is None:
         return replace(row, state=State.GOES, notes=notes, after=0)
@@ -110,7 +110,7 @@ def _decided(row: Row, sent: Weighed | None, edits: Sequence[Edit]) -> Row:
     return replace(row, state=State.TRIMMED, notes=notes, after=tokens, sent=message)
 
 
-def _added(place: int, message: Message, tokens: int, note: str) -> Row:
+def _added_row(place: int, message: Message, tokens: int, note: str) -> Row:
     return Row(
         index=place,
         role=message.role,

@@ -1,6 +1,6 @@
-"""What is drawn of each message: a neutral row that a terminal, a page and a table read alike.
+"""The rows of a map: what a terminal, a page and JSON show of each message. Draws nothing.
 
-Owns the categories by which messages are coloured and the states that a budget gives them. Draws nothing.
+Owns the categories by which messages are coloured, and the states that a budget gives them.
 """
 
 from collections import defaultdict
@@ -18,18 +18,18 @@ __all__ = [
     "Segment",
     "State",
     "cells_of",
-    "fates_of",
     "rows_of",
     "segments_of",
+    "states_of",
     "totals_of",
 ]
 
 SCHEMAS = "schemas"
 
-#: In the order of legends and gauges. Text is told apart by who says it, everything else by what it is.
+#: In the order of legends and gauges. Text is coloured by its role, everything else by its kind.
 CATEGORIES = (SCHEMAS, "system", "user", "assistant", "reasoning", "calls", "results", "images", "other")
 
-#: The colour of roles and kinds that are no category themselves.
+#: The category whose colour a role or kind takes that is no category itself.
 NEAREST = {"tool": "results", "text": "assistant", FRAMING: SCHEMAS}
 
 #: A category (or state) and its tokens.
@@ -43,14 +43,14 @@ class State(StrEnum):
     STAYS = "stays"
     TRIMMED = "trimmed"
     GOES = "goes"
-    OURS = "ours"  # not in the history: we add it
+    OURS = "ours"  # not in the history, but added
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One message; of one of ours `index` is the message it stands before.
+    """A message; `index` of an added one is the message that it stands before.
 
-    `notes` say why it is in its state; `sent` is what goes out in its place, `after` the tokens of that.
+    `notes` say why it has its state; `sent` is what is sent in its place, `after` the tokens of that.
     """
 
     index: int
@@ -67,12 +67,12 @@ class Row:
 
     @property
     def label(self) -> str:
-        """What to call it: by what it is where that tells most, else by who speaks."""
+        """What to call the row: its category, or its role where the category says little."""
         return self.role.value if self.category in ("images", "other") else self.category
 
 
 def rows_of(weights: TokenMap) -> tuple[Row, ...]:
-    """The rows of a history as it is."""
+    """Return the rows of a history without a budget."""
     return tuple(
         Row(
             index=message.index,
@@ -89,13 +89,13 @@ def rows_of(weights: TokenMap) -> tuple[Row, ...]:
 
 def _category(role: Role, kind: str) -> str:
     if kind in ("text", FRAMING):
-        # Text in a tool message is what the user said beside the results.
+        # Text in a tool message is what the user wrote beside the results.
         return "user" if role is Role.TOOL else role.value
     return kind
 
 
 def _segments(message: MessageWeight) -> tuple[Segment, ...]:
-    """The pieces of a message, its framing added to the first, so that they add up to its tokens."""
+    """Return the pieces of a message; its framing is added to the first, so that they sum up to its tokens."""
     pieces = message.pieces or (("text", 0),)
     framing = message.tokens - sum(tokens for _, tokens in message.pieces)
     first, *rest = [(_category(message.role, kind), tokens) for kind, tokens in pieces]
@@ -103,24 +103,24 @@ def _segments(message: MessageWeight) -> tuple[Segment, ...]:
 
 
 def segments_of(rows: Iterable[Row]) -> list[Segment]:
-    """All pieces in order of time."""
+    """Return all pieces in order of time."""
     return [segment for row in rows for segment in row.segments]
 
 
-def fates_of(rows: Iterable[Row]) -> list[Segment]:
-    """What a budget does, at the place and the size of each message: what is trimmed away counts as gone."""
-    fates: list[Segment] = []
+def states_of(rows: Iterable[Row]) -> list[Segment]:
+    """Return what a budget does to each message, by size; what is trimmed away counts as left out."""
+    states: list[Segment] = []
     for row in rows:
         if row.state is State.TRIMMED:
             left = min(row.tokens, row.after or 0)
-            fates += [(State.TRIMMED.value, left), (State.GOES.value, row.tokens - left)]
+            states += [(State.TRIMMED.value, left), (State.GOES.value, row.tokens - left)]
         else:
-            fates.append((row.state.value, row.tokens))
-    return fates
+            states.append((row.state.value, row.tokens))
+    return states
 
 
 def totals_of(segments: Iterable[Segment]) -> dict[str, int]:
-    """Tokens of each category that occurs, in the order of `CATEGORIES`."""
+    """Return the tokens of each category that occurs, in the order of `CATEGORIES`."""
     totals: dict[str, int] = defaultdict(int)
     for category, tokens in segments:
         totals[category] += tokens
@@ -128,7 +128,7 @@ def totals_of(segments: Iterable[Segment]) -> dict[str, int]:
 
 
 def cells_of(segments: Sequence[Segment], cells: int) -> list[str]:
-    """The line of segments in `cells` equal steps, each named by what most of it is.
+    """Return segments as `cells` equal cells, each named by what most of it is.
 
     Example: [("user", 1), ("results", 3)] in 4 cells -> user, results, results, results
     """
@@ -136,7 +136,7 @@ def cells_of(segments: Sequence[Segment], cells: int) -> list[str]:
     if not total or cells <= 0:
         return []
     shares: list[dict[str, int]] = [{} for _ in range(cells)]
-    start = 0  # in 1/cells of a token, so that everything stays whole
+    start = 0  # in 1/cells of a token, so that all figures are integers
     for name, tokens in segments:
         stop = start + tokens * cells
         for cell in range(start // total, min(cells, -(-stop // total))):

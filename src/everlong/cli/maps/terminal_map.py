@@ -1,18 +1,14 @@
-"""The token map on a terminal: bars and tables that fit 80 columns and use more if there are.
-
-Draws an `Inspection` and nothing else; the most important stands first.
-"""
+"""The token map on a terminal, in 80 columns or more. It draws an `Inspection`, the most important first."""
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from everlong.cli.maps.inspection import Inspection
-from everlong.cli.maps.markup import thousands
 from everlong.cli.maps.pen import BOUNDARY, FREE, REPLY, Pen
 from everlong.cli.maps.plan import causes_of
-from everlong.cli.maps.rows import NEAREST, SCHEMAS, Row, State, cells_of, fates_of, segments_of, totals_of
-from everlong.cli.terminal.tables import amount, percent
+from everlong.cli.maps.rows import NEAREST, SCHEMAS, Row, State, cells_of, segments_of, states_of, totals_of
+from everlong.cli.terminal.tables import amount, percent, thousands
 from everlong.cli.terminal.text import one_line
 from everlong.cli.words.wording import Words
 
@@ -20,66 +16,90 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-__all__ = ["draw_map", "draw_picture", "draw_plan", "draw_window"]
+__all__ = ["draw_map"]
 
 MOST_LINES = 4  # of the picture
-CELL_TOKENS = 4  # a line more for every cell that would stand for more tokens than this
+CELL_TOKENS = 4  # tokens that a cell stands for before the picture gets another line
+SHARE_COLUMNS = 48  # columns that a table of shares needs beside its bars
+ROUNDS_PER_TOP = 3  # rounds matter most: their list has three times as many rows as the others
+PLACES_NAMED = 3
 
 
-def draw_window(shown: Inspection, pen: Pen) -> None:
-    """The total against the window, and how both figures came about."""
+def draw_map(inspection: Inspection, out: "Console", say: Words, *, top: int = 10) -> None:
+    """Draw everything. `top` is the most rows of a list, 0 for all."""
+    pen = Pen(out, say)
+    _window(inspection, pen)
+    _picture(inspection, pen)
+    _plan(inspection, pen)
+    _problems(inspection, pen, top)
+    _rounds(inspection, pen, top)
+    _shares(inspection, pen)
+    _tools(inspection, pen, top)
+    _heaviest(inspection, pen, top)
+    _protected(inspection, pen, top)
+    _repeats(inspection, pen, top)
+    _warnings(inspection, pen, top)
+
+
+# --- the window, the history, the budget ----------------------------------------------------------
+
+
+def _window(inspection: Inspection, pen: Pen) -> None:
+    """Draw the total against the window, and how both figures were obtained."""
     say = pen.say
     facts = [
-        shown.fmt,
-        shown.map.model or say("unknown_model"),
-        say.many("messages", len(shown.rows)),
-        say.many("rounds", len(shown.map.rounds)),
+        inspection.fmt,
+        inspection.map.model or say("unknown_model"),
+        say.many("messages", len(inspection.rows)),
+        say.many("rounds", len(inspection.map.rounds)),
     ]
-    pen.line((one_line(shown.name), "bold"), *((f" · {one_line(fact)}", "dim") for fact in facts))
+    pen.line((one_line(inspection.name), "bold"), *((f" · {one_line(fact)}", "dim") for fact in facts))
     pen.print()
-    total = ("≈ " if shown.spread else "") + say.many("tokens", shown.used)
-    context = shown.room.context
-    share = say("of_window", share=say.share(shown.used, shown.used_at_most, context), n=amount(context))
+    total = ("≈ " if inspection.spread else "") + say.many("tokens", inspection.used)
+    context = inspection.window.context
+    share = say("of_window", share=say.share(inspection.used, inspection.used_at_most, context), n=amount(context))
     pen.line((total, "bold"), (f"  {share}", ""))
-    pen.print(_gauge(shown, pen))
-    over = shown.free < 0
+    pen.print(_gauge(inspection, pen))
+    over = inspection.free < 0
     pen.line(
-        (f"{say('over' if over else 'free')} {amount(abs(shown.free))}", "bold red" if over else "bold green"),
-        (f" · {say('reply')} {amount(shown.budget.reply)}", ""),
-        (f" · {say('margin')} {amount(shown.budget.margin)}", ""),
+        (f"{say('over' if over else 'free')} {amount(abs(inspection.free))}", "bold red" if over else "bold green"),
+        (f" · {say('reply')} {amount(inspection.budget.reply)}", ""),
+        (f" · {say('margin')} {amount(inspection.budget.margin)}", ""),
     )
-    pen.line((f"{_counting(shown, pen)} · {say('window')}: {_source(shown, pen)}", "dim"))
-    if shown.sent_from > shown.head:
-        pen.line((say("compacted", n=amount(shown.map.total), at=f"#{shown.sent_from}"), "yellow"))
+    pen.line((f"{_counting(inspection, pen)} · {say('window')}: {_source(inspection, pen)}", "dim"))
+    if inspection.sent_from > inspection.head:
+        pen.line((say("compacted", n=amount(inspection.map.total), at=f"#{inspection.sent_from}"), "yellow"))
 
 
-def draw_picture(shown: Inspection, pen: Pen) -> None:
-    """The history in up to four lines; below each, with a budget, what happens there."""
-    say, total = pen.say, shown.map.total
+def _picture(inspection: Inspection, pen: Pen) -> None:
+    """Draw the history in up to four lines; with a budget, what happens to it below each."""
+    say, total = pen.say, inspection.map.total
     if not total:
         return
-    segments = [(SCHEMAS, shown.map.schemas), *segments_of(shown.rows)]
+    segments = [(SCHEMAS, inspection.map.schemas), *segments_of(inspection.rows)]
     margin = len(thousands(total)) + 2
     width = pen.width - margin
     lines = max(1, min(MOST_LINES, total // (width * CELL_TOKENS)))
     layers = [cells_of(segments, width * lines)]
-    if shown.plan is not None:
-        layers.append(cells_of([(State.STAYS.value, shown.map.schemas), *fates_of(shown.rows)], width * lines))
-    _mark_boundaries(shown, layers[0])
+    if inspection.plan is not None:
+        layers.append(
+            cells_of([(State.STAYS.value, inspection.map.schemas), *states_of(inspection.rows)], width * lines)
+        )
+    _mark_boundaries(inspection, layers[0])
     pen.heading(say("history"), say("cell", n=amount(max(1, round(total / (width * lines))))))
     for line in range(lines):
         start = f"{thousands(total * line // lines):>{margin - 2}}  "
         for number, cells in enumerate(layers):
             front = pen.text((start if number == 0 else " " * margin, "dim"))
             pen.print(front.append_text(pen.cells(cells[line * width : (line + 1) * width])))
-    pen.print(pen.legend([*totals_of(segments), *([BOUNDARY] if shown.boundaries else [])]))
-    if shown.plan is not None:
+    pen.print(pen.legend([*totals_of(segments), *([BOUNDARY] if inspection.boundaries else [])]))
+    if inspection.plan is not None:
         pen.print(pen.legend([State.STAYS, State.TRIMMED, State.GOES]))
 
 
-def draw_plan(shown: Inspection, pen: Pen) -> None:
-    """What a budget does, by cause."""
-    plan, say = shown.plan, pen.say
+def _plan(inspection: Inspection, pen: Pen) -> None:
+    """Draw what a budget does, by cause."""
+    plan, say = inspection.plan, pen.say
     if plan is None:
         return
     sizes = say("before_after", before=amount(plan.before), after=amount(plan.tokens))
@@ -94,57 +114,39 @@ def draw_plan(shown: Inspection, pen: Pen) -> None:
     pen.print(grid)
 
 
-def _gauge(shown: Inspection, pen: Pen) -> "Text":
-    """The window as one line: what is in it, what is free, what is kept for the reply."""
-    sent = [row for row in shown.rows if shown.is_sent(row.index)]
-    inside = totals_of([(SCHEMAS, shown.map.schemas), *segments_of(sent)])
-    kept = shown.budget.reply + shown.budget.margin
-    free = max(0, shown.room.context - kept - shown.used)
+def _gauge(inspection: Inspection, pen: Pen) -> "Text":
+    """Return the window as one line: what is in it, what is free, what is reserved for the reply."""
+    sent = [row for row in inspection.rows if inspection.is_sent(row.index)]
+    inside = totals_of([(SCHEMAS, inspection.map.schemas), *segments_of(sent)])
+    kept = inspection.budget.reply + inspection.budget.margin
+    free = max(0, inspection.window.context - kept - inspection.used)
     return pen.cells(cells_of([*inside.items(), (FREE, free), (REPLY, kept)], pen.width))
 
 
-def _counting(shown: Inspection, pen: Pen) -> str:
+def _counting(inspection: Inspection, pen: Pen) -> str:
     say = pen.say
-    most = [say("at_most", n=amount(shown.used_at_most))] if shown.spread else []
-    how = [say("estimated" if shown.spread else "exact"), *most, say("vocabulary", name=shown.map.vocabulary)]
+    most = [say("at_most", n=amount(inspection.used_at_most))] if inspection.spread else []
+    how = [say("estimated" if inspection.spread else "exact"), *most, say("vocabulary", name=inspection.map.vocabulary)]
     return say("comma").join(how)
 
 
-def _source(shown: Inspection, pen: Pen) -> str:
-    room = shown.room
-    return pen.say(f"source_{room.source}", **({"date": room.date} if room.source == "registry" else {}))
+def _source(inspection: Inspection, pen: Pen) -> str:
+    limits = inspection.window
+    return pen.say(f"source_{limits.source}", **({"date": limits.date} if limits.source == "registry" else {}))
 
 
-def _mark_boundaries(shown: Inspection, cells: list[str]) -> None:
-    starts = list(accumulate((message.tokens for message in shown.map.messages), initial=shown.map.schemas))
-    for at in shown.boundaries:
-        cells[min(len(cells) - 1, starts[at] * len(cells) // shown.map.total)] = BOUNDARY
+def _mark_boundaries(inspection: Inspection, cells: list[str]) -> None:
+    starts = list(accumulate((message.tokens for message in inspection.map.messages), initial=inspection.map.schemas))
+    for at in inspection.boundaries:
+        cells[min(len(cells) - 1, starts[at] * len(cells) // inspection.map.total)] = BOUNDARY
 
 
-SHARE_COLUMNS = 48  # columns that a table of shares needs beside its bars
-ROUNDS_PER_TOP = 3  # rounds are what one looks for: three times as many as in other lists
-PLACES_NAMED = 3
+# --- the lists --------------------------------------------------------------------------------------
 
 
-def draw_map(shown: Inspection, out: "Console", say: Words, *, top: int = 10) -> None:
-    """Everything. `top` is how many rows a list may have, 0 for all."""
-    pen = Pen(out, say)
-    draw_window(shown, pen)
-    draw_picture(shown, pen)
-    draw_plan(shown, pen)
-    _problems(shown, pen, top)
-    _rounds(shown, pen, top)
-    _shares(shown, pen)
-    _tools(shown, pen, top)
-    _heaviest(shown, pen, top)
-    _protected(shown, pen, top)
-    _repeats(shown, pen, top)
-    _warnings(shown, pen, top)
-
-
-def _rounds(shown: Inspection, pen: Pen, top: int) -> None:
-    """In order of time; where there are too many, the heaviest of them."""
-    rounds, say = shown.map.rounds, pen.say
+def _rounds(inspection: Inspection, pen: Pen, top: int) -> None:
+    """Draw the rounds in order of time; if there are too many, the heaviest of them."""
+    rounds, say = inspection.map.rounds, pen.say
     if not rounds:
         return
     numbered = list(enumerate(rounds, start=1))
@@ -156,25 +158,25 @@ def _rounds(shown: Inspection, pen: Pen, top: int) -> None:
         grid.add_row(
             str(number),
             pen.text((one_line(weight.title) or say("nothing_asked"), "")),
-            pen.ribbon(segments_of(shown.rows[weight.start : weight.stop]), by_weight[0][1].tokens),
+            pen.ribbon(segments_of(inspection.rows[weight.start : weight.stop]), by_weight[0][1].tokens),
             amount(weight.tokens),
-            percent(weight.tokens, shown.map.total),
+            percent(weight.tokens, inspection.map.total),
         )
     pen.print(grid)
     pen.more(len(rounds) - len(kept), sum(w.tokens for w in rounds) - sum(w.tokens for _, w in kept))
 
 
-def _shares(shown: Inspection, pen: Pen) -> None:
-    weights, say = shown.map, pen.say
+def _shares(inspection: Inspection, pen: Pen) -> None:
+    weights, say = inspection.map, pen.say
     extra = [(SCHEMAS, say(SCHEMAS), weights.schemas, "")] if weights.schemas else []
     roles = [(role.value, say.name(role.value), tokens, amount(n)) for role, tokens, n in weights.by_role]
     kinds = [(kind, say.name(kind), tokens, "") for kind, tokens in weights.by_kind]
-    _share_table(shown, pen, say("by_role"), [*roles, *extra], [say("column_messages")])
-    _share_table(shown, pen, say("by_kind"), [*kinds, *extra], [])
+    _share_table(inspection, pen, say("by_role"), [*roles, *extra], [say("column_messages")])
+    _share_table(inspection, pen, say("by_kind"), [*kinds, *extra], [])
 
 
 def _share_table(
-    shown: Inspection, pen: Pen, title: str, rows: Iterable[tuple[str, str, int, str]], last: Sequence[str]
+    inspection: Inspection, pen: Pen, title: str, rows: Iterable[tuple[str, str, int, str]], last: Sequence[str]
 ) -> None:
     listed = sorted(rows, key=lambda row: -row[2])
     if not listed:
@@ -182,13 +184,15 @@ def _share_table(
     pen.heading(title)
     grid = pen.grid("", "", "", pen.say("column_tokens"), pen.say("share"), *last, left=(2,))
     for key, name, tokens, beside in listed:
-        drawn = pen.bar(tokens, listed[0][2], NEAREST.get(key, key), room=pen.width - SHARE_COLUMNS)
-        grid.add_row("", name, drawn, amount(tokens), percent(tokens, shown.map.total), *([beside] if last else []))
+        drawn = pen.bar(tokens, listed[0][2], NEAREST.get(key, key), width=pen.width - SHARE_COLUMNS)
+        grid.add_row(
+            "", name, drawn, amount(tokens), percent(tokens, inspection.map.total), *([beside] if last else [])
+        )
     pen.print(grid)
 
 
-def _tools(shown: Inspection, pen: Pen, top: int) -> None:
-    tools, say = shown.map.by_tool, pen.say
+def _tools(inspection: Inspection, pen: Pen, top: int) -> None:
+    tools, say = inspection.map.by_tool, pen.say
     if not tools:
         return
     pen.heading(say("by_tool"))
@@ -203,14 +207,14 @@ def _tools(shown: Inspection, pen: Pen, top: int) -> None:
     pen.more(len(tools) - len(kept), sum(tool.tokens for tool in tools[len(kept) :]))
 
 
-def _heaviest(shown: Inspection, pen: Pen, top: int) -> None:
-    rows = [shown.rows[weight.index] for weight in shown.map.heaviest[: top or None]]
+def _heaviest(inspection: Inspection, pen: Pen, top: int) -> None:
+    rows = [inspection.rows[weight.index] for weight in inspection.map.heaviest[: top or None]]
     title, column = pen.say("heaviest"), pen.say("share")
-    _messages(pen, title, column, rows, lambda row: percent(row.tokens, shown.map.total))
+    _messages(pen, title, column, rows, lambda row: percent(row.tokens, inspection.map.total))
 
 
-def _protected(shown: Inspection, pen: Pen, top: int) -> None:
-    rows = [row for row in shown.rows if row.protected]
+def _protected(inspection: Inspection, pen: Pen, top: int) -> None:
+    rows = [row for row in inspection.rows if row.protected]
     kept, rest = rows[: top or None], rows[top or len(rows) :]
     _messages(pen, pen.say("protected"), pen.say("column_why"), kept, lambda row: pen.say.name(row.protected))
     pen.more(len(rest), sum(row.tokens for row in rest))
@@ -230,8 +234,8 @@ def _messages(pen: Pen, title: str, column: str, rows: Sequence[Row], beside: Ca
     pen.print(grid)
 
 
-def _repeats(shown: Inspection, pen: Pen, top: int) -> None:
-    repeats, say = shown.map.repeats, pen.say
+def _repeats(inspection: Inspection, pen: Pen, top: int) -> None:
+    repeats, say = inspection.map.repeats, pen.say
     if not repeats:
         return
     pen.heading(say("repeats"), say.many("wasted", sum(repeat.wasted for repeat in repeats)))
@@ -247,26 +251,26 @@ def _repeats(shown: Inspection, pen: Pen, top: int) -> None:
     pen.more(len(repeats) - len(kept), sum(repeat.wasted for repeat in repeats[len(kept) :]))
 
 
-def _problems(shown: Inspection, pen: Pen, top: int) -> None:
+def _problems(inspection: Inspection, pen: Pen, top: int) -> None:
     say = pen.say
     pen.print()
-    if not shown.problems:
-        pen.line((f"✓ {say('accepted', fmt=shown.checked_for)}", "green"))
+    if not inspection.problems:
+        pen.line((f"✓ {say('accepted', fmt=inspection.checked_for)}", "green"))
         return
-    count = say.many("problem_count", len(shown.problems))
-    checked = say("checked_for", fmt=shown.checked_for)
+    count = say.many("problem_count", len(inspection.problems))
+    checked = say("checked_for", fmt=inspection.checked_for)
     pen.line((f"✗ {say('problems')}", "bold red"), (f"  {count}{say('comma')}{checked}", "dim"))
-    kept = shown.problems[: top or None]
+    kept = inspection.problems[: top or None]
     for problem in kept:
         pen.line((f"  {one_line(problem.where)}: ", "bold"), (one_line(say.reason(problem.text)), ""))
-    pen.more(len(shown.problems) - len(kept))
+    pen.more(len(inspection.problems) - len(kept))
 
 
-def _warnings(shown: Inspection, pen: Pen, top: int) -> None:
-    if not shown.warnings:
+def _warnings(inspection: Inspection, pen: Pen, top: int) -> None:
+    if not inspection.warnings:
         return
     pen.heading(pen.say("warnings"))
-    kept = shown.warnings[: top or None]
+    kept = inspection.warnings[: top or None]
     for warning in kept:
         pen.line((f"  {one_line(warning)}", "yellow"))
-    pen.more(len(shown.warnings) - len(kept))
+    pen.more(len(inspection.warnings) - len(kept))

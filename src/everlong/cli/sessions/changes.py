@@ -1,6 +1,6 @@
-"""`everlong sessions archive`, `rename`, `branch`, `undo`, `pin` and their opposites: nothing said is lost by any.
+"""`everlong sessions archive`, `rename`, `branch`, `undo`, `pin` and their opposites, which lose nothing; and `remove`.
 
-And `remove`, the only one by which it is.
+`remove` is the only command that deletes what was said.
 """
 
 from dataclasses import asdict
@@ -10,11 +10,11 @@ from itertools import count
 import click
 
 from everlong.cli.sessions.options import (
-    Setting,
-    row_at,
+    SessionOptions,
+    find_row,
+    find_thread,
     session_command,
-    stored_in,
-    the_thread,
+    session_store,
     thread_json,
 )
 from everlong.cli.terminal.streams import print_json
@@ -41,32 +41,32 @@ MOST_SHOWN = 20  # sessions that are named before they are removed
 @click.command("archive")
 @click.argument("session", metavar="ID")
 @session_command
-def archive_command(setting: Setting, session: str) -> None:
+def archive_command(options: SessionOptions, session: str) -> None:
     """Take a session off the list; it stays, and is still found."""
-    with stored_in(setting) as store:
-        thread = store.change(the_thread(store, session).id, archived=True)
-    _tell(setting, "now_archived", thread)
+    with session_store(options.url) as store:
+        thread = store.change(find_thread(store, session).id, archived=True)
+    _print_change(options, "now_archived", thread)
 
 
 @click.command("unarchive")
 @click.argument("session", metavar="ID")
 @session_command
-def unarchive_command(setting: Setting, session: str) -> None:
+def unarchive_command(options: SessionOptions, session: str) -> None:
     """Put an archived session back on the list."""
-    with stored_in(setting) as store:
-        thread = store.change(the_thread(store, session).id, archived=False)
-    _tell(setting, "now_unarchived", thread)
+    with session_store(options.url) as store:
+        thread = store.change(find_thread(store, session).id, archived=False)
+    _print_change(options, "now_unarchived", thread)
 
 
 @click.command("rename")
 @click.argument("session", metavar="ID")
 @click.argument("title")
 @session_command
-def rename_command(setting: Setting, session: str, title: str) -> None:
+def rename_command(options: SessionOptions, session: str, title: str) -> None:
     """Give a session another title; its id stays."""
-    with stored_in(setting) as store:
-        thread = store.change(the_thread(store, session).id, title=title)
-    _tell(setting, "renamed", thread)
+    with session_store(options.url) as store:
+        thread = store.change(find_thread(store, session).id, title=title)
+    _print_change(options, "renamed", thread)
 
 
 @click.command("branch")
@@ -75,20 +75,20 @@ def rename_command(setting: Setting, session: str, title: str) -> None:
 @click.option("--as", "name", metavar="NEW", help="The id of the new session (default: ID~2, ID~3 …).")
 @click.option("--title", default=None, help="Its title (default: the same).")
 @session_command
-def branch_command(setting: Setting, session: str, message: str, name: str | None, title: str | None) -> None:
+def branch_command(options: SessionOptions, session: str, message: str, name: str | None, title: str | None) -> None:
     """Begin a new session that goes on after MESSAGE (its number or id); the old one stays as it is."""
-    with stored_in(setting) as store:
-        old = the_thread(store, session)
-        order = row_at(store, old, message).order + 1
-        new = name or next(free for turn in count(2) if not _is_there(store, free := f"{old.id}~{turn}"))
+    with session_store(options.url) as store:
+        old = find_thread(store, session)
+        order = find_row(store, old, message).order + 1
+        new = name or next(free for number in count(2) if not _exists(store, free := f"{old.id}~{number}"))
         made = store.branch(old.id, order, new, title=old.title if title is None else title)
-    if setting.json:
+    if options.json:
         print_json(thread_json(made))
     else:
-        click.echo(setting.say("branched", id=one_line(made.id), n=str(order), title=_title(old)))
+        click.echo(options.say("branched", id=one_line(made.id), n=str(order), title=_title(old)))
 
 
-def _is_there(store: Threads, name: str) -> bool:
+def _exists(store: Threads, name: str) -> bool:
     try:
         store.thread(name)
     except NoThread:
@@ -99,10 +99,10 @@ def _is_there(store: Threads, name: str) -> bool:
 @click.command("undo")
 @click.argument("session", metavar="ID")
 @session_command
-def undo_command(setting: Setting, session: str) -> None:
+def undo_command(options: SessionOptions, session: str) -> None:
     """Take back the newest compaction: what it covered is sent whole again. Nothing that was said since is lost."""
-    with stored_in(setting) as store:
-        thread = the_thread(store, session)
+    with session_store(options.url) as store:
+        thread = find_thread(store, session)
         point = next((row for row, stands in reversed(store.points(thread.id)) if stands), None)
         if point is None:
             raise InputError(f"nothing to undo: no compaction stands in session {thread.id!r}")
@@ -111,12 +111,12 @@ def undo_command(setting: Setting, session: str) -> None:
         opened = store.open(thread.id)
     boundary = point.entry.boundary if isinstance(point.entry, Point) else 0
     back = sum(isinstance(row.entry, Message) and row.order < boundary for row in (*opened.head, *opened.rows))
-    if setting.json:
+    if options.json:
         figures = {"messages_before": before, "messages_after": len(opened.messages)}
         print_json({"session": thread.id, "point": point.order, "id": point.id, **figures})
     else:
-        messages = setting.say.many("messages", back)
-        click.echo(setting.say("undone", at=str(point.order), messages=messages))
+        messages = options.say.many("messages", back)
+        click.echo(options.say("undone", at=str(point.order), messages=messages))
 
 
 @click.command("pin")
@@ -124,38 +124,38 @@ def undo_command(setting: Setting, session: str) -> None:
 @click.argument("message", required=False)
 @click.option("--text", default="", help="Pin this text instead of a message.")
 @session_command
-def pin_command(setting: Setting, session: str, message: str | None, text: str) -> None:
+def pin_command(options: SessionOptions, session: str, message: str | None, text: str) -> None:
     """Keep MESSAGE (its number or id), or a text, in everything that is sent."""
     if (message is None) == (not text):
         raise click.UsageError("name a MESSAGE, or a text with --text")
-    with stored_in(setting) as store:
-        thread = the_thread(store, session)
-        order = None if message is None else row_at(store, thread, message).order
+    with session_store(options.url) as store:
+        thread = find_thread(store, session)
+        order = None if message is None else find_row(store, thread, message).order
         pin = store.pin(thread.id, order, text)
         shown = _pin_title(store, thread, pin)
-    if setting.json:
+    if options.json:
         print_json({"session": thread.id, **asdict(pin)})
     else:
-        click.echo(setting.say("now_pinned", text=shown))
+        click.echo(options.say("now_pinned", text=shown))
 
 
 @click.command("unpin")
 @click.argument("session", metavar="ID")
 @click.argument("pin")
 @session_command
-def unpin_command(setting: Setting, session: str, pin: str) -> None:
+def unpin_command(options: SessionOptions, session: str, pin: str) -> None:
     """Let a pin go: PIN is the number of a message, a pinned text, or the id of the pin."""
-    with stored_in(setting) as store:
-        thread = the_thread(store, session)
-        found = next((one for one in store.pins(thread.id) if pin in (one.id, str(one.order), one.text)), None)
-        if found is None:
+    with session_store(options.url) as store:
+        thread = find_thread(store, session)
+        pinned = next((one for one in store.pins(thread.id) if pin in (one.id, str(one.order), one.text)), None)
+        if pinned is None:
             raise InputError(f"session {thread.id!r} has no pin {pin!r}")
-        shown = _pin_title(store, thread, found)
-        store.unpin(thread.id, found.id)
-    if setting.json:
-        print_json({"session": thread.id, **asdict(found)})
+        shown = _pin_title(store, thread, pinned)
+        store.unpin(thread.id, pinned.id)
+    if options.json:
+        print_json({"session": thread.id, **asdict(pinned)})
     else:
-        click.echo(setting.say("now_unpinned", text=shown))
+        click.echo(options.say("now_unpinned", text=shown))
 
 
 @click.command("remove")
@@ -164,72 +164,74 @@ def unpin_command(setting: Setting, session: str, pin: str) -> None:
 @click.option("--owner", help="With --older: only of this owner.")
 @click.option("--yes", is_flag=True, help="Do not ask; an ID must be whole then.")
 @session_command
-def remove_command(setting: Setting, names: tuple[str, ...], older: int | None, owner: str | None, yes: bool) -> None:
+def remove_command(
+    options: SessionOptions, names: tuple[str, ...], older: int | None, owner: str | None, yes: bool
+) -> None:
     """Remove sessions with everything said in them. They cannot be brought back; branches of them stay."""
     if bool(names) == (older is not None) or (owner is not None and older is None):
         raise click.UsageError("name sessions by ID, or all that are old with --older DAYS (and --owner)")
-    with stored_in(setting) as store:
-        chosen = _named(store, names, whole=yes) if older is None else _not_changed_for(store, older, owner)
+    with session_store(options.url) as store:
+        chosen = _named(store, names, whole=yes) if older is None else _unchanged_for(store, older, owner)
         if chosen and not yes:
-            _ask(setting, chosen)
-        gone = [thread for thread in chosen if _is_removed(store, thread, unchanged=older is not None)]
-    if setting.json:
-        print_json([thread_json(thread) for thread in gone])
-    for thread in () if setting.json else gone:
-        click.echo(setting.say("removed", title=_title(thread)))
-    if not gone and not setting.json:
-        click.echo(setting.say("none_removed"))
+            _confirm(options, chosen)
+        removed = [thread for thread in chosen if _remove(store, thread, unchanged=older is not None)]
+    if options.json:
+        print_json([thread_json(thread) for thread in removed])
+    for thread in () if options.json else removed:
+        click.echo(options.say("removed", title=_title(thread)))
+    if not removed and not options.json:
+        click.echo(options.say("none_removed"))
 
 
 def _named(store: Threads, names: tuple[str, ...], *, whole: bool) -> list[Thread]:
-    """The sessions to remove. Unasked only by their whole id: what an id begins may be another one, its branch."""
-    threads = [the_thread(store, name) for name in names]
+    """Return the sessions to remove. Without a question ids must be whole: a beginning may be that of a branch."""
+    threads = [find_thread(store, name) for name in names]
     for name, thread in zip(names, threads, strict=True):
         if whole and thread.id != name:
             raise NoThread(f"no session {name!r}; with --yes an id must be whole, as {thread.id!r}")
     return list({thread.id: thread for thread in threads}.values())
 
 
-def _not_changed_for(store: Threads, days: int, owner: str | None) -> list[Thread]:
-    """The sessions to remove, the archived ones too."""
+def _unchanged_for(store: Threads, days: int, owner: str | None) -> list[Thread]:
+    """Return the sessions, archived ones too, that did not change for so many days."""
     since = datetime.now(UTC) - timedelta(days=days)
     return [thread for thread in store.threads(owner=owner, archived=None) if thread.updated < since]
 
 
-def _is_removed(store: Threads, thread: Thread, *, unchanged: bool) -> bool:
-    """Remove it; `unchanged`: unless it went on while the question stood."""
+def _remove(store: Threads, thread: Thread, *, unchanged: bool) -> bool:
+    """Remove a session and return whether it was; `unchanged`: not if it changed while the person was asked."""
     try:
         if unchanged and store.thread(thread.id).updated != thread.updated:
             return False
         store.remove(thread.id)
-    except NoThread:  # somebody else was faster
+    except NoThread:  # somebody else removed it first
         return False
     return True
 
 
-def _ask(setting: Setting, chosen: list[Thread]) -> None:
-    """Raises click.Abort unless the answer is yes. Beside the output, which may be read by a program."""
+def _confirm(options: SessionOptions, chosen: list[Thread]) -> None:
+    """Ask on standard error, beside the output. Raises click.Abort unless the answer is yes."""
     for thread in chosen[:MOST_SHOWN]:
-        messages = setting.say.many("messages", thread.messages)
+        messages = options.say.many("messages", thread.messages)
         click.echo(f"  {one_line(thread.id)}  {one_line(thread.title)}  {messages}", err=True)
     if len(chosen) > MOST_SHOWN:
-        click.echo(f"  {setting.say('more', n=str(len(chosen) - MOST_SHOWN))}", err=True)
-    click.confirm(setting.say.many("remove_ask", len(chosen)), abort=True, err=True)
+        click.echo(f"  {options.say('more', n=str(len(chosen) - MOST_SHOWN))}", err=True)
+    click.confirm(options.say.many("remove_ask", len(chosen)), abort=True, err=True)
 
 
 def _pin_title(store: Threads, thread: Thread, pin: Pin) -> str:
     if pin.order is None:
         return text_title(pin.text)
     row = next(store.read(thread.id, pin.order, pin.order + 1))
-    said = text_title(row.entry.text) if isinstance(row.entry, Message) else ""
-    return f"{pin.order}  {one_line(said)}".rstrip()
+    title = text_title(row.entry.text) if isinstance(row.entry, Message) else ""
+    return f"{pin.order}  {one_line(title)}".rstrip()
 
 
-def _tell(setting: Setting, key: str, thread: Thread) -> None:
-    if setting.json:
+def _print_change(options: SessionOptions, key: str, thread: Thread) -> None:
+    if options.json:
         print_json(thread_json(thread))
     else:
-        click.echo(setting.say(key, title=_title(thread)))
+        click.echo(options.say(key, title=_title(thread)))
 
 
 def _title(thread: Thread) -> str:

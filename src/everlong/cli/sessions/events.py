@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 
 import click
 
-from everlong.cli.sessions.options import Setting, session_command, stored_in, the_thread
+from everlong.cli.sessions.options import SessionOptions, find_thread, session_command, session_store
 from everlong.cli.terminal.streams import print_json
 from everlong.cli.terminal.tables import amount, console, table
 from everlong.cli.terminal.text import one_line
@@ -25,35 +25,35 @@ KINDS = tuple(kind.value for kind in EventKind)
 @click.option("--kind", "kinds", multiple=True, type=click.Choice(KINDS), metavar="KIND", help="Only such; repeatable.")
 @click.option("--last", default=SHOWN, type=click.IntRange(min=0), help=f"The last so many, 0: all ({SHOWN}).")
 @session_command
-def events_command(setting: Setting, session: str, kinds: Sequence[str], last: int) -> None:
+def events_command(options: SessionOptions, session: str, kinds: Sequence[str], last: int) -> None:
     """Show what happened to a session: its turns, cuts, summaries, overflows and calls, oldest first."""
-    with stored_in(setting) as store:
-        thread = the_thread(store, session)
+    with session_store(options.url) as store:
+        thread = find_thread(store, session)
         recorded = store.events(thread.id, kinds=kinds)
         unfinished = {event.id for event in store.unfinished(thread.id)}
     shown = recorded[-last:] if last else recorded
-    if setting.json:
+    if options.json:
         print_json([_event_json(event, event.id in unfinished) for event in shown])
         return
     if not shown:
-        click.echo(setting.say("no_events"))
+        click.echo(options.say("no_events"))
         return
     out = console()
     if len(shown) < len(recorded):
-        out.print(setting.say.many("events_earlier", len(recorded) - len(shown)), style="dim italic")
+        out.print(options.say.many("events_earlier", len(recorded) - len(shown)), style="dim italic")
     for event in shown:
-        note = setting.say("unfinished") if event.id in unfinished else ""
-        _draw(event, note, setting.say)
+        note = options.say("unfinished") if event.id in unfinished else ""
+        _draw(event, note, options.say)
 
 
 def _event_json(event: Event, unfinished: bool) -> dict[str, object]:
-    """The event; of a start also whether it came to its end."""
+    """Return an event as JSON; of a start also whether it finished."""
     ended = {"finished": not unfinished} if starts(event.kind) else {}
     return asdict(event) | {"kind": event.kind.value, "data": _data(event)} | ended
 
 
 def _data(event: Event) -> Json:
-    """What else it says; text that is no JSON as it stands."""
+    """Return the data of an event; text that is not JSON stays text."""
     try:
         return json.loads(event.data) if event.data else None
     except ValueError:
@@ -89,22 +89,22 @@ def _facts(event: Event, say: Words) -> list[str]:
 @click.argument("session", metavar="[ID]", required=False)
 @click.option("--owner", default=None, help="Only sessions of this owner.")
 @session_command
-def cost_command(setting: Setting, session: str | None, owner: str | None) -> None:
+def cost_command(options: SessionOptions, session: str | None, owner: str | None) -> None:
     """Show what the calls of a session cost, or of all sessions: calls, tokens and US dollars by model."""
     if session is not None and owner is not None:
         raise click.UsageError("name a session or an owner, not both")
-    with stored_in(setting) as store:
-        threads = [the_thread(store, session)] if session is not None else store.threads(owner=owner, archived=None)
+    with session_store(options.url) as store:
+        threads = [find_thread(store, session)] if session is not None else store.threads(owner=owner, archived=None)
         usage = (store.events(thread.id, kinds=[EventKind.USAGE_RECORDED]) for thread in threads)
         spent = spent_on(event for events in usage for event in events)
     total = _total(spent)
-    if setting.json:
+    if options.json:
         models = [asdict(one) for one in spent]
         print_json({"sessions": len(threads), "models": models, "total": asdict(total) | {"model": None}})
     elif not spent:
-        click.echo(setting.say("no_cost"))
+        click.echo(options.say("no_cost"))
     else:
-        _draw_cost(spent, total, setting.say)
+        _draw_cost(spent, total, options.say)
 
 
 def _total(spent: Sequence[Spent]) -> Spent:
@@ -134,5 +134,5 @@ def _figures(one: Spent) -> tuple[str, ...]:
 
 
 def _dollars(cost: float) -> str:
-    """Example: 0.00123 -> 0.0012, 12.5 -> 12.50"""
+    """Return dollars with enough digits. Example: 0.00123 -> 0.0012, 12.5 -> 12.50"""
     return f"{cost:.2f}" if cost >= 1 else f"{cost:.4f}"

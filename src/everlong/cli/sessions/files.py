@@ -11,7 +11,7 @@ from typing import Protocol
 import click
 
 from everlong.cli.sessions.lists import short_ids
-from everlong.cli.sessions.options import Setting, session_command, stored_in, the_thread
+from everlong.cli.sessions.options import SessionOptions, find_thread, session_command, session_store
 from everlong.cli.terminal.files import source_bytes, write_output
 from everlong.cli.terminal.streams import print_json
 from everlong.cli.terminal.tables import amount, console
@@ -24,14 +24,14 @@ from everlong.store import FORMATS, Imported, exported, import_session, sessions
 __all__ = ["export_command", "import_command"]
 
 SUFFIXES = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
-NAMED = 10  # files without a conversation that are named; a folder may hold thousands
+NAMED = 10  # files without a conversation that are listed; a folder may have thousands
 LISTED = 30  # sessions
 SHORTEST_TITLE = 16
 STYLES = {"is_new": "green", "is_grown": "green", "is_branch": "yellow", "is_known": "dim"}
 
 
-class Tell(Protocol):
-    """Takes note that so many files or rows are done."""
+class Advance(Protocol):
+    """Moves the progress on by so many files or rows."""
 
     def __call__(self, *, files: int = 0, rows: int = 0) -> None: ...
 
@@ -40,35 +40,35 @@ class Tell(Protocol):
 @click.argument("files", nargs=-1, required=True, metavar="FILE…")
 @click.option("--owner", default="", help="Whose sessions these are.")
 @session_command
-def import_command(setting: Setting, files: Sequence[str], owner: str) -> None:
+def import_command(options: SessionOptions, files: Sequence[str], owner: str) -> None:
     """Keep the sessions in each FILE (- for standard input), or in every file of a folder.
 
     Takes sessions of pi, Claude Code, Codex, nanobot and Chatbox, and chat JSON of OpenAI, Anthropic and Gemini. What
     these programs compacted becomes a point that can be undone. The same file again adds only what is new.
     """
     paths = list(_paths(files))
-    done: list[Imported] = []
+    imported: list[Imported] = []
     notes: list[str] = []
     passed_over: list[str] = []
-    with stored_in(setting, new=True) as store, _progress(len(paths), setting.say) as tell:
+    with session_store(options.url, new=True) as store, _progress(len(paths), options.say) as advance:
         for path, named in paths:
             try:
-                done += _import_file(store, path, owner, tell, notes)
+                imported += _import_file(store, path, owner, advance, notes)
             except InputError as error:
                 if named:
                     raise
                 passed_over.append(str(error))
-            tell(files=1)
+            advance(files=1)
     for note in (*notes, *passed_over[:NAMED]):
         click.echo(f"skipped {note}", err=True)
-    if setting.json:
-        print_json([asdict(one) | {"outcome": _outcome(one).removeprefix("is_")} for one in done])
+    if options.json:
+        print_json([asdict(one) | {"outcome": _outcome(one).removeprefix("is_")} for one in imported])
     else:
-        _tell(done, len(passed_over), setting.say)
+        _print_report(imported, len(passed_over), options.say)
 
 
 def _paths(files: Sequence[str]) -> Iterator[tuple[str, bool]]:
-    """Every file to read, and whether it was named itself; what is found in a folder may be something else."""
+    """Yield every file to read and whether the person named it; a file of a folder may hold something else."""
     for file in files:
         path = Path(file)
         if file == "-" or not path.is_dir():
@@ -80,8 +80,8 @@ def _paths(files: Sequence[str]) -> Iterator[tuple[str, bool]]:
         yield from ((str(one), False) for one in inside)
 
 
-def _import_file(store: Threads, path: str, owner: str, tell: Tell, notes: list[str]) -> list[Imported]:
-    """The sessions of a file, kept; what could not be read goes into `notes`."""
+def _import_file(store: Threads, path: str, owner: str, advance: Advance, notes: list[str]) -> list[Imported]:
+    """Store the sessions of a file; what could not be read goes into `notes`."""
     name = "standard input" if path == "-" else Path(path).name
     stem = name.removesuffix(".gz").removesuffix(".jsonl").removesuffix(".json")
     try:
@@ -92,28 +92,34 @@ def _import_file(store: Threads, path: str, owner: str, tell: Tell, notes: list[
         raise InputError(f"{path}: {error}") from error
     for session in sessions:
         notes += [f"{name}: {warning}" for warning in session.warnings]
-    return [import_session(store, session, owner=owner, progress=lambda rows: tell(rows=rows)) for session in sessions]
+    return [
+        import_session(store, session, owner=owner, progress=lambda rows: advance(rows=rows)) for session in sessions
+    ]
 
 
 @contextmanager
-def _progress(files: int, say: Words) -> Iterator[Tell]:
-    """A bar where a person looks: files, and the rows that were added."""
+def _progress(files: int, say: Words) -> Iterator[Advance]:
+    """Show a bar with the files and the added rows, if a person looks."""
     if not sys.stderr.isatty():
         yield lambda *, files=0, rows=0: None  # noqa: ARG005 - nobody looks
         return
     from rich.progress import MofNCompleteColumn, Progress, TextColumn  # noqa: PLC0415 - only where it is seen
 
-    shown = (*Progress.get_default_columns()[:2], MofNCompleteColumn(), TextColumn("{task.fields[added]}", style="dim"))
-    with Progress(*shown, console=console(stderr=True), transient=True) as bar:
+    columns = (
+        *Progress.get_default_columns()[:2],
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[added]}", style="dim"),
+    )
+    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
         task = bar.add_task(say("importing"), total=files, added="")
         added = 0
 
-        def tell(*, files: int = 0, rows: int = 0) -> None:
+        def advance(*, files: int = 0, rows: int = 0) -> None:
             nonlocal added
             added += rows
             bar.update(task, advance=files, added=say.many("messages", added))
 
-        yield tell
+        yield advance
 
 
 def _outcome(one: Imported) -> str:
@@ -129,15 +135,15 @@ def _added(one: Imported, say: Words) -> str:
     return say("comma").join(say.many(what, number) for what, number in counted if number)
 
 
-def _tell(done: Sequence[Imported], passed_over: int, say: Words) -> None:
+def _print_report(imported: Sequence[Imported], passed_over: int, say: Words) -> None:
     from rich.cells import cell_len  # noqa: PLC0415 - only where it is seen
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
     out = console()
-    # What changed comes first; of what did not, no more than fits a screen.
-    shown = sorted(done, key=lambda one: _outcome(one) == "is_known")[:LISTED]
-    ids = short_ids([one.thread for one in done])
+    # What changed comes first; all together no more than fits a screen.
+    shown = sorted(imported, key=lambda one: _outcome(one) == "is_known")[:LISTED]
+    ids = short_ids([one.thread for one in imported])
     rows = [(say(_outcome(one)), _added(one, say), one_line(ids[one.thread])) for one in shown]
     taken = sum(max(map(cell_len, column)) for column in zip(*rows, strict=True)) if rows else 0
     drawn = Table.grid(padding=(0, 2, 0, 0))
@@ -149,16 +155,16 @@ def _tell(done: Sequence[Imported], passed_over: int, say: Words) -> None:
         title = Text(one_line(one.title) or say("untitled"))
         drawn.add_row(Text(outcome, style=STYLES[_outcome(one)]), title, added, Text(name))
     out.print(drawn)
-    if len(shown) < len(done):
-        out.print(say("more", n=amount(len(done) - len(shown))), style="dim")
-    kinds = Counter(_outcome(one) for one in done)
+    if len(shown) < len(imported):
+        out.print(say("more", n=amount(len(imported) - len(shown))), style="dim")
+    kinds = Counter(_outcome(one) for one in imported)
     total = say(
         "imported_total",
-        sessions=say.many("imported", len(done)),
+        sessions=say.many("imported", len(imported)),
         new=amount(kinds["is_new"] + kinds["is_branch"]),
         grown=amount(kinds["is_grown"]),
         known=amount(kinds["is_known"]),
-        messages=say.many("messages", sum(one.messages for one in done)),
+        messages=say.many("messages", sum(one.messages for one in imported)),
     )
     out.print(total, style="dim")
     if passed_over:
@@ -171,15 +177,15 @@ def _tell(done: Sequence[Imported], passed_over: int, say: Words) -> None:
 @click.option("--output", "-o", "output", default="-", metavar="FILE", help="Where to (default: standard output).")
 @click.option("--as-sent", is_flag=True, help="Only the newest summary and what follows it, as it would be sent.")
 @session_command
-def export_command(setting: Setting, session: str, fmt: str, output: str, as_sent: bool) -> None:
+def export_command(options: SessionOptions, session: str, fmt: str, output: str, as_sent: bool) -> None:
     """Write a session as a file: OpenAI chat JSON, or a session that nanobot loads."""
-    with stored_in(setting) as store:
-        thread = the_thread(store, session)
+    with session_store(options.url) as store:
+        thread = find_thread(store, session)
         data = exported(store, thread.id, fmt, as_sent=as_sent)
     write_output(data, output)
     if output == "-":
         return
-    if setting.json:
+    if options.json:
         print_json({"session": thread.id, "format": fmt, "file": output, "bytes": len(data)})
     else:
-        click.echo(setting.say("exported", title=one_line(thread.title) or thread.id, path=output))
+        click.echo(options.say("exported", title=one_line(thread.title) or thread.id, path=output))

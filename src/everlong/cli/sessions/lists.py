@@ -8,11 +8,11 @@ from itertools import islice
 import click
 
 from everlong.cli.sessions.options import (
-    Setting,
-    is_there,
+    SessionOptions,
+    find_thread,
     session_command,
-    stored_in,
-    the_thread,
+    session_store,
+    store_exists,
     thread_json,
 )
 from everlong.cli.terminal.streams import print_json
@@ -26,14 +26,14 @@ from everlong.store import asked_terms, texts_of
 __all__ = ["list_command", "search_command", "short_ids", "when"]
 
 LISTED = 30
-LONG_ID = 20  # characters; longer ids are shown by as much of their beginning as tells them apart
+LONG_ID = 20  # characters; of longer ids only a beginning that is unique is shown
 SHORT_ID = 8
 FIGURES = 3  # columns of figures, right-aligned
 SHORTEST_TITLE = 16
 EXCERPT = 220  # characters
 LOOKED_AT = 200_000  # characters of a message in which an excerpt is looked for
-MOST_PLACES = 400  # of words asked for in one message
-SAYS_MUCH = 1.0  # weight of a term that is worth marking; single Chinese characters say less
+MOST_PLACES = 400  # of the words of a query in one message
+SAYS_MUCH = 1.0  # weight of a term that is worth marking; single Chinese characters weigh less
 
 
 @click.command("list")
@@ -42,20 +42,20 @@ SAYS_MUCH = 1.0  # weight of a term that is worth marking; single Chinese charac
 @click.option("--all", "everything", is_flag=True, help="Archived sessions too.")
 @click.option("--limit", default=LISTED, type=click.IntRange(min=0), help=f"At most so many, 0 for all ({LISTED}).")
 @session_command
-def list_command(setting: Setting, owner: str | None, archived: bool, everything: bool, limit: int) -> None:
+def list_command(options: SessionOptions, owner: str | None, archived: bool, everything: bool, limit: int) -> None:
     """List the sessions, the latest changed first."""
     threads: list[Thread] = []
-    if is_there(setting) or not setting.own:
-        with stored_in(setting) as store:
+    if store_exists(options.url) or not options.own:
+        with session_store(options.url) as store:
             threads = store.threads(owner=owner, archived=None if everything else archived)
-    if setting.json:
+    if options.json:
         print_json([thread_json(thread) for thread in threads[: limit or None]])
         return
     if not threads:
-        click.echo(setting.say("none"))
-        click.echo(setting.say("none_hint"), err=True)
+        click.echo(options.say("none"))
+        click.echo(options.say("none_hint"), err=True)
         return
-    _draw(threads, limit or len(threads), setting.say)
+    _draw(threads, limit or len(threads), options.say)
 
 
 def _draw(threads: Sequence[Thread], limit: int, say: Words) -> None:
@@ -99,7 +99,7 @@ def _draw(threads: Sequence[Thread], limit: int, say: Words) -> None:
 
 
 def short_ids(ids: Sequence[str]) -> dict[str, str]:
-    """Each id as short as it can be typed. Example: two UUIDs -> their first eight characters"""
+    """Return each id as short as it can be typed. Example: two UUIDs -> their first eight characters"""
     ordered = sorted(ids)
     shortened: dict[str, str] = {}
     for at, name in enumerate(ordered):
@@ -112,7 +112,7 @@ def short_ids(ids: Sequence[str]) -> dict[str, str]:
 
 
 def when(moment: datetime, now: datetime, say: Words) -> str:
-    """How long ago, or the day if that was long ago. Example: 90 minutes -> "1 h ago" """
+    """Return how long ago a moment was, or the day if that was long ago. Example: 90 minutes -> "1 h ago" """
     minutes = int((now - moment).total_seconds() // 60)
     if minutes < 1:
         return say("now")
@@ -128,21 +128,21 @@ def when(moment: datetime, now: datetime, say: Words) -> str:
 @click.option("--owner", default=None, help="Only in sessions of this owner.")
 @click.option("--limit", default=10, type=click.IntRange(min=1), help="At most so many messages (10).")
 @session_command
-def search_command(setting: Setting, query: str, inside: str | None, owner: str | None, limit: int) -> None:
+def search_command(options: SessionOptions, query: str, inside: str | None, owner: str | None, limit: int) -> None:
     """Find where something was said, in Chinese or English, also in what was compacted long ago."""
-    with stored_in(setting) as store:
-        thread = None if inside is None else the_thread(store, inside).id
+    with session_store(options.url) as store:
+        thread = None if inside is None else find_thread(store, inside).id
         hits = store.search(query, thread=thread, owner=owner, limit=limit)
-        titles = {name: store.thread(name) for name in dict.fromkeys(hit.thread for hit in hits)}
-    if setting.json:
-        print_json([_hit_json(hit, titles[hit.thread], query) for hit in hits])
+        threads = {name: store.thread(name) for name in dict.fromkeys(hit.thread for hit in hits)}
+    if options.json:
+        print_json([_hit_json(hit, threads[hit.thread], query) for hit in hits])
         return
     if not hits:
-        click.echo(setting.say("not_found"))
+        click.echo(options.say("not_found"))
         return
-    for name, found in titles.items():
-        _draw_hits([hit for hit in hits if hit.thread == name], found, query, setting.say)
-    console().print(setting.say.many("found", len(hits)), style="dim")
+    for name, session in threads.items():
+        _draw_hits([hit for hit in hits if hit.thread == name], session, query, options.say)
+    console().print(options.say.many("found", len(hits)), style="dim")
 
 
 def _hit_json(hit: Hit, thread: Thread, query: str) -> dict[str, object]:
@@ -189,7 +189,7 @@ def _draw_hits(hits: Sequence[Hit], thread: Thread, query: str, say: Words) -> N
 
 
 def excerpt(message: Message, query: str) -> tuple[str, list[tuple[int, int]]]:
-    """The part of a message that answers a query best, on one line, and where the words asked for stand in it."""
+    """Return the part of a message that fits a query best, on one line, and where the words of the query are in it."""
     text = one_line("\n".join(texts_of(message))[:LOOKED_AT])
     places = _places(text, query)
     start = max(places, key=lambda place: (_worth(text, places, place[0]), -place[0]), default=(0, 0))[0]
@@ -205,21 +205,21 @@ def excerpt(message: Message, query: str) -> tuple[str, list[tuple[int, int]]]:
 
 
 def _places(text: str, query: str) -> list[tuple[int, int]]:
-    """Where words of the query stand, in whatever form."""
-    asked = asked_terms(query)
-    telling = {term for term, weight in asked.items() if weight >= SAYS_MUCH} or set(asked)
+    """Return where words of the query are in the text, in any form."""
+    terms = asked_terms(query)
+    telling = {term for term, weight in terms.items() if weight >= SAYS_MUCH} or set(terms)
     words = {word for word in words_of(text) if any(term in telling for term, _ in terms_of(word))}
     if not words:
         return []
     either = "|".join(_whole(word) for word in sorted(words, key=len, reverse=True))
-    return [found.span() for found in islice(re.finditer(either, text), MOST_PLACES)]
+    return [match.span() for match in islice(re.finditer(either, text), MOST_PLACES)]
 
 
 def _whole(word: str) -> str:
-    """The word by itself; in scripts without spaces words stand inside other text."""
+    """Return a pattern for a whole word; in scripts without spaces words may stand inside other text."""
     return rf"(?<![A-Za-z0-9_]){re.escape(word)}(?![A-Za-z0-9_])" if word.isascii() else re.escape(word)
 
 
 def _worth(text: str, places: Sequence[tuple[int, int]], start: int) -> int:
-    """How many different words asked for stand from here on within an excerpt."""
+    """Return how many different words of the query an excerpt from here would have."""
     return len({text[a:b].lower() for a, b in places if start <= a and b <= start + EXCERPT * 3 // 4})

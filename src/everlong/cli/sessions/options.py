@@ -1,4 +1,4 @@
-"""What the commands of `everlong sessions` share: which store, which thread, which language."""
+"""What the commands of `everlong sessions` share: their options, and how a store, a session and a row are found."""
 
 import json
 import os
@@ -20,12 +20,12 @@ from everlong.errors import InputError, NoThread
 from everlong.store import STORE_VARIABLE, default_store, open_store
 
 __all__ = [
-    "Setting",
-    "is_there",
-    "row_at",
+    "SessionOptions",
+    "find_row",
+    "find_thread",
     "session_command",
-    "stored_in",
-    "the_thread",
+    "session_store",
+    "store_exists",
     "thread_json",
 ]
 
@@ -33,13 +33,13 @@ FEW = 5  # candidates named in an error
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
-    """Where and how a command works."""
+class SessionOptions:
+    """The options that every command of the group takes."""
 
     url: str
     json: bool
     say: Words
-    #: Whether nobody named a store: it is the user's own.
+    #: Whether the store is the user's own, because nobody named one.
     own: bool = False
 
 
@@ -47,12 +47,12 @@ Command = Callable[..., None]
 
 
 def session_command(command: Command) -> Command:
-    """The options that every command of the group has; it is called with a `Setting` in front."""
+    """Add the options of the group to a command; it gets them as its first argument."""
 
     def configured(store: str | None, json_wanted: bool, language: Language, **given: Any) -> None:
         url = store or default_store(os.environ, sys.platform)
         say = Words(language, "sessions")
-        command(Setting(url, json_wanted, say, own=not (store or os.environ.get(STORE_VARIABLE))), **given)
+        command(SessionOptions(url, json_wanted, say, own=not (store or os.environ.get(STORE_VARIABLE))), **given)
 
     configured.__doc__ = command.__doc__
     configured.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
@@ -70,9 +70,9 @@ def session_command(command: Command) -> Command:
 
 
 @contextmanager
-def stored_in(setting: Setting, *, new: bool = False) -> Iterator[Threads]:
-    """The store, opened. Unless it may be `new`, a store that is not there is refused: a name was mistyped."""
-    path = _path_of(setting.url)
+def session_store(url: str, *, new: bool = False) -> Iterator[Threads]:
+    """Open a store. One that does not exist is refused unless it may be `new`: its name was probably mistyped."""
+    path = _path_of(url)
     if path is not None and not path.exists():
         if not new:
             raise InputError(f"no sessions are kept at {path}; `everlong sessions import FILE` begins a store")
@@ -80,50 +80,50 @@ def stored_in(setting: Setting, *, new: bool = False) -> Iterator[Threads]:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(f"{path.parent}: {error.strerror or error}") from error
-    with open_store(setting.url) as store:
+    with open_store(url) as store:
         yield store
 
 
-def is_there(setting: Setting) -> bool:
-    """Whether there is a store at that place already; a database is taken to be there."""
-    path = _path_of(setting.url)
+def store_exists(url: str) -> bool:
+    """Return whether a store exists; a database server is assumed to have one."""
+    path = _path_of(url)
     return path is None or path.exists()
 
 
 def _path_of(url: str) -> Path | None:
-    """The file or folder that a store is kept in; None if it is kept elsewhere."""
+    """Return the file or folder of a store; None if it is on a server or in memory."""
     for kind in ("sqlite:///", "jsonl:"):
         if url.lower().startswith(kind):
             return Path(unquote(url[len(kind) :])).expanduser()
     return None if ":" in url else Path(url).expanduser()
 
 
-def the_thread(store: Threads, name: str) -> Thread:
-    """The session of that id, or the only one whose id begins so."""
+def find_thread(store: Threads, name: str) -> Thread:
+    """Return the session with this id, or the only one whose id begins with it."""
     try:
         return store.thread(name)
     except NoThread:
-        found = [one for one in store.threads(archived=None) if name and one.id.startswith(name)]
-    if len(found) == 1:
-        return found[0]
-    if not found:
+        threads = [thread for thread in store.threads(archived=None) if name and thread.id.startswith(name)]
+    if len(threads) == 1:
+        return threads[0]
+    if not threads:
         raise NoThread(f"no session {name!r}; `everlong sessions list` names them")
-    named = ", ".join(one.id for one in found[:FEW]) + (" …" if len(found) > FEW else "")
-    raise InputError(f"{name!r} may be any of {len(found)} sessions: {named}")
+    ids = ", ".join(thread.id for thread in threads[:FEW]) + (" …" if len(threads) > FEW else "")
+    raise InputError(f"{name!r} may be any of {len(threads)} sessions: {ids}")
 
 
-def row_at(store: Threads, thread: Thread, name: str) -> Row:
-    """The row that a person names, by its number or its id."""
-    found = store.row(thread.id, name)
-    if found is None and name.isdecimal():
-        found = next(store.read(thread.id, int(name), int(name) + 1), None)
-    if found is None:
+def find_row(store: Threads, thread: Thread, name: str) -> Row:
+    """Return the row with this number or id."""
+    row = store.row(thread.id, name)
+    if row is None and name.isdecimal():
+        row = next(store.read(thread.id, int(name), int(name) + 1), None)
+    if row is None:
         raise InputError(f"session {thread.id!r} has no row {name!r}; its {thread.length} rows are numbered from 0")
-    return found
+    return row
 
 
 def thread_json(thread: Thread) -> dict[str, object]:
-    """A thread as JSON."""
+    """Return a thread as JSON."""
     return asdict(thread) | {
         "created": thread.created.isoformat(),
         "updated": thread.updated.isoformat(),

@@ -1,4 +1,4 @@
-"""`everlong sessions show`: everything that was said, with the compactions marked where they take effect."""
+"""`everlong sessions show`: every message of a session, with compactions marked where they take effect."""
 
 import json
 from collections.abc import Container, Sequence
@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, assert_never
 import click
 
 from everlong.cli.sessions.options import (
-    Setting,
-    row_at,
+    SessionOptions,
+    find_row,
+    find_thread,
     session_command,
-    stored_in,
-    the_thread,
+    session_store,
     thread_json,
 )
 from everlong.cli.terminal.streams import print_json
@@ -43,14 +43,15 @@ from everlong.errors import InputError
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["Shown", "draw_session", "show_command"]
+__all__ = ["Transcript", "draw_session", "show_command"]
 
+SHOWN = 40  # messages
 MOST_CHARACTERS = 1_200  # of one part
 MOST_LINES = 16
 INDENT = 7
 JOINT = " · "
-RULE_ENDS = 4  # cells of a rule that stay a line beside its words
-#: Names, not figures: every terminal, dark or light, has its own readable form of these.
+RULE_ENDS = 4  # cells of a rule beside its words
+#: Names, not figures: every terminal, dark or light, has a readable form of them.
 COLOURS = {
     Role.SYSTEM: "bold magenta",
     Role.USER: "bold yellow",
@@ -62,8 +63,8 @@ BOUNDARY_COLOUR = "green"
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """What is shown of a session: the last of its rows, its points and whether they stand, its pins."""
+class Transcript:
+    """The part of a session that is shown: its last rows, its points and whether each stands, its pins."""
 
     thread: Thread
     rows: tuple[Row, ...]
@@ -73,6 +74,85 @@ class Shown:
     before: int | None = None
 
 
+@click.command("show")
+@click.argument("session", metavar="ID")
+@click.option("--last", default=SHOWN, type=click.IntRange(min=0), help=f"The last so many messages, 0: all ({SHOWN}).")
+@click.option("--before", metavar="POINT", help="As it was before this compaction: the number or id of a point.")
+@click.option("--full", is_flag=True, help="Do not shorten long texts.")
+@session_command
+def show_command(options: SessionOptions, session: str, last: int, before: str | None, full: bool) -> None:
+    """Show a session: every message is there, whatever was compacted. ID may be the beginning of an id."""
+    with session_store(options.url) as store:
+        thread = find_thread(store, session)
+        stop = None if before is None else _point(store, thread, before)
+        transcript = _transcript(store, thread, last, stop)
+    if options.json:
+        print_json(_as_json(transcript))
+    else:
+        draw_session(transcript, console(), options.say, full=full)
+
+
+def _point(store: Threads, thread: Thread, name: str) -> int:
+    """Return the order of the point with this number or id."""
+    row = find_row(store, thread, name)
+    if not isinstance(row.entry, Point):
+        points = ", ".join(str(point.order) for point, _ in store.points(thread.id))
+        raise InputError(
+            f"row {name} is not a compaction; " + (f"there are points {points}" if points else "there is none")
+        )
+    return row.order
+
+
+def _transcript(store: Threads, thread: Thread, last: int, stop: int | None) -> Transcript:
+    pins = store.pins(thread.id)
+    if stop is None:
+        tail = store.last(thread.id, last) if last else []
+        start = tail[0].order if tail and len(tail) < thread.messages else 0
+        rows, points = tuple(store.read(thread.id, start)), tuple(store.points(thread.id))
+        return Transcript(thread, rows, thread.messages - _messages(rows), points, pins)
+    rows = tuple(store.read(thread.id, 0, stop))
+    withdrawn = {row.entry.point for row in rows if isinstance(row.entry, Withdrawal)}
+    points = tuple((row, row.order not in withdrawn) for row in rows if isinstance(row.entry, Point))
+    spoken = [at for at, row in enumerate(rows) if isinstance(row.entry, Message)]
+    start = spoken[-last] if 0 < last < len(spoken) else 0
+    pins = tuple(pin for pin in pins if pin.order is None or pin.order < stop)
+    return Transcript(thread, rows[start:], len(spoken) - _messages(rows[start:]), points, pins, stop)
+
+
+def _messages(rows: Sequence[Row]) -> int:
+    return sum(isinstance(row.entry, Message) for row in rows)
+
+
+def _as_json(transcript: Transcript) -> dict[str, object]:
+    standing = {row.order for row, stands in transcript.points if stands}
+    return thread_json(transcript.thread) | {
+        "before": transcript.before,
+        "earlier": transcript.earlier,
+        "pins": [asdict(pin) for pin in transcript.pins],
+        "rows": [_row_json(row, standing) for row in transcript.rows],
+    }
+
+
+def _row_json(row: Row, standing: Container[int]) -> dict[str, object]:
+    fields: dict[str, object] = {"order": row.order, "id": row.id, "appended": row.time}
+    match row.entry:
+        case Message() as message:
+            return fields | {"kind": "message", "text": message.text, "message": json.loads(encode(message))}
+        case Point() as point:
+            summary = {"summary": [json.loads(encode(one)) for one in point.summary], "stands": row.order in standing}
+            figures = {"tokens_before": point.tokens_before, "tokens_after": point.tokens_after}
+            return fields | {"kind": "point", "boundary": point.boundary, "reason": point.reason} | summary | figures
+        case Withdrawal(withdrawn):
+            return fields | {"kind": "withdrawal", "point": withdrawn}
+        case Recalled(before, message):
+            return fields | {"kind": "recalled", "before": before, "message": json.loads(encode(message))}
+        case _:
+            assert_never(row.entry)
+
+
+# --- on a terminal ------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, slots=True)
 class _Pen:
     out: "Console"
@@ -80,14 +160,14 @@ class _Pen:
     full: bool
 
     def line(self, text: str, style: str = "", indent: int = 0) -> None:
-        """Words of anyone, never read as markup."""
+        """Print foreign text, which is never read as markup."""
         from rich.padding import Padding  # noqa: PLC0415 - only where it is seen
-        from rich.text import Text as Words  # noqa: PLC0415
+        from rich.text import Text as RichText  # noqa: PLC0415
 
-        self.out.print(Padding(Words(text, style=style), (0, 0, 0, indent), expand=False))
+        self.out.print(Padding(RichText(text, style=style), (0, 0, 0, indent), expand=False))
 
     def long(self, text: str, style: str = "") -> None:
-        """A text as far as it is worth showing."""
+        """Print a text, shortened unless all of it is wanted."""
         whole = clean(text).strip("\n")
         kept = whole if self.full else "\n".join(whole[:MOST_CHARACTERS].split("\n")[:MOST_LINES])
         kept = kept.rstrip()
@@ -97,14 +177,14 @@ class _Pen:
             self.line(self.say.many("cut", len(whole) - len(kept)), "dim italic", INDENT)
 
     def rule(self, text: str, style: str) -> None:
-        """A line across, with words in it."""
+        """Print a line across the terminal with words in it."""
         from rich.rule import Rule  # noqa: PLC0415
-        from rich.text import Text as Words  # noqa: PLC0415
+        from rich.text import Text as RichText  # noqa: PLC0415
 
-        self.out.print(Rule(Words(text, style=style), style=style, align="left"))
+        self.out.print(Rule(RichText(text, style=style), style=style, align="left"))
 
     def boundary(self, facts: Sequence[str], style: str) -> None:
-        """A line across with these facts in it; those it has no room for stand below, none is cut off."""
+        """Print a line across the terminal with facts in it; those that do not fit stand below it."""
         from rich.cells import cell_len  # noqa: PLC0415
 
         inside = len(facts)
@@ -115,18 +195,18 @@ class _Pen:
             self.line(JOINT.join(facts[inside:]), style, INDENT)
 
 
-def draw_session(shown: Shown, out: "Console", say: Words, *, full: bool = False) -> None:
-    """Print it. A compaction stands where it takes effect, not where it was appended."""
+def draw_session(transcript: Transcript, out: "Console", say: Words, *, full: bool = False) -> None:
+    """Print a session. A compaction stands where it takes effect, not where it was appended."""
     pen = _Pen(out, say, full)
-    _draw_head(pen, shown)
-    newest = max((row.order for row, stands in shown.points if stands), default=None)
-    first = shown.rows[0].order if shown.rows else 0
+    _draw_head(pen, transcript)
+    newest = max((row.order for row, stands in transcript.points if stands), default=None)
+    first = transcript.rows[0].order if transcript.rows else 0
     places: dict[int, list[tuple[Row, bool]]] = {}
-    for row, stands in shown.points:
+    for row, stands in transcript.points:
         if isinstance(row.entry, Point) and (row.entry.boundary >= first or row.order == newest):
             places.setdefault(max(first, row.entry.boundary), []).append((row, stands))
-    pinned = {pin.order for pin in shown.pins}
-    for row in shown.rows:
+    pinned = {pin.order for pin in transcript.pins}
+    for row in transcript.rows:
         for point, stands in places.pop(row.order, ()):
             _draw_point(pen, point, stands=stands, newest=newest)
         if row.order > first and isinstance(row.entry, Message) and row.entry.role is Role.USER:
@@ -137,8 +217,8 @@ def draw_session(shown: Shown, out: "Console", say: Words, *, full: bool = False
             _draw_point(pen, point, stands=stands, newest=newest)
 
 
-def _draw_head(pen: _Pen, shown: Shown) -> None:
-    thread, say = shown.thread, pen.say
+def _draw_head(pen: _Pen, transcript: Transcript) -> None:
+    thread, say = transcript.thread, pen.say
     pen.line(one_line(thread.title) or say("untitled"), "bold")
     facts = [one_line(thread.id), one_line(thread.owner), say.many("messages", thread.messages)]
     if thread.points:
@@ -147,15 +227,15 @@ def _draw_head(pen: _Pen, shown: Shown) -> None:
         facts.append(say("archived"))
     if thread.parent[0]:
         facts.append(say("branch_of", id=one_line(thread.parent[0]), at=str(thread.parent[1] - 1)))
-    if shown.before is not None:
-        facts.append(say("before", at=str(shown.before)))
+    if transcript.before is not None:
+        facts.append(say("before", at=str(transcript.before)))
     pen.line(JOINT.join(filter(None, facts)), "dim")
-    for pin in shown.pins:
+    for pin in transcript.pins:
         if pin.order is None:
             pen.line(f"{say('pinned_text')}: {one_line(pin.text)}", "yellow")
     pen.out.print()
-    if shown.earlier:
-        pen.line(f"… {say.many('earlier', shown.earlier)}", "dim italic", INDENT)
+    if transcript.earlier:
+        pen.line(f"… {say.many('earlier', transcript.earlier)}", "dim italic", INDENT)
 
 
 def _draw_point(pen: _Pen, row: Row, *, stands: bool, newest: int | None) -> None:
@@ -192,9 +272,9 @@ def _draw_row(pen: _Pen, row: Row, *, pinned: bool) -> None:
 
 
 def _draw_message(pen: _Pen, row: Row, message: Message, *, pinned: bool) -> None:
-    from rich.text import Text as Words  # noqa: PLC0415 - only where it is seen
+    from rich.text import Text as RichText  # noqa: PLC0415 - only where it is seen
 
-    head = Words(f"{row.order:>5}  ", style="dim")
+    head = RichText(f"{row.order:>5}  ", style="dim")
     head.append(pen.say.name(message.role.value), style=f"not dim {COLOURS[message.role]}")
     if message.name:
         head.append(f" {one_line(message.name)}", style="not dim")
@@ -231,82 +311,3 @@ def _draw_result(pen: _Pen, result: ToolResult) -> None:
     others: Sequence[Part] = [part for part in result.content if not isinstance(part, Text)]
     for part in others:
         _draw_part(pen, part)
-
-
-SHOWN = 40  # messages
-
-
-@click.command("show")
-@click.argument("session", metavar="ID")
-@click.option("--last", default=SHOWN, type=click.IntRange(min=0), help=f"The last so many messages, 0: all ({SHOWN}).")
-@click.option("--before", metavar="POINT", help="As it was before this compaction: the number or id of a point.")
-@click.option("--full", is_flag=True, help="Do not shorten long texts.")
-@session_command
-def show_command(setting: Setting, session: str, last: int, before: str | None, full: bool) -> None:
-    """Show a session: every message is there, whatever was compacted. ID may be the beginning of an id."""
-    with stored_in(setting) as store:
-        thread = the_thread(store, session)
-        stop = None if before is None else _point(store, thread, before)
-        shown = _shown(store, thread, last, stop)
-    if setting.json:
-        print_json(_as_json(shown))
-    else:
-        draw_session(shown, console(), setting.say, full=full)
-
-
-def _point(store: Threads, thread: Thread, name: str) -> int:
-    """The order of the point that a person means."""
-    row = row_at(store, thread, name)
-    if not isinstance(row.entry, Point):
-        points = ", ".join(str(point.order) for point, _ in store.points(thread.id))
-        raise InputError(
-            f"row {name} is no compaction; " + (f"there are points {points}" if points else "there is none")
-        )
-    return row.order
-
-
-def _shown(store: Threads, thread: Thread, last: int, stop: int | None) -> Shown:
-    pins = store.pins(thread.id)
-    if stop is None:
-        tail = store.last(thread.id, last) if last else []
-        start = tail[0].order if tail and len(tail) < thread.messages else 0
-        rows, points = tuple(store.read(thread.id, start)), tuple(store.points(thread.id))
-        return Shown(thread, rows, thread.messages - _messages(rows), points, pins)
-    rows = tuple(store.read(thread.id, 0, stop))
-    withdrawn = {row.entry.point for row in rows if isinstance(row.entry, Withdrawal)}
-    points = tuple((row, row.order not in withdrawn) for row in rows if isinstance(row.entry, Point))
-    spoken = [at for at, row in enumerate(rows) if isinstance(row.entry, Message)]
-    start = spoken[-last] if 0 < last < len(spoken) else 0
-    pins = tuple(pin for pin in pins if pin.order is None or pin.order < stop)
-    return Shown(thread, rows[start:], len(spoken) - _messages(rows[start:]), points, pins, stop)
-
-
-def _messages(rows: Sequence[Row]) -> int:
-    return sum(isinstance(row.entry, Message) for row in rows)
-
-
-def _as_json(shown: Shown) -> dict[str, object]:
-    standing = {row.order for row, stands in shown.points if stands}
-    return thread_json(shown.thread) | {
-        "before": shown.before,
-        "earlier": shown.earlier,
-        "pins": [asdict(pin) for pin in shown.pins],
-        "rows": [_row_json(row, standing) for row in shown.rows],
-    }
-
-
-def _row_json(row: Row, standing: Container[int]) -> dict[str, object]:
-    fields: dict[str, object] = {"order": row.order, "id": row.id, "appended": row.time}
-    match row.entry:
-        case Message() as message:
-            return fields | {"kind": "message", "text": message.text, "message": json.loads(encode(message))}
-        case Point() as point:
-            said = {"summary": [json.loads(encode(one)) for one in point.summary], "stands": row.order in standing}
-            figures = {"tokens_before": point.tokens_before, "tokens_after": point.tokens_after}
-            return fields | {"kind": "point", "boundary": point.boundary, "reason": point.reason} | said | figures
-        case Withdrawal(withdrawn):
-            return fields | {"kind": "withdrawal", "point": withdrawn}
-        case Recalled(before, message):
-            return fields | {"kind": "recalled", "before": before, "message": json.loads(encode(message))}
-        case _:
-            assert_never(row.entry)

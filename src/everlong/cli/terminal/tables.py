@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-__all__ = ["amount", "bar", "console", "pairs", "percent", "progress", "table"]
+__all__ = ["amount", "bar", "console", "pairs", "percent", "progress", "table", "thousands"]
 
 EIGHTHS = " ▏▎▍▌▋▊▉"
 FULL = "█"
@@ -47,6 +47,14 @@ def pairs(rows: Iterable[tuple[str, str]]) -> "Table":
 def amount(number: int) -> str:
     """Return a figure in groups of three. Example: 12345 -> 12 345"""
     return f"{number:,}".replace(",", " ")
+
+
+def thousands(tokens: int) -> str:
+    """Return a round figure in short. Example: 12_000 -> 12k, 1_500_000 -> 1.5M"""
+    for size, unit in ((1_000_000, "M"), (1_000, "k")):
+        if tokens >= size:
+            return f"{tokens / size:.1f}".removesuffix(".0") + unit if tokens < 10 * size else f"{tokens // size}{unit}"
+    return str(tokens)
 
 
 def percent(part: int, whole: int) -> str:
