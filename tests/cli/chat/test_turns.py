@@ -14,16 +14,15 @@ from everlong.agent import DEFAULT_CONFIG, CallEnded, CallStarted, Entered, Outc
 from everlong.cli.chat.drawing import LONGEST_OPEN, Blocks, markdown
 from everlong.cli.chat.json_lines import event_json
 from everlong.cli.chat.keyboard import completions
-from everlong.cli.chat.meter import Meter
 from everlong.cli.chat.options import ChatOptions
 from everlong.cli.chat.sample import begin_sample, sample_talk
-from everlong.cli.chat.screen import MOST_SHOWN, Screen
+from everlong.cli.chat.screen import MOST_SHOWN, Screen, meter_text
 from everlong.cli.chat.source import choose, provider_of_key
 from everlong.cli.words.chinese import CHINESE
 from everlong.cli.words.english import ENGLISH
 from everlong.cli.words.wording import Words
 from everlong.core import EventKind, Message, Role, Text
-from everlong.engine import CallGrew, Failed, Finished, Restarted, Said, Thought
+from everlong.engine import CallGrew, Failed, Finished, Meter, Restarted, Said, Thought
 from everlong.errors import ContextOverflow, InputError, ProviderError
 from everlong.llm import Answer, Asked, Broken, Step, in_turn
 from everlong.tokens import Counter
@@ -244,7 +243,7 @@ def test_a_broken_answer_is_told_and_the_next_turn_goes_on(tmp_path: Path) -> No
     ids=["exact", "estimated", "unknown"],
 )
 def test_the_meter_says_how_sure_it_is(meter: Meter, text: str, certainty: str) -> None:
-    assert meter.text(Words(ENGLISH, "chat")) == text
+    assert meter_text(meter, Words(ENGLISH, "chat")) == text
     assert meter.certainty == certainty
 
 

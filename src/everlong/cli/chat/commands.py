@@ -17,7 +17,7 @@ from everlong.cli.terminal.tables import amount
 from everlong.cli.terminal.text import clean, one_line
 from everlong.cli.words.wording import Words
 from everlong.core import EventKind, Image, Message, Thread
-from everlong.engine import HIGHEST_THRESHOLD, Threads, outlook_of
+from everlong.engine import HIGHEST_THRESHOLD, LOWEST_THRESHOLD, Threads, outlook_of
 from everlong.errors import EverlongError, InputError, NoThread
 from everlong.windows import Window
 
@@ -27,7 +27,6 @@ LISTED = 20  # threads
 FOUND = 8  # messages of a search
 SHOWN = 20_000  # characters of a call, or of an original
 SHORT = 80  # characters of a pin
-LOWEST = 40
 KILOBYTE = 1024
 MEGABYTE = 1024 * KILOBYTE
 MOST_BYTES = 10 * MEGABYTE  # of a picture
@@ -116,7 +115,7 @@ def _undo(chat: Chat, _: str) -> None:
 def _threshold(chat: Chat, percent: str) -> None:
     if percent:
         number = percent.rstrip(" %")
-        if not number.isdecimal() or not LOWEST <= int(number) <= round(100 * HIGHEST_THRESHOLD):
+        if not number.isdecimal() or not round(100 * LOWEST_THRESHOLD) <= int(number) <= round(100 * HIGHEST_THRESHOLD):
             raise InputError(chat.say("threshold_wrong"))
         chat.worker.do(chat.session.set_threshold(int(number) / 100))
     share = chat.worker.do(chat.session.threshold())

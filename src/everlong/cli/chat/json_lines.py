@@ -5,9 +5,8 @@ import sys
 from typing import Any, assert_never
 
 from everlong.agent import AgentEvent, CallEnded, CallStarted, Entered, TurnEnded
-from everlong.cli.chat.meter import Meter
 from everlong.core import Event
-from everlong.engine import CallGrew, Failed, Finished, Restarted, Said, Thought
+from everlong.engine import CallGrew, Failed, Finished, Meter, Restarted, Said, Thought
 from everlong.errors import ContextOverflow
 
 __all__ = ["event_json", "meter_json", "write_line"]

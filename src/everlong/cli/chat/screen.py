@@ -11,25 +11,26 @@ from typing import TYPE_CHECKING
 
 from everlong.agent import AgentEvent, CallEnded, CallStarted, Entered, Outcome, TurnEnded
 from everlong.cli.chat.drawing import Blocks, Tail, call_line, markdown, thought, words
-from everlong.cli.chat.meter import Meter
-from everlong.cli.terminal.tables import amount
+from everlong.cli.terminal.tables import amount, bar
 from everlong.cli.terminal.text import clean, one_line
 from everlong.cli.words.wording import Words
 from everlong.core import Event, EventKind, JsonText
-from everlong.engine import SUMMARY, CallGrew, Failed, Finished, Restarted, Said, Thought
+from everlong.engine import SUMMARY, CallGrew, Failed, Finished, Meter, Restarted, Said, Thought
 from everlong.errors import ContextOverflow
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.live import Live
 
-__all__ = ["MOST_SHOWN", "CallRecord", "Screen", "call_text"]
+__all__ = ["MOST_SHOWN", "CallRecord", "Screen", "call_text", "meter_text"]
 
 REDRAWN = 0.1  # seconds between two drawings of the open part
 LONGEST_LINE = 65_536  # characters that wait for the end of their line before they go to a pipe
 MOST_SHOWN = 200_000  # characters of one answer; the rest is in the thread
 LOOKED_AT = 2_000  # characters of a result in which the first line is looked for
 FIRST_LINE = 100
+BAR = 12  # columns of the meter
+NEARLY_FULL = 0.8  # of the window: the meter warns from here on
 SPARE_LINES = 4  # of the terminal that stay free below the open part
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 #: The text and the colour of each kind of event that is shown; the others are not worth a line.
@@ -179,8 +180,9 @@ class Screen:
         """Print the line between two turns."""
         if meter is None:
             return
-        figures, name = words(meter.text(self.say), "dim"), words(f"  {one_line(model)}", "dim")
-        with_bar = words(f"{meter.bar()}  ", meter.style).append_text(figures)
+        figures, name = words(meter_text(meter, self.say), "dim"), words(f"  {one_line(model)}", "dim")
+        style = "yellow" if meter.known and meter.tokens >= NEARLY_FULL * meter.limit else "green"
+        with_bar = words(f"{_meter_bar(meter)}  ", style).append_text(figures)
         forms = (with_bar.copy().append_text(name), with_bar, figures)  # the figures matter most
         line = next((form for form in forms if form.cell_len <= self.aside.width), figures)
         self.aside.print(line, no_wrap=True, overflow="ellipsis")
@@ -298,6 +300,19 @@ class Screen:
                 self.note(self.say(reason.replace(" ", "_"), steps=amount(steps)), "yellow")
             case "failed" if not self.error:
                 self.fail(self.say("failed"))
+
+
+def meter_text(meter: Meter, say: Words) -> str:
+    """Return a meter in words. Example: 3412 of 8192 tokens, estimated -> "~3 412 / 8 192 tokens · 42 %" """
+    used = f"{'' if meter.exact else '~'}{amount(meter.tokens)}"
+    if not meter.known:
+        return say("meter_unknown", used=used, assumed=amount(meter.limit))
+    return say("meter", used=used, limit=amount(meter.limit), percent=str(meter.percent))
+
+
+def _meter_bar(meter: Meter) -> str:
+    """Return a meter as a bar; an unknown window has none."""
+    return bar(min(meter.tokens, meter.limit), meter.limit, BAR).ljust(BAR, "·") if meter.known else "?" * 3
 
 
 def call_text(call: CallRecord, say: Words, most: int) -> str:

@@ -27,13 +27,13 @@ from everlong.agent import (
     standard_tools,
     workspace_standing,
 )
-from everlong.cli.chat.meter import Meter
 from everlong.core import Event, EventKind, Message, Thread
 from everlong.engine import (
     Author,
     Call,
     Engine,
     Finished,
+    Meter,
     Model,
     Outcome,
     Prepared,

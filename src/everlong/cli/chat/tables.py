@@ -5,13 +5,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from everlong.cli.chat.drawing import words
-from everlong.cli.chat.meter import Meter
+from everlong.cli.chat.screen import meter_text
 from everlong.cli.sessions.lists import excerpt, when
 from everlong.cli.terminal.tables import amount, bar, percent
 from everlong.cli.terminal.text import one_line
 from everlong.cli.words.wording import Words
 from everlong.core import Edit, Hit, Message, Pin, Reasoning, Recalled, Role, Thread, ToolCall, ToolResult
-from everlong.engine import Engine, Prepared, Threads, counter_for
+from everlong.engine import Engine, Meter, Prepared, Threads, counter_for
 from everlong.summarize import is_framed
 from everlong.tokens import Counter
 
@@ -63,7 +63,7 @@ def print_map(out: "Console", say: Words, engine: Engine, prepared: Prepared, me
     if opened.pins:
         facts.append(say.many("map_pins", len(opened.pins)))
     how = say("how_exact" if counter_for(prepared.call.model).exact else "how_estimated")
-    facts.append(say("counted", how=how, meter=meter.text(say) if meter else "?"))
+    facts.append(say("counted", how=how, meter=meter_text(meter, say) if meter else "?"))
     out.print(words(" · ".join(facts), "dim"))
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from everlong.cli.maps.plan import Plan, plan_of
 from everlong.cli.maps.rows import Row, State, rows_of
 from everlong.core import Budget, History, head_length
-from everlong.engine import SENT_AS, TokenMap, counter_for, fit_document, map_tokens
+from everlong.engine import SENT_AS, Meter, TokenMap, counter_for, fit_document, map_tokens
 from everlong.errors import InputError
 from everlong.windows import Window, window
 from everlong.wire import FORMATS, Document, Problem, problems, unpack
@@ -34,9 +34,9 @@ class Inspection:
     rows: tuple[Row, ...]
     window: Window
     budget: Budget
-    #: What is sent now: everything, or what the client's own compaction left.
-    used: int
-    #: The same at the upper end of the estimate.
+    #: How full the window is by what is sent now: everything, or what the client's own compaction left.
+    meter: Meter
+    #: The tokens of the meter at the upper end of the estimate.
     used_at_most: int
     #: How far the count may be off, as a share of it; 0 is exact.
     spread: float
@@ -93,7 +93,7 @@ def inspect_document(
         budget=Budget.of(
             limits.context, requested=_reply_tokens(document), max_output=limits.output, tools=weights.schemas
         ),
-        used=used,
+        meter=Meter(tokens=used, limit=limits.context, exact=False, known=limits.known),
         used_at_most=round(used * (1 + counter.vocabulary.spread)),
         spread=counter.vocabulary.spread,
         sent_from=sent_from,
@@ -151,7 +151,7 @@ def as_json(inspection: Inspection, *, picked: int = 1, conversations: int = 1) 
         "model": weights.model,
         "tokens": {
             "total": weights.total,
-            "used": inspection.used,
+            "used": inspection.meter.tokens,
             "used_at_most": inspection.used_at_most,
             "exact": weights.exact,
             "vocabulary": weights.vocabulary,

@@ -69,13 +69,16 @@ def _header(inspection: Inspection, say: Words) -> str:
 
 def _window(inspection: Inspection, say: Words) -> str:
     """Return the total against the window."""
-    context, kept = inspection.window.context, inspection.budget.reply + inspection.budget.margin
+    context, kept = inspection.meter.limit, inspection.budget.reply + inspection.budget.margin
     sent = [row for row in inspection.rows if inspection.is_sent(row.index)]
     inside = totals_of([(SCHEMAS, inspection.map.schemas), *segments_of(sent)])
     bar = gauge(
-        [*inside.items(), ("free", max(0, context - kept - inspection.used)), ("reply", kept)], _mark(inspection)
+        [*inside.items(), ("free", max(0, context - kept - inspection.meter.tokens)), ("reply", kept)],
+        _mark(inspection),
     )
-    share = say("of_window", share=say.share(inspection.used, inspection.used_at_most, context), n=figure(context))
+    share = say(
+        "of_window", share=say.share(inspection.meter.tokens, inspection.used_at_most, context), n=figure(context)
+    )
     if inspection.problems:
         pill = f'<span class="pill bad">✗ {escaped(say.many("problem_count", len(inspection.problems)))}</span>'
     else:
@@ -86,7 +89,7 @@ def _window(inspection: Inspection, say: Words) -> str:
         note = f'<p class="note">{escaped(text)}</p>'
     about = "≈\u202f" if inspection.spread else ""
     return (
-        f'<section class="card"><div class="sum"><span class="big">{about}{figure(inspection.used)}</span>'
+        f'<section class="card"><div class="sum"><span class="big">{about}{figure(inspection.meter.tokens)}</span>'
         f'<span class="unit">{escaped(say("column_tokens"))}</span>'
         f'<span class="share">{escaped(share)}</span>{pill}</div>'
         f"{bar}{_figures(inspection, say)}{note}</section>"
@@ -97,8 +100,8 @@ def _mark(inspection: Inspection) -> float | None:
     """Return where the window ends on the gauge, if the conversation is larger."""
     kept = inspection.budget.reply + inspection.budget.margin
     return (
-        inspection.window.context / (inspection.used + kept)
-        if inspection.used + kept > inspection.window.context
+        inspection.meter.limit / (inspection.meter.tokens + kept)
+        if inspection.meter.tokens + kept > inspection.meter.limit
         else None
     )
 

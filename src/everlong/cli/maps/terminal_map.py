@@ -55,9 +55,11 @@ def _window(inspection: Inspection, pen: Pen) -> None:
     ]
     pen.line((one_line(inspection.name), "bold"), *((f" · {one_line(fact)}", "dim") for fact in facts))
     pen.print()
-    total = ("≈ " if inspection.spread else "") + say.many("tokens", inspection.used)
-    context = inspection.window.context
-    share = say("of_window", share=say.share(inspection.used, inspection.used_at_most, context), n=amount(context))
+    total = ("≈ " if inspection.spread else "") + say.many("tokens", inspection.meter.tokens)
+    context = inspection.meter.limit
+    share = say(
+        "of_window", share=say.share(inspection.meter.tokens, inspection.used_at_most, context), n=amount(context)
+    )
     pen.line((total, "bold"), (f"  {share}", ""))
     pen.print(_gauge(inspection, pen))
     over = inspection.free < 0
@@ -119,7 +121,7 @@ def _gauge(inspection: Inspection, pen: Pen) -> "Text":
     sent = [row for row in inspection.rows if inspection.is_sent(row.index)]
     inside = totals_of([(SCHEMAS, inspection.map.schemas), *segments_of(sent)])
     kept = inspection.budget.reply + inspection.budget.margin
-    free = max(0, inspection.window.context - kept - inspection.used)
+    free = max(0, inspection.meter.limit - kept - inspection.meter.tokens)
     return pen.cells(cells_of([*inside.items(), (FREE, free), (REPLY, kept)], pen.width))
 
 
