@@ -23,20 +23,20 @@ Result = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """Where a benchmark runs and how thoroughly. Without peers everlong is measured where it is, alone."""
+    """Where a benchmark runs and how thoroughly. Without peers, everlong is measured alone, by this interpreter."""
 
     environments: Environments
     quick: bool = False
     peers: bool = True
 
     def place(self, environment: Environment) -> Environment | None:
-        """Where what belongs there runs; None, after one line, if it cannot."""
+        """Return where a row of that environment runs. Report one line and return None if it cannot."""
         if not self.peers:
             return HERE if environment == CORE else None
         return environment if self.environments.installed(environment) else None
 
     def tell(self, line: str) -> None:
-        """Progress goes beside the tables, not into them."""
+        """Report progress, beside the tables."""
         self.environments.tell(line)
 
     def perform(self, environment: Environment, program: str, **job: Any) -> Result | None:
@@ -55,14 +55,14 @@ class Bench:
                 self.tell(f"left out: not done after {PATIENCE} s")
                 return None
             if done.returncode:
-                said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
-                self.tell(f"left out: {said[-1]}")
+                lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+                self.tell(f"left out: {lines[-1]}")
                 return None
             result: Result = json.loads(result_file.read_text(encoding="utf-8"))
             return result
 
     def stored(self, tokens: int, seed: int, *, largest: int | None = None) -> Path:
-        """The file with the messages of a transcript, made when first asked for."""
+        """Return the file with the messages of a transcript, made on first use."""
         name = f"{tokens}-{seed}{'' if largest is None else f'-{largest}'}.json"
         path = self.environments.folder / "transcripts" / name
         if not path.is_file():

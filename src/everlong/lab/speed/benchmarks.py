@@ -1,4 +1,4 @@
-"""Which benchmarks there are, and a run of some of them: tables one after the other, and what they were taken on."""
+"""The benchmarks by name, how they are run, and the machine and versions that they were taken on."""
 
 import os
 import platform
@@ -23,7 +23,7 @@ BENCHMARKS: dict[str, Callable[[Bench], list[Table]]] = {
 
 
 def measure(names: Sequence[str], bench: Bench) -> Iterator[Table]:
-    """The tables of the benchmarks named, of all if none is. Raises InputError for a name that there is not."""
+    """Yield the tables of these benchmarks, of all if none is named. Raises InputError for an unknown name."""
     unknown = [name for name in names if name not in BENCHMARKS]
     if unknown:
         raise InputError(f"no benchmark {unknown[0]!r}: there are {', '.join(BENCHMARKS)}")
@@ -32,23 +32,23 @@ def measure(names: Sequence[str], bench: Bench) -> Iterator[Table]:
 
 
 def machine() -> str:
-    """What the figures were taken on. Example: "2 cores, load 0.5, Linux x86_64, Python 3.11.7" """
+    """Return the machine that the figures were taken on. Example: "2 cores, load 0.5, Linux x86_64, Python 3.11.7" """
     load = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
     return f"{os.cpu_count()} cores{load}, {platform.system()} {platform.machine()}, Python {platform.python_version()}"
 
 
 def versions(environments: Environments) -> str:
-    """What pip was asked for, as it was found."""
-    found = set()
+    """Return the installed versions of what pip was asked for."""
+    versions = set()
     for environment in ENVIRONMENTS.values():
         for folder in environments.home(environment).glob("[Ll]ib/**/site-packages/*.dist-info"):
             name, _, version = folder.name.removesuffix(".dist-info").partition("-")
-            if any(_named(wanted) == _named(name) for wanted in environment.requires):
-                found.add(f"{name.replace('_', '-')} {version}")
-    return ", ".join(sorted(found))
+            if any(_bare_name(wanted) == _bare_name(name) for wanted in environment.requires):
+                versions.add(f"{name.replace('_', '-')} {version}")
+    return ", ".join(sorted(versions))
 
 
-def _named(requirement: str) -> str:
-    """The bare name of a requirement, as both pip and wheels can write it."""
+def _bare_name(requirement: str) -> str:
+    """Return the name of a requirement in one spelling, whether pip or a wheel wrote it."""
     bare = requirement.split("[")[0].split("<")[0].split(">")[0].split("=")[0]
     return bare.strip().lower().replace("_", "-")

@@ -1,4 +1,4 @@
-"""How long counting a million tokens takes: at the first call, again from nothing, and when one message is added."""
+"""The benchmark of counting: a million tokens at first, again with nothing remembered, and with one message more."""
 
 import json
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ COUNTERS = "everlong.lab.speed.counters"
 OUR_MODULE = "everlong.lab.speed.ours"
 WORKER = "everlong.lab.speed.worker"
 
-WITHIN = 1.25  # of splintr's own time, that is the aim
+WITHIN = 1.25  # times splintr's own time: the aim
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ Measured = dict[str, Any]
 
 
 def run(bench: Bench) -> list[Table]:
-    """Every way to count, each round in a fresh process, all of them in turn, so that a slow minute hits everybody."""
+    """Time every way to count, each round in a fresh process and in turn, so that a slow minute hits all alike."""
     tokens = QUICK_TOKENS if bench.quick else TOKENS
     transcript = bench.stored(tokens, SEED, largest=LARGEST_RESULT)
     job = {"transcript": str(transcript), "more": str(_single_messages(bench, tokens)), "repeats": 3}
@@ -91,7 +91,7 @@ def run(bench: Bench) -> list[Table]:
 
 
 def _single_messages(bench: Bench, tokens: int) -> Path:
-    """Messages of about 500 tokens that are not in the transcript."""
+    """Return a file with messages of about 500 tokens that are not in the transcript."""
     path = bench.environments.folder / "transcripts" / f"single-{tokens}.json"
     if not path.is_file():
         messages = json.loads(bench.stored(tokens, OTHER_SEED, largest=LARGEST_RESULT).read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Bringing tool-heavy transcripts under half their size: what each peer gives, and what it costs."""
+"""The benchmark of fitting: tool-heavy transcripts brought under half their size, what comes out and what it costs."""
 
 import json
 from collections import Counter
@@ -21,7 +21,7 @@ SEEDS, QUICK_SEEDS = range(1, 25), range(1, 5)
 LARGE, QUICK_LARGE = 1_000_000, 100_000
 LARGE_SEED = 7
 WORKER = "everlong.lab.speed.worker"
-WARMING = 2  # transcripts before the timed one, where only the time is of interest
+WARMING = 2  # transcripts before the timed one, in rounds that only time
 
 Output = dict[str, Any]
 
@@ -49,7 +49,7 @@ ROWS = (
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A transcript and the budget it is to be brought under."""
+    """A transcript and its budget."""
 
     file: Path
     messages: list[Message]
@@ -58,7 +58,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class FitVerdict:
-    """What one way made of all cases. A way that raises has no valid result for that case."""
+    """What one way made of all cases. If it raises, its result for that case is invalid."""
 
     invalid: int
     over: int
@@ -69,7 +69,7 @@ class FitVerdict:
 
 
 def judge(outputs: list[Output], cases: list[tuple[list[Message], int]]) -> FitVerdict:
-    """Each output is {"messages": […]} or {"error": "…"}; each case the original messages and the budget."""
+    """Judge outputs, {"messages": […]} or {"error": "…"}, against their cases: original messages and budget."""
     found: Counter[str] = Counter()
     invalid, used, whole, read = 0, [], [], []
     for output, (original, budget) in zip(outputs, cases, strict=True):
@@ -85,7 +85,7 @@ def judge(outputs: list[Output], cases: list[tuple[list[Message], int]]) -> FitV
 
 
 def run(bench: Bench) -> list[Table]:
-    """Every way on the same transcripts, each in a process of its own; then what everlong's own costs as it grows."""
+    """Measure every way on the same transcripts, each in a process of its own; then how everlong's cost grows."""
     bench.tell("fitting: writing the transcripts")
     cases = [_case(bench, TOKENS, seed) for seed in (QUICK_SEEDS if bench.quick else SEEDS)]
     large = _case(bench, QUICK_LARGE if bench.quick else LARGE, LARGE_SEED)
@@ -163,10 +163,10 @@ def _table(judged: dict[Row, tuple[FitVerdict, float]], cases: int, large: Case)
 
 def _short(verdict: FitVerdict, cases: int) -> str:
     """Example: "49 % · over the budget 5 of 24" """
-    said = [f"{verdict.legible:.0%}"]
-    said += [f"invalid {verdict.invalid} of {cases}"] if verdict.invalid else []
-    said += [f"over the budget {verdict.over} of {cases}"] if verdict.over else []
-    return " · ".join(said)
+    words = [f"{verdict.legible:.0%}"]
+    words += [f"invalid {verdict.invalid} of {cases}"] if verdict.invalid else []
+    words += [f"over the budget {verdict.over} of {cases}"] if verdict.over else []
+    return " · ".join(words)
 
 
 def _used(verdict: FitVerdict) -> str:

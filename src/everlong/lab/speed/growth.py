@@ -1,4 +1,7 @@
-"""What everlong's own `fit` costs as a conversation grows: against counting alone, later calls, and memory."""
+"""What everlong's `fit` costs as a conversation grows: against counting alone, in later calls, and in memory.
+
+Each figure is taken by this module run as a program, in a fresh process.
+"""
 
 import json
 import tracemalloc
@@ -37,7 +40,7 @@ NOTE = (
 
 
 def run(bench: Bench) -> list[Table]:
-    """One row a size; nothing at all if `fit` fails."""
+    """Return a table with a row for each size; no table if `fit` fails."""
     place = bench.place(CORE)
     if place is None:
         return []
@@ -73,8 +76,8 @@ def run(bench: Bench) -> list[Table]:
 MODEL = "gpt-4o"
 
 
-def work(job: Job) -> Job:
-    """One figure: CPU seconds, or bytes."""
+def _work(job: Job) -> Job:
+    """Return one figure: CPU seconds, or bytes per byte of text."""
     messages = transcript(job["transcript"])
     if job["question"] not in COLD:
         _warm_up()
@@ -83,7 +86,7 @@ def work(job: Job) -> Job:
 
 def _fit(messages: list[Message], budget: int, previous: Fitted | None = None) -> Fitted:
     result = everlong.fit(messages, model=MODEL, budget=budget, tools=TOOLS, previous=previous)
-    result.messages  # noqa: B018 - they are written out when they are first asked for
+    result.messages  # noqa: B018 - they are written on first use
     return result
 
 
@@ -92,48 +95,48 @@ def _warm_up() -> None:
     _fit(small, 400)
 
 
-def _counting(messages: list[Message], _: int) -> float:
+def _count_seconds(messages: list[Message], _: int) -> float:
     return cpu(lambda: everlong.count(messages, model=MODEL, tools=TOOLS))[0]
 
 
-def _fitting(messages: list[Message], tokens: int) -> float:
+def _fit_seconds(messages: list[Message], tokens: int) -> float:
     return cpu(_fit, messages, tokens // 2)[0]
 
 
-def _nothing_to_cut(messages: list[Message], tokens: int) -> float:
-    """One more message, all of it fits."""
+def _growth_seconds(messages: list[Message], tokens: int) -> float:
+    """Time one more message, when everything fits."""
     before = _fit(messages[:-1], tokens * 2)
     return cpu(_fit, messages, tokens * 2, before)[0]
 
 
-def _next_cut(messages: list[Message], tokens: int) -> float:
-    """One more turn, which makes a new cut due; what came before was cut and indexed already."""
-    asked = [at for at, message in enumerate(messages) if message["role"] == "user"]
-    before = _fit(messages[: asked[-2]], tokens // 2)
+def _next_cut_seconds(messages: list[Message], tokens: int) -> float:
+    """Time one more turn that makes a new cut due, after an earlier part was cut and indexed."""
+    questions = [at for at, message in enumerate(messages) if message["role"] == "user"]
+    before = _fit(messages[: questions[-2]], tokens // 2)
     return cpu(_fit, messages, tokens // 2, before)[0]
 
 
-def _peak(messages: list[Message], tokens: int) -> float:
-    """The most memory in use during a first fit, as a multiple of the text; Python's own, not the vocabulary."""
+def _peak_memory(messages: list[Message], tokens: int) -> float:
+    """Return the peak memory of a first fit as a multiple of the text: Python's own, without the vocabulary."""
     size = sum(len(text.encode()) for message in messages for text in texts(message))
     tracemalloc.start()
     _fit(messages, tokens // 2)
     return tracemalloc.get_traced_memory()[1] / size
 
 
-#: Asked of a process that has not even loaded the vocabulary.
+#: Measured in a process that has not even loaded the vocabulary.
 COLD = frozenset({"count, cold", "fit, cold"})
 
 FIGURES: dict[str, Callable[[list[Message], int], float]] = {
-    "count, cold": _counting,
-    "fit, cold": _fitting,
-    "count": _counting,
-    "fit": _fitting,
-    "nothing to cut": _nothing_to_cut,
-    "next cut": _next_cut,
-    "memory": _peak,
+    "count, cold": _count_seconds,
+    "fit, cold": _fit_seconds,
+    "count": _count_seconds,
+    "fit": _fit_seconds,
+    "nothing to cut": _growth_seconds,
+    "next cut": _next_cut_seconds,
+    "memory": _peak_memory,
 }
 
 
 if __name__ == "__main__":
-    serve(work)
+    serve(_work)

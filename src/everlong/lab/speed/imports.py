@@ -1,4 +1,4 @@
-"""What importing costs before anything is done, and what an installation weighs."""
+"""The benchmark of imports: what an import costs before any work is done, and the size of an installation."""
 
 import resource
 import subprocess
@@ -44,7 +44,7 @@ ROWS = (
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """CPU milliseconds above those of an interpreter that imports nothing, modules loaded, MB installed if known."""
+    """CPU milliseconds beyond those of a bare interpreter, modules loaded, and MB installed if known."""
 
     milliseconds: float
     modules: int
@@ -52,7 +52,7 @@ class Cost:
 
 
 def run(bench: Bench) -> list[Table]:
-    """Each statement beside a bare interpreter of the same environment, the two in turn."""
+    """Time each statement and a bare interpreter of the same environment in turn."""
     costs = {
         row: cost for row in ROWS if (place := bench.place(row.environment)) and (cost := _cost(bench, row, place))
     }
@@ -92,7 +92,7 @@ def _size(megabytes: float | None) -> str:
 
 def _cost(bench: Bench, row: Row, place: Environment) -> Cost | None:
     bench.tell(f"import: {row.title}")
-    first = _start(bench, place, PROBE.format(statement=row.statement))  # writes what Python keeps compiled
+    first = _start(bench, place, PROBE.format(statement=row.statement))  # also writes the compiled files
     if first is None:
         return None
     bare, full = [], []
@@ -110,7 +110,7 @@ def _seconds(bench: Bench, environment: Environment, code: str) -> float:
 
 
 def _start(bench: Bench, environment: Environment, code: str) -> str | None:
-    """What the code prints last, or None, after one line, if it fails."""
+    """Return what the code prints last. Report one line and return None if it fails."""
     command = [str(bench.environments.python(environment)), "-c", code]
     done = subprocess.run(command, env=bench.environments.settings(), capture_output=True, text=True, check=False)
     if done.returncode:
@@ -120,7 +120,7 @@ def _start(bench: Bench, environment: Environment, code: str) -> str | None:
 
 
 def _weight(bench: Bench, environment: Environment) -> float | None:
-    """MB; not known of the interpreter that runs now, which may hold anything else."""
+    """Return the size in MB; None for the running interpreter, which may hold anything else."""
     if environment == HERE:
         return None
     return bench.environments.megabytes(environment) + (_folder(PACKAGE) if environment == CORE else 0.0)

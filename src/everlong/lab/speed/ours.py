@@ -16,7 +16,7 @@ MODEL = "gpt-4o"
 
 
 def _fitted(messages: list[Message], budget: int) -> list[Message]:
-    """The schemas count against the budget too, which no peer does."""
+    """Fit the messages. The schemas count against the budget too, which no peer does."""
     return everlong.fit(messages, model=MODEL, budget=budget, tools=TOOLS).messages
 
 

@@ -1,4 +1,7 @@
-"""What choosing at a cut costs, and whether indexing a message costs that message however long the conversation is."""
+"""The benchmark of selection: what choosing at a cut costs, and whether indexing costs the same in long conversations.
+
+The figures are taken by this module run as a program, in a fresh process.
+"""
 
 import json
 from dataclasses import replace
@@ -39,7 +42,7 @@ NOTE = (
 
 
 def run(bench: Bench) -> list[Table]:
-    """One row a size; nothing at all if it fails."""
+    """Return a table with a row for each size; no table if the program fails."""
     place = bench.place(CORE)
     if place is None:
         return []
@@ -73,7 +76,7 @@ def _row(tokens: int, found: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _ends(found: dict[str, Any]) -> tuple[float, float]:
-    """Seconds a token in the first and in the last tenth."""
+    """Return the seconds a token takes in the first and in the last tenth."""
     seconds, tokens = found["indexing"], found["indexed_tokens"]
     return seconds[0] / tokens[0], seconds[-1] / tokens[-1]
 
@@ -92,11 +95,11 @@ MODEL = "gpt-4o"
 PARTS = 10  # the first and the last of them are compared
 
 
-def work(job: Job) -> Job:
-    """CPU seconds of each selection, once what left is indexed, and of indexing each part of the conversation."""
+def _work(job: Job) -> Job:
+    """Return CPU seconds: of each selection from an index, and of indexing each part of the conversation."""
     history = OPENAI_CHAT.read_body(cast(Json, transcript(job["transcript"]))).messages
     counter = Counter(MODEL)
-    _select(history[: len(history) // PARTS], counter, Index(), 0)  # the vocabulary and the rules are loaded
+    _select(history[: len(history) // PARTS], counter, Index(), 0)  # loads the vocabulary and the rules
     counter.messages(history)
     index = Index()
     _select(history, counter, index, 0)
@@ -105,18 +108,18 @@ def work(job: Job) -> Job:
 
 
 def _select(history: History, counter: Counter, index: Index, number: int) -> float:
-    """The question is another one each time, so that nothing chosen before is of use."""
+    """Time a selection. Each has a question of its own, so that no earlier choice is of use."""
     words = history[number % len(history)].text.split()[:12]
     question = Message(Role.USER, (Text(f"Question {number}: what was it about {' '.join(words)}?"),))
-    asked = (*history, question)
+    messages = (*history, question)
     task = Task(target=1, counter=counter, window=1, fmt=OPENAI_CHAT.name, model=MODEL)
-    draft = draft_of(asked, task)
+    draft = draft_of(messages, task)
     task = replace(task, target=draft.total // 2, window=draft.total // 2, index=index)
     return cpu(lambda: by_need(draft, task))[0]
 
 
 def _indexing(history: History, counter: Counter) -> Job:
-    """Seconds and tokens of each part, one after the other into one index."""
+    """Return seconds and tokens of each part, indexed one after the other."""
     index = Index()
     size = max(1, len(history) // PARTS)
     pieces = [history[start : start + size] for start in range(0, size * PARTS, size)]
@@ -125,4 +128,4 @@ def _indexing(history: History, counter: Counter) -> Job:
 
 
 if __name__ == "__main__":
-    serve(work)
+    serve(_work)

@@ -1,4 +1,4 @@
-"""Tables as text: Markdown that also reads well in a terminal."""
+"""Tables of figures, as Markdown that also reads well in a terminal."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ __all__ = ["Shown", "Table", "figure"]
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The figures of one column, a value and its label for each row: what a picture of the table shows."""
+    """The figures of one column that a picture of the table shows: a value and a label for each row."""
 
     title: str
     values: tuple[float, ...]
@@ -18,10 +18,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A title, a head, rows, and lines of explanation under it; `data` is what the rows were made of.
-
-    `shown` is what a picture of it draws.
-    """
+    """A title, a head, rows, and notes below. `data` is what the rows were made of, `shown` what a picture draws."""
 
     title: str
     head: tuple[str, ...]
@@ -40,7 +37,7 @@ class Table:
 
 
 def figure(value: float) -> str:
-    """Three figures that mean something. Example: 0.01234 -> 0.0123, 12.34 -> 12.3, 1234.5 -> 1,234"""
+    """Return a value with three significant figures. Example: 0.01234 -> 0.0123, 12.34 -> 12.3, 1234.5 -> 1,234"""
     if value == 0:
         return "0"
     if abs(value) >= 100:

@@ -1,8 +1,8 @@
 """Synthetic transcripts of a tool-using agent, in OpenAI chat format: the same seed and size give the same text.
 
 Code, JSON, logs and search results in sizes from 200 to 20 000 tokens, a little Chinese, some reasoning, a ticket
-number in every request. Everything is made up here. The order in which the dice are rolled is part of the format:
-figures from earlier runs compare only while it stays.
+number in every request. Everything is made up here. The order of the random draws is part of the format: figures
+of earlier runs are comparable only while it stays.
 """
 
 import json
@@ -57,7 +57,7 @@ SMALLEST_RESULT, LARGEST_RESULT = 200, 20_000  # tokens, about; drawn on a logar
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """A conversation, its tool schemas and how many tokens its messages are."""
+    """A conversation, its tool schemas, and the tokens of its messages."""
 
     messages: list[Message]
     tools: list[Message]
@@ -65,7 +65,7 @@ class Transcript:
 
 
 class _Author:
-    """Rolls the dice. Each `…_result` writes about as many tokens as it is asked for."""
+    """Draws at random. Each `…_result` writes about as many tokens as it is asked for."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -200,7 +200,7 @@ class _Author:
         return {"role": "user", "content": text}
 
     def step(self, largest: int) -> Iterator[Message]:
-        """An assistant's message with one to four calls, then their results."""
+        """Yield an assistant's message with one to four calls, then their results."""
         message: Message = {"role": "assistant", "content": self.words(20) if self.dice.random() < 0.6 else None}
         message["tool_calls"] = []
         if self.dice.random() < 0.4:
@@ -219,7 +219,7 @@ class _Author:
 
 
 def build(tokens: int, seed: int = 7, *, largest: int | None = None) -> Transcript:
-    """A transcript of about `tokens`; no tool result much above `largest` (a twelfth of the whole, at least 400)."""
+    """Return a transcript of about `tokens`, with results near or below `largest` (default: a twelfth, at least 400)."""
     author = _Author(seed)
     cap = max(400, tokens // 12) if largest is None else largest
     opening = SYSTEM + author.words(220) + "\n" + "\n".join(CHINESE[:3])

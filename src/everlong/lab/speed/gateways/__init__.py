@@ -1,1 +1,1 @@
-"""What a gateway adds: everlong's, litellm's and headroom's in front of one scripted upstream, beside going direct."""
+"""The gateways' benchmark: what everlong's, litellm's and headroom's add to one scripted upstream, beside no gateway."""

@@ -1,4 +1,10 @@
-"""The client of the gateways' benchmark, in a process of its own: one request at a time, or many clients at once."""
+"""The client of the gateways' benchmark, a program of its own: latencies and throughput.
+
+*Latencies*: one request at a time through each gateway in turn. A conversation grows by a step each request, as clients
+do; or the same body comes again and again; or the gateway has never seen the conversation. *Throughput*: many clients
+at once, each in a growing conversation of its own; flat out, and with an upstream that takes a while for each answer,
+as models do, which leaves the cores to the gateway.
+"""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -25,8 +31,8 @@ Target = dict[str, Any]
 class Block:
     """Requests that follow each other on one connection.
 
-    The first is not timed: it opens the connection, wakes the gateway, and makes a conversation that grows known to it.
-    Before a new conversation it is the body `woken_by`, which the gateway knows.
+    The first is not timed: it opens the connection, wakes the gateway, and shows it the conversation that grows. Before
+    a new conversation it is that of `woken_by`, which the gateway knows.
     """
 
     kind: str
@@ -36,7 +42,7 @@ class Block:
     woken_by: Conversation | None = None
 
     def requests(self) -> Iterator[bytes]:
-        """One after the other, each made when it is wanted."""
+        """Yield the requests, each made when it is needed."""
         if self.woken_by:
             yield self.woken_by.request(self.woken_by.asks[-1], streamed=self.streamed)
         for count in self.counts:
@@ -45,7 +51,7 @@ class Block:
 
 @dataclass(slots=True)
 class Timings:
-    """What a gateway took for the requests of one kind. Seconds; of a stream to its first chunk."""
+    """The timings of one gateway for one kind of request, in seconds; of a stream to its first chunk."""
 
     plain: list[float] = field(default_factory=list)
     streamed: list[float] = field(default_factory=list)
@@ -58,7 +64,7 @@ class Timings:
 
 
 def blocks(growing: list[Conversation], new: list[Conversation], steps: int) -> Iterator[Block]:
-    """Plain and streamed in turn, each with conversations of its own."""
+    """Yield the blocks, plain and streamed in turn, each with conversations of its own."""
     for index, conversation in enumerate(growing):
         streamed = index % 2 == 1
         yield Block("growing", streamed, conversation, conversation.asks[-steps - 1 :])
@@ -68,10 +74,10 @@ def blocks(growing: list[Conversation], new: list[Conversation], steps: int) -> 
 
 
 def latencies(job: dict[str, Any]) -> dict[str, Any]:
-    """Every block through every gateway. The order turns, so that nobody always follows the same neighbour."""
+    """Send every block through every gateway. The order rotates, so that none always follows the same neighbour."""
     targets: list[Target] = job["targets"]
     connections = {target["name"]: Connection(target["port"]) for target in targets}
-    taken = {target["name"]: {kind: Timings() for kind in KINDS} for target in targets}
+    timings = {target["name"]: {kind: Timings() for kind in KINDS} for target in targets}
     for target in targets:
         _warm_up(connections[target["name"]], target["fmt"])
     formats = dict.fromkeys(target["fmt"] for target in targets)
@@ -81,8 +87,8 @@ def latencies(job: dict[str, Any]) -> dict[str, Any]:
         at = turn % len(targets)
         for target in (*targets[at:], *targets[:at]):
             block = in_format[target["fmt"]]
-            _measure(block, target, connections[target["name"]], taken[target["name"]][block.kind])
-    return {name: {kind: asdict(one) for kind, one in kinds.items()} for name, kinds in taken.items()}
+            _measure(block, target, connections[target["name"]], timings[target["name"]][block.kind])
+    return {name: {kind: asdict(one) for kind, one in kinds.items()} for name, kinds in timings.items()}
 
 
 def _blocks_in(fmt: str, job: dict[str, Any]) -> Iterator[Block]:
@@ -92,14 +98,14 @@ def _blocks_in(fmt: str, job: dict[str, Any]) -> Iterator[Block]:
 
 
 def _warm_up(connection: Connection, fmt: str) -> None:
-    """What a gateway loads at its first requests is not what a request costs; who refuses is heard of later."""
+    """Send requests that are not timed: a gateway loads things at its first ones. Refusals show later."""
     for turn in range(WARM_UP):
         with suppress(Refusal):
             connection.ask(hello(fmt, streamed=turn % 2 == 1))
     connection.close()
 
 
-def _measure(block: Block, target: Target, connection: Connection, taken: Timings) -> None:
+def _measure(block: Block, target: Target, connection: Connection, timings: Timings) -> None:
     requests = block.requests()
     try:
         connection.ask(next(requests))
@@ -107,24 +113,24 @@ def _measure(block: Block, target: Target, connection: Connection, taken: Timing
         for request in requests:
             answer = connection.ask(request)
             if answer.streamed is not block.streamed:
-                raise Refusal("a stream was answered plainly, or the other way round")
-            taken.requests += 1
-            taken.sent += len(request)
+                raise Refusal("a stream was answered plainly, or a plain request with a stream")
+            timings.requests += 1
+            timings.sent += len(request)
             if block.streamed:
-                taken.streamed.append(answer.first)
-                taken.streamed_whole.append(answer.whole)
+                timings.streamed.append(answer.first)
+                timings.streamed_whole.append(answer.whole)
             else:
-                taken.plain.append(answer.whole)
+                timings.plain.append(answer.whole)
         after = cpu_seconds(target["process"])
-        taken.cpu += (after or 0.0) - (before or 0.0)
+        timings.cpu += (after or 0.0) - (before or 0.0)
     except Refusal as refusal:
-        taken.refused += 1
-        taken.said = taken.said or str(refusal)
+        timings.refused += 1
+        timings.said = timings.said or str(refusal)
     connection.close()
 
 
 class Client(Thread):
-    """Asks until the time is over. What it asks is made beforehand, so that it costs nothing on the way."""
+    """Asks until the time is over. Its requests are made beforehand, so that they cost nothing on the way."""
 
     def __init__(self, requests: list[bytes], port: int, until: float) -> None:
         super().__init__()
@@ -136,7 +142,7 @@ class Client(Thread):
         self.said = ""
 
     def run(self) -> None:
-        """The conversation up to its end, and again from where it began."""
+        """Send the requests of the conversation to its end, and then again from the first."""
         connection = Connection(self.port)
         for request in cycle(self.requests):
             if perf_counter() >= self.until:
@@ -151,29 +157,29 @@ class Client(Thread):
 
 
 def throughput(job: dict[str, Any]) -> dict[str, Any]:
-    """The gateways in turn, some rounds; for each pace of the upstream, in ms, the sums over the rounds."""
+    """Measure the gateways in turn, some rounds; return the sums for each pace of the upstream, in ms."""
     prepared = {
         fmt: [_requests(Conversation.read(file, fmt), job["steps"]) for file in job["conversations"]]
         for fmt in {target["fmt"] for target in job["targets"]}
     }
-    found: dict[str, dict[str, dict[str, Any]]] = {}
+    by_pace: dict[str, dict[str, dict[str, Any]]] = {}
     for target in job["targets"]:
         _make_known(prepared[target["fmt"]], target["port"])
     upstream = Connection(job["targets"][0]["port"])
     for milliseconds in job["paces"]:
         upstream.ask(pace(milliseconds))
-        sums = found.setdefault(str(milliseconds), {})
+        sums = by_pace.setdefault(str(milliseconds), {})
         for _ in range(job["rounds"]):
             for target in job["targets"]:
-                one = _round(prepared[target["fmt"]], target, job["seconds"])
-                sums[target["name"]] = _together(sums.get(target["name"]), one)
+                figures = _round(prepared[target["fmt"]], target, job["seconds"])
+                sums[target["name"]] = _added(sums.get(target["name"]), figures)
     upstream.ask(pace(0))
     upstream.close()
-    return found
+    return by_pace
 
 
 def _make_known(prepared: list[list[bytes]], port: int) -> None:
-    """Where each conversation begins to grow; who refuses is heard of later."""
+    """Send the first request of each conversation. Refusals show later."""
     connection = Connection(port)
     for requests in prepared:
         with suppress(Refusal):
@@ -181,10 +187,10 @@ def _make_known(prepared: list[list[bytes]], port: int) -> None:
     connection.close()
 
 
-def _together(before: dict[str, Any] | None, one: dict[str, Any]) -> dict[str, Any]:
+def _added(before: dict[str, Any] | None, figures: dict[str, Any]) -> dict[str, Any]:
     if before is None:
-        return one
-    return {name: (before[name] or value) if name == "said" else before[name] + value for name, value in one.items()}
+        return figures
+    return {name: before[name] or value if name == "said" else before[name] + value for name, value in figures.items()}
 
 
 def _requests(conversation: Conversation, steps: int) -> list[bytes]:
@@ -208,10 +214,9 @@ def _round(prepared: list[list[bytes]], target: dict[str, Any], seconds: float) 
     }
 
 
-def work(job: Job) -> Job:
-    """What each gateway took."""
+def _work(job: Job) -> Job:
     return throughput(job) if job["question"] == "throughput" else latencies(job)
 
 
 if __name__ == "__main__":
-    serve(work)
+    serve(_work)

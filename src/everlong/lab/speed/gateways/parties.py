@@ -1,4 +1,4 @@
-"""Who stands between client and upstream: one row each, with the command line that its documentation shows."""
+"""The gateways: one row each, with the command line that its documentation shows; how they are started and ended."""
 
 import json
 import os
@@ -22,10 +22,10 @@ __all__ = ["DIRECT", "EVERLONG", "HOP", "PARTIES", "Party", "RunningGateway", "r
 
 @dataclass(frozen=True, slots=True)
 class Party:
-    """A gateway: where it is installed, the program there and its arguments, the files it wants.
+    """A gateway: where it is installed, its program and arguments, and the files that it needs.
 
-    In arguments and files `{port}`, `{upstream}` and `{folder}` stand for where it listens, where the upstream does,
-    and where its files lie.
+    In arguments and files `{port}`, `{upstream}` and `{folder}` stand for its port, the upstream's port, and the folder
+    of its files.
     """
 
     title: str
@@ -36,18 +36,18 @@ class Party:
     fmt: str = OPENAI
 
     def command(self, python: Path, places: Mapping[str, object]) -> list[str]:
-        """What to start, given the interpreter of its environment."""
+        """Return the command line, given the interpreter of its environment."""
         program = python if self.program == "python" else python.parent / self.program
         return [str(program), *(_filled(argument, places) for argument in self.arguments)]
 
     def write_files(self, folder: Path, places: Mapping[str, object]) -> None:
-        """Lay its files out."""
+        """Write its files into the folder."""
         for name, text in self.files.items():
             (folder / name).write_text(_filled(text, places), encoding="utf-8")
 
 
 def _filled(text: str, places: Mapping[str, object]) -> str:
-    """Only the names given are put in: other braces may stand in a file."""
+    """Put in only these names: a file may hold other braces."""
     for name, value in places.items():
         text = text.replace("{" + name + "}", str(value))
     return text
@@ -56,13 +56,13 @@ def _filled(text: str, places: Mapping[str, object]) -> str:
 def _litellm_config() -> str:
     reached = {"model": f"openai/{MODEL}", "api_base": "http://127.0.0.1:{upstream}/v1", "api_key": "none"}
     models = [{"model_name": MODEL, "litellm_params": reached}]
-    no_keys = {"dangerously_permit_weak_or_unset_master_key": True}  # nobody here checks keys
+    no_keys = {"dangerously_permit_weak_or_unset_master_key": True}  # no key is checked here
     return json.dumps({"model_list": models, "general_settings": no_keys})  # JSON is YAML
 
 
 #: The upstream itself.
 DIRECT = Party("direct", HERE, arguments=("-m", "everlong.lab.speed.gateways.servers", "{port}"))
-#: Bytes passed on unread.
+#: Forwards bytes unread.
 HOP = Party(
     "a hop that reads nothing", HERE, arguments=("-m", "everlong.lab.speed.gateways.servers", "{port}", "{upstream}")
 )
@@ -84,7 +84,7 @@ PARTIES = (
         ("--config", "{folder}/litellm.yaml", "--host", "127.0.0.1", "--port", "{port}"),
         {"litellm.yaml": _litellm_config()},
     ),
-    # Its cache would answer in the upstream's place, and it allows 60 requests a minute unless told otherwise.
+    # By default its cache would answer instead of the upstream, and it allows only 60 requests a minute.
     Party(
         "headroom proxy",
         ENVIRONMENTS["headroom-proxy"],
@@ -99,12 +99,12 @@ PARTIES = (
 
 PATIENCE = 90  # seconds to the first answer
 BETWEEN_TRIES = 0.02  # seconds
-FAREWELL = 10  # seconds to end in peace
+FAREWELL = 10  # seconds to end by itself
 
 
 @dataclass(frozen=True, slots=True)
 class RunningGateway:
-    """A gateway that answers: where, as which process, after how many seconds it first did, with how many MB."""
+    """A gateway that answers: its port and process, the seconds to its first answer, and its memory in MB then."""
 
     party: Party
     place: Environment
@@ -116,7 +116,7 @@ class RunningGateway:
 
 @contextmanager
 def run_gateway(bench: Bench, party: Party, place: Environment, upstream: int = 0) -> Iterator[RunningGateway | None]:
-    """The gateway for as long as the block lasts; None, after one line, if it does not answer."""
+    """Run a gateway while the block lasts. Report one line and yield None if it does not answer."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         port = _free_port()

@@ -1,4 +1,4 @@
-"""What a process and all it started use: CPU seconds and memory, as Linux tells them. Elsewhere nothing is known."""
+"""CPU seconds and memory of a process and all that it started, as Linux reports them; unknown on other systems."""
 
 import os
 from pathlib import Path
@@ -11,19 +11,19 @@ PAGES_RESIDENT = 1  # place in /proc/PID/statm
 
 
 def tree(root: int) -> list[int]:
-    """The process and its descendants; those that have ended are not among them."""
+    """Return the process and its descendants that are alive."""
     parents: dict[int, int] = {}
     for folder in PROC.glob("[0-9]*"):
         if fields := _stat(int(folder.name)):
             parents[int(folder.name)] = int(fields[PARENT])
-    found = [root] if root in parents else []
-    for process in found:
-        found += [child for child, parent in parents.items() if parent == process]
-    return found
+    processes = [root] if root in parents else []
+    for process in processes:
+        processes += [child for child, parent in parents.items() if parent == process]
+    return processes
 
 
 def cpu_seconds(root: int) -> float | None:
-    """User and system time of the tree; None where it cannot be known."""
+    """Return user and system time of the tree; None if unknown."""
     stats = [fields for process in tree(root) if (fields := _stat(process))]
     if not stats:
         return None
@@ -31,7 +31,7 @@ def cpu_seconds(root: int) -> float | None:
 
 
 def resident_megabytes(root: int) -> float | None:
-    """Memory that the tree holds; None where it cannot be known."""
+    """Return the memory that the tree holds; None if unknown."""
     pages = 0
     for process in tree(root):
         try:

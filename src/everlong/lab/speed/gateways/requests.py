@@ -1,8 +1,13 @@
-"""Requests as a client sends them: all messages so far, tools, a model with a window so large that nothing is cut."""
+"""The client's side of HTTP: requests as bytes, and a connection that times their answers.
+
+A request holds all messages so far, the tools, and a model with a window so large that nothing is cut. Only the head of
+an answer is read: a client that did more would be measured along with the gateway.
+"""
 
 import json
 import re
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -16,70 +21,25 @@ OPENAI, ANTHROPIC = "openai-chat", "anthropic"
 MODEL = "gpt-4.1"  # a million tokens
 ANTHROPIC_MODEL = "claude-opus-4-6"  # a million tokens
 HEAD = "POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n"
-PATHS = {OPENAI: "/v1/chat/completions", ANTHROPIC: "/v1/messages"}
-KEYS = {
-    OPENAI: "authorization: Bearer none\r\n\r\n",
-    ANTHROPIC: "x-api-key: none\r\nanthropic-version: 2023-06-01\r\n\r\n",
-}
 
 Message = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
-    """The messages of a transcript as they are sent, what stands before and behind them, and when a client asks."""
+class Dialect:
+    """How a client writes a request in one format. `write` turns OpenAI messages into (settings, messages, tools)."""
 
-    fmt: str
-    settings: bytes
-    messages: tuple[bytes, ...]
-    tools: bytes
-    asks: tuple[int, ...]
-
-    @classmethod
-    def read(cls, file: str, fmt: str = OPENAI) -> "Conversation":
-        """Out of a stored transcript."""
-        messages: list[Message] = json.loads(Path(file).read_text(encoding="utf-8"))
-        return cls.of(messages, fmt)
-
-    @classmethod
-    def of(cls, messages: list[Message], fmt: str = OPENAI) -> "Conversation":
-        """A client asks after a question and when the last result of a step has come.
-
-        Example: system, user, call, result, result, answer, user -> after 2, 5, 7 messages
-        """
-        settings: Message = {"model": MODEL}
-        tools: list[Message] = TOOLS
-        if fmt == ANTHROPIC:
-            system, messages = _as_anthropic(messages)
-            settings = {"model": ANTHROPIC_MODEL, "max_tokens": 1_024, "system": system}
-            tools = [_anthropic_tool(tool["function"]) for tool in TOOLS]
-        roles = [message["role"] for message in messages]
-        asks = tuple(
-            count
-            for count, (role, following) in enumerate(zip(roles, [*roles[1:], ""], strict=True), 1)
-            if role == "user" or (role == "tool" and following != "tool")
-        )
-        return cls(fmt, _packed(settings)[1:-1], tuple(map(_packed, messages)), _packed(tools), asks)
-
-    def request(self, count: int, *, streamed: bool) -> bytes:
-        """The whole request after so many messages."""
-        start = b'{"stream":%b,%b,"messages":[' % (b"true" if streamed else b"false", self.settings)
-        body = b"".join((start, b",".join(self.messages[:count]), b'],"tools":', self.tools, b"}"))
-        return (HEAD.format(path=PATHS[self.fmt], length=len(body)) + KEYS[self.fmt]).encode() + body
+    path: str
+    key: str
+    write: Callable[[list[Message]], tuple[Message, list[Message], list[Message]]]
 
 
-def hello(fmt: str = OPENAI, *, streamed: bool = False) -> bytes:
-    """The smallest request that must be answered."""
-    return Conversation.of([{"role": "user", "content": "Hello"}], fmt).request(1, streamed=streamed)
+def _as_openai(messages: list[Message]) -> tuple[Message, list[Message], list[Message]]:
+    return {"model": MODEL}, messages, TOOLS
 
 
-def pace(milliseconds: int) -> bytes:
-    """Asks the upstream to think so long from now on."""
-    return (HEAD.format(path=f"/pace/{milliseconds}", length=0) + KEYS[OPENAI]).encode()
-
-
-def _as_anthropic(messages: list[Message]) -> tuple[str, list[Message]]:
-    """The system text and the rest, the results of a step together in one message."""
+def _as_anthropic(messages: list[Message]) -> tuple[Message, list[Message], list[Message]]:
+    """The system text is a setting; the results of a step stand together in one message."""
     system = ""
     written: list[Message] = []
     for message in messages:
@@ -96,7 +56,8 @@ def _as_anthropic(messages: list[Message]) -> tuple[str, list[Message]]:
                     written.append({"role": "user", "content": [block]})
             case _:
                 written.append(message)
-    return system, written
+    settings = {"model": ANTHROPIC_MODEL, "max_tokens": 1_024, "system": system}
+    return settings, written, [_anthropic_tool(tool["function"]) for tool in TOOLS]
 
 
 def _blocks(message: Message) -> list[Message]:
@@ -117,6 +78,62 @@ def _anthropic_tool(function: Message) -> Message:
     }
 
 
+#: Format -> how a client writes it.
+DIALECTS = {
+    OPENAI: Dialect("/v1/chat/completions", "authorization: Bearer none\r\n\r\n", _as_openai),
+    ANTHROPIC: Dialect("/v1/messages", "x-api-key: none\r\nanthropic-version: 2023-06-01\r\n\r\n", _as_anthropic),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A transcript as bytes: its settings, messages and tools, and after which messages a client asks."""
+
+    fmt: str
+    settings: bytes
+    messages: tuple[bytes, ...]
+    tools: bytes
+    asks: tuple[int, ...]
+
+    @classmethod
+    def read(cls, file: str, fmt: str = OPENAI) -> "Conversation":
+        """Return the conversation of a stored transcript."""
+        messages: list[Message] = json.loads(Path(file).read_text(encoding="utf-8"))
+        return cls.of(messages, fmt)
+
+    @classmethod
+    def of(cls, messages: list[Message], fmt: str = OPENAI) -> "Conversation":
+        """Return the conversation. A client asks after a question, and after the last result of a step.
+
+        Example: system, user, call, result, result, answer, user -> after 2, 5, 7 messages
+        """
+        settings, messages, tools = DIALECTS[fmt].write(messages)
+        roles = [message["role"] for message in messages]
+        asks = tuple(
+            count
+            for count, (role, following) in enumerate(zip(roles, [*roles[1:], ""], strict=True), 1)
+            if role == "user" or (role == "tool" and following != "tool")
+        )
+        return cls(fmt, _packed(settings)[1:-1], tuple(map(_packed, messages)), _packed(tools), asks)
+
+    def request(self, count: int, *, streamed: bool) -> bytes:
+        """Return the request with the first `count` messages."""
+        start = b'{"stream":%b,%b,"messages":[' % (b"true" if streamed else b"false", self.settings)
+        body = b"".join((start, b",".join(self.messages[:count]), b'],"tools":', self.tools, b"}"))
+        dialect = DIALECTS[self.fmt]
+        return (HEAD.format(path=dialect.path, length=len(body)) + dialect.key).encode() + body
+
+
+def hello(fmt: str = OPENAI, *, streamed: bool = False) -> bytes:
+    """Return the smallest request that must be answered."""
+    return Conversation.of([{"role": "user", "content": "Hello"}], fmt).request(1, streamed=streamed)
+
+
+def pace(milliseconds: int) -> bytes:
+    """Return the request that sets how long the upstream takes for each answer."""
+    return (HEAD.format(path=f"/pace/{milliseconds}", length=0) + DIALECTS[OPENAI].key).encode()
+
+
 def _packed(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
@@ -129,12 +146,12 @@ READ = 1 << 18
 
 
 class Refusal(Exception):
-    """The answer was not 200, or none came."""
+    """Raised if the answer was not 200, or none came."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Seconds to the first byte of the body and to its last, the size of it all, and whether it came as events."""
+    """An answer: seconds to the first and last byte of its body, its size, and whether it came as events."""
 
     first: float
     whole: float
@@ -143,14 +160,14 @@ class Answer:
 
 
 class Connection:
-    """To a port of this machine, opened when first used and again after a failure."""
+    """A connection to a port of this machine, opened on first use and again after a failure."""
 
     def __init__(self, port: int) -> None:
         self.port = port
         self.socket: socket.socket | None = None
 
     def ask(self, request: bytes) -> Answer:
-        """Send it and read the answer. Raises Refusal."""
+        """Send a request and read the answer. Raises Refusal."""
         try:
             if self.socket is None:
                 self.socket = socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
@@ -164,7 +181,7 @@ class Connection:
             raise
 
     def close(self) -> None:
-        """Leave; asking again opens it anew."""
+        """Close the connection; the next request opens it again."""
         if self.socket is not None:
             self.socket.close()
             self.socket = None
@@ -210,5 +227,5 @@ def _until_the_last_chunk(peer: socket.socket, head: bytes, body: bytes) -> int:
 def _more(peer: socket.socket) -> bytes:
     data = peer.recv(READ)
     if not data:
-        raise Refusal("the connection was closed before the answer was whole")
+        raise Refusal("the connection was closed before the answer was complete")
     return data

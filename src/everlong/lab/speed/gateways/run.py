@@ -1,4 +1,4 @@
-"""A run of the gateways' benchmark: all of them started once, measured in turn, asked for their memory at the end."""
+"""Run the gateways' benchmark: start all of them once, measure them in turn, read their memory at the end."""
 
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ CLIENT = "everlong.lab.speed.gateways.client"
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Bodies of about so many tokens, and how many conversations and requests of each kind.
+    """Bodies of about `tokens`, and how many conversations and requests of each kind.
 
-    A conversation is `built` a little larger: its last `steps` requests lie around `tokens`.
+    A conversation is `built` a little larger, so that its last `steps` requests are around `tokens`.
     """
 
     tokens: int
@@ -42,17 +42,17 @@ QUICK_SIZES = (Size(tokens=4_000, built=5_000, growing=2, new=2, steps=2, client
 
 
 def run(bench: Bench) -> list[Table]:
-    """Everybody that can be had here; nothing at all if the upstream itself cannot be started."""
+    """Measure every gateway that is available here; return nothing if the upstream cannot be started."""
     return run_with(bench, PARTIES)
 
 
 def run_with(bench: Bench, parties: tuple[Party, ...]) -> list[Table]:
-    """Some of them."""
+    """Measure these gateways."""
     with ExitStack() as stack:
         upstream = stack.enter_context(run_gateway(bench, DIRECT, _tools(bench)))
         if upstream is None:
             return []
-        everybody = [upstream]
+        gateways = [upstream]
         for party in parties:
             place = _place(bench, party)
             if place is None:
@@ -60,12 +60,12 @@ def run_with(bench: Bench, parties: tuple[Party, ...]) -> list[Table]:
             bench.tell(f"gateways, starting: {party.title}")
             gateway = stack.enter_context(run_gateway(bench, party, place, upstream.port))
             if gateway is not None:
-                everybody.append(gateway)
-        return _tables(bench, everybody)
+                gateways.append(gateway)
+        return _tables(bench, gateways)
 
 
 def _tools(bench: Bench) -> Environment:
-    """Where the upstream, the hop and the client run: beside the gateway, for its loop, if it may be installed."""
+    """Return where upstream, hop and client run: with the gateway's fast loop, if that may be installed."""
     return SERVER if bench.peers and bench.environments.installed(SERVER) else HERE
 
 
@@ -77,9 +77,9 @@ def _place(bench: Bench, party: Party) -> Environment | None:
     return bench.place(party.environment)
 
 
-def _tables(bench: Bench, everybody: list[RunningGateway]) -> list[Table]:
+def _tables(bench: Bench, gateways: list[RunningGateway]) -> list[Table]:
     targets = [
-        {"name": one.party.title, "port": one.port, "process": one.process, "fmt": one.party.fmt} for one in everybody
+        {"name": one.party.title, "port": one.port, "process": one.process, "fmt": one.party.fmt} for one in gateways
     ]
     tables: list[Table] = []
     for size in QUICK_SIZES if bench.quick else SIZES:
@@ -87,26 +87,26 @@ def _tables(bench: Bench, everybody: list[RunningGateway]) -> list[Table]:
         bench.tell(f"gateways, {size.tokens:,} tokens, one request at a time")
         growing, new = files[: size.growing], files[size.growing :]
         job = {"question": "latencies", "targets": targets, "steps": size.steps}
-        found = bench.perform(_tools(bench), CLIENT, **job, growing=growing, new=new)
-        if found is None:
+        timings = bench.perform(_tools(bench), CLIENT, **job, growing=growing, new=new)
+        if timings is None:
             return []
-        tables.append(added_table(size.tokens, found))
+        tables.append(added_table(size.tokens, timings))
         bench.tell(f"gateways, {size.tokens:,} tokens, {size.clients} clients at once")
         job |= {"question": "throughput", "seconds": size.seconds, "rounds": size.rounds, "paces": list(PACES)}
         sums = bench.perform(_tools(bench), CLIENT, **job, conversations=new[: size.clients])
         if sums is not None:
             tables.append(rate_table(size.tokens, size.clients, sums))
-    gateways = {one.party.title: _rest(bench, one) for one in everybody[1:] if one.party != HOP}
-    return [*tables, footprint_table(gateways)] if gateways else tables
+    footprints = {one.party.title: _footprint(bench, one) for one in gateways[1:] if one.party != HOP}
+    return [*tables, footprint_table(footprints)] if footprints else tables
 
 
 def _conversations(bench: Bench, size: Size) -> list[str]:
-    """Files; each conversation has words of its own."""
+    """Return files of conversations, each with words of its own."""
     seeds = range(FIRST_SEED, FIRST_SEED + size.growing + size.new)
     return [str(bench.stored(size.built, seed, largest=LARGEST_RESULT)) for seed in seeds]
 
 
-def _rest(bench: Bench, one: RunningGateway) -> Footprint:
+def _footprint(bench: Bench, one: RunningGateway) -> Footprint:
     installed = None if one.place == HERE else bench.environments.megabytes(one.place)
     if installed is not None and one.place == SERVER:
         files = (path for path in PACKAGE.rglob("*") if path.is_file() and "__pycache__" not in path.parts)

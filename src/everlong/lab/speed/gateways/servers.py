@@ -88,50 +88,50 @@ def _anthropic() -> Answers:
     )
 
 
-#: What is asked for, by a part of the path -> the plain answer, the streamed one.
+#: Part of a path -> the plain answer, the streamed one.
 ANSWERS: dict[bytes, Answers] = {b"/messages": _anthropic(), b"/chat/completions": _openai()}
-#: Whatever else a gateway asks on its way gets a list of nothing.
+#: The answer to anything else that a gateway asks: an empty list.
 OTHER: Answers = (_plain({"object": "list", "data": []}), ())
 
 
 @dataclass(slots=True)
 class Pace:
-    """Seconds before an answer begins, on every connection alike."""
+    """Seconds before an answer begins, the same on every connection."""
 
     seconds: float = 0.0
 
 
 class Upstream(asyncio.Protocol):
-    """One connection, one request after the other."""
+    """The upstream's side of a connection: one request after the other."""
 
     def __init__(self, pace: Pace) -> None:
         self.pace = pace
-        self._start_anew()
+        self._reset()
 
-    def _start_anew(self) -> None:
+    def _reset(self) -> None:
         self.pieces: list[bytes] = []
         self.missing: int | None = None  # bytes of the body; None: the head is not whole, or chunks come
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep where answers go."""
+        """Keep the transport for the answers."""
         self.transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
         """Count down to the end of the request, then answer it."""
         self.pieces.append(data)
         if self.missing is None:
-            self._look_for_the_end()
+            self._find_end()
         else:
             self.missing -= len(data)
         if self.missing is not None and self.missing <= 0:
             request = self.pieces
-            self._start_anew()
+            self._reset()
             if self.pace.seconds:
                 asyncio.get_running_loop().call_later(self.pace.seconds, self._answer, request)
             else:
                 self._answer(request)
 
-    def _look_for_the_end(self) -> None:
+    def _find_end(self) -> None:
         end = self.pieces[0].find(b"\r\n\r\n")
         if end < 0:
             self.pieces = [b"".join(self.pieces)]
@@ -147,26 +147,26 @@ class Upstream(asyncio.Protocol):
     def _answer(self, request: list[bytes]) -> None:
         first, last = request[0], request[-1]
         path = first[: first.find(b"\r\n")]
-        if asked := PACE.search(path):
-            self.pace.seconds = int(asked[1]) / 1e3
+        if wanted := PACE.search(path):
+            self.pace.seconds = int(wanted[1]) / 1e3
         plain, streamed = next((answers for part, answers in ANSWERS.items() if part in path), OTHER)
         if len(last) < ENDS and len(request) > 1:
             last = request[-2][-ENDS:] + last
         if STREAM_WANTED.search(first[:ENDS]) or STREAM_WANTED.search(last[-ENDS:]):
-            self._send_on(iter((STREAM_HEAD + streamed[0], *streamed[1:], LAST_CHUNK)))
+            self._send_pieces(iter((STREAM_HEAD + streamed[0], *streamed[1:], LAST_CHUNK)))
         else:
             self.transport.write(plain)
 
-    def _send_on(self, pieces: Iterator[bytes]) -> None:
-        """One piece each time round the loop, so that each travels by itself, as a model's words do."""
+    def _send_pieces(self, pieces: Iterator[bytes]) -> None:
+        """Send one piece each time round the loop, so that each travels by itself, as a model's words do."""
         piece = next(pieces, None)
         if piece is not None and not self.transport.is_closing():
             self.transport.write(piece)
-            asyncio.get_running_loop().call_soon(self._send_on, pieces)
+            asyncio.get_running_loop().call_soon(self._send_pieces, pieces)
 
 
 class Hop(asyncio.Protocol):
-    """One end of a connection; what it receives leaves at the other end."""
+    """One end of a connection that forwards what it receives to the other end."""
 
     def __init__(self, other: "Hop | None" = None, *, upstream: int = 0) -> None:
         self.other = other
@@ -175,7 +175,7 @@ class Hop(asyncio.Protocol):
         self.early: list[bytes] = []
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The client's end opens the upstream's; what came before that is open is sent first."""
+        """Open the upstream's end from the client's; what came before it was open is sent first."""
         self.transport = cast(asyncio.Transport, transport)
         if self.upstream:
             self.opening = asyncio.get_running_loop().create_task(self._open())
@@ -187,14 +187,14 @@ class Hop(asyncio.Protocol):
         await asyncio.get_running_loop().create_connection(lambda: Hop(self), "127.0.0.1", self.upstream)
 
     def data_received(self, data: bytes) -> None:
-        """Pass it on."""
+        """Forward the data."""
         if self.other and self.other.transport:
             self.other.transport.write(data)
         else:
             self.early.append(data)
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - why does not matter
-        """One end gone, both gone."""
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the reason does not matter
+        """Close the other end too."""
         if self.other and self.other.transport:
             self.other.transport.close()
 

@@ -1,4 +1,4 @@
-"""The tables of the gateways' benchmark, and whether the aims are met."""
+"""The tables of the gateways' benchmark: what each gateway adds to going direct, and whether the aims are met."""
 
 from dataclasses import asdict, dataclass
 from math import ceil
@@ -22,27 +22,27 @@ __all__ = [
     "rate_table",
 ]
 
-#: What the worker found for one gateway: a kind -> its times.
+#: The timings of one gateway: kind of request -> its figures.
 Figures = dict[str, dict[str, Any]]
-#: What is timed of a plain answer, and of a stream.
+#: How an answer comes.
 TIMED = ("plain", "streamed")
 
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """Milliseconds above those of going direct: the difference of the medians, and of the ninetieth percentiles."""
+    """Milliseconds added to going direct: the difference of the medians and of the ninetieth percentiles."""
 
     median: float
     ninetieth: float
 
 
 def ninetieth(times: list[float]) -> float:
-    """The time that nine of ten stay within. Example: 1, 2, …, 10 -> 9"""
+    """Return the time that nine of ten stay within. Example: 1, 2, …, 10 -> 9"""
     return sorted(times)[ceil(len(times) * 0.9) - 1]
 
 
 def added(found: Figures, direct: Figures) -> dict[tuple[str, str], Added]:
-    """Of each kind, plain and streamed; a kind that was never answered is not there."""
+    """Return what a gateway adds for each kind, plain and streamed. Kinds that were never answered are missing."""
     return {
         (kind, how): Added(
             (median(times[how]) - median(direct[kind][how])) * 1e3,
@@ -56,7 +56,7 @@ def added(found: Figures, direct: Figures) -> dict[tuple[str, str], Added]:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Requests a second, as a share of going direct, and CPU milliseconds of the gateway for each."""
+    """Requests a second, their share of going direct, and CPU milliseconds of the gateway for each."""
 
     each_second: float
     share: float
@@ -64,7 +64,7 @@ class Rate:
 
 
 def rate(found: dict[str, Any], direct: dict[str, Any]) -> Rate:
-    """Of what many clients got answered."""
+    """Return the rate at which many clients got answers."""
     each_second = found["answered"] / found["seconds"]
     straight = direct["answered"] / direct["seconds"]
     cpu = found["cpu"] / found["answered"] * 1e3 if found["answered"] else 0.0
@@ -75,8 +75,8 @@ MOST_ADDED = {20_000: 3.0, 200_000: 12.0}  # ms in the median, by tokens
 LEAST_SHARE = {20_000: 0.60}  # of direct, by tokens
 MOST_MEGABYTES, MOST_SECONDS = 150, 2.0
 
-THINKING = 40  # ms; no model is as quick, and still a gateway's own work shows
-#: How long the upstream takes for an answer, in ms.
+THINKING = 40  # ms; less than any model takes, and still a gateway's own work shows
+#: Milliseconds that the upstream takes for an answer -> how the table calls it.
 PACES = {0: "flat out", THINKING: f"{THINKING} ms upstream"}
 
 MAIN = KINDS[0]
@@ -86,7 +86,7 @@ NAMES = {"plain": "plain", "streamed": "first chunk"}
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """Seconds from start to first answer, MB held then and after the run, MB installed; None where it is not known."""
+    """Seconds from start to first answer, MB held then and after the run, MB installed; None if unknown."""
 
     started_in: float
     resident_first: float | None
@@ -95,7 +95,7 @@ class Footprint:
 
 
 def added_table(tokens: int, found: dict[str, Figures]) -> Table:
-    """What each gateway adds, one request at a time."""
+    """Return the table of what each gateway adds to one request at a time."""
     direct = found[DIRECT.title]
     differences = {name: added(kinds, direct) for name, kinds in found.items() if name != DIRECT.title}
     rows = [(DIRECT.title, *(_own(direct, column) for column in COLUMNS), "–")]
@@ -151,7 +151,7 @@ def _percent(share: float) -> str:
 
 
 def footprint_table(found: dict[str, Footprint]) -> Table:
-    """What a gateway takes before and after any request."""
+    """Return the table of what a gateway takes apart from requests: start, memory, disk."""
     rows = tuple(
         (name, figure(one.started_in), _known(one.resident_first), _known(one.resident), _known(one.installed))
         for name, one in found.items()
@@ -206,7 +206,7 @@ def _met(met: bool) -> str:
 
 
 def _refused(found: dict[str, Figures]) -> list[str]:
-    """A line for whatever was not answered; one is a gateway and the other a kind of request, or a pace."""
+    """Return a line for each refusal, by gateway and kind of request, or by pace and gateway."""
     return [
         f"{one}, {other}: {times['refused']} refused: {times['said'][:200]}"
         for one, others in found.items()
