@@ -219,7 +219,7 @@ class _Author:
 
 
 def build(tokens: int, seed: int = 7, *, largest: int | None = None) -> Transcript:
-    """Return a transcript of about `tokens`, with results near or below `largest` (default: a twelfth, at least 400)."""
+    """Return a transcript of about `tokens`; results stay near `largest` at most (default: a twelfth, at least 400)."""
     author = _Author(seed)
     cap = max(400, tokens // 12) if largest is None else largest
     opening = SYSTEM + author.words(220) + "\n" + "\n".join(CHINESE[:3])
