@@ -127,7 +127,7 @@ ACROSS, UP = Axis("request", lambda value: f"{value:g}"), Axis("dollars", lambda
 
 
 def values(*lines: Line, most: float = 1e300, marks: tuple[Mark, ...] = ()) -> ElementTree.Element:
-    up = Axis(UP.name, UP.said, most)
+    up = Axis(UP.name, UP.write, most)
     return ElementTree.fromstring(value_plot(lines, ACROSS, up, label="a plot", marks=marks))
 
 

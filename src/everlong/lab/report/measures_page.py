@@ -1,7 +1,8 @@
-"""What the measures found, as one page: a card for each measure and data set.
+"""The page of the measures: a card for each measure and data set.
 
-A card says the rule, then draws a line for each strategy over the budgets, a bar for each at the smallest budget, and
-gives the figures as tables. Who sends more than the budget stands apart. Same results, same bytes.
+A card states the rule, draws a line for each strategy over the budgets and a bar for each at the smallest budget, and
+lists the figures in tables. Strategies that send more than the budget stand apart.
+The same results give the same bytes.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -21,7 +22,7 @@ OURS = frozenset({"auto"})
 def measures_page(
     results: Sequence[Result], *, language: str = "en", facts: Sequence[str] = (), ours: Collection[str] = OURS
 ) -> str:
-    """The page. `facts` stand under the title (a date, a machine); strategies in `ours` stand in front."""
+    """Return the page. `facts` stand under the title (a date, a machine); strategies in `ours` stand in front."""
     say = Wording(language)
     together: dict[tuple[str, str, str], list[Result]] = {}
     for result in results:
@@ -33,35 +34,33 @@ def measures_page(
 
 
 def _card(results: list[Result], say: Wording, ours: Collection[str]) -> str:
-    one = results[0]
-    title = f"{say.known(one.measure, one.measure)} · {one.data}"
-    cases = say(f"cases_{one.measure}" if f"rule_{one.measure}" in _RULES else "cases", n=f"{one.total:,}")
-    facts = (say.known(f"half_{one.half}", one.half), say("conversations", n=f"{one.conversations:,}"), cases)
-    parts = [_rule(one, say), _lines(results, say, ours), _bars(results, say, ours), _shares(results, say, ours)]
+    result = results[0]
+    title = f"{say.known(result.measure, result.measure)} · {result.data}"
+    counted = f"cases_{result.measure}"
+    cases = say(counted if say.has(counted) else "cases", n=f"{result.total:,}")
+    facts = (say.known(f"half_{result.half}", result.half), say("conversations", n=f"{result.conversations:,}"), cases)
+    parts = [_rule(result, say), _lines(results, say, ours), _bars(results, say, ours), _shares(results, say, ours)]
     parts += [_details(say("all_figures"), _figures(results, say, ours)), *_groups(results, say, ours)]
     return card(title, "".join(parts), facts)
 
 
-_RULES = ("rule_probes", "rule_edits", "rule_dialogs")
-
-
-def _rule(one: Result, say: Wording) -> str:
-    texts = [say.known(f"rule_{one.measure}", "")]
-    if one.total and one.uncut < one.total:
-        texts.append(say("ceiling_hint", share=f"{100 * one.uncut / one.total:.1f} %"))
-    said = " ".join(filter(None, texts))
-    return f'<p class="rule"><b>{escape(say("rule"))}</b> {escape(said)}</p>' if said else ""
+def _rule(result: Result, say: Wording) -> str:
+    texts = [say.known(f"rule_{result.measure}", "")]
+    if result.total and result.uncut < result.total:
+        texts.append(say("ceiling_hint", share=f"{100 * result.uncut / result.total:.1f} %"))
+    rule = " ".join(filter(None, texts))
+    return f'<p class="rule"><b>{escape(say("rule"))}</b> {escape(rule)}</p>' if rule else ""
 
 
 def _lines(results: list[Result], say: Wording, ours: Collection[str]) -> str:
     lines = [
         Line(
-            one.strategy,
-            tuple((row.budget, row.percent) for row in one.rows),
-            one.strategy in ours,
-            any(map(_mostly_over, one.rows)),
+            result.strategy,
+            tuple((row.budget, row.percent) for row in result.rows),
+            result.strategy in ours,
+            any(map(_mostly_over, result.rows)),
         )
-        for one in results
+        for result in results
     ]
     total, uncut = results[0].total, results[0].uncut
     ceiling = (say("ceiling"), 100 * uncut / total) if total and uncut < total else None
@@ -69,8 +68,8 @@ def _lines(results: list[Result], say: Wording, ours: Collection[str]) -> str:
 
 
 def _smallest(results: list[Result]) -> int:
-    """The smallest budget that all have, else the smallest of any."""
-    each = [{row.budget for row in one.rows} for one in results]
+    """Return the smallest budget that all have, else the smallest of any."""
+    each = [{row.budget for row in result.rows} for result in results]
     shared = set.intersection(*each) or set.union(*each)
     return min(shared, default=0)
 
@@ -81,13 +80,20 @@ def _at(result: Result, budget: int) -> Row | None:
 
 def _bars(results: list[Result], say: Wording, ours: Collection[str]) -> str:
     budget = _smallest(results)
-    found = [(one, row) for one in results if (row := _at(one, budget))]
-    found.sort(key=lambda pair: (_mostly_over(pair[1]), -pair[1].percent))
+    pairs = [(result, row) for result in results if (row := _at(result, budget))]
+    pairs.sort(key=lambda pair: (_mostly_over(pair[1]), -pair[1].percent))
     bars = [
-        Bar(one.strategy, row.percent, _ending(row, say), row.strict_percent, one.strategy in ours, _mostly_over(row))
-        for one, row in found
+        Bar(
+            result.strategy,
+            row.percent,
+            _ending(row, say),
+            row.strict_percent,
+            result.strategy in ours,
+            _mostly_over(row),
+        )
+        for result, row in pairs
     ]
-    notes = [say("strict")] if any(row.strict != row.hits for _, row in found) else []
+    notes = [say("strict")] if any(row.strict != row.hits for _, row in pairs) else []
     notes += [say("mostly_over")] if any(bar.faint for bar in bars) else []
     title = say("at_budget", n=f"{budget:,}")
     picture = bar_chart(bars, label=title, most=100)
@@ -95,27 +101,27 @@ def _bars(results: list[Result], say: Wording, ours: Collection[str]) -> str:
 
 
 def _mostly_over(row: Row) -> bool:
-    """Whether the figure was bought with more than the budget."""
+    """Return whether more than half of the selections passed the budget."""
     return 2 * row.over > row.total
 
 
 def _ending(row: Row, say: Wording) -> str:
-    """What is said at the end of a bar. Example: "54.3 % · over the budget 2 of 24" """
-    said = [f"{row.percent:.1f} %"]
+    """Return the label at the end of a bar. Example: "54.3 % · over the budget 2 of 24" """
+    words = [f"{row.percent:.1f} %"]
     if row.over:
-        said.append(say("over", n=f"{row.over:,}", all=f"{row.total:,}"))
+        words.append(say("over", n=f"{row.over:,}", all=f"{row.total:,}"))
     if row.failed:
-        said.append(say("failed", n=f"{row.failed:,}"))
-    return " · ".join(said)
+        words.append(say("failed", n=f"{row.failed:,}"))
+    return " · ".join(words)
 
 
 def _shares(results: list[Result], say: Wording, ours: Collection[str]) -> str:
     """Percent, a column a budget; strict beside it where it differs."""
-    budgets = sorted({row.budget for one in results for row in one.rows})
+    budgets = sorted({row.budget for result in results for row in result.rows})
     rows = []
-    for one in results:
-        cells = [_share(_at(one, budget)) for budget in budgets]
-        rows.append(([escape(one.strategy), *cells], one.strategy in ours))
+    for result in results:
+        cells = [_share(_at(result, budget)) for budget in budgets]
+        rows.append(([escape(result.strategy), *cells], result.strategy in ours))
     title = f"<h3>{escape(say('still_there'))}</h3>"
     return title + table((say("column_strategy"), *map(tokens_short, budgets)), rows)
 
@@ -134,7 +140,7 @@ def _figures(results: list[Result], say: Wording, ours: Collection[str]) -> str:
     rows = [
         (
             (
-                escape(one.strategy),
+                escape(result.strategy),
                 grouped(row.budget),
                 grouped(row.hits),
                 grouped(row.strict),
@@ -145,25 +151,25 @@ def _figures(results: list[Result], say: Wording, ours: Collection[str]) -> str:
                 grouped(row.over),
                 grouped(row.failed),
             ),
-            one.strategy in ours,
+            result.strategy in ours,
         )
-        for one in results
-        for row in one.rows
+        for result in results
+        for row in result.rows
     ]
     return table([say(f"column_{name}") for name in COLUMNS], rows)
 
 
 def _groups(results: list[Result], say: Wording, ours: Collection[str]) -> Iterator[str]:
-    """The smallest budget split up, once for each way it was split."""
+    """Yield a table of the smallest budget for each way in which its cases are grouped."""
     budget = _smallest(results)
-    found = [(one, row) for one in results if (row := _at(one, budget))]
-    for way in dict.fromkeys(group.of for _, row in found for group in row.groups):
-        names = list(dict.fromkeys(group.name for _, row in found for group in row.groups if group.of == way))
+    pairs = [(result, row) for result in results if (row := _at(result, budget))]
+    for way in dict.fromkeys(group.of for _, row in pairs for group in row.groups):
+        names = list(dict.fromkeys(group.name for _, row in pairs for group in row.groups if group.of == way))
         rows = []
-        for one, row in found:
+        for result, row in pairs:
             groups = {group.name: group for group in row.groups if group.of == way}
             cells = [_group(groups.get(name)) for name in names]
-            rows.append(([escape(one.strategy), *cells], one.strategy in ours))
+            rows.append(([escape(result.strategy), *cells], result.strategy in ours))
         title = say("by", what=say.known(f"by_{way}", way), n=f"{budget:,}")
         yield _details(title, table((say("column_strategy"), *names), rows))
 

@@ -1,7 +1,7 @@
-"""Pictures over two linear axes: lines of values, and dots with the steps that no other dot passes.
+"""Plots over two linear axes: lines of values, and dots with the front that no other dot passes.
 
-Painted by the page's style, as all pictures are. Names never stand on each other. What the values mean is not known
-here: an axis says its own.
+Painted by the page's style, as all pictures are. Names never overlap. An axis knows how to write its values; nothing
+else here knows what they mean.
 """
 
 import math
@@ -15,25 +15,25 @@ from everlong.lab.report.svg import HUES, LONGEST_NAME, WIDTH, Line, drawing, sh
 __all__ = ["Axis", "Dot", "Mark", "dot_plot", "ticks", "value_plot"]
 
 HEIGHT = 320
-ABOVE, BOTTOM = 34, 46  # px around a plot: what its upward axis measures, and the words of the other
+ABOVE, BOTTOM = 34, 46  # px around a plot, for the name of the vertical axis and the words of the other
 LINE_GAP = 17  # px between two names
-SMALLEST_SPAN = 1e-9  # of a value, or of 1: what is closer is drawn as one
-FAR = 1e6  # px above the picture; what is higher is there too
+SMALLEST_SPAN = 1e-9  # of a value, or of 1: closer values are drawn as one
+FAR = 1e6  # px above the picture; nothing is placed higher
 DOT, BESIDE = 6, 12  # px from the middle of a dot: its edge, its name
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A linear axis: what it measures, how one of its values is said, and beyond which value nothing is drawn."""
+    """A linear axis: what it measures, how a value is written, and beyond which value nothing is drawn."""
 
     name: str
-    said: Callable[[float], str]
+    write: Callable[[float], str]
     most: float = math.inf
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Something that happened at a place of the sideways axis; a `round` one stands above the others."""
+    """An event at a place of the horizontal axis; a `round` mark stands above the others."""
 
     x: float
     name: str
@@ -42,7 +42,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Dot:
-    """A name and its place; `front` ones are joined by a line, a `faint` one is only an outline."""
+    """A name and its place. `front` dots are joined by a line; a `faint` dot is only an outline."""
 
     name: str
     x: float
@@ -54,7 +54,7 @@ class Dot:
 
 
 def ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """Round values that begin at or below `low` and end at or above `high`. Example: 0, 0.9 -> 0, 0.2, … 1"""
+    """Return round values from at or below `low` to at or above `high`. Example: 0, 0.9 -> 0, 0.2, … 1"""
     least = max(1, abs(low), abs(high)) * SMALLEST_SPAN
     if high - low < least:
         high = low + max(1, least)
@@ -67,7 +67,7 @@ def ticks(low: float, high: float, most: int = 6) -> list[float]:
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """Where a value of two linear axes stands in the picture."""
+    """Two linear axes: where a value is in the picture."""
 
     across: list[float]
     up: list[float]
@@ -89,14 +89,14 @@ class _Frame:
         for value in self.up:
             at = self.y(value)
             out.append(f'<path class="grid" d="M{self.left:.1f} {at:.1f}H{self.right:.1f}"/>')
-            word = escape(y.said(value))
+            word = escape(y.write(value))
             out.append(f'<text class="axis end" x="{self.left - 8:.1f}" y="{at + 4:.1f}">{word}</text>')
         for value in self.across:
             at = self.x(value)
             if at > self.right + 0.1:
                 continue
             out.append(f'<path class="grid" d="M{at:.1f} {self.bottom:.1f}v5"/>')
-            word = escape(x.said(value))
+            word = escape(x.write(value))
             out.append(f'<text class="axis mid" x="{at:.1f}" y="{self.bottom + 20:.1f}">{word}</text>')
         middle = (self.left + self.right) / 2
         out.append(f'<text class="axis mid" x="{middle:.1f}" y="{self.bottom + 39:.1f}">{escape(x.name)}</text>')
@@ -116,9 +116,9 @@ def value_plot(
     marks: Sequence[Mark] = (),
     at: tuple[str, float] | None = None,
 ) -> str:
-    """Lines over linear axes, the names at their ends; marks along the bottom, `at` a dashed upright line.
+    """Draw lines over linear axes with names at their ends, marks along the bottom, and `at` as a dashed vertical line.
 
-    What lies above the axis' `most` is left out, and an arrow at its name says so.
+    What is above the axis' `most` is left out, and an arrow at the name says so.
     """
     shown = [(number, line) for number, line in enumerate(lines) if line.points]
     if not shown:
@@ -128,7 +128,7 @@ def value_plot(
     names = max(min(text_width(f"{line.name} ↑"), LONGEST_NAME) for _, line in shown)
     up = ticks(0, min(y.most, max(place[1] for place in places)))
     height = max(HEIGHT, ABOVE + BOTTOM + LINE_GAP * len(shown))
-    left = max(text_width(y.said(value)) for value in up) + 10
+    left = max(text_width(y.write(value)) for value in up) + 10
     bounds = ticks(min(across), max(across), 8)
     ends = (bounds[0], max(across) if max(across) - bounds[0] > SMALLEST_SPAN * max(1, abs(bounds[0])) else bounds[-1])
     frame = _Frame(bounds, up, ends, left, WIDTH - names - 34, height - BOTTOM)
@@ -148,7 +148,7 @@ def _value_line(frame: _Frame, line: Line, number: int, end: float, axes: tuple[
     path = _path(places)
     dots = "".join(
         f'<circle class="felt" cx="{x:.1f}" cy="{y:.1f}" r="5">'
-        f"<title>{escape(f'{line.name}, {x_axis.said(at)}: {y_axis.said(value)}')}</title></circle>"
+        f"<title>{escape(f'{line.name}, {x_axis.write(at)}: {y_axis.write(value)}')}</title></circle>"
         for (x, y), (at, value) in zip(places, line.points, strict=True)
         if y >= ABOVE
     )
@@ -161,7 +161,7 @@ def _value_line(frame: _Frame, line: Line, number: int, end: float, axes: tuple[
 
 
 def _path(places: Sequence[tuple[float, float]]) -> str:
-    """The line through the places, as far as it is not above the picture."""
+    """Return the path through the places, without what is above the picture."""
     steps: list[str] = []
     before: tuple[float, float] | None = None
     for x, y in places:
@@ -188,18 +188,18 @@ def _kind(one: Line | Dot, number: int) -> str:
 
 
 def dot_plot(dots: Sequence[Dot], x: Axis, y: Axis, *, label: str, at: tuple[str, float] | None = None) -> str:
-    """Named dots over linear axes; those in front are joined by steps: nothing stands left of and above them.
+    """Draw named dots over linear axes; those of the front are joined by steps: no dot is left of and above them.
 
-    A name that has no free place is said only when its dot is pointed at. What lies beyond the axis' `most` stands at
-    its end and says where it is.
+    A name without a free place is only the title of its dot. A dot beyond the axis' `most` stands at its end, with its
+    value in its name.
     """
-    dots = [dot if dot.x <= x.most else replace(dot, x=x.most, name=f"{dot.name} {x.said(dot.x)} →") for dot in dots]
+    dots = [dot if dot.x <= x.most else replace(dot, x=x.most, name=f"{dot.name} {x.write(dot.x)} →") for dot in dots]
     if not dots:
         return ""
     across = [dot.x for dot in dots] + ([at[1]] if at else [])
     up = ticks(min(dot.y for dot in dots), max(dot.y for dot in dots))
     height = HEIGHT + 60
-    left = max(text_width(y.said(value)) for value in up) + 10
+    left = max(text_width(y.write(value)) for value in up) + 10
     bounds = ticks(min(across), max(across), 8)
     frame = _Frame(bounds, up, (bounds[0], bounds[-1]), left, WIDTH - 30, height - BOTTOM)
     drawn = [
@@ -222,7 +222,7 @@ def _steps(frame: _Frame, dots: Sequence[Dot]) -> str:
 
 def _dot(frame: _Frame, dot: Dot, number: int, name: tuple[float, float] | None, axes: tuple[Axis, Axis]) -> str:
     at_x, at_y = frame.x(dot.x), frame.y(dot.y)
-    title = f"<title>{escape(f'{dot.name}: {axes[0].said(dot.x)}, {axes[1].said(dot.y)}')}</title>"
+    title = f"<title>{escape(f'{dot.name}: {axes[0].write(dot.x)}, {axes[1].write(dot.y)}')}</title>"
     circle = f'<circle cx="{at_x:.1f}" cy="{at_y:.1f}" r="{DOT}">{title}</circle>'
     words = ""
     if name is not None:
@@ -235,7 +235,7 @@ def _dot(frame: _Frame, dot: Dot, number: int, name: tuple[float, float] | None,
 
 
 def _name_places(frame: _Frame, dots: Sequence[Dot]) -> list[tuple[float, float] | None]:
-    """Where each name stands, free of dots and other names; ours chooses first, then those in front."""
+    """Return a place for each name, clear of dots and other names: ours chooses first, then those of the front."""
     taken = [_around(frame.x(dot.x), frame.y(dot.y), DOT + 1, DOT + 1) for dot in dots]
     places: list[tuple[float, float] | None] = [None] * len(dots)
     for at in sorted(range(len(dots)), key=lambda at: (not dots[at].ours, not dots[at].front, -dots[at].y)):

@@ -1,4 +1,4 @@
-"""The figures that a replay's page shows: sums, means and comparisons of what was played. Nothing is drawn or said."""
+"""The figures on the page of a replay: sums, means and comparisons. Nothing is drawn or worded here."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -26,18 +26,18 @@ __all__ = [
 WHOLE, OURS = "whole", "auto"
 BINS = 40  # points of a line over the requests
 MOST_POINTS = 120  # of a running total
-FEWEST = 10  # an average is drawn as long as one conversation in so many goes on
+FEWEST = 10  # an average is drawn while one conversation in this many goes on
 Points = tuple[tuple[float, float], ...]
 
 
 def is_ours(policy: str) -> bool:
-    """Whether it is everlong's own. Example: "auto", "auto-trim" and "auto@0.6" are; "automatic" is not"""
+    """Return whether a policy is everlong's own. Example: "auto", "auto-trim" and "auto@0.6" are; "automatic" is not"""
     return policy.partition("@")[0].partition("-")[0] == OURS
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Policies side by side: one window, one tariff."""
+    """The results of several policies in one window under one tariff."""
 
     window: int
     tariff: str
@@ -45,32 +45,32 @@ class Scene:
 
     @property
     def whole(self) -> ReplayResult | None:
-        """Where nothing is cut."""
+        """Return the result without any cut; None if it was not played."""
         return next((one for one in self.results if one.policy == WHOLE), None)
 
     @property
     def ours(self) -> ReplayResult | None:
-        """The one the page is about."""
+        """Return the result that the page is about: auto, else another of everlong's own."""
         named = next((one for one in self.results if one.policy == OURS), None)
         return named or next((one for one in self.results if is_ours(one.policy)), None)
 
     @property
     def longest(self) -> int:
-        """Tokens of the longest request where nothing is cut; 0 if that was not played."""
+        """Return the tokens of the longest request without any cut; 0 if that was not played."""
         if self.whole is None:
             return 0
         return max((paid.prompt for played in self.whole.played for paid in played.paid), default=0)
 
     @property
     def sessions(self) -> tuple[SessionFacts, ...]:
-        """Every conversation, the dearest first."""
+        """Return every conversation, the dearest first."""
         plain = self.whole or self.ours or next(iter(self.results), None)
         played = sorted(plain.played, key=lambda one: -one.dollars) if plain else []
         return tuple(dict.fromkeys(one.session for one in played))
 
 
 def scenes(results: Iterable[ReplayResult]) -> list[Scene]:
-    """The results of each window and tariff, in the order they come."""
+    """Return the results of each window and tariff together, in their order."""
     together: dict[tuple[int, str], list[ReplayResult]] = {}
     for result in results:
         together.setdefault((result.window, result.tariff), []).append(result)
@@ -79,7 +79,7 @@ def scenes(results: Iterable[ReplayResult]) -> list[Scene]:
 
 @dataclass(frozen=True, slots=True)
 class AnswerCost:
-    """One answer of a conversation: what it cost with all that was called beside it."""
+    """The cost of one answer of a conversation, with all calls that were made for it."""
 
     dollars: float
     cut: bool
@@ -87,7 +87,7 @@ class AnswerCost:
 
 
 def answer_costs(played: Played) -> list[AnswerCost]:
-    """Every answer in order. What has the same `at` led to the same answer."""
+    """Return the cost of every answer, in order. Requests with the same `at` led to the same answer."""
     together: dict[int, list[Paid]] = {}
     for paid in played.paid:
         together.setdefault(paid.at, []).append(paid)
@@ -102,9 +102,9 @@ def answer_costs(played: Played) -> list[AnswerCost]:
 
 
 def turn_costs(result: ReplayResult) -> Points:
-    """Request number and what such a request cost on average, over the conversations that have so many.
+    """Return (number of a request, its mean cost) over the conversations that have that many requests.
 
-    Neighbours share a point. The line ends where only one conversation in ten goes on.
+    Neighbours share a point. The line ends when only one conversation in ten goes on.
     """
     each = [[one.dollars for one in answer_costs(played)] for played in result.played]
     each = sorted((costs for costs in each if costs), key=len)
@@ -121,9 +121,9 @@ def turn_costs(result: ReplayResult) -> Points:
 
 
 def growth(points: Points) -> tuple[float, float, float] | None:
-    """From which request to which, and how many times as much one costs there: the last quarter by the second.
+    """Return (from, to, ratio): how many times as much a request costs in the last quarter as in the second.
 
-    Example: 16 points that rise from 1 to 16 -> (6.5, 14.5, 2.23). None where there is too little to say.
+    Example: 16 points that rise from 1 to 16 -> (6.5, 14.5, 2.23). None if there are too few points.
     """
     quarter = len(points) // 4
     if quarter < 2:
@@ -137,17 +137,17 @@ def growth(points: Points) -> tuple[float, float, float] | None:
 
 
 def running_total(played: Played) -> Points:
-    """Request number and dollars so far; a long conversation is thinned out, its last request stays."""
+    """Return (number of a request, dollars so far). A long conversation is thinned out; its last request stays."""
     totals = list(enumerate(accumulate(one.dollars for one in answer_costs(played)), start=1))
     step = math.ceil(len(totals) / MOST_POINTS) or 1
-    kept = totals[::-step][::-1]
-    return ((0.0, 0.0), *((float(at), total) for at, total in kept)) if kept else ()
+    thinned = totals[::-step][::-1]
+    return ((0.0, 0.0), *((float(at), total) for at, total in thinned)) if thinned else ()
 
 
 def front(results: Sequence[ReplayResult]) -> set[str]:
-    """Policies that no other one beats: none is cheaper and keeps as much, none as cheap and keeps more.
+    """Return the policies that no other one beats: none is cheaper and keeps as much, or as cheap and keeps more.
 
-    Requests that a provider refuses win nothing.
+    A policy with requests that a provider refuses does not take part.
     """
     allowed = [one for one in results if not one.over and not one.invalid]
     return {one.policy for one in allowed if not any(_beats(other, one) for other in allowed)}
@@ -160,30 +160,30 @@ def _beats(one: ReplayResult, other: ReplayResult) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Billed:
-    """What the sessions' own files say. `dollars` is None where no price is known at all."""
+    """What the sessions' own files record, by model."""
 
     sessions: int
     models: tuple[Recorded, ...]
 
     @property
     def dollars(self) -> float | None:
-        """All that has a price."""
+        """Return the sum of what has a price; None if nothing has."""
         known = [one.dollars for one in self.models if one.dollars is not None]
         return sum(known) if known else None
 
     @property
     def requests(self) -> int:
-        """That were really made."""
+        """Return the number of requests that were really made."""
         return sum(one.requests for one in self.models)
 
     @property
     def tokens(self) -> int:
-        """Sent and received."""
+        """Return the tokens sent and received."""
         return sum(one.prompt + one.output for one in self.models)
 
 
 def billed(sessions: Iterable[SessionFacts]) -> Billed | None:
-    """What was really paid, by model, the dearest first; None where no file keeps it."""
+    """Return what was really paid, by model, the dearest first; None if no file records it."""
     models: dict[str, Recorded] = {}
     keeping = 0
     for session in sessions:
@@ -209,7 +209,7 @@ def _sum(one: Recorded, other: Recorded) -> Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """What a threshold would have done; `used` is the one that ours stands at, `share` None where none is named."""
+    """What a threshold would have done. `used` is the one in use; `share` is None if the policy names none."""
 
     share: float | None
     result: ReplayResult
@@ -217,7 +217,7 @@ class Threshold:
 
 
 def thresholds_of(scene: Scene, ours: ReplayResult | None) -> list[Threshold]:
-    """The thresholds of a window, lowest first. What has the figures of ours is the one in use."""
+    """The thresholds of a window, lowest first. The one with the figures of ours is the one in use."""
     found = [Threshold(_share(one.policy), one, _same(one, ours)) for one in scene.results]
     return sorted(found, key=lambda one: (one.share is None, one.share or 0.0))
 

@@ -1,4 +1,4 @@
-"""The pictures of a replay, each with its words and its table: cost over turns, the front, the thresholds."""
+"""The pictures of a replay, each a card with words and a table: cost over turns, the front, the thresholds."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -24,18 +24,18 @@ from everlong.lab.report.wording import Wording
 
 __all__ = ["front_card", "thresholds_card", "turns_card"]
 
-MOST_MARKS = 150  # more would be a band
+MOST_MARKS = 150  # more would merge into a band
 ROOM = 1.5  # times the dearest of uncut and ours: the height of a picture of dollars
-DEAREST = 200.0  # % of uncut: where the picture of the front ends
+DEAREST = 200.0  # % of uncut: where the axis of the front ends
 
 
 def name_of(policy: str, say: Wording) -> str:
-    """How a policy is called on the page."""
+    """Return the name of a policy on the page."""
     return say.known(f"replay_policy_{policy}", policy)
 
 
 def _dollars(value: float) -> str:
-    """A round sum at an axis. Example: 0.2 -> $0.20, 0.005 -> $0.005, 1000.0 -> $1 000"""
+    """Return a round sum for an axis. Example: 0.2 -> $0.20, 0.005 -> $0.005, 1000.0 -> $1 000"""
     whole, _, cents = f"{value:,.6f}".rstrip("0").partition(".")
     return f"${spaced(whole)}.{cents:0<2}" if cents else f"${spaced(whole)}"
 
@@ -44,7 +44,7 @@ def _dollars(value: float) -> str:
 
 
 def turns_card(scene: Scene, say: Wording) -> str:
-    """What request n costs, and what one conversation costs so far."""
+    """Return the card of what request n costs, and what one conversation costs so far."""
     costs = [(one, turn_costs(one)) for one in scene.results]
     lines = [_line(one, points, scene, say) for one, points in costs]
     lone = len(scene.sessions) == 1
@@ -74,30 +74,30 @@ def _line(one: ReplayResult, points: tuple[tuple[float, float], ...], scene: Sce
 
 
 def _most(lines: Sequence[Line]) -> float:
-    """How high a picture goes: what is far dearer than uncut and ours would press them flat."""
+    """Return the height of a picture: anything far dearer than uncut and ours would press them flat."""
     shown = [value for line in lines if line.ours or line.plain for _, value in line.points]
     return ROOM * max(shown, default=math.inf) or math.inf
 
 
 def _grown(scene: Scene, say: Wording) -> str:
-    """What the first picture shows, in words."""
+    """Return in words what the first picture shows."""
     if scene.whole is None or scene.ours is None:
         return ""
     plain, ours = growth(turn_costs(scene.whole)), growth(turn_costs(scene.ours))
     if plain is None or ours is None:
         return ""
-    said = say(
+    words = say(
         "replay_growth",
         start=grouped(ours[0]),
         end=grouped(ours[1]),
         uncut=say("replay_times", times=f"{plain[2]:.1f}"),
         ours=say("replay_times", times=f"{ours[2]:.1f}"),
     )
-    return f'<p class="told">{escape(said)}</p>'
+    return f'<p class="told">{escape(words)}</p>'
 
 
 def _dearest(result: ReplayResult, scene: Scene) -> Played | None:
-    """The conversation that costs most uncut, under this policy."""
+    """Return the conversation that costs most uncut, under this policy."""
     return next((one for one in result.played if scene.sessions and one.session == scene.sessions[0]), None)
 
 
@@ -116,7 +116,7 @@ def _marks(played: Played, say: Wording) -> Iterator[Mark]:
 
 
 def front_card(scene: Scene, say: Wording) -> str:
-    """Cost against what stays, a dot for each policy, and every figure as a table."""
+    """Return the card of cost against what stays: a dot for each policy, and every figure in a table."""
     ahead = front(scene.results)
     dots = [
         Dot(
@@ -164,7 +164,7 @@ def _policies(scene: Scene, say: Wording) -> str:
 
 
 def _figures(one: ReplayResult) -> tuple[str, str, str, str]:
-    """Dollars, of uncut, kept and literal, as cells."""
+    """Return cells: dollars, share of uncut, kept and literal."""
     asked_for = (f"{one.kept_percent:.1f}", f"{one.literal_percent:.1f}") if one.probes else ("–", "–")
     return (escape(money(one.dollars)), percent(one.ratio), *asked_for)
 
@@ -179,7 +179,7 @@ THRESHOLDS = ("threshold", "dollars", "ratio", "kept", "literal", "cuts")
 
 
 def thresholds_card(found: Sequence[ReplayResult], results: Sequence[ReplayResult], say: Wording) -> str:
-    """What a cheaper or safer threshold would have done, window by window."""
+    """Return the card of what a cheaper or safer threshold would have done, window by window."""
     ours = {(scene.window, scene.tariff): scene.ours for scene in scenes(results)}
     parts = [f'<p class="rule">{escape(say("replay_thresholds_rule"))}</p>']
     for scene in scenes(found):

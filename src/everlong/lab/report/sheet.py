@@ -1,4 +1,4 @@
-"""The frame of a page: one file, one style known by its hash, nothing else allowed; and its cards and tables."""
+"""The frame of a page, its cards and tables: one file, one style allowed by its hash, and nothing else."""
 
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ POLICY = "default-src 'none'; style-src '{style}'; base-uri 'none'; form-action 
 
 
 def sheet(title: str, intro: str, facts: Iterable[str], sections: Iterable[str], say: Wording) -> str:
-    """The whole page. `sections` are HTML, all else is text."""
+    """Return the whole page. `sections` are HTML, all else is text."""
     style = files("everlong.lab.report").joinpath("page.css").read_text(encoding="utf-8")
     digest = f"sha256-{b64encode(sha256(style.encode()).digest()).decode()}"
     listed = "".join(f"<span>{escape(fact)}</span>" for fact in facts if fact)
@@ -32,19 +32,19 @@ def sheet(title: str, intro: str, facts: Iterable[str], sections: Iterable[str],
 
 
 def card(title: str, body: str, facts: Iterable[str] = ()) -> str:
-    """A titled part of the page; `body` is HTML."""
+    """Return a titled part of the page; `body` is HTML."""
     listed = "".join(f"<span>{escape(fact)}</span>" for fact in facts if fact)
     under = f'<p class="facts">{listed}</p>' if listed else ""
     return f'<section class="card"><h2>{escape(title)}</h2>{under}{body}</section>'
 
 
 def figure(picture: str, caption: str = "") -> str:
-    """A picture that can be pushed sideways where the screen is narrow."""
+    """Return a picture that scrolls sideways on a narrow screen."""
     return f'<div class="scroll">{picture}</div>' + (f'<p class="hint">{escape(caption)}</p>' if caption else "")
 
 
 def table(head: Sequence[str], rows: Iterable[tuple[Sequence[str], bool]]) -> str:
-    """A table. Cells are HTML; a row says whether it is ours."""
+    """Return a table. Cells are HTML; each row says whether it is ours."""
     heads = "".join(f"<th>{escape(cell)}</th>" for cell in head)
     body = "".join(_table_row(cells, ours=ours) for cells, ours in rows)
     return f'<div class="scroll"><table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>'

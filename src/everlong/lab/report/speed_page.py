@@ -1,4 +1,4 @@
-"""What everlong costs beside its peers, as one page: a card a table, bars where one column tells the story."""
+"""The page of the benchmarks: a card for each table, with bars if it names a column to show."""
 
 import re
 from collections.abc import Sequence
@@ -15,29 +15,35 @@ OURS = "everlong"
 
 
 def speed_page(tables: Sequence[Table], taken: str, *, language: str = "en") -> str:
-    """The page. `taken` says when and on what the figures were taken."""
+    """Return the page. `taken` says when and on which machine the figures were taken."""
     say = Wording(language)
-    return sheet(say("speed_title"), say("speed_intro"), [taken], [_card(one, say) for one in tables], say)
+    return sheet(say("speed_title"), say("speed_intro"), [taken], [_card(figures, say) for figures in tables], say)
 
 
-def _card(one: Table, say: Wording) -> str:
-    rows = [([_marked(cell) for cell in cells], OURS in cells[0]) for cells in one.rows]
-    notes = "".join(f'<p class="rule">{_marked(note)}</p>' for note in one.notes)
-    return card(_plain(one.title), notes + _bars(one) + table(one.head, rows)) if rows else card(say("nothing"), "")
+def _card(figures: Table, say: Wording) -> str:
+    rows = [([_marked(cell) for cell in cells], OURS in cells[0]) for cells in figures.rows]
+    notes = "".join(f'<p class="rule">{_marked(note)}</p>' for note in figures.notes)
+    return (
+        card(_plain(figures.title), notes + _bars(figures) + table(figures.head, rows))
+        if rows
+        else card(say("nothing"), "")
+    )
 
 
-def _bars(one: Table) -> str:
-    if one.shown is None:
+def _bars(figures: Table) -> str:
+    if figures.shown is None:
         return ""
     bars = [
         Bar(_plain(name), value, label, ours=OURS in name)
-        for name, value, label in zip((row[0] for row in one.rows), one.shown.values, one.shown.labels, strict=True)
+        for name, value, label in zip(
+            (row[0] for row in figures.rows), figures.shown.values, figures.shown.labels, strict=True
+        )
     ]
-    return f"<h3>{escape(one.shown.title)}</h3>{figure(bar_chart(bars, label=one.shown.title))}"
+    return f"<h3>{escape(figures.shown.title)}</h3>{figure(bar_chart(bars, label=figures.shown.title))}"
 
 
 def _marked(text: str) -> str:
-    """Markdown's code and bold as HTML. Example: "**a** `b`" -> "<b>a</b> <code>b</code>" """
+    """Return Markdown's code and bold as HTML. Example: "**a** `b`" -> "<b>a</b> <code>b</code>" """
     coded = re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
     return re.sub(r"\*\*([^*]+)\*\*", r"<b>\1</b>", coded)
 

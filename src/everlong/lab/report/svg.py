@@ -1,8 +1,8 @@
-"""Pictures of figures as inline SVG: lines over a logarithmic axis, and bars. No script, no colours of its own.
+"""Pictures of figures as inline SVG: lines over a logarithmic axis, and bars. No script, no colours of their own.
 
-What is drawn carries classes (`s0` … `s9` for a series, `ours` for the one in front, `plain` for what the others are
-compared with); the page's style paints them.
-Widths of words are estimated, so that labels keep clear of each other in any font. All text is escaped.
+Shapes carry classes (`s0` … `s9` for a series, `ours` for the one in front, `plain` for the one that the others are
+compared with); the page's style paints them. Widths of words are estimated, so that labels keep clear of each other in
+any font. All text is escaped.
 """
 
 import math
@@ -27,7 +27,7 @@ __all__ = [
     "text_width",
 ]
 
-HUES = 10  # colours; the eleventh line has the first again, dashed
+HUES = 10  # colours; the eleventh line has the first one again, dashed
 WIDTH = 880
 TEXT = 13  # px of all words
 NARROW, WIDE = 0.62, 1.0  # of the text size: a Latin letter, a Chinese one
@@ -43,7 +43,7 @@ BAR_STEP, BAR_HEIGHT = 26, 16
 class Line:
     """A name and its points; for `line_plot` x above 0, y from 0 to 100.
 
-    A `faint` one is there to be seen, not to be believed. A `plain` one is what the others are compared with.
+    A `faint` line is shown but not to be trusted. A `plain` one is what the others are compared with.
     """
 
     name: str
@@ -55,9 +55,9 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A name and its value; `part` of it is drawn full, the rest pale. `label` is said at its end.
+    """A name and its value; `part` of it is drawn full, the rest pale. `label` stands at its end.
 
-    A `faint` one is only an outline.
+    A `faint` bar is only an outline.
     """
 
     name: str
@@ -69,17 +69,17 @@ class Bar:
 
 
 def text_width(text: str) -> float:
-    """About how many px a text is wide. Example: "ab" -> 16.12"""
+    """Return the estimated width of a text in px. Example: "ab" -> 16.12"""
     return TEXT * sum(WIDE if unicodedata.east_asian_width(sign) in "WF" else NARROW for sign in text)
 
 
 def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Places near the wanted ones, at least `gap` apart and inside the bounds as far as they all fit.
+    """Return places near the wanted ones, at least `gap` apart, and inside the bounds if they all fit.
 
     Example: spread([50, 51], 10, 0, 100) -> [45.5, 55.5]
     """
     order = sorted(range(len(wanted)), key=lambda at: wanted[at])
-    blocks: list[list[float]] = []  # the middle of a block, how many it holds
+    blocks: list[list[float]] = []  # the middle of a block, and how many places it holds
     for at in order:
         blocks.append([min(max(wanted[at], low), high), 1])
         while len(blocks) > 1 and _bottom(blocks[-2], gap) + gap > _top(blocks[-1], gap):
@@ -109,7 +109,7 @@ def _bottom(block: list[float], gap: float) -> float:
 
 
 def line_plot(lines: Sequence[Line], *, label: str, x_name: str, ceiling: tuple[str, float] | None = None) -> str:
-    """Percent over a logarithmic axis; the names at the line ends. `ceiling` is a level that none can pass."""
+    """Draw percent over a logarithmic axis, names at the line ends. `ceiling` is a level that no line can pass."""
     shown = [line for line in lines if line.points]
     if not shown:
         return ""
@@ -118,14 +118,14 @@ def line_plot(lines: Sequence[Line], *, label: str, x_name: str, ceiling: tuple[
     plot = _Plot(sorted({x for line in shown for x, _ in line.points}), WIDTH - names - 34, height - BOTTOM)
     ends = spread([plot.y(line.points[-1][1]) for line in shown], LINE_GAP, TOP, plot.bottom)
     drawn = [_line(plot, line, number, end) for number, (line, end) in enumerate(zip(shown, ends, strict=True))]
-    drawn.sort(key=lambda svg: "ours" in svg[:40])  # the one in front comes last
+    drawn.sort(key=lambda svg: "ours" in svg[:40])  # drawn last, so that it is in front
     body = plot.axes(x_name) + (plot.level(*ceiling) if ceiling else "") + "".join(drawn)
     return drawing("plot", height, label, body)
 
 
 @dataclass(frozen=True, slots=True)
 class _Plot:
-    """Where a value stands in the picture."""
+    """The axes of a plot: where a value is in the picture."""
 
     budgets: list[float]
     right: float
@@ -189,7 +189,7 @@ def _line(plot: _Plot, line: Line, number: int, end: float) -> str:
 
 
 def bar_chart(bars: Sequence[Bar], *, label: str, most: float | None = None) -> str:
-    """A bar a line, names left, values at their ends. `most` is the value of a bar as long as can be."""
+    """Draw one bar a line, names left, labels at the ends. `most` is the value of the longest possible bar."""
     if not bars:
         return ""
     start = max(min(text_width(bar.name), LONGEST_NAME) for bar in bars) + 12
@@ -211,17 +211,17 @@ def bar_chart(bars: Sequence[Bar], *, label: str, most: float | None = None) -> 
 
 
 def shortened(name: str) -> str:
-    """The name, shortened to what has room; then the whole of it is said when it is pointed at."""
+    """Return a name as HTML, shortened if it is too wide; its title is then the whole name."""
     if text_width(name) <= LONGEST_NAME:
         return escape(name)
-    kept = name
-    while text_width(kept + "…") > LONGEST_NAME:
-        kept = kept[:-1]
-    return f"<title>{escape(name)}</title>{escape(kept)}…"
+    short = name
+    while text_width(short + "…") > LONGEST_NAME:
+        short = short[:-1]
+    return f"<title>{escape(name)}</title>{escape(short)}…"
 
 
 def drawing(kind: str, height: float, label: str, body: str) -> str:
-    """A picture around what is drawn; `label` is said to who cannot see it."""
+    """Return a picture with this body; `label` is for people who cannot see it."""
     return (
         f'<svg class="{kind}" viewBox="0 0 {WIDTH} {height:.0f}" role="img" aria-label="{escape(label)}">{body}</svg>'
     )

@@ -27,7 +27,11 @@ class Wording:
 
     def known(self, key: str, otherwise: str) -> str:
         """Return the text of a key, or `otherwise` if there is none: anyone may name a measure or a group."""
-        return self(key) if key in TABLES[self.language] else otherwise
+        return self(key) if self.has(key) else otherwise
+
+    def has(self, key: str) -> bool:
+        """Return whether there is a text of that key."""
+        return key in TABLES[self.language]
 
     def joined(self, *sentences: str) -> str:
         """Return the sentences as one text, without the empty ones."""
