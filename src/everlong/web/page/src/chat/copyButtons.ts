@@ -1,5 +1,5 @@
 /** Copy buttons for code that stands inside other markdown (in a list, in a quote). */
-import { copyText } from "../pieces/copying";
+import { copyText } from "../pieces/clipboard";
 import { t } from "../words";
 
 const TOLD_FOR = 1_500; // milliseconds

@@ -1,11 +1,11 @@
-/** Which question about a thread stands open in a dialog. */
+/** The dialog about a thread that is open: rename, delete, or the choice of a compaction. */
 import type { Row, Thread } from "../api";
 
-class Asking {
+class Dialogs {
   rename = $state<Thread | null>(null);
   delete = $state<Thread | null>(null);
   /** The compactions of a thread, to choose the one to look before. */
   points = $state<{ thread: Thread; rows: Row[] } | null>(null);
 }
 
-export const asking = new Asking();
+export const dialogs = new Dialogs();

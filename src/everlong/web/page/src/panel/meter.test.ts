@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { fill, level, partShares, readWindow } from "./reading";
+import { fill, level, partShares, readWindow } from "./meter";
 
 describe("how full the window is", () => {
   it.each([
