@@ -106,18 +106,18 @@ class LiveUpdates:
         else:
             preview = await asyncio.to_thread(_empty_preview, speaker, self._agents.settings)
         undo = await asyncio.to_thread(self._view.can_undo, thread)
-        settings, window = self._agents.settings, preview.window
+        settings, window, meter = self._agents.settings, preview.window, preview.meter
         in_force = self._engine.blocking.means.settings.for_thread(stored.settings)
         due = due_at(in_force, window.context)
         price = window.prices.input
         return {
             "model": speaker.chosen.id,
-            "tokens": preview.tokens,
+            "tokens": meter.tokens,
             "limit": preview.limit,
-            "high": preview.high if due is None else due,
-            "window": window.context if window.known else None,
+            "high": meter.threshold if due is None else due,
+            "window": meter.limit if meter.known else None,
             "window_source": window.source,
-            "known": window.known,
+            "known": meter.known,
             "certainty": preview.certainty,
             "parts": dict(preview.parts),
             "messages": preview.messages,
@@ -127,7 +127,7 @@ class LiveUpdates:
             "compacting": self.compacting(thread),
             "threshold": settings.threshold,
             "can_undo": undo,
-            "cost": None if price is None else preview.tokens * price / MILLION,
+            "cost": None if price is None else meter.tokens * price / MILLION,
         }
 
 
