@@ -22,6 +22,7 @@ from everlong.core import (
     pairs_of,
 )
 from everlong.tokens import Counter
+from everlong.wire import format_named
 from tests.properties.histories import Dice
 
 COUNTER = Counter("gpt-4o")
@@ -37,8 +38,9 @@ SPREAD = (1 << 200) // 3 | 1  # small numbers, too, throw every side of the dice
 PICTURE = Image(data="aGk=" * 300, media_type="image/png")
 
 
-def task(target: int = 1_000, **settings: object) -> Task:
-    """A task with a small window, counted exactly."""
+def task(target: int = 1_000, *, fmt: str = "openai-chat", **settings: object) -> Task:
+    """A task with a small window, counted exactly, by the rules of a format."""
+    settings["keeps_thinking"] = format_named(fmt).rules.own_thinking
     given: dict[str, object] = {"target": target, "counter": COUNTER, "window": 2_000, **settings}
     return Task(**given)  # type: ignore[arg-type]
 

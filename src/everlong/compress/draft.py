@@ -1,6 +1,9 @@
-"""Which thoughts a provider wants back: the one home of the question "may this reasoning go?".
+"""A request in the making: which messages stand in it, what was changed, and what steps may not touch.
 
-Thoughts go or stay for a whole message at once, and none is ever shortened: signatures cover all of it.
+A `Draft` starts as the history itself and is handed from step to step; each step returns a new one. Edits are
+recorded here and nowhere else, so every change has its message, reason, sizes and reference. A step never changes the
+head (system text), pins, the last user message or results the model has not read yet: `Draft.open` lists what it may
+touch. What steps share to find rounds, and thoughts that must stay, is here too.
 """
 
 import re
@@ -61,8 +64,8 @@ class Task:
     counter: Counter
     #: The model's whole window; the documents' shares refer to it.
     window: int = 128_000
-    #: Whose rules hold for reasoning and signatures.
-    fmt: str = "openai-chat"
+    #: Whether the provider wants the thoughts of an open tool loop back as they were.
+    keeps_thinking: bool = False
     model: str = ""
     #: Indexes in the history that the user pinned.
     pins: frozenset[int] = frozenset()
@@ -202,8 +205,6 @@ def firm_steps(draft: Draft) -> frozenset[MessageStep]:
 
 #: Models that refuse a call that comes back without the thoughts that led to it, in whatever turn.
 WANTED_WITH_CALLS = re.compile(r"deepseek|kimi|moonshot|mimo", re.IGNORECASE)
-#: Formats whose thoughts are signed: while a tool loop is open, its turns come back as they were.
-SIGNED = frozenset({"anthropic", "gemini", "openai-responses"})
 
 
 def bound_reasoning(draft: Draft, task: Task) -> frozenset[int]:
@@ -216,7 +217,7 @@ def bound_reasoning(draft: Draft, task: Task) -> frozenset[int]:
     return frozenset(
         position
         for position, slot in enumerate(draft.slots)
-        if (with_calls and slot.message.calls) or (slot.at >= loop and (task.fmt in SIGNED or _signed(slot.message)))
+        if (with_calls and slot.message.calls) or (slot.at >= loop and (task.keeps_thinking or _signed(slot.message)))
     )
 
 

@@ -1,7 +1,8 @@
-"""`fit`: any conversation into any budget, valid, whole where it matters, nothing wasted.
+"""`fit` and `count`, for callers who hold their own messages: plain values in and out, no event loop, no store.
 
-Pure: the same messages and budget give the same bytes. Handed the result of an earlier call, it repeats
-what was sent before byte for byte and adds only what is new, until the budget is reached again.
+`fit` brings any conversation under any budget, valid and whole where it matters. Pure: the same messages and budget
+give the same bytes. With the result of an earlier call it repeats what was sent before byte for byte and adds only
+what is new, until the budget is reached again. A caller's list that grows from call to call costs what is new in it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,55 +18,19 @@ from everlong.engine.view import View, ViewOptions, view_of
 from everlong.errors import BudgetImpossible, InputError, WireError
 from everlong.tokens import Counter
 from everlong.windows import window
-from everlong.wire import FORMATS, OPENAI_CHAT, Document, document_of, dump, list_format, value_of, with_messages
+from everlong.wire import (
+    FORMATS,
+    OPENAI_CHAT,
+    Document,
+    Format,
+    document_of,
+    dump,
+    list_format,
+    value_of,
+    with_messages,
+)
 
-__all__ = ["Fitted", "copied", "count", "fit", "fit_document", "forget_counts", "gained", "parsed", "shared"]
-
-NESTED = (dict, list)  # what can change inside a message
-
-
-def copied(value: Json) -> Json:
-    """The same value, sharing nothing that can change."""
-    try:
-        return _copied(value)
-    except RecursionError:
-        raise WireError("nested too deeply", fmt=OPENAI_CHAT.name) from None
-
-
-def _copied(value: Json) -> Json:
-    if isinstance(value, list):
-        return [_copied(inner) for inner in value]
-    # A dict is a Mapping, but asking for that first costs more than the copy.
-    if not isinstance(value, dict) and not isinstance(value, Mapping):
-        return value
-    copy = dict(value)
-    for key, inner in copy.items():
-        if isinstance(inner, NESTED):
-            copy[key] = _copied(inner)
-    return copy
-
-
-def shared(rows: Sequence[Json], known: Sequence[Json]) -> int:
-    """How many items at the front are still what was copied."""
-    for at, (row, copy) in enumerate(zip(rows, known, strict=False)):
-        if row != copy:
-            return at
-    return min(len(rows), len(known))
-
-
-def gained(rows: Sequence[Json], start: int) -> tuple[Json, ...] | None:
-    """Copies of what stands in the list from `start` on.
-
-    None if that may be another format: plain words, with which a list begins, are the same in all of them.
-    """
-    new = tuple(map(copied, rows[start:]))
-    return new if list_format(new) == OPENAI_CHAT.name else None
-
-
-def parsed(new: Sequence[Json], start: int) -> Iterator[Message]:
-    """The messages of a list from item `start` on."""
-    return (OPENAI_CHAT.read_message(row, f"messages[{at}]") for at, row in enumerate(new, start))
-
+__all__ = ["Fitted", "copied", "count", "fit", "fit_document", "forget_counts"]
 
 Messages = Sequence[Mapping[str, Any]] | Mapping[str, Any]
 
@@ -78,9 +43,6 @@ SENT_AS = {
     "chatbox": "openai-chat",
 }
 
-#: Where an item of the list is one message, so that its index names it.
-ITEM_IS_MESSAGE = frozenset({"anthropic", "gemini", "openai-chat"})
-
 
 @dataclass(frozen=True)
 class Fitted:
@@ -92,7 +54,7 @@ class Fitted:
     budget: int
     #: A copy of what the caller gave for each message: an untouched one goes back as it came.
     given: tuple[Json, ...] = field(default=(), repr=False)
-    #: What the view was asked for; None if the messages were to stay as they are.
+    #: What the view was made for; None if the messages were to stay as they are.
     options: ViewOptions | None = field(default=None, repr=False)
 
     @property
@@ -103,8 +65,9 @@ class Fitted:
     @cached_property
     def messages(self) -> list[JsonObject]:
         """The messages, in the format they came in; what stands beside them is in `body`."""
-        if self.document.fmt == "openai-chat":
-            return self._chat_messages()
+        listed = _format_of_lists(self.document.fmt)
+        if listed is not None:
+            return self._listed_messages(listed)
         value = self.body
         if isinstance(value, dict):
             own = FORMATS.get(self.document.fmt)
@@ -119,15 +82,15 @@ class Fitted:
         return value_of(self.document)
 
     def original(self, ref: str) -> bytes:
-        """The bytes behind a reference: what stood there before the edit."""
+        """Return the bytes behind a reference: what stood there before the edit."""
         for edit in self.edits:
             if edit.ref == ref:
-                found = original_in(self.view.history[edit.at], edit.part, ref)
-                if found is not None:
-                    return found
+                original = original_in(self.view.history[edit.at], edit.part, ref)
+                if original is not None:
+                    return original
         raise InputError(f"no edit has the reference {ref!r}")
 
-    def _chat_messages(self) -> list[JsonObject]:
+    def _listed_messages(self, listed: Format) -> list[JsonObject]:
         known = {id(message): raw for message, raw in zip(self.view.history, self.given, strict=False)}
         out: list[JsonObject] = []
         for message in self.view.messages:
@@ -135,7 +98,7 @@ class Fitted:
             if isinstance(raw, dict):
                 out.append(cast(JsonObject, copied(raw)))
             else:
-                out.extend(OPENAI_CHAT.write_message(message))
+                out.extend(listed.write_message(message))
         return out
 
 
@@ -149,7 +112,7 @@ def fit(  # noqa: PLR0913 - what to fit, for whom, into how much; all but the fi
     pins: Sequence[int] = (),
     previous: Fitted | None = None,
 ) -> Fitted:
-    """The messages brought under `budget` tokens, tool schemas included; same format out.
+    """Return the messages brought under `budget` tokens, tool schemas included; same format out.
 
     `messages` is a list in any wire format, or a whole request body. Without a budget the model's window
     decides. `pins` are indexes into the messages that must stay as they are. With the `previous` result of a
@@ -180,7 +143,7 @@ def fit_document(  # noqa: PLR0913 - see fit
     previous: Fitted | None = None,
     given: tuple[Json, ...] = (),
 ) -> Fitted:
-    """`fit` for a document that was read already."""
+    """Return what `fit` does, for a document that was read already."""
     counter = counter_for(model or document.model)
     limit = _default_budget(counter.model) if budget is None else budget
     if limit < 0:
@@ -190,13 +153,13 @@ def fit_document(  # noqa: PLR0913 - see fit
     if chosen.untouched:
         view = View(document.messages, document.messages, counter.messages(document.messages))
         return Fitted(document, view, view.tokens + schemas, limit, given)
-    room = _messages_room(limit, schemas, counter)
+    most = _budget_for_messages(limit, schemas, counter)
     options = ViewOptions(
         counter=counter,
-        limit=room,
-        target=room,
-        # Who goes on calling wants few cuts: each one starts the provider's prompt cache anew.
-        later=int(room * target_share(limit, room, window(counter.model).prices, 1.0)),
+        limit=most,
+        target=most,
+        # Who goes on calling wants few compactions: after each one the provider's prompt cache is filled again.
+        later=int(most * target_share(limit, most, window(counter.model).prices, 1.0)),
         preset=chosen,
         window=limit,
         fmt=SENT_AS.get(document.fmt, document.fmt),
@@ -205,7 +168,7 @@ def fit_document(  # noqa: PLR0913 - see fit
     try:
         view = view_of(document.messages, options, _continued(previous, options))
     except BudgetImpossible as error:
-        aside = [("tool schemas", schemas), ("margin of an estimated count", limit - room - schemas)]
+        aside = [("tool schemas", schemas), ("margin of an estimated count", limit - most - schemas)]
         raise BudgetImpossible(limit, [*error.parts, *(part for part in aside if part[1])]) from None
     return Fitted(with_messages(document, view.messages), view, view.tokens + schemas, limit, given, options)
 
@@ -228,12 +191,12 @@ def _default_budget(model: str) -> int:
     return min(known.prompt, Budget.of(known.context, max_output=known.output).room)
 
 
-def _messages_room(limit: int, schemas: int, counter: Counter) -> int:
+def _budget_for_messages(limit: int, schemas: int, counter: Counter) -> int:
     """What the messages may count to, so that the true figure stays under the limit even if the count is low."""
-    room = int(limit / (1 + counter.vocabulary.spread)) - schemas
-    if schemas and room <= 0:
+    most = int(limit / (1 + counter.vocabulary.spread)) - schemas
+    if schemas and most <= 0:
         raise BudgetImpossible(limit, [("tool schemas", schemas)])
-    return room
+    return most
 
 
 def _parsed(messages: Messages, previous: Fitted | None) -> tuple[Document, tuple[Json, ...]]:
@@ -241,29 +204,32 @@ def _parsed(messages: Messages, previous: Fitted | None) -> tuple[Document, tupl
     if isinstance(messages, Mapping):
         return document_of(dict(messages)), ()
     rows = [cast(Json, row) for row in messages]
-    if previous is not None and previous.given and shared(rows, previous.given) == len(previous.given):
-        new = gained(rows, len(previous.given))
+    if previous is not None and previous.given and _shared(rows, previous.given) == len(previous.given):
+        new = _gained(rows, len(previous.given))
         if new is not None:
-            history = (*previous.view.history, *parsed(new, len(previous.given)))
+            history = (*previous.view.history, *_parsed_from(new, len(previous.given)))
             return replace(previous.document, messages=history, tools=()), (*previous.given, *new)
     copies = list(map(copied, rows))
     document = document_of(copies)
-    return document, tuple(copies) if document.fmt == OPENAI_CHAT.name else ()
+    return document, tuple(copies) if _format_of_lists(document.fmt) is not None else ()
 
 
 def _pinned(pins: Sequence[int], document: Document, messages: Messages) -> frozenset[int]:
     """Indexes of the caller's list as indexes of the history, which may have system text in front."""
     if not pins:
         return frozenset()
-    if document.fmt not in ITEM_IS_MESSAGE:
+    own = FORMATS.get(document.fmt)
+    if own is None or not own.item_is_message:
         raise InputError(f"pins by index need one message an item, which {document.fmt} does not have")
-    length = len(messages.get(FORMATS[document.fmt].api.messages, ()) if isinstance(messages, Mapping) else messages)
+    length = len(messages.get(own.api.messages, ()) if isinstance(messages, Mapping) else messages)
     offset = len(document.messages) - length
     wrong = [pin for pin in pins if not 0 <= pin < length]
     if wrong:
         raise InputError(f"no message {wrong[0]} to pin: there are {length}")
     return frozenset(pin + offset for pin in pins)
 
+
+# --- counting ------------------------------------------------------------------------------------------------------
 
 GivenMessages = Sequence[Mapping[str, Any]] | Sequence[Message] | Mapping[str, Any]
 
@@ -282,7 +248,7 @@ _counted: dict[str, _Counted] = {}
 
 
 def count(messages: GivenMessages, *, model: str = "", tools: Sequence[Mapping[str, Any]] = ()) -> int:
-    """Tokens of messages in any wire format (or a whole request body), with the tool schemas.
+    """Return the tokens of messages in any wire format (or a whole request body), with the tool schemas.
 
     A list that begins as the last one did costs what is new.
 
@@ -307,16 +273,16 @@ def forget_counts() -> None:
 
 def _count_list(rows: list[Json], model: str, counter: Counter) -> int:
     known = _counted.get(model, _Counted((), ()))
-    start = shared(rows, known.copies)
-    new = gained(rows, start) if start else None
+    start = _shared(rows, known.copies)
+    new = _gained(rows, start) if start else None
     if new is None:
         start, new = 0, tuple(map(copied, rows))
         document = document_of(list(new))
         messages: Iterable[Message] = document.messages
-        if document.fmt != OPENAI_CHAT.name:
+        if _format_of_lists(document.fmt) is None:
             return counter.messages(messages)
     else:
-        messages = parsed(new, start)
+        messages = _parsed_from(new, start)
     sizes = map(counter.message, messages)
     totals = tuple(accumulate(sizes, initial=known.totals[start - 1] if start else 0))[1:]
     known = _Counted((*known.copies[:start], *new), (*known.totals[:start], *totals))
@@ -325,3 +291,58 @@ def _count_list(rows: list[Json], model: str, counter: Counter) -> int:
     for oldest in list(_counted)[:-REMEMBERED_LISTS]:
         _counted.pop(oldest, None)
     return known.totals[-1] if known.totals else 0
+
+
+# --- lists that grow from call to call --------------------------------------------------------------------------------
+
+#: Copies go all the way down: a change inside a message is noticed, and never reaches what is held here.
+NESTED = (dict, list)  # what can change inside a message
+
+
+def copied(value: Json) -> Json:
+    """Return the same value, sharing nothing that can change."""
+    try:
+        return _copied(value)
+    except RecursionError:
+        raise WireError("nested too deeply", fmt=OPENAI_CHAT.name) from None
+
+
+def _copied(value: Json) -> Json:
+    if isinstance(value, list):
+        return [_copied(inner) for inner in value]
+    # A dict is a Mapping, but asking for that first costs more than the copy.
+    if not isinstance(value, dict) and not isinstance(value, Mapping):
+        return value
+    copy = dict(value)
+    for key, inner in copy.items():
+        if isinstance(inner, NESTED):
+            copy[key] = _copied(inner)
+    return copy
+
+
+def _shared(rows: Sequence[Json], known: Sequence[Json]) -> int:
+    """How many items at the front are still what was copied."""
+    for at, (row, copy) in enumerate(zip(rows, known, strict=False)):
+        if row != copy:
+            return at
+    return min(len(rows), len(known))
+
+
+def _gained(rows: Sequence[Json], start: int) -> tuple[Json, ...] | None:
+    """Copies of what stands in the list from `start` on.
+
+    None if that may be another format: plain words, with which a list begins, are the same in all of them.
+    """
+    new = tuple(map(copied, rows[start:]))
+    return new if _format_of_lists(list_format(new)) is not None else None
+
+
+def _format_of_lists(fmt: str) -> Format | None:
+    """The format, if a list of its messages is all there is to a conversation: one message an item, system text too."""
+    own = FORMATS.get(fmt)
+    return own if own is not None and own.item_is_message and not own.api.system else None
+
+
+def _parsed_from(new: Sequence[Json], start: int) -> Iterator[Message]:
+    """The messages of a list from item `start` on."""
+    return (OPENAI_CHAT.read_message(row, f"messages[{at}]") for at, row in enumerate(new, start))

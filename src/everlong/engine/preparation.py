@@ -48,7 +48,7 @@ from everlong.engine.thread import (
 from everlong.engine.view import View, arrived, assembled_view, compacted_view, grown_view, view_of
 from everlong.errors import BudgetImpossible, EverlongError, ThreadChanged
 from everlong.summarize import Summary, as_system_section, encode_summary, written
-from everlong.wire import Caching, Request
+from everlong.wire import Caching, Request, format_named
 
 __all__ = [
     "BOUNDED_STYLES",
@@ -67,7 +67,6 @@ WARNED_AT = 0.9  # of the threshold
 LARGEST_RECALL = 2_000  # tokens; more of it costs more than it brings, and it is paid for until the next compaction
 STUCK = 0.9  # of the threshold; a compaction that stays above it is repeated only when the limit itself is passed,
 GROWN = 2  # or when the view is so many times what it left: with a soft cap the limit may be far away
-NEEDS_LENGTH = frozenset({"anthropic"})  # formats in which a request must say how long the answer may be
 WORTH_RESTORING = 0.8  # a point made for less than this share of what fits now may have been made in vain
 #: Styles whose documents bound the length: the facts that code copied stay in the store, the model's words are sent.
 BOUNDED_STYLES = frozenset({"free", "buffer"})
@@ -441,7 +440,7 @@ def prepared_from(context: CallContext, view: View, *, attempt: int = 0) -> Prep
     call, budget = context.call, context.budget
     tokens = budget.true(view.tokens)
     reply = call.max_tokens
-    if reply is None and call.fmt in NEEDS_LENGTH:
+    if reply is None and format_named(call.fmt).api.needs_length:
         reply = budget.parts.reply
     if reply is not None and context.settings.mode != "off":
         reply = clamp_reply(reply, window=budget.parts.window, used=tokens + budget.parts.margin)

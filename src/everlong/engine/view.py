@@ -226,7 +226,7 @@ def _task(history: History, options: ViewOptions) -> Task:
         target=options.target,
         counter=options.counter,
         window=options.window,
-        fmt=options.fmt,
+        keeps_thinking=format_named(options.fmt).rules.own_thinking,
         model=options.counter.model,
         pins=options.pins,
         recall=options.recall,

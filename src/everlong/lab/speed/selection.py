@@ -112,7 +112,7 @@ def _select(history: History, counter: Counter, index: Index, number: int) -> fl
     words = history[number % len(history)].text.split()[:12]
     question = Message(Role.USER, (Text(f"Question {number}: what was it about {' '.join(words)}?"),))
     messages = (*history, question)
-    task = Task(target=1, counter=counter, window=1, fmt=OPENAI_CHAT.name, model=MODEL)
+    task = Task(target=1, counter=counter, window=1, model=MODEL)
     draft = draft_of(messages, task)
     task = replace(task, target=draft.total // 2, window=draft.total // 2, index=index)
     return cpu(lambda: by_need(draft, task))[0]
