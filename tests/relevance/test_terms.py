@@ -62,6 +62,15 @@ def test_forms_of_a_word_meet(words: tuple[str, ...]) -> None:
     assert len({stem(word) for word in words}) == 1
 
 
+@pytest.mark.parametrize("word", ["größeres", "abc1234", "v20261115", "run", "déployées"])
+def test_only_english_words_lose_their_ending(word: str) -> None:
+    assert stem(word) == word
+
+
+def test_a_stem_has_at_most_five_letters() -> None:
+    assert (stem("compactions"), stem("compa"), stem("used"), stem("ages")) == ("compa", "compa", "used", "age")
+
+
 @given(st.text(max_size=40))
 @settings(max_examples=200, deadline=None)
 def test_any_text_has_words_and_terms(text: str) -> None:

@@ -115,6 +115,8 @@ CODE = [
     "password=password, token=token",
     "token := lexer.Next()",
     "credentials: 'include'",
+    "token: refresh_token2",
+    "api_key: old_key_1,",
 ]
 
 

@@ -16,6 +16,8 @@ from everlong.engine import Threads
 from everlong.errors import EverlongError, InputError, NoThread, StoreBusy, StoreError
 from everlong.store.rules import utc_now
 from everlong.store.sqlite import SqliteThreads
+from everlong.store.sqlite.catalog import get_thread
+from everlong.store.sqlite.removal import remove_thread, terms_between
 from everlong.store.sqlite.schema import MIGRATIONS, VERSION, migrate
 from tests.core.build import assistant, result, system, user
 from tests.store.writer import ROOT
@@ -267,6 +269,19 @@ def test_a_removed_thread_leaves_nothing_in_any_table(path: Path) -> None:
             query(path, "INSERT INTO words (words) VALUES ('integrity-check')")
     for table in ("owners", "threads", "log", "bodies", "texts", "text_uses", "refs", "pins", "events", "words"):
         assert query(path, f"SELECT count(*) FROM {table}") == [(0,)], table
+    query(path, "CREATE VIRTUAL TABLE terms USING fts5vocab (words, row)")
+    assert query(path, "SELECT * FROM terms") == []
+
+
+def test_rows_that_come_while_a_thread_is_removed_leave_the_index_too(path: Path) -> None:
+    with SqliteThreads(path) as store:
+        store.create("t")
+        store.append("t", [user("the walrus"), user("the carpenter")])
+        database = store._connections
+        stored = database.read(lambda db: get_thread(db, "t"))
+        known = database.read(lambda db: terms_between(db, stored, 0, 1))
+        database.write(lambda db: remove_thread(db, stored, known))
+    query(path, "INSERT INTO words (words) VALUES ('integrity-check')")
     query(path, "CREATE VIRTUAL TABLE terms USING fts5vocab (words, row)")
     assert query(path, "SELECT * FROM terms") == []
 
