@@ -56,3 +56,8 @@ def test_reply_reserve(window: int, requested: int | None, max_output: int | Non
 def test_impossible_budgets_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=r"marks|negative"):
         Budget(window=10_000, **wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("max_output", "reserve"), [(None, 4_096), (0, 4_096), (-1, 4_096), (1, 1), (8_192, 4_096)])
+def test_a_models_largest_output_only_lowers_the_reserve(max_output: int | None, reserve: int) -> None:
+    assert reply_reserve(128_000, requested=None, max_output=max_output) == reserve

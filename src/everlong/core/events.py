@@ -1,4 +1,4 @@
-"""What happens to a conversation, as values: each turn, cut, summary, overflow and bill.
+"""What happens to a conversation, as values: each turn, compaction, summary, overflow and cost.
 
 Work that takes time is a start and exactly one outcome, which names its start as `parent`. Stores keep these
 beside the messages; user interfaces, logs, telemetry and tests read the same values.

@@ -74,18 +74,18 @@ def said_from(entries: Sequence[tuple[int, Entry]], start: int, point: int = -1)
     for at, entry in entries:
         if isinstance(entry, Recalled) and at > point:
             recalled.setdefault(entry.before, {})[entry.message] = None
-    said: list[Message] = []
+    messages: list[Message] = []
     for at, entry in entries:
         if at < start:
             continue
-        said.extend(recalled.get(at, ()))
+        messages.extend(recalled.get(at, ()))
         if isinstance(entry, Message):
-            said.append(entry)
-    return tuple(said)
+            messages.append(entry)
+    return tuple(messages)
 
 
 def view(log: Sequence[Entry]) -> History:
-    """What stands to be sent.
+    """The view of a log: the messages to be sent.
 
     Example: system, user, assistant, user, Point(boundary=3, summary=S) -> system, S, user
     """

@@ -1,4 +1,4 @@
-"""What law 4 keeps as it is: the one home of the question "may this message be touched?"."""
+"""Which messages law 4 protects. No other module decides whether a message may be changed."""
 
 from collections.abc import Sequence
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""A conversation as it is kept: what a store hands out. Values only.
+"""Threads as a store returns them. Values only.
 
 A thread is an append-only log of entries; the order of a row is its position there, fixed when it is
 appended, and the only thing that points and withdrawals refer to.
@@ -45,7 +45,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """What must stay: the message at `order`, or a text of its own if that is None."""
+    """A pin: the message at `order` stays in every view, or a text of its own if that is None."""
 
     id: str
     order: int | None
@@ -54,7 +54,7 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """All of a thread that its view is made of, however long it is.
+    """The parts of a thread that its view is made of, however long the thread is.
 
     `head` are the rows of the leading system text, `point` the newest compaction that stands, `rows` what follows
     its boundary: messages, and points and withdrawals among them.
@@ -68,7 +68,7 @@ class Opened:
 
     @property
     def messages(self) -> History:
-        """What stands to be sent: head, what the point left in place of what it covers, every message after."""
+        """The view: system text, what the point left in place of what it covers, every message after."""
         newest = -1 if self.point is None else self.point.order
         after = said_from([(row.order, row.entry) for row in self.rows], 0, newest)
         head = tuple(row.entry for row in self.head if isinstance(row.entry, Message))
@@ -78,7 +78,7 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A message that a search found, with the rows around it, its own among them, in their order."""
+    """A message that a search found, with the rows around it and its own, in order."""
 
     thread: str
     row: Row
@@ -87,7 +87,7 @@ class Hit:
 
 
 def opened(thread: Thread, rows: tuple[Row, ...], pins: tuple[Pin, ...] = ()) -> Opened:
-    """A thread of which all rows are at hand, opened."""
+    """Open a thread whose rows are all at hand."""
     log = tuple(row.entry for row in rows)
     found = newest_point(log)
     leading = 0

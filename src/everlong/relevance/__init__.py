@@ -1,4 +1,7 @@
-"""Cutting text into terms, indexing it as it arrives, ranking it against what is asked. Chinese and English alike."""
+"""Terms of texts, an index over a conversation, and the ranking of its chunks by what is needed next.
+
+Pure, for Chinese and English alike. Never calls a model, and never decides what is sent.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -28,7 +28,7 @@ LENGTH_SHARE = 0.5  # BM25's b: how much a long chunk has to say to count as muc
 
 @dataclass(frozen=True, slots=True)
 class _Standing:
-    """How often a term stands anywhere, in which chunks, and how often in each. Arrays: many are kept."""
+    """How often a term occurs, in which chunks, and how often in each. Arrays, since many are kept."""
 
     total: int
     chunks: "array[int]"
@@ -62,7 +62,7 @@ class Index:
         self._total_length = 0
 
     def add(self, message: Message) -> None:
-        """Take in the next message."""
+        """Add the next message."""
         places = self._places
         known = len(places)
         session = self._session.of_next(message)
@@ -83,12 +83,12 @@ class Index:
             self._unread.extend(islice(reversed(places), len(places) - known))  # a dict keeps its order
 
     def extend(self, messages: Iterable[Message]) -> None:
-        """Take in several messages."""
+        """Add several messages."""
         for message in messages:
             self.add(message)
 
     def names(self, number: int) -> list[str]:
-        """The names in a chunk, its file first; found when first asked for."""
+        """The names in a chunk, its file first; computed at the first call."""
         found = self._names.get(number)
         if found is None:
             chunk = self.chunks[number]
@@ -133,7 +133,7 @@ class Index:
         return scores
 
     def _standing(self, term: str) -> _Standing:
-        """Where a term stands; worked out anew only when one of its words came since."""
+        """The chunks that have a term; computed again only when one of its words came since."""
         words = self._words_found_by(term)
         total = sum(len(self._places[word]) for word, _ in words)
         known = self._standings.get(term)
@@ -153,7 +153,7 @@ class Index:
         return [*words, (term, 1.0)] if term in self._places and terms_of(term) == ((term, 1.0),) else words
 
     def _learn_terms(self) -> None:
-        """Note by which terms the words are found that came since; a word that is its own term needs no note."""
+        """Note the terms of the words that came since; a word that is its own term needs no note."""
         for word in self._unread:
             terms = terms_of(word)
             if terms and terms != ((word, 1.0),):

@@ -1,4 +1,4 @@
-"""The names in a text: identifiers, file names, hashes. What a ledger keeps of what it cannot quote."""
+"""The names in a text: identifiers, file names, hashes. They stand for what cannot be quoted."""
 
 import re
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""What is being asked, as weighted terms: the last user message, recent words, thoughts and arguments."""
+"""The query that the end of a conversation makes, as weighted terms: the last user message, recent words and calls."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -57,7 +57,7 @@ def query_of(messages: Sequence[Message]) -> dict[str, float]:
 
 
 def argument_text(arguments: JsonText) -> str:
-    """The strings that a call was given, one after the other, as its tool reads them; as they are if not JSON.
+    """The strings in a call's arguments, one after the other, as its tool reads them; unchanged if they are not JSON.
 
     Example: '{"path": "a.py", "new": "x\\\\ty"}' -> "a.py\\nx\\ty"
     """
@@ -78,7 +78,7 @@ def argument_text(arguments: JsonText) -> str:
 
 
 def newest_results(messages: Sequence[Message]) -> str:
-    """What the tools answered last, as far as a bounded look goes."""
+    """The newest results of tools, up to a bound."""
     newest = next((message for message in reversed(messages) if message.results), None)
     return "\n".join(result.text[:LONGEST_RESULT] for result in newest.results) if newest else ""
 

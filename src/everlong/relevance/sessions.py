@@ -1,4 +1,4 @@
-"""A long talk as its sessions: what was said at one sitting belongs together."""
+"""The sessions of a long talk: messages without a long pause between them belong together."""
 
 import re
 from datetime import datetime, timedelta

@@ -25,7 +25,7 @@ _PRONOUN = re.compile(
 
 
 def speaker_of(message: Message) -> Speaker:
-    """Who says it."""
+    """The speaker of a message."""
     return message.role, message.name
 
 
@@ -37,7 +37,7 @@ def without_names(question: str, speakers: Iterable[Speaker]) -> str:
 
 
 def speakers_asked_about(question: str, speakers: Collection[Speaker]) -> frozenset[Speaker]:
-    """The speakers whose words are asked for; empty if that cannot be told, or is all of them.
+    """The speakers whose words are asked for; empty if that is not clear, or all of them.
 
     Example: "What did you recommend?" -> whoever speaks as the assistant
     """

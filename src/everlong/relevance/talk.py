@@ -1,7 +1,7 @@
-"""What is most likely needed of a conversation in which people only talked.
+"""The worth of chunks of a conversation in which people only talked.
 
-An answer stands near its question, in a session about the same things; it is the words of the one who is
-asked about, on the day that is named. Where nobody answers, the messages are notes, each for itself.
+An answer stands near its question, in a session about the same things; it was said by the person and on the day that
+the question names. Where nobody answers, the messages are notes, each for itself.
 """
 
 import math
@@ -16,42 +16,25 @@ from everlong.relevance.sessions import session_named
 from everlong.relevance.speakers import speakers_asked_about, without_names
 from everlong.relevance.terms import terms_of, words_of
 
-__all__ = ["are_notes", "with_feedback", "worth_of_talk"]
+__all__ = ["are_notes", "worth_of_talk"]
 
-BEST = 10  # texts whose words are taken
-FOUND_SHARE = 0.4  # of the whole weight, for what was found
-
-
-def with_feedback(query: Mapping[str, float], index: Index, scores: Sequence[float]) -> dict[str, float]:
-    """The query with the words of the texts that score best (a relevance model); its weights sum to 1."""
-    best = [number for number in sorted(range(len(scores)), key=lambda n: -scores[n])[:BEST] if scores[number] > 0]
-    if not best:
-        return dict(query)
-    asked, whole = sum(query.values()), sum(scores[number] for number in best)
-    fuller = {term: (1 - FOUND_SHARE) * weight / asked for term, weight in query.items()}
-    for number in best:
-        terms = [pair for word in words_of(index.chunks[number].text) for pair in terms_of(word)]
-        share = FOUND_SHARE * scores[number] / whole / sum(weight for _, weight in terms)
-        for term, weight in terms:
-            fuller[term] = fuller.get(term, 0.0) + share * weight
-    return fuller
-
-
-#: How much of a turn's score its neighbours in the session take part in, by how far away it stands.
+#: The share of a turn's score that its neighbours in the session get, by their distance.
 NEIGHBOURS = ((-1, 0.7), (-2, 0.4), (-3, 0.2), (1, 0.5), (2, 0.2))
 SESSION_SHARE = 0.3
 TIME_SHARE = 1.0  # a day that is named is meant
 SPEAKER_BONUS, SPEAKER_FACTOR = 0.4, 1.25
 LENGTH_SHARE = 0.1  # a longer turn holds more
+BEST = 10  # texts whose words are taken
+FOUND_SHARE = 0.4  # of the whole weight, for what was found
 
 
 def worth_of_talk(index: Index, messages: Sequence[Message]) -> list[float]:
-    """How much each chunk is worth, by its number."""
+    """The worth of each chunk, by its number."""
     asked = next((user_text(message) for message in reversed(messages) if user_text(message)), "")
     query = query_of_text(without_names(asked, index.speakers))
     scores = index.rank(query)
     if are_notes(index):
-        return index.rank(with_feedback(query, index, scores))
+        return index.rank(_with_feedback(query, index, scores))
     scores = _to_one(_shared(scores, index.sessions))
     sessions = _to_one(index.rank_groups(query, index.sessions))
     times = _meant_by_time(asked, index, messages)
@@ -68,8 +51,23 @@ def worth_of_talk(index: Index, messages: Sequence[Message]) -> list[float]:
 
 
 def are_notes(index: Index) -> bool:
-    """Whether one speaker alone wrote it all: nothing is an answer to anything."""
+    """Whether one speaker wrote everything, so that nothing is an answer."""
     return sum(role is not Role.SYSTEM for role, _ in index.speakers) == 1
+
+
+def _with_feedback(query: Mapping[str, float], index: Index, scores: Sequence[float]) -> dict[str, float]:
+    """The query with the words of the texts that score best (a relevance model); its weights sum to 1."""
+    best = [number for number in sorted(range(len(scores)), key=lambda n: -scores[n])[:BEST] if scores[number] > 0]
+    if not best:
+        return dict(query)
+    asked, whole = sum(query.values()), sum(scores[number] for number in best)
+    fuller = {term: (1 - FOUND_SHARE) * weight / asked for term, weight in query.items()}
+    for number in best:
+        terms = [pair for word in words_of(index.chunks[number].text) for pair in terms_of(word)]
+        share = FOUND_SHARE * scores[number] / whole / sum(weight for _, weight in terms)
+        for term, weight in terms:
+            fuller[term] = fuller.get(term, 0.0) + share * weight
+    return fuller
 
 
 def _to_one(scores: Sequence[float]) -> list[float]:
@@ -90,7 +88,7 @@ def _shared(scores: Sequence[float], sessions: Sequence[int]) -> list[float]:
 
 
 def _meant_by_time(asked: str, index: Index, messages: Sequence[Message]) -> Iterable[float]:
-    """How near each chunk stands to the days or the session that are named; zeros without end if none is."""
+    """How near each chunk is to the days or the session that the question names; endless zeros if it names none."""
     named = session_named(asked, index.sessions[-1] if index.sessions else 0)
     if named is not None:
         return [float(session == named) for session in index.sessions]

@@ -1,9 +1,8 @@
-"""Text to words, and words to the terms they are found by.
+"""Text to words, words to the terms by which they are found, and the language of a text.
 
-A word is what stands in the text: an identifier whole, a number, a run of letters of any script; Chinese,
-which writes no spaces, gives its characters and each pair of neighbours. A word is found by its terms:
-`sessionManager` by itself (heavily), by `session` and by `manager`. Everything that searches or selects
-uses these two functions.
+A word is an identifier, a number, or a run of letters of any script; Chinese, which writes no spaces, gives its
+characters and each pair of neighbours. A word is found by its terms: `sessionManager` by itself (heavily), by `session`
+and by `manager`. Everything that searches or selects uses `words_of` and `terms_of`.
 """
 
 import re
@@ -15,6 +14,8 @@ COMPOUND_WEIGHT = 2.5  # a whole compound identifier says more than its parts
 SINGLE_CHARACTER_WEIGHT = 0.5  # one Chinese character or digit says less than a pair
 LONGEST_STEM = 5  # letters; words that begin alike mostly belong together
 LONGEST_WORD = 80  # characters; longer runs are encoded data
+LOOKED_AT = 2_000  # characters of each text
+KANA_SHARE = 4  # Chinese characters to one kana: below that it is Japanese, which we do not write
 
 _IDEOGRAPH = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u3040-\u30ff"
 _ASCII_WORDS = re.compile(r"[A-Za-z0-9_]+")
@@ -24,6 +25,10 @@ _PAIRS = re.compile(rf"(?=([{_IDEOGRAPH}]{{2}}))")
 _SINGLES = re.compile(rf"[{_IDEOGRAPH}]")
 _PARTS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _ENDING = re.compile(r"(?<=[a-z]{3})(?:ings?|edly|ie[sd]|ers?|ed|es|ly|s|e|y)$")
+
+_CHINESE = re.compile(r"[\u4e00-\u9fff]")
+_KANA = re.compile(r"[\u3041-\u30ff]")
+_LETTERS = re.compile(r"[A-Za-z]+")
 
 ENGLISH_STOP_WORDS = (
     "a an and are as at be been but by can could did do does for from had has have he her his how i if in into is it "
@@ -47,7 +52,7 @@ def words_of(text: str) -> list[str]:
 
 
 def terms_of(word: str) -> tuple[tuple[str, float], ...]:
-    """The terms a word is found by, with their weights; () for a word that says nothing.
+    """The terms by which a word is found, with their weights; () for a word without meaning.
 
     Example: "readFile" -> (("readfile", 2.5), ("read", 1.0), ("file", 1.0))
     """
@@ -72,13 +77,6 @@ def stem(word: str) -> str:
     if len(word) < 4 or not (word.isalpha() and word.isascii()):
         return word
     return _ENDING.sub("", word)[:LONGEST_STEM]
-
-
-_CHINESE = re.compile(r"[\u4e00-\u9fff]")
-_KANA = re.compile(r"[\u3041-\u30ff]")
-_LETTERS = re.compile(r"[A-Za-z]+")
-LOOKED_AT = 2_000  # characters of each text
-KANA_SHARE = 4  # Chinese characters to one kana: below that it is Japanese, which we do not write
 
 
 def language_of(texts: Iterable[str]) -> str:

@@ -1,8 +1,7 @@
-"""What is most likely needed of a conversation in which tools were used.
+"""The worth of chunks, and of the names in them, of a conversation in which tools were used.
 
-A chunk is worth more the better its words and those beside it answer the query, if its file is in work, the more
-names it holds that stand in nothing newer, and the newer it is; less if its lines were read again. It has to earn its
-room, token by token.
+A chunk is worth more the better its words and those beside it match the query, if its file is in use, the more names
+it has that nothing newer has, and the newer it is; less if its lines were read again. Worth is counted per token.
 """
 
 from collections import defaultdict
@@ -28,7 +27,7 @@ KIND_WEIGHT = {
     ChunkKind.WRITTEN: 1.65,
     ChunkKind.RESULT: 1.0,
 }
-UNMATCHED = 0.085  # what a chunk is worth to which nothing points; the best match has 1
+UNMATCHED = 0.085  # the match of a chunk without any; the best match has 1
 MATCH_POWER = 1.25
 NEIGHBOUR_SHARE = 0.3  # of a chunk's match, for the lines before and after it: edits want them together
 FILE_BONUS = 0.19  # for the file of the newest call; fades with each call further back
@@ -45,7 +44,7 @@ FRAME_TOKENS = 70  # what a chunk costs for being one, and a little: the shortes
 
 
 def worth_of_work(index: Index, messages: Sequence[Message], known: Set[str]) -> list[float]:
-    """How much each chunk is worth for a token, by its number. `known` are the names that are sent anyway."""
+    """The worth of each chunk per token, by its number. `known` are the names that are sent anyway."""
     scores = _with_neighbours(index.chunks, index.rank(query_of(messages)))
     best = max(scores, default=0.0) or 1.0
     files = _Files(messages)
@@ -117,7 +116,7 @@ RANK_FLOOR = 10  # the first so many chunks count about alike
 
 
 def names_by_need(index: Index, numbers: Iterable[int], query: Mapping[str, float]) -> list[tuple[str, int]]:
-    """Each name in these chunks once with the first chunk it stands in, most needed first. `numbers` is a ranking."""
+    """Each name in these chunks with the first chunk that has it, most needed first. `numbers` is a ranking."""
     found: dict[str, int] = {}
     worth: dict[str, float] = {}
     for rank, number in enumerate(numbers):

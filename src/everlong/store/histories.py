@@ -7,12 +7,12 @@ no result without its call. Ignores compaction points: `Threads.open` follows th
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from everlong.core import History, Message, Role, Row, pairs_of, reply_budget, rounds_of, session_budget
+from everlong.core import History, Message, Role, Row, pairs_of, rounds_of
 from everlong.engine import Threads
 from everlong.errors import InputError
 from everlong.tokens import Counter
 
-__all__ = ["HistorySettings", "history", "reply_budget", "session_budget"]
+__all__ = ["HistorySettings", "history"]
 
 MOST_MESSAGES = 50
 LOOP = 3  # steps from which a round is a loop of tool calls, not a question and its answer

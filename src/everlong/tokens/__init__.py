@@ -1,4 +1,7 @@
-"""How many tokens a text, a message, a list of them takes: exact where a tokenizer exists, estimated where not."""
+"""The tokens of texts, messages and pictures: exact where a tokenizer exists, estimated where not.
+
+Counts only: what fits is decided elsewhere. Never uses the network.
+"""
 
 from typing import TYPE_CHECKING
 

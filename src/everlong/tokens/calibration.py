@@ -1,7 +1,7 @@
-"""Learning from reported usage how far a count is off, per endpoint and model.
+"""Learn from reported usage how far a count is off, per endpoint and model.
 
 A value: observing gives a new one, the store keeps it. One odd report changes nothing (the median
-decides, and "no correction" has a vote); decisions take the upper end of what was measured.
+decides, and "no correction" has a vote); decisions use the upper end of what was measured.
 """
 
 import math
@@ -18,13 +18,13 @@ LEAST_SPREAD = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What was reported against what was counted. `prior` is the spread to reckon with before any report."""
+    """The ratios of reported to counted tokens. `prior` is the spread to expect before any report."""
 
     prior: float = 0.0
     ratios: tuple[float, ...] = ()
 
     def observe(self, counted: int, reported: int) -> "Calibration":
-        """Take a report in; reports that cannot be about this request are ignored."""
+        """Return a calibration with this report; reports that cannot be about this request are ignored."""
         if counted < SMALLEST or reported <= 0:
             return self
         ratio = reported / counted
@@ -34,14 +34,14 @@ class Calibration:
 
     @property
     def factor(self) -> float:
-        """What to multiply a count by. One report alone is not believed."""
+        """The factor for a count. One report alone is not believed."""
         votes = sorted((1.0, *self.ratios))
         lower, upper = votes[(len(votes) - 1) // 2], votes[len(votes) // 2]
         return min(lower, upper, key=lambda vote: abs(math.log(vote)))
 
     @property
     def spread(self) -> float:
-        """The relative error still to reckon with."""
+        """The relative error that is still to be expected."""
         if len(self.ratios) < SETTLED:
             return self.prior
         deviations = sorted(abs(ratio / self.factor - 1) for ratio in self.ratios)
@@ -52,5 +52,5 @@ class Calibration:
         return round(counted * self.factor)
 
     def at_most(self, counted: int) -> int:
-        """The figure to decide with: rather too high than too low."""
+        """The figure to decide with: too high rather than too low."""
         return math.ceil(counted * self.factor * (1 + self.spread))

@@ -1,4 +1,4 @@
-"""Counting messages for one model.
+"""Count the tokens of messages for one model.
 
 Everything the model reads counts: text, calls, results, reasoning, pictures, tool schemas, and the
 framing around each message. Counts are remembered per message, by content, so that a list which
@@ -29,7 +29,7 @@ ENCODED_FILE = re.compile(r"(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/=_-]{4096,}")
 
 
 class Counter:
-    """Counts for one model. `vocabulary` says how, and how far off the figures may be."""
+    """Counts tokens for one model. `vocabulary` says how, and how far off the figures may be."""
 
     def __init__(self, model: str = "", *, vocabulary: Vocabulary | None = None, flat_image: int | None = None) -> None:
         self.model = model
@@ -119,13 +119,13 @@ class Tally:
         self.extend(messages)
 
     def add(self, message: Message) -> int:
-        """The new total."""
+        """Add a message; return the new total."""
         self.total += self.counter.message(message)
         self.length += 1
         return self.total
 
     def extend(self, messages: Iterable[Message]) -> int:
-        """The new total after several messages."""
+        """Add several messages; return the new total."""
         for message in messages:
             self.add(message)
         return self.total

@@ -1,4 +1,4 @@
-"""How many tokens a text has, about, where no tokenizer can tell.
+"""Estimate the tokens of a text where there is no tokenizer.
 
 A token ends between two neighbouring bytes with a chance that depends mostly on these two: rarely
 inside "th", nearly always inside "a(". The estimate adds these chances up over the text. Bytes are
@@ -109,7 +109,7 @@ def _weights(vocabulary: str) -> _Weights:
 
 
 def estimate(text: str, vocabulary: str = DEFAULT) -> int:
-    """About how many tokens the text is in that vocabulary; in the default one if it has no weights.
+    """Estimate the tokens of a text in a vocabulary; in the default one if it has no weights.
 
     Example: "The quick brown fox jumps over the lazy dog." -> 11 (it is 10)
     """
@@ -153,7 +153,7 @@ def shorten_runs(text: str) -> tuple[str, list[tuple[str, int]]]:
 
 
 def run_tokens(left_out: Iterable[tuple[str, int]], repeats: Mapping[str, float]) -> float:
-    """What the left out parts of runs cost."""
+    """The tokens of the parts of runs that were left out."""
     tokens = 0.0
     for character, length in left_out:
         many = repeats[character]

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from splintr import Tokenizer
 
-__all__ = ["count_exact", "pieces_of", "token_ids", "well_formed"]
+__all__ = ["count_exact", "pieces_of", "well_formed"]
 
 TOKEN_BYTES = 4  # `encode_flat` packs each id into 32 bits
 MARKERS_WORTH_SEARCHING = 4
@@ -87,12 +87,3 @@ def _count(vocabulary: str, text: str) -> int:
         return len(loaded.encoder.encode_flat(text)) // TOKEN_BYTES
     except UnicodeEncodeError:
         return _count(vocabulary, well_formed(text))
-
-
-def token_ids(vocabulary: str, text: str) -> list[int]:
-    """The tokens themselves, by the same route as the count, for proofs."""
-    loaded = _load(vocabulary)
-    if any(marker in text for marker in loaded.markers):
-        return loaded.encoder.encode_ordinary(text)
-    packed = memoryview(loaded.encoder.encode_flat(text)).cast("I")
-    return list(packed)

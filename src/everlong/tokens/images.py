@@ -1,4 +1,4 @@
-"""What a picture costs: by its dimensions and the provider's rule, never by its encoded bytes.
+"""The tokens of a picture: by its dimensions and the provider's rule, never by its encoded bytes.
 
 The dimensions are read from the first bytes of the file (PNG, JPEG, GIF, WebP). Where they or the
 rule are not known, a flat figure stands in. A rule is a row: how the model's name begins, and a
@@ -99,7 +99,7 @@ def image_tokens(image: Image, rule: ImageRule | None, flat: int = FLAT_IMAGE) -
 
 
 def dimensions(data: str) -> tuple[int, int] | None:
-    """Width and height of a base64-encoded picture, from its head; None if it cannot be told."""
+    """Width and height of a base64-encoded picture, from its first bytes; None if they do not say."""
     head = data[:HEADER_CHARACTERS]
     try:
         raw = base64.b64decode(head[: len(head) // 4 * 4], validate=False)

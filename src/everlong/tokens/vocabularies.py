@@ -1,4 +1,4 @@
-"""Which vocabulary a model counts in.
+"""The vocabulary in which a model counts.
 
 One table: the longest pattern found at the start of a path segment of the model's name decides. An
 exact row names a vocabulary that splintr carries; the others name the estimate that comes closest
@@ -14,7 +14,7 @@ __all__ = ["UNKNOWN", "Vocabulary", "name_segments", "vocabulary_of"]
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """A way to count. `spread` is the relative error to reckon with: 0 for a tokenizer of the model's own."""
+    """A way to count. `spread` is the relative error to expect: 0 with the model's own tokenizer."""
 
     name: str
     exact: bool

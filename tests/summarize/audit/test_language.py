@@ -3,8 +3,13 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from everlong.summarize.audit.language import UNTOLD, differs, spoken, words_language
+from everlong.summarize.audit.language import UNTOLD, detected, differs, spoken
 from everlong.summarize.sentences import clipped, counted_words, sentences_of, within_words
+
+
+def words_language(text: str) -> str:
+    return detected(text)[0]
+
 
 SAID = {
     "en": "The user wants the login page fixed and the tests to pass.",

@@ -7,7 +7,7 @@ own language and do not count. Where the language is not clear, none is claimed.
 import re
 from collections.abc import Iterable
 
-__all__ = ["UNTOLD", "differs", "language_named", "spoken", "words_language"]
+__all__ = ["UNTOLD", "detected", "differs", "language_named", "spoken"]
 
 #: A language in Latin letters that is not clear.
 UNTOLD = "latin"
@@ -73,16 +73,10 @@ CLEAR_LEAD = 2  # commonest words of one language to those of the next
 CLEAR_SHARE = 0.6  # of the words, before a text counts as written in another script
 
 
-def words_language(text: str) -> str:
-    """The language of a text by its own words; "" if it has too few. Example: "修复 `login.py` 的问题" -> "zh" """
-    found, _ = _detected(text[:LOOKED_AT])
-    return found
-
-
 def spoken(texts: Iterable[str]) -> str:
     """The language of these texts, "en" where it is not clear. Example: ["是的"] -> "en" """
     joined = "\n".join(text[:LOOKED_AT] for text in texts)
-    return _detected(joined)[0] or "en"
+    return detected(joined)[0] or "en"
 
 
 def language_named(language: str, *, chinese: bool = False) -> str:
@@ -95,7 +89,7 @@ def language_named(language: str, *, chinese: bool = False) -> str:
 
 def differs(text: str, wanted: str) -> str:
     """The language of the text if it is clearly not the wanted one; otherwise ""."""
-    found, share = _detected(text[:LOOKED_AT])
+    found, share = detected(text[:LOOKED_AT])
     if not found or found == wanted or (wanted not in NAMES and wanted != UNTOLD):
         return ""
     latin_wanted, latin_found = _is_latin(wanted), _is_latin(found)
@@ -108,8 +102,11 @@ def _is_latin(language: str) -> bool:
     return language == UNTOLD or language in COMMON_WORDS
 
 
-def _detected(text: str) -> tuple[str, float]:
-    """The language and the share of words in its script; "" where it is not clear."""
+def detected(text: str) -> tuple[str, float]:
+    """The language of a text and the share of words in its script; "" where it is not clear.
+
+    Example: "修复 `login.py` 的问题" -> ("zh", 1.0)
+    """
     bare = UNTRANSLATED.sub(" ", text)
     counts = {code: len(pattern.findall(bare)) for code, pattern in SCRIPTS.items()}
     if counts["ja"] and counts["zh"] <= KANA_SHARE * counts["ja"]:
