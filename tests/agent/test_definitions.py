@@ -283,7 +283,7 @@ def endless(tree: Tree) -> None:
         (double_starred, r"takes \*\*numbers"),
         (untyped, "parameter a needs a type"),
         (unknown_type, "type hints cannot be read"),
-        (strange_type, "no JSON for the type of parameter a"),
+        (strange_type, "the type of parameter a has no JSON schema"),
         (by_position, "by position only"),
         (中文, "cannot name a tool"),
         (generator, "only plain and async functions"),

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from everlong.agent.agent import Agent
-from everlong.agent.calls import INTERRUPTED
 from everlong.agent.config import AgentConfig, SubAgents
 from everlong.agent.definitions import Outcome, Place, Tool
 from everlong.agent.events import AgentEvent
 from everlong.agent.subagents import Spawning, spawn_tools
+from everlong.agent.words import ENGLISH
 from everlong.core import JsonObject, Message
 from everlong.engine import Engine, Model
 from everlong.errors import StoreError
@@ -229,7 +229,7 @@ def test_interrupting_the_parent_stops_the_sub_agent_and_both_threads_are_sound(
         assert stopped.is_set()
         for thread in ("main", "main.call_0_0"):
             (result,) = (each for message in family.messages(thread) for each in message.results)
-            assert result.text == INTERRUPTED["en"]
+            assert result.text == ENGLISH.interrupted
             assert not unanswered(family.messages(thread))
 
     run(turn())

@@ -1,4 +1,8 @@
-"""The agent: a loop of model calls and tools on the engine, small enough to read in an evening."""
+"""The agent: a loop of model calls and tools on the engine, small enough to read in an evening.
+
+It runs turns, makes their calls and guards the workspace. It decides nothing about the context window: every request
+goes through the engine. It shows nothing: terminal and app read its events.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -36,8 +40,12 @@ if TYPE_CHECKING:
         workspace_standing as workspace_standing,
     )
     from everlong.agent.subagents import Spawning as Spawning, spawn_tools as spawn_tools
-    from everlong.agent.tools.standard import standard_tools as standard_tools
     from everlong.agent.tools.todo import Todos as Todos
+    from everlong.agent.toolset import (
+        OWN_TOOLS as OWN_TOOLS,
+        standard_tools as standard_tools,
+        workspace_agent as workspace_agent,
+    )
 else:
     __all__, __getattr__, __dir__ = open_door(
         __name__,
@@ -50,7 +58,7 @@ else:
             "mcp_servers": "McpServers",
             "standing_context": "NOTHING Standing workspace_standing",
             "subagents": "Spawning spawn_tools",
-            "tools.standard": "standard_tools",
             "tools.todo": "Todos",
+            "toolset": "OWN_TOOLS standard_tools workspace_agent",
         },
     )

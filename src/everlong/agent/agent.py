@@ -1,9 +1,10 @@
-"""The agent: whose turn it is. One turn at a time for each thread, as many threads as there are.
+"""The agent: which turn runs. One turn at a time for each thread, any number of threads side by side.
 
-Owns the lanes (who runs, who waits, who is interrupted) and what a turn is given; what happens in one is in `turns`.
+Owns the lanes (who runs, who waits, who is interrupted) and what a turn is given. What happens in one is in `turn`.
 """
 
 import asyncio
+import json
 from collections import deque
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
@@ -11,73 +12,60 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal, TypeAlias
 
-from everlong.agent.calls import CRASHED, INTERRUPTED, Bench, close_calls
+from everlong.agent.calls import CallContext, close_calls
 from everlong.agent.config import DEFAULT_CONFIG, AgentConfig
-from everlong.agent.definitions import Approve, Place, Tool, schemas_of
-from everlong.agent.events import AgentEvent, Tell, TurnEnded
+from everlong.agent.definitions import Approve, Place, Tool, approve_nothing
+from everlong.agent.events import AgentEvent, Report, TurnEnded
 from everlong.agent.standing_context import NOTHING, Standing
+from everlong.agent.tools.recall import RECALL
 from everlong.agent.turn import Turn
-from everlong.core import History, Message, Role, Row, Text
+from everlong.agent.words import Words, words_in
+from everlong.core import History, Json, JsonText, Message, Role, Row, Text
 from everlong.engine import Call, Engine, Model, whole
 from everlong.errors import InputError, NoThread, ThreadExists
 from everlong.relevance import language_of
+from everlong.wire import format_named
 
-__all__ = ["Agent", "Kind"]
+__all__ = ["Agent", "Kind", "schemas_of"]
 
-#: Who speaks: a person, or something that happened (a timer, a background job). again: what is said stands last in the
+#: Who speaks: a person, or something that happened (a timer, a background job). again: the message is the last of the
 #: thread already, and is answered once more.
 Kind: TypeAlias = Literal["user", "system", "again"]
 
-RECALL = "recall"  # the tool that returns what left the window, where there is one
-EVENT = {
-    "en": "[An event of the system, not a message of the user]\n{text}",
-    "zh": "[系统事件，不是用户的消息]\n{text}",
-}
-
-
-async def _nobody(name: str, what: str) -> bool:  # noqa: ARG001 - nobody to ask
-    return False
-
 
 @dataclass(slots=True, eq=False)
-class _Said:
-    """Something said to a thread. `waits` is whether who said it will run a turn for it; `taken` whether one has it."""
+class _Pending:
+    """A message for a thread. `awaited`: its sender runs a turn for it; `taken`: a turn has it."""
 
     message: Message
-    waits: bool
+    awaited: bool
     again: bool = False
     taken: bool = False
 
 
 @dataclass(slots=True)
 class _Lane:
-    """One thread: the turn that runs, and what was said meanwhile."""
+    """One thread: the turn that runs, and the messages that came meanwhile."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    said: deque[_Said] = field(default_factory=deque)
+    pending: deque[_Pending] = field(default_factory=deque)
     task: "asyncio.Task[None] | None" = None
 
     def take(self, last: bool) -> History:
-        """What was said since; at the end of a turn only what nobody else waits to answer."""
-        chosen = [said for said in self.said if not said.again and not (last and said.waits)]
-        for said in chosen:
-            said.taken = True
-            self.said.remove(said)
-        return tuple(said.message for said in chosen)
+        """Take the messages that came meanwhile; at the end of a turn only those that no other turn will answer."""
+        chosen = [entry for entry in self.pending if not entry.again and not (last and entry.awaited)]
+        for entry in chosen:
+            entry.taken = True
+            self.pending.remove(entry)
+        return tuple(entry.message for entry in chosen)
+
+    @property
+    def running(self) -> bool:
+        return self.task is not None and not self.task.done()
 
     @property
     def idle(self) -> bool:
-        return self.task is None and not self.said and not self.lock.locked()
-
-
-class _Queue(Tell):
-    """Events on their way to whoever reads the turn; None is the end."""
-
-    def __init__(self) -> None:
-        self.events: asyncio.Queue[AgentEvent | None] = asyncio.Queue()
-
-    def __call__(self, event: AgentEvent | None) -> None:
-        self.events.put_nowait(event)
+        return self.task is None and not self.pending and not self.lock.locked()
 
 
 class Agent:
@@ -93,7 +81,7 @@ class Agent:
         tools: Sequence[Tool] = (),
         config: AgentConfig = DEFAULT_CONFIG,
         standing: Standing = NOTHING,
-        approve: Approve = _nobody,
+        approve: Approve = approve_nothing,
     ) -> None:
         self.engine = engine
         self.model = model
@@ -105,56 +93,58 @@ class Agent:
         _check_names(self.tools)
         self._schemas = schemas_of(self.tools, model.fmt)
 
-    async def turn(self, thread: str, said: Message | str, kind: Kind = "user") -> AsyncGenerator[AgentEvent, None]:
-        """What comes of it, event by event; the last is TurnEnded. Closing it interrupts the turn.
+    async def turn(self, thread: str, message: Message | str, kind: Kind = "user") -> AsyncGenerator[AgentEvent, None]:
+        """Answer a message; yield what happens, event by event. The last is TurnEnded. Closing it interrupts the turn.
 
-        While another turn of the thread runs, what is said enters that one at its next step ("joined"), or has its own
+        While another turn of the thread runs, the message enters that one at its next step ("joined"), or has its own
         turn afterwards. Raises StoreError where the store fails.
         """
         lane = self._lanes.setdefault(thread, _Lane())
-        entry = _Said(_message(said, kind, self._language(said)), waits=True, again=kind == "again")
-        lane.said.append(entry)
+        entry = _Pending(self._message(message, kind), awaited=True, again=kind == "again")
+        lane.pending.append(entry)
         try:
             async with lane.lock:
                 if entry.taken:
                     yield TurnEnded("joined", 0)
                     return
-                lane.said.remove(entry)
+                lane.pending.remove(entry)
                 entry.taken = True
-                queue = _Queue()
-                lane.task = asyncio.create_task(self._work(thread, lane, entry, queue), name=f"turn {thread}")
+                queue: asyncio.Queue[AgentEvent | None] = asyncio.Queue()
+                lane.task = asyncio.create_task(
+                    self._work(thread, lane, entry, queue.put_nowait), name=f"turn {thread}"
+                )
                 try:
-                    async for event in _told(lane.task, queue):
+                    async for event in _events(lane.task, queue):
                         yield event
                 finally:
-                    await _ended(lane.task)
+                    await _stop(lane.task)
                     lane.task = None
         finally:
             with suppress(ValueError):
-                lane.said.remove(entry)
+                lane.pending.remove(entry)
             if lane.idle:
                 self._lanes.pop(thread, None)
 
-    def steer(self, thread: str, said: Message | str, kind: Kind = "user") -> bool:
-        """Say something to the turn that runs; it enters at the next step. False, and nothing is kept, if none runs."""
+    def steer(self, thread: str, message: Message | str, kind: Kind = "user") -> bool:
+        """Give the running turn a message; it enters at the next step. False, and nothing is kept, if none runs."""
         lane = self._lanes.get(thread)
-        if lane is None or lane.task is None or lane.task.done():
+        if lane is None or not lane.running:
             return False
-        lane.said.append(_Said(_message(said, kind, self._language(said)), waits=False))
+        lane.pending.append(_Pending(self._message(message, kind), awaited=False))
         return True
 
     def interrupt(self, thread: str) -> bool:
-        """Stop the turn that runs; whether one did. Its last event says so, and the thread stays valid."""
+        """Stop the running turn; return whether there was one. Its last event says so, and the thread stays valid."""
         lane = self._lanes.get(thread)
         return lane is not None and lane.task is not None and lane.task.cancel()
 
     def running(self, thread: str) -> bool:
         """Whether a turn of the thread runs."""
         lane = self._lanes.get(thread)
-        return lane is not None and lane.task is not None and not lane.task.done()
+        return lane is not None and lane.running
 
     async def call(self, thread: str, *, parent: str = "") -> Call:
-        """The call that the next step would make: model, tools, and standing context as it is now."""
+        """Return the call that the next step would make: model, tools, and the standing context as it is now."""
         stable, volatile = await asyncio.to_thread(self.standing.now, thread)
         return Call(
             model=self.config.model,
@@ -167,59 +157,57 @@ class Agent:
             tail=volatile,
         )
 
-    async def _work(self, thread: str, lane: _Lane, entry: _Said, tell: "_Queue") -> None:
-        """The turn from its first append to its last event. Interrupted, it ends as a turn too."""
-        message = entry.message
-        language = self._language(message)
+    async def _work(self, thread: str, lane: _Lane, entry: _Pending, report: Report) -> None:
+        """Run the turn from its first append to its last event. An interrupted one ends as a turn too."""
+        words = self._words(entry.message)
         turn = None
         try:
-            await close_calls(self.engine, thread, CRASHED[language])
-            begun = await whole(self._begin(thread, entry))
+            await close_calls(self.engine, thread, words.crashed)
+            row = await whole(self._begin(thread, entry))
             turn = Turn(
                 engine=self.engine,
                 model=self.model,
                 thread=thread,
-                bench=self._bench(thread, language),
-                assembled=partial(self.call, thread, parent=begun.id),
-                waiting=lane.take,
-                asked=(message,),
-                tell=tell,
+                context=self._context(thread, words),
+                call=partial(self.call, thread, parent=row.id),
+                take_pending=lane.take,
+                unanswered=(entry.message,),
+                report=report,
                 most_steps=self.config.most_steps,
                 most_tokens=self.config.most_tokens,
             )
-            ended = await turn.run()
+            end = await turn.run()
         except asyncio.CancelledError:
-            ended = TurnEnded("interrupted", *((turn.steps, turn.tokens) if turn else (0, 0)))
+            end = TurnEnded("interrupted", *((turn.steps, turn.tokens) if turn else (0, 0)))
         finally:
-            await close_calls(self.engine, thread, INTERRUPTED[language])
-        left = lane.take(last=True)
-        if left:  # said to a turn that is no more: kept, and read with the next
-            await whole(self._append(thread, left))
-        tell(ended)
+            await close_calls(self.engine, thread, words.interrupted)
+        messages = lane.take(last=True)
+        if messages:  # they were meant for a turn that is over: kept, and read with the next
+            await whole(self._append(thread, messages))
+        report(end)
 
-    async def _begin(self, thread: str, entry: _Said) -> Row:
-        """Append what was said, to a new thread the system text first; its row. What is there already is only found."""
+    async def _begin(self, thread: str, entry: _Pending) -> Row:
+        """Append the message, to a new thread after the system text; return its row. One that stands there is found."""
         if entry.again:
-            last = await asyncio.to_thread(self.engine.threads.last, thread, 1)
-            if last:
-                return last[-1]
-        message = entry.message
-        first: History = ()
+            newest = await asyncio.to_thread(self.engine.threads.last, thread, 1)
+            if newest:
+                return newest[-1]
+        system: History = ()
         try:
-            known = await asyncio.to_thread(self.engine.threads.thread, thread)
-            empty = known.length == 0
+            stored = await asyncio.to_thread(self.engine.threads.thread, thread)
+            empty = stored.length == 0
         except NoThread:
             empty = True
             with suppress(ThreadExists):
                 await asyncio.to_thread(partial(self.engine.threads.create, thread, owner=self.config.owner))
         if empty and self.config.system:
-            first = (Message(Role.SYSTEM, (Text(self.config.system),)),)
-        return (await self._append(thread, (*first, message)))[-1]
+            system = (Message(Role.SYSTEM, (Text(self.config.system),)),)
+        return (await self._append(thread, (*system, entry.message)))[-1]
 
     async def _append(self, thread: str, messages: History) -> tuple[Row, ...]:
         return await self.engine.append(thread, messages, owner=self.config.owner)
 
-    def _bench(self, thread: str, language: str) -> Bench:
+    def _context(self, thread: str, words: Words) -> CallContext:
         place = Place(
             thread=thread,
             call="",
@@ -227,55 +215,73 @@ class Agent:
             allowed=self.config.allowed,
             approve=self._approve,
         )
-        return Bench(
+        return CallContext(
             tools={tool.name: tool for tool in self.tools},
             place=lambda call: replace(place, call=call),
             seconds=self.config.tool_seconds,
-            longer={"spawn": self.config.subagents.seconds},
             grace=self.config.stop_seconds,
-            language=language,
+            words=words,
         )
 
-    def _language(self, said: Message | str) -> str:
+    def _message(self, message: Message | str, kind: Kind) -> Message:
+        if isinstance(message, Message):
+            if message.role is not Role.USER:
+                raise InputError(f"an agent answers user messages, not a message of {message.role}")
+            return message
+        text = self._words(message).event.format(text=message) if kind == "system" else message
+        return Message(Role.USER, (Text(text),))
+
+    def _words(self, message: Message | str) -> Words:
+        """Return the texts in the language of the message, unless the configuration names one."""
         if self.config.language != "auto":
-            return self.config.language
-        return language_of([said if isinstance(said, str) else said.text])
+            return words_in(self.config.language)
+        return words_in(language_of([message if isinstance(message, str) else message.text]))
 
 
-def _message(said: Message | str, kind: Kind, language: str) -> Message:
-    if isinstance(said, Message):
-        if said.role is not Role.USER:
-            raise InputError(f"what is said to an agent is a user message, not one of {said.role}")
-        return said
-    return Message(Role.USER, (Text(EVENT[language].format(text=said) if kind == "system" else said),))
+def schemas_of(tools: Sequence[Tool], fmt: str) -> tuple[JsonText, ...]:
+    """Return the tools in the order given, as the format declares them.
+
+    Raises InputError for a tool whose parameters are not JSON.
+    """
+    declare = format_named(fmt).tools.declare
+    schemas = []
+    for tool in tools:
+        try:
+            parameters: Json = json.loads(tool.parameters)
+        except ValueError as error:
+            raise InputError(f"the parameters of tool {tool.name!r} are not a JSON schema: {error}") from None
+        schemas.append(json.dumps(declare(tool.name, tool.description, parameters), ensure_ascii=False))
+    return tuple(schemas)
 
 
 def _check_names(tools: Sequence[Tool]) -> None:
     names = [tool.name for tool in tools]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise InputError(f"two tools have the same name: {', '.join(twice)}")
+    duplicates = sorted({name for name in names if names.count(name) > 1})
+    if duplicates:
+        raise InputError(f"two tools have the same name: {', '.join(duplicates)}")
 
 
-async def _told(task: "asyncio.Task[None]", queue: _Queue) -> AsyncGenerator[AgentEvent, None]:
-    """The events of a turn until it is over; what the store raised is raised here."""
-    task.add_done_callback(lambda _: queue(None))
-    told: AgentEvent | None = None
-    while (event := await queue.events.get()) is not None:
-        told = event
+async def _events(
+    task: "asyncio.Task[None]", queue: "asyncio.Queue[AgentEvent | None]"
+) -> AsyncGenerator[AgentEvent, None]:
+    """Yield the events of a turn until it is over; raise what the store raised."""
+    task.add_done_callback(lambda _: queue.put_nowait(None))
+    last: AgentEvent | None = None
+    while (event := await queue.get()) is not None:
+        last = event
         yield event
-    if task.cancelled() and not isinstance(told, TurnEnded):
+    if task.cancelled() and not isinstance(last, TurnEnded):
         yield TurnEnded("interrupted", 0)
     elif not task.cancelled():
         task.result()
 
 
-async def _ended(task: "asyncio.Task[None]") -> None:
-    """Stop it if it still runs, and wait until every call has its result."""
+async def _stop(task: "asyncio.Task[None]") -> None:
+    """Stop the turn if it still runs, and wait until every call has its result."""
     if not task.done():
         task.cancel()
-        await whole(_over(task))
+        await whole(_wait(task))
 
 
-async def _over(task: "asyncio.Task[None]") -> None:
+async def _wait(task: "asyncio.Task[None]") -> None:
     await asyncio.wait((task,))

@@ -6,102 +6,40 @@ A tool that raises, hangs or ignores that it is cancelled costs its own result, 
 
 import asyncio
 import json
-import re
 from collections import Counter as Tally
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import partial
 from time import monotonic
 from typing import Any, TypeVar
 
 from everlong.agent.definitions import Outcome, Place, Tool
-from everlong.agent.events import CallEnded, CallStarted, Tell
-from everlong.compress import Cut, Task, as_shown, cut_characters, gap_in_result
-from everlong.core import JsonObject, JsonText, Message, Ref, Role, Text, ToolCall, ToolResult
+from everlong.agent.events import CallEnded, CallStarted, Report
+from everlong.agent.output import storable
+from everlong.agent.words import ENGLISH, Words
+from everlong.core import Image, JsonObject, JsonText, Message, Role, Text, ToolCall, ToolResult
 from everlong.engine import Engine, whole
 from everlong.errors import NoThread
-from everlong.tokens import Counter, estimate
 
-__all__ = [
-    "CRASHED",
-    "INTERRUPTED",
-    "MOST_KEPT",
-    "Bench",
-    "Repeats",
-    "bounded",
-    "close_calls",
-    "make_calls",
-    "open_calls",
-    "plain",
-    "received",
-]
+__all__ = ["CallContext", "Repeats", "close_calls", "make_calls", "open_calls"]
 
-MOST_KEPT = 4_000_000  # characters; more than any window holds
-TAIL_SHARE = 1 / 3
-LARGEST_COUNTED = 200_000  # characters; the tokens of more are reckoned from as many
-
-#: What a terminal may act on, or a reader cannot see, besides what `as_shown` carries out or leaves out: 8-bit
-#: controls, marks that turn the direction of writing round, and the letters of invisible tags.
-HIDDEN = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
-LINE_END = re.compile(r"\r\n?|[\x0b\x0c\x85\u2028\u2029]")
-NOT_KEPT = "[{left:,} of {total:,} characters are left out here and were not kept]"
-
-
-def plain(output: str | bytes) -> str:
-    """Text that neither moves a cursor nor hides anything: no escape codes, controls, or half characters.
-
-    Example: b"\\x1b[31m10%\\r100%\\x1b[0m \\xff" -> "100% \\ufffd"
-    """
-    text = output.decode("utf-8", "replace") if isinstance(output, bytes) else output
-    if not text.isascii():
-        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return LINE_END.sub("\n", HIDDEN.sub("", as_shown(text)))
-
-
-def received(outcome: Outcome) -> Outcome:
-    """An outcome as it is appended to the thread: plain, and no more of it than is worth keeping."""
-    text = outcome.text
-    if len(text) <= MOST_KEPT:
-        return replace(outcome, text=plain(text))
-    cut = cut_characters(Cut(text, len(text), 0), MOST_KEPT, TAIL_SHARE)
-    marker = NOT_KEPT.format(left=len(text) - cut.characters, total=len(text))
-    return replace(outcome, text="\n".join((plain(text[: cut.head]), marker, plain(text[cut.tail :]))))
-
-
-def bounded(text: str, most: int, ref: Ref, *, language: str = "en") -> str:
-    """The head and the tail of a text in about `most` characters, and how to get the rest: recall with `ref`.
-
-    Cut on line ends where there is one near. The same words that stand in a prepared request.
-    """
-    if len(text) <= most:
-        return text
-    cut = cut_characters(Cut(text, len(text), 0), most, TAIL_SHARE)
-    task = Task(target=0, counter=Counter(), recall="recall", language=language)
-    return cut.joined(gap_in_result(cut, _tokens(text, len(text) - cut.characters), ref, task))
-
-
-def _tokens(text: str, left_out: int) -> int:
-    """About how many tokens so many characters of a text are."""
-    sample = text[:LARGEST_COUNTED]
-    return estimate(sample) * left_out // max(1, len(sample))
-
-
+AT_ONCE = 20_000  # characters of an outcome that are looked through without leaving the event loop
+AGAIN = 3  # identical calls with identical outcomes, after which the model is told
+LONGEST_REASON = 2_000  # characters of what a tool raised
+LONGEST_NAME = 80  # of a tool that is not there, said back
 LOOKED_BACK = (4, 64, 1_000)  # messages, until an answer is among them; results may be large, so few are read first
-CRASHED = {
-    "en": "[interrupted: the program ended before a result was kept. The call may or may not have done its work; "
-    "look before you make it again.]",
-    "zh": "[已中断：程序在保存结果之前结束。该调用可能已执行，也可能未执行；再次调用前请先检查。]",
-}
-INTERRUPTED = {
-    "en": "[interrupted by the user: there is no result. The call may have done part of its work.]",
-    "zh": "[已被用户中断：没有结果。该调用可能已完成一部分。]",
-}
+T = TypeVar("T")
+#: Tools that did not end when they were cancelled; held so that they are not collected while they run.
+_ABANDONED: set["asyncio.Task[Any]"] = set()
+
+
+# --- calls without a result -----------------------------------------------------------------------
 
 
 def open_calls(messages: Sequence[Message]) -> tuple[ToolCall, ...]:
-    """The calls of the newest answer that have no result yet, in their order.
+    """Return the calls of the newest answer that have no result yet, in their order.
 
     Example: user, calls(a, b), result(a) -> b; user, calls(a), result(a), answer -> none
     """
@@ -109,17 +47,17 @@ def open_calls(messages: Sequence[Message]) -> tuple[ToolCall, ...]:
     if newest is None:
         return ()
     results = Tally(result.call for message in messages[newest + 1 :] for result in message.results)
-    left = []
+    unanswered = []
     for call in messages[newest].calls:
         if results[call.id] > 0:
             results[call.id] -= 1
         else:
-            left.append(call)
-    return tuple(left)
+            unanswered.append(call)
+    return tuple(unanswered)
 
 
 async def close_calls(engine: Engine, thread: str, reason: str) -> tuple[ToolCall, ...]:
-    """Give every open call of the thread the reason as its failed result; the calls. Never half-done."""
+    """Give every open call of the thread the reason as its failed result; return the calls. Never half done."""
     return await whole(_close(engine, thread, reason))
 
 
@@ -129,40 +67,27 @@ async def _close(engine: Engine, thread: str, reason: str) -> tuple[ToolCall, ..
     except NoThread:
         return ()
     if calls:
-        await engine.append(thread, [_result(call, reason) for call in calls])
+        await engine.append(thread, [_result(call, Outcome(reason, failed=True)) for call in calls])
     return calls
 
 
 def _newest(engine: Engine, thread: str) -> list[Message]:
-    """The newest messages, back to an answer of the model."""
-    found: list[Message] = []
-    for many in LOOKED_BACK:
-        rows = engine.threads.last(thread, many)
-        found = [row.entry for row in rows if isinstance(row.entry, Message)]
-        if len(rows) < many or any(message.role is Role.ASSISTANT for message in found):
+    """Return the newest messages, back to an answer of the model."""
+    messages: list[Message] = []
+    for number in LOOKED_BACK:
+        rows = engine.threads.last(thread, number)
+        messages = [row.entry for row in rows if isinstance(row.entry, Message)]
+        if len(rows) < number or any(message.role is Role.ASSISTANT for message in messages):
             break
-    return found
+    return messages
 
 
-def _result(call: ToolCall, reason: str) -> Message:
-    return Message(Role.TOOL, (ToolResult(call.id, (Text(reason),), name=call.name, failed=True),))
+def _result(call: ToolCall, outcome: Outcome, *notes: Text) -> Message:
+    content: tuple[Text | Image, ...] = (Text(outcome.text), *outcome.images, *notes)
+    return Message(Role.TOOL, (ToolResult(call.id, content, name=call.name, failed=outcome.failed),))
 
 
-AT_ONCE = 20_000  # characters of an outcome that are looked through without leaving the event loop
-AGAIN = 3  # identical calls with identical outcomes, after which the model is told
-LONGEST_REASON = 2_000  # characters of what a tool raised
-LONGEST_NAME = 80  # of a tool that is not there, said back
-NOTES = {
-    "en": "[note: this call gave this same result {count} times. Do something else, or answer with what you have.]",
-    "zh": "[提示：同样的调用已 {count} 次得到同样的结果。请换一种做法，或根据已有信息回答。]",
-}
-REFUSED = {
-    "en": "{name} was not allowed, and nothing was done. Do not try it again unless the user asks for it.",
-    "zh": "{name} 未获允许，没有执行任何操作。除非用户要求，请不要再试。",
-}
-T = TypeVar("T")
-#: Tools that did not end when told to; held so that they are not collected while they run.
-_LEFT: set["asyncio.Task[Any]"] = set()
+# --- the calls of a step --------------------------------------------------------------------------
 
 
 class Repeats:
@@ -172,7 +97,7 @@ class Repeats:
         self._seen: dict[tuple[str, JsonText], tuple[int, int]] = {}
 
     def count(self, call: ToolCall, outcome: Outcome) -> int:
-        """How many times in a row this call has come to this."""
+        """Count this call; return how many times in a row it has had this outcome."""
         key, now = (call.name, call.arguments), hash(outcome)
         before, times = self._seen.get(key, (now, 0))
         times = times + 1 if before == now else 1
@@ -181,23 +106,26 @@ class Repeats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bench:
-    """What calls are made with. `place` says where a call of that id is made, `longer` which tools have more time."""
+class CallContext:
+    """What the calls of a turn are made with. `place` says where the call of that id is made."""
 
     tools: Mapping[str, Tool]
     place: Callable[[str], Place]
+    #: Seconds for a call of a tool that names none itself.
     seconds: float
-    longer: Mapping[str, float] = field(default_factory=dict)
-    #: Seconds for a tool to end once it is stopped; then it is left to itself.
+    #: Seconds for a tool to end once it is cancelled; then it is abandoned.
     grace: float = 5.0
-    language: str = "en"
+    words: Words = ENGLISH
     repeats: Repeats = field(default_factory=Repeats)
-    asking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    #: Held while somebody is asked for approval.
+    approval: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
-async def make_calls(engine: Engine, thread: str, calls: tuple[ToolCall, ...], bench: Bench, tell: Tell) -> None:
-    """Make them all and keep their results. Cancelled, every call still gets its result before this ends."""
-    step = _Step(engine, thread, calls, bench, tell)
+async def make_calls(
+    engine: Engine, thread: str, calls: tuple[ToolCall, ...], context: CallContext, report: Report
+) -> None:
+    """Make all calls and keep their results. When it is cancelled, every call still gets its result first."""
+    step = _Step(engine, thread, calls, context, report)
     try:
         await step.run()
     finally:
@@ -206,27 +134,30 @@ async def make_calls(engine: Engine, thread: str, calls: tuple[ToolCall, ...], b
 
 @dataclass(slots=True)
 class _Step:
+    """The calls of one answer under way. The results of the first `kept` of them are in the thread."""
+
     engine: Engine
     thread: str
     calls: tuple[ToolCall, ...]
-    bench: Bench
-    tell: Tell
+    context: CallContext
+    report: Report
     tasks: list["asyncio.Task[Outcome]"] = field(default_factory=list)
     kept: int = 0
 
     async def run(self) -> None:
+        """Start all calls, then keep each result as soon as those before it are kept."""
         for call in self.calls:
-            self.tell(CallStarted(call.id, call.name, call.arguments))
+            self.report(CallStarted(call.id, call.name, call.arguments))
             watch = _Watch()
-            task = asyncio.create_task(_outcome_of(call, self.bench, watch), name=f"call {call.name}")
-            task.add_done_callback(partial(self._ended, call, watch))
+            task = asyncio.create_task(_make(call, self.context, watch), name=f"call {call.name}")
+            task.add_done_callback(partial(self._report_end, call, watch))
             self.tasks.append(task)
         for task in self.tasks:
             await asyncio.wait((task,))
             await whole(self._keep(self.kept + 1))
 
     async def settle(self) -> None:
-        """What still runs is stopped; every call that has no result yet gets one."""
+        """Stop what still runs, and give every call that has no result yet one."""
         for task in self.tasks[self.kept :]:
             task.cancel()
         if self.tasks[self.kept :]:
@@ -239,23 +170,22 @@ class _Step:
             self.kept = until
             await self.engine.append(self.thread, [self._message(call, self._outcome(task)) for call, task in fresh])
 
-    def _outcome(self, task: "asyncio.Task[Outcome]") -> Outcome:
-        return Outcome(INTERRUPTED[self.bench.language], failed=True) if task.cancelled() else task.result()
-
     def _message(self, call: ToolCall, outcome: Outcome) -> Message:
-        times = self.bench.repeats.count(call, outcome)
-        notes = (Text(NOTES[self.bench.language].format(count=times)),) if times >= AGAIN else ()
-        content = (Text(outcome.text), *outcome.images, *notes)
-        return Message(Role.TOOL, (ToolResult(call.id, content, name=call.name, failed=outcome.failed),))
+        times = self.context.repeats.count(call, outcome)
+        notes = (Text(self.context.words.repeated.format(count=times)),) if times >= AGAIN else ()
+        return _result(call, outcome, *notes)
 
-    def _ended(self, call: ToolCall, watch: "_Watch", task: "asyncio.Task[Outcome]") -> None:
-        """Tell it once, also of a call that was stopped before its task had begun."""
-        self.tell(CallEnded(call.id, call.name, self._outcome(task), watch.seconds))
+    def _outcome(self, task: "asyncio.Task[Outcome]") -> Outcome:
+        return Outcome(self.context.words.interrupted, failed=True) if task.cancelled() else task.result()
+
+    def _report_end(self, call: ToolCall, watch: "_Watch", task: "asyncio.Task[Outcome]") -> None:
+        """Report the end once, also of a call that was stopped before its task had begun."""
+        self.report(CallEnded(call.id, call.name, self._outcome(task), watch.seconds))
 
 
 @dataclass(slots=True)
 class _Watch:
-    """How long a call takes. It starts again when somebody was asked: their time is not the tool's."""
+    """How long a call takes. It starts again after an approval: that time is not the tool's."""
 
     begun: float = field(default_factory=monotonic)
 
@@ -267,97 +197,38 @@ class _Watch:
         return monotonic() - self.begun
 
 
-async def _outcome_of(call: ToolCall, bench: Bench, watch: _Watch) -> Outcome:
-    return await _received(await _made(call, bench, watch))
+# --- one call -------------------------------------------------------------------------------------
 
 
-async def _received(outcome: Outcome) -> Outcome:
-    """The outcome in the form that is kept. The call is over: it counts, whoever is interrupted now."""
+async def _make(call: ToolCall, context: CallContext, watch: _Watch) -> Outcome:
+    """Make one call; return its outcome in the form that is kept."""
+    outcome = await _attempt(call, context, watch)
     if len(outcome.text) <= AT_ONCE:
-        return received(outcome)
-    task = asyncio.ensure_future(asyncio.to_thread(received, outcome))
-    while not task.done():
+        return storable(outcome)
+    task = asyncio.ensure_future(asyncio.to_thread(storable, outcome))
+    while not task.done():  # the call is over: its outcome counts, even if the turn is interrupted now
         with suppress(asyncio.CancelledError):
             await asyncio.wait((task,))
     return task.result()
 
 
-async def _made(call: ToolCall, bench: Bench, watch: _Watch) -> Outcome:
-    """One call, from its text to its outcome."""
-    tool = bench.tools.get(call.name)
+async def _attempt(call: ToolCall, context: CallContext, watch: _Watch) -> Outcome:
+    """Find the tool, read the arguments, ask for approval where it is needed, and run it within its time."""
+    tool = context.tools.get(call.name)
     if tool is None:
-        return Outcome(_unknown(call.name, bench.tools), failed=True)
+        return Outcome(_unknown(call.name, context.tools), failed=True)
     arguments = _arguments(call.arguments)
     if isinstance(arguments, str):
         return Outcome(arguments, failed=True)
-    place = bench.place(call.id)
-    if tool.asks and not await _allowed(tool, arguments, place, bench, watch):
-        return Outcome(REFUSED[bench.language].format(name=tool.name), failed=True)
+    place = context.place(call.id)
+    if tool.asks and not await _approved(tool, arguments, place, context, watch):
+        return Outcome(context.words.refused.format(name=tool.name), failed=True)
     watch.start()
-    seconds = bench.longer.get(tool.name, bench.seconds)
-    task = await _waited(_run(tool, arguments, place), seconds, bench.grace)
+    seconds = context.seconds if tool.seconds is None else tool.seconds
+    task = await _finish(_run(tool, arguments, place), seconds, context.grace)
     if not task.done() or (task.cancelled() and watch.seconds >= seconds):
         return Outcome(f"{tool.name} did not end within {seconds:g} seconds and was stopped", failed=True)
-    return _read(task, tool)
-
-
-async def _run(tool: Tool, arguments: JsonObject, place: Place) -> Outcome:
-    try:
-        return await tool.run(arguments, place)
-    except SystemExit as error:  # else it would end the event loop, and every turn with it
-        raise RuntimeError(f"it wanted to end the program ({error})") from error
-
-
-async def _allowed(tool: Tool, arguments: JsonObject, place: Place, bench: Bench, watch: _Watch) -> bool:
-    try:
-        async with bench.asking:  # one question at a time, however many calls there are
-            asked = await _waited(_ask(tool, arguments, place), None, bench.grace)
-    finally:
-        watch.start()
-    return not asked.cancelled() and asked.exception() is None and asked.result()
-
-
-async def _ask(tool: Tool, arguments: JsonObject, place: Place) -> bool:
-    said = (f"{name}: {value if isinstance(value, str) else json.dumps(value)}" for name, value in arguments.items())
-    return await place.approve(tool.name, "\n".join(said))
-
-
-async def _waited(work: Coroutine[Any, Any, T], seconds: float | None, grace: float) -> "asyncio.Task[T]":
-    """A task for it, over or stopped. Who is cancelled meanwhile stops it too."""
-    task = asyncio.create_task(work)
-    try:
-        await asyncio.wait((task,), timeout=seconds)
-    except asyncio.CancelledError:
-        if not task.done():  # else it is over, and what it came to counts
-            await _stop(task, grace)
-            raise
-    if not task.done():
-        await _stop(task, grace)
-    return task
-
-
-async def _stop(task: "asyncio.Task[Any]", grace: float) -> None:
-    """Cancel it, and wait a little; one that goes on is left alone, and what it comes to is nobody's."""
-    task.cancel()
-    _LEFT.add(task)
-    task.add_done_callback(_left)
-    await asyncio.wait((task,), timeout=grace)
-
-
-def _left(task: "asyncio.Task[Any]") -> None:
-    _LEFT.discard(task)
-    if not task.cancelled():
-        task.exception()  # looked at: its failure is known already
-
-
-def _read(task: "asyncio.Task[Outcome]", tool: Tool) -> Outcome:
-    if task.cancelled():
-        return Outcome(f"{tool.name} was cancelled before it came to anything", failed=True)
-    error = task.exception()
-    if error is not None:
-        return Outcome(f"{tool.name} failed: {type(error).__name__}: {error}"[:LONGEST_REASON], failed=True)
-    outcome: object = task.result()
-    return outcome if isinstance(outcome, Outcome) else Outcome(f"{tool.name} gave no outcome", failed=True)
+    return _outcome_of(task, tool)
 
 
 def _unknown(name: str, tools: Mapping[str, Tool]) -> str:
@@ -367,7 +238,7 @@ def _unknown(name: str, tools: Mapping[str, Tool]) -> str:
 
 
 def _arguments(text: JsonText) -> JsonObject | str:
-    """The arguments, or one line for the model that says what is wrong with them."""
+    """Return the arguments, or one line for the model that says what is wrong with them."""
     if not text.strip():
         return {}
     try:
@@ -377,3 +248,63 @@ def _arguments(text: JsonText) -> JsonObject | str:
     if not isinstance(value, dict):
         return f"the arguments are a JSON {type(value).__name__}, not an object; nothing was done. Make the call again"
     return value
+
+
+async def _approved(tool: Tool, arguments: JsonObject, place: Place, context: CallContext, watch: _Watch) -> bool:
+    """Ask for approval; a question that fails or is cancelled is a no."""
+    try:
+        async with context.approval:  # one question at a time, however many calls there are
+            task = await _finish(_ask(tool, arguments, place), None, context.grace)
+    finally:
+        watch.start()
+    return not task.cancelled() and task.exception() is None and task.result()
+
+
+async def _ask(tool: Tool, arguments: JsonObject, place: Place) -> bool:
+    lines = (f"{name}: {value if isinstance(value, str) else json.dumps(value)}" for name, value in arguments.items())
+    return await place.approve(tool.name, "\n".join(lines))
+
+
+async def _run(tool: Tool, arguments: JsonObject, place: Place) -> Outcome:
+    try:
+        return await tool.run(arguments, place)
+    except SystemExit as error:  # otherwise it would end the event loop, and every turn with it
+        raise RuntimeError(f"it wanted to end the program ({error})") from error
+
+
+def _outcome_of(task: "asyncio.Task[Outcome]", tool: Tool) -> Outcome:
+    if task.cancelled():
+        return Outcome(f"{tool.name} was cancelled before it came to anything", failed=True)
+    error = task.exception()
+    if error is not None:
+        return Outcome(f"{tool.name} failed: {type(error).__name__}: {error}"[:LONGEST_REASON], failed=True)
+    outcome: object = task.result()
+    return outcome if isinstance(outcome, Outcome) else Outcome(f"{tool.name} gave no outcome", failed=True)
+
+
+async def _finish(work: Coroutine[Any, Any, T], seconds: float | None, grace: float) -> "asyncio.Task[T]":
+    """Run work as a task until it is over or its time is; return the task. Cancelling this cancels the work too."""
+    task = asyncio.create_task(work)
+    try:
+        await asyncio.wait((task,), timeout=seconds)
+    except asyncio.CancelledError:
+        if not task.done():  # otherwise it is over, and its result counts
+            await _stop(task, grace)
+            raise
+    if not task.done():
+        await _stop(task, grace)
+    return task
+
+
+async def _stop(task: "asyncio.Task[Any]", grace: float) -> None:
+    """Cancel a task and wait a little; one that goes on is abandoned, and its result is ignored."""
+    task.cancel()
+    _ABANDONED.add(task)
+    task.add_done_callback(_forget)
+    await asyncio.wait((task,), timeout=grace)
+
+
+def _forget(task: "asyncio.Task[Any]") -> None:
+    _ABANDONED.discard(task)
+    if not task.cancelled():
+        task.exception()  # retrieved, so that asyncio does not log it: the failure is known already

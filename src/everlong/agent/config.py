@@ -1,20 +1,22 @@
-"""What an agent is set to: a file, variables, options, each over the one before. Every field has a default.
+"""The settings of an agent: the engine's, and its own. Each is described once, at its field.
 
-The file is `everlong.toml` (section `[agent]`) or nanobot's `config.json`, whose fields are understood by their names.
-What makes no sense is refused by name; nothing here connects to anything.
+They come from a file, from variables EVERLONG_… and from options, each over the one before. The file is `everlong.toml`
+(section `[agent]`) or nanobot's `config.json`, whose fields are understood by their names. A wrong value is refused in
+one line that names it. Nothing here connects to anything.
 """
 
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
 from everlong.agent.definitions import Approve
-from everlong.compress import NanobotSettings
+from everlong.agent.words import LANGUAGES
+from everlong.compress import NanobotSettings, Option
 from everlong.core import Json
-from everlong.engine import DEFAULT_SETTINGS, SETTINGS, Settings
+from everlong.engine import Settings, defaults_of, read_settings, variables_of
 from everlong.errors import InputError
 from everlong.windows import window
 
@@ -30,18 +32,107 @@ __all__ = [
     "load_config",
 ]
 
-#: Whether tools that act on the world are asked about, simply run, or never run.
+#: Whether tools that act on the world need an approval, simply run, or never run.
 Approval: TypeAlias = Literal["ask", "always", "never"]
-Language: TypeAlias = Literal["auto", "en", "zh"]
+#: Reads what a file, a variable or an option gives for a setting of that name. Raises InputError.
+Reader: TypeAlias = Callable[[str, object], object]
 
 PREFIX = "EVERLONG_"
 FILE = "everlong.toml"
 SYSTEM = "You are a careful agent. Do what the user asks with the tools you have; say plainly what you did and did not."
 
 
-def _at_least(name: str, value: int | None, least: int) -> None:
-    if value is not None and value < least:
-        raise InputError(f"{name} is at least {least}, not {value}")
+def at_home(path: str) -> Path:
+    """Return a path whose ~ is a home folder; one that is nobody's stays as it is."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        return Path(path)
+
+
+# --- how settings are described and read ----------------------------------------------------------
+
+
+def _setting(default: object, read: Reader, *, variable: bool = True, trusted: bool = False) -> Any:
+    """Describe a field by its reader. With `variable` a variable may set it, with `trusted` not the folder's file."""
+    return field(default=default, metadata={"read": read, "variable": variable, "trusted": trusted})
+
+
+def _option(option: Option, *, trusted: bool = False) -> Any:
+    """Describe a field that is a number within bounds, or one of a few words."""
+    description = {"read": lambda _, value: option.read(value), "check": option.check}
+    return field(default=option.default, metadata={**description, "variable": True, "trusted": trusted})
+
+
+def _check(settings: "AgentConfig | SubAgents") -> None:
+    """Raise InputError for a number out of bounds, or a word that is none of the choices."""
+    for each in fields(settings):
+        if "check" in each.metadata:
+            each.metadata["check"](getattr(settings, each.name))
+
+
+def _read(described: "type[AgentConfig | SubAgents]", given: Mapping[str, object]) -> dict[str, Any]:
+    """Return the values that are given, as the fields of that name take them."""
+    readers = {each.name: each.metadata["read"] for each in fields(described) if "read" in each.metadata}
+    return {name: readers[name](name, value) for name, value in given.items()}
+
+
+def _text(name: str, value: object) -> str:
+    if isinstance(value, Path):
+        return str(value)
+    if not isinstance(value, str):
+        raise InputError(f"{name} is a text, not {value!r}")
+    return value
+
+
+def _words(name: str, value: object) -> tuple[str, ...]:
+    """Read a list of words, or words with commas between them."""
+    words = value.split(",") if isinstance(value, str) else value
+    if not isinstance(words, Sequence) or not all(isinstance(word, str | Path) for word in words):
+        raise InputError(f"{name} is a list of words, not {value!r}")
+    return tuple(str(word).strip() for word in words if str(word).strip())
+
+
+def _folder(name: str, value: object) -> Path:
+    return at_home(_text(name, value))
+
+
+def _folders(name: str, value: object) -> tuple[Path, ...]:
+    return tuple(map(at_home, _words(name, value)))
+
+
+def _servers(name: str, value: object) -> "tuple[McpServer, ...]":
+    """Read servers by name, or as they are. Example: {"files": {"command": "mcp-files"}} -> one server "files\""""
+    if isinstance(value, Sequence) and all(isinstance(each, McpServer) for each in value):
+        return tuple(value)
+    if not isinstance(value, Mapping):
+        raise InputError(f"{name} is a table of servers by name, not {value!r}")
+    return tuple(_server(server, table) for server, table in value.items())
+
+
+def _server(name: str, table: object) -> "McpServer":
+    known = {each.name for each in fields(McpServer)} - {"name"}
+    if not isinstance(table, Mapping) or set(table) - known:
+        raise InputError(f"MCP server {name!r} is a table of {', '.join(sorted(known))}")
+    values: dict[str, Any] = dict(table)
+    for pairs in ("env", "headers"):
+        if pairs in values:
+            values[pairs] = tuple((str(key), str(text)) for key, text in dict(values[pairs]).items())
+    if "args" in values:
+        values["args"] = _words("args", values["args"])
+    return McpServer(name=name, **values)
+
+
+def _subagents(name: str, value: object) -> "SubAgents":
+    if isinstance(value, SubAgents):
+        return value
+    known = {each.name for each in fields(SubAgents)}
+    if not isinstance(value, Mapping) or set(value) - known:
+        raise InputError(f"{name} is a table of {', '.join(sorted(known))}")
+    return SubAgents(**_read(SubAgents, value))
+
+
+# --- the settings ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,127 +158,121 @@ class McpServer:
 class SubAgents:
     """What sub-agents are given: a model ("" is the agent's own), a window, and how far they may go."""
 
-    model: str = ""
-    window: int | None = None
-    most_steps: int = 30
-    most_tokens: int | None = 2_000_000
-    most_depth: int = 2
-    #: Seconds for one of them.
-    seconds: float = 3_600.0
-    #: Characters of a result that reach the agent who asked.
-    result_characters: int = 8_000
+    model: str = _setting("", _text)
+    window: int | None = _option(Option(name="subagents.window", kind=int, default=None, least=1))
+    most_steps: int = _option(Option(name="subagents.most_steps", kind=int, default=30, least=1))
+    most_tokens: int | None = _option(Option(name="subagents.most_tokens", kind=int, default=2_000_000, least=1))
+    most_depth: int = _option(Option(name="subagents.most_depth", kind=int, default=2, least=0))
+    #: For the whole work of one of them.
+    seconds: float = _option(
+        Option(name="subagents.seconds", kind=float, default=3_600.0, unit="seconds", least=0, above=True)
+    )
+    #: Characters of a result that reach the agent that started it.
+    result_characters: int = _option(Option(name="subagents.result_characters", kind=int, default=8_000, least=1))
 
     def __post_init__(self) -> None:
-        for name in ("window", "most_steps", "most_tokens", "result_characters"):
-            _at_least(f"subagents.{name}", getattr(self, name), 1)
-        _at_least("subagents.most_depth", self.most_depth, 0)
-        if not self.seconds > 0:
-            raise InputError(f"subagents.seconds is a number of seconds above 0, not {self.seconds}")
+        _check(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentConfig:
     """All settings of an agent. `engine` are those of the engine: preset, threshold, mode, window and the rest."""
 
-    model: str = "gpt-4o"
-    upstream: str = ""
+    model: str = _setting("gpt-4o", _text)
+    upstream: str = _setting("", _text, trusted=True)
     #: Who owns the threads that are made.
-    owner: str = ""
-    workspace: Path = Path()
-    allowed: tuple[Path, ...] = ()
-    system: str = SYSTEM
-    max_tokens: int | None = None
-    temperature: float | None = None
-    most_steps: int = 40
-    most_tokens: int | None = None
-    tool_seconds: float = 600.0
-    #: Seconds for a tool to end once it is stopped.
-    stop_seconds: float = 5.0
+    owner: str = _setting("", _text)
+    workspace: Path = _setting(Path(), _folder, trusted=True)  # noqa: RUF009 - the value is immutable
+    #: Folders beside the workspace that tools may use as well.
+    allowed: tuple[Path, ...] = _setting((), _folders, variable=False, trusted=True)
+    system: str = _setting(SYSTEM, _text)
+    max_tokens: int | None = _option(Option(name="max_tokens", kind=int, default=None, least=1))
+    temperature: float | None = _option(Option(name="temperature", kind=float, default=None, least=0, most=2))
+    most_steps: int = _option(Option(name="most_steps", kind=int, default=40, least=1))
+    most_tokens: int | None = _option(Option(name="most_tokens", kind=int, default=None, least=1))
+    tool_seconds: float = _option(
+        Option(name="tool_seconds", kind=float, default=600.0, unit="seconds", least=0, above=True)
+    )
+    #: Seconds for a tool to end once it is cancelled.
+    stop_seconds: float = _option(
+        Option(name="stop_seconds", kind=float, default=5.0, unit="seconds", least=0, above=True)
+    )
     #: Tools by name: only these if any are named, never those.
-    tools: tuple[str, ...] = ()
-    tools_off: tuple[str, ...] = ("fetch_url",)
-    approval: Approval = "ask"
-    summary_model: str = ""
-    language: Language = "auto"
-    mcp: tuple[McpServer, ...] = ()
-    subagents: SubAgents = SubAgents()
-    engine: Settings = DEFAULT_SETTINGS
+    tools: tuple[str, ...] = _setting((), _words)
+    tools_off: tuple[str, ...] = _setting(("fetch_url",), _words)
+    approval: Approval = _option(  # noqa: RUF009 - see workspace
+        Option(name="approval", kind=str, default="ask", choices=get_args(Approval)), trusted=True
+    )
+    summary_model: str = _setting("", _text)
+    #: The language of what the agent says to models; auto is that of the message.
+    language: str = _option(Option(name="language", kind=str, default="auto", choices=("auto", *LANGUAGES)))
+    mcp: tuple[McpServer, ...] = _setting((), _servers, variable=False, trusted=True)
+    subagents: SubAgents = _setting(SubAgents(), _subagents, variable=False)  # noqa: RUF009 - see workspace
+    engine: Settings = field(default=defaults_of("agent"))
 
     def __post_init__(self) -> None:
-        for name, words in (("approval", get_args(Approval)), ("language", get_args(Language))):
-            if getattr(self, name) not in words:
-                raise InputError(f"{name} is one of {', '.join(words)}, not {getattr(self, name)!r}")
-        for name in ("max_tokens", "most_steps", "most_tokens"):
-            _at_least(name, getattr(self, name), 1)
-        for name in ("tool_seconds", "stop_seconds"):
-            if not getattr(self, name) > 0:
-                raise InputError(f"{name} is a number of seconds above 0, not {getattr(self, name)}")
-        if self.temperature is not None and not 0 <= self.temperature <= 2:
-            raise InputError(f"temperature is from 0 to 2, not {self.temperature}")
+        _check(self)
 
     def allows(self, tool: str) -> bool:
         """Whether a tool of that name is switched on."""
         return tool not in self.tools_off and (not self.tools or tool in self.tools)
 
     def approving(self, ask: Approve) -> Approve:
-        """Who is asked before a tool acts: the one given, or nobody."""
+        """Return who approves a tool before it acts: `ask`, or where the setting decides, the setting."""
         if self.approval == "ask":
             return ask
         answer = self.approval == "always"
 
-        async def settled(name: str, what: str) -> bool:  # noqa: ARG001 - the answer is the same for all
+        async def decide(name: str, what: str) -> bool:  # noqa: ARG001 - the answer is the same for all
             return answer
 
-        return settled
+        return decide
 
 
 DEFAULT_CONFIG = AgentConfig()
-ENGINE_FIELDS = frozenset(option.name for option in SETTINGS)
-#: What only the user's own file, the environment and options may say: see `folder_config`.
-OF_THE_USER = ("allowed", "approval", "mcp", "upstream", "workspace")
-OWN_FIELDS = frozenset(each.name for each in fields(AgentConfig)) - {"engine"}
+OWN_FIELDS = tuple(each.name for each in fields(AgentConfig) if each.metadata)
+#: The fields that a variable may set.
+VARIABLES = tuple(each.name for each in fields(AgentConfig) if each.metadata.get("variable"))
+#: The fields that only the user's own file, the environment and options may set: see `folder_config`.
+TRUSTED = tuple(sorted(each.name for each in fields(AgentConfig) if each.metadata.get("trusted")))
+
+
+# --- where they come from -------------------------------------------------------------------------
 
 
 def load_config(
     environment: Mapping[str, str], *, file: Path | None = None, options: Mapping[str, object] | None = None
 ) -> AgentConfig:
-    """The configuration: a file, over it the variables EVERLONG_…, over them the options. Raises InputError.
+    """Return the configuration: a file, over it variables EVERLONG_…, over them options. Raises InputError.
 
-    Example: everlong.toml says model, EVERLONG_THRESHOLD=0.8, options {"most_steps": 5} -> all three count
+    Example: everlong.toml sets the model, EVERLONG_THRESHOLD=0.8, options {"most_steps": 5} -> all three count
     """
     config = DEFAULT_CONFIG if file is None else _from_file(file)
-    named = {each: environment.get(PREFIX + each.upper(), "").strip() for each in (*VARIABLES, *ENGINE_FIELDS)}
-    config = _with(config, {each: value for each, value in named.items() if value}, f"{PREFIX}…")
-    return _with(config, {key: value for key, value in (options or {}).items() if value is not None}, "options")
+    variables = {name: environment.get(PREFIX + name.upper(), "").strip() for name in VARIABLES}
+    variables = {**variables_of(environment), **{name: text for name, text in variables.items() if text}}
+    config = _changed(config, variables, f"{PREFIX}…")
+    return _changed(config, {name: value for name, value in (options or {}).items() if value is not None}, "options")
 
 
 def folder_config(
     environment: Mapping[str, str], folder: Path, options: Mapping[str, object] | None = None
 ) -> tuple[AgentConfig, tuple[str, ...]]:
-    """The configuration for work in a folder, and the fields of the folder's own file that do not count.
+    """Return the configuration for work in a folder, and the fields of the folder's own file that do not count.
 
     Who wrote that file may not be who works there (a repository that was fetched): it starts no programs, sends no key
-    elsewhere, widens no boundary and stops no asking, unless EVERLONG_CONFIG names it.
+    elsewhere, widens no boundary and skips no approval, unless EVERLONG_CONFIG names it.
     """
     file = config_file(environment, folder)
-    found = load_config(environment, file=file, options=options)
+    config = load_config(environment, file=file, options=options)
     if file != folder / FILE or environment.get(f"{PREFIX}CONFIG", "").strip():
-        return found, ()
+        return config, ()
     own = load_config(environment, file=_users_file(environment), options=options)
-    held = tuple(name for name in OF_THE_USER if getattr(found, name) not in (getattr(own, name), "never"))
-    return replace(found, **{name: getattr(own, name) for name in held}), held
-
-
-def at_home(path: str) -> Path:
-    """A path whose ~ is a home folder; one that is nobody's stays as it is."""
-    try:
-        return Path(path).expanduser()
-    except RuntimeError:
-        return Path(path)
+    ignored = tuple(name for name in TRUSTED if getattr(config, name) not in (getattr(own, name), "never"))
+    return replace(config, **{name: getattr(own, name) for name in ignored}), ignored
 
 
 def config_file(environment: Mapping[str, str], folder: Path) -> Path | None:
-    """The file that counts: EVERLONG_CONFIG, else the folder's, else the user's; None if there is none."""
+    """Return the file that counts: EVERLONG_CONFIG, else the folder's, else the user's; None if there is none."""
     named = environment.get(f"{PREFIX}CONFIG", "").strip()
     if named:
         return at_home(named)
@@ -203,113 +288,32 @@ def _users_file(environment: Mapping[str, str]) -> Path | None:
 def _from_file(path: Path) -> AgentConfig:
     try:
         text = path.read_text(encoding="utf-8-sig")
-        said = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+        content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: {error}") from None
-    if not isinstance(said, dict):
+    if not isinstance(content, dict):
         raise InputError(f"{path}: a configuration is a table of settings")
     if path.suffix == ".json":
-        return _from_nanobot(said, path)
-    section = said.get("agent", {})
+        return _changed(DEFAULT_CONFIG, _nanobot_values(content), str(path))
+    section = content.get("agent", {})
     if not isinstance(section, dict):
         raise InputError(f"{path}: agent is a section")
-    return _with(DEFAULT_CONFIG, section, str(path))
+    return _changed(DEFAULT_CONFIG, section, str(path))
 
 
-def _with(config: AgentConfig, said: Mapping[str, object], where: str) -> AgentConfig:
-    """The configuration with what is said; fields of the engine stand beside the agent's own."""
-    unknown = sorted(set(said) - OWN_FIELDS - ENGINE_FIELDS)
-    if unknown:
-        raise InputError(f"{where}: no such setting: {', '.join(unknown)}")
+def _changed(config: AgentConfig, given: Mapping[str, object], where: str) -> AgentConfig:
+    """Return the configuration with what is given; settings of the engine stand beside the agent's own."""
+    engine = read_settings(given, base=config.engine, where=where, also=OWN_FIELDS)
     try:
-        engine = config.engine.for_thread(json.dumps({key: said[key] for key in said if key in ENGINE_FIELDS}))
-        own = {key: _read(key, value) for key, value in said.items() if key in OWN_FIELDS}
-        return replace(config, engine=engine, **own)  # type: ignore[arg-type]
+        own = _read(AgentConfig, {name: value for name, value in given.items() if name in OWN_FIELDS})
+        return replace(config, engine=engine, **own)
     except (InputError, TypeError, ValueError) as error:
         raise InputError(f"{where}: {error}") from None
 
 
-def _read(key: str, value: object) -> object:
-    """What is said for a field, as the field takes it."""
-    match key:
-        case "workspace":
-            return at_home(_text(key, value))
-        case "allowed":
-            return tuple(at_home(each) for each in _words(key, value))
-        case "tools" | "tools_off":
-            return _words(key, value)
-        case "mcp":
-            return _servers(value)
-        case "subagents":
-            return _subagents(value)
-        case "max_tokens" | "most_steps" | "most_tokens":
-            return _number(key, value, int)
-        case "temperature" | "tool_seconds" | "stop_seconds":
-            return _number(key, value, float)
-        case _:
-            return _text(key, value)
-
-
-def _servers(value: object) -> tuple[McpServer, ...]:
-    """Servers by name, or as they are. Example: {"files": {"command": "mcp-files"}} -> one server "files\""""
-    if isinstance(value, Sequence) and all(isinstance(each, McpServer) for each in value):
-        return tuple(value)
-    if not isinstance(value, Mapping):
-        raise InputError(f"mcp is a table of servers by name, not {value!r}")
-    known = {each.name for each in fields(McpServer)} - {"name"}
-    servers = []
-    for name, table in value.items():
-        if not isinstance(table, Mapping) or set(table) - known:
-            raise InputError(f"MCP server {name!r} is a table of {', '.join(sorted(known))}")
-        said: dict[str, Any] = dict(table)
-        for pairs in ("env", "headers"):
-            if pairs in said:
-                said[pairs] = tuple((str(key), str(each)) for key, each in dict(said[pairs]).items())
-        if "args" in said:
-            said["args"] = _words("args", said["args"])
-        servers.append(McpServer(name=name, **said))
-    return tuple(servers)
-
-
-def _subagents(value: object) -> SubAgents:
-    if isinstance(value, SubAgents):
-        return value
-    known = {each.name for each in fields(SubAgents)}
-    if not isinstance(value, Mapping) or set(value) - known:
-        raise InputError(f"subagents is a table of {', '.join(sorted(known))}")
-    read: dict[str, Any] = {}
-    for key, each in value.items():
-        read[key] = _text(key, each) if key == "model" else _number(key, each, float if key == "seconds" else int)
-    return SubAgents(**read)
-
-
-def _from_nanobot(said: Mapping[str, Json], path: Path) -> AgentConfig:
-    """nanobot's file: agents.defaults, by its names; its other sections are left alone."""
-    agents = said.get("agents")
-    defaults = agents.get("defaults") if isinstance(agents, dict) else None
-    if not isinstance(defaults, dict):
-        defaults = {}
-    settings = NanobotSettings.of(defaults)
-    model = defaults.get("model")
-    named = model if isinstance(model, str) and model else DEFAULT_CONFIG.model
-    own: dict[str, object] = {"model": named, "summary_model": settings.compression_model or ""}
-    for theirs, ours in NANOBOT_NAMES.items():
-        value = defaults.get(theirs[0], defaults.get(theirs[1]))
-        if value is not None:
-            own[ours] = value
-    context = window(named, override=settings.context_window_override).context
-    engine: dict[str, object] = {
-        "mode": "auto" if settings.context_compression else "off",
-        "preset": "nanobot",
-        "window": settings.context_window_override,
-        "reserve": context - settings.budget(named),
-        "summaries": "on" if settings.enable_history_summarization else "auto",
-        **{name: getattr(settings, name) for name in NANOBOT_LIMITS},
-    }
-    return _with(DEFAULT_CONFIG, own | {key: value for key, value in engine.items() if value is not None}, str(path))
-
+# --- nanobot's file -------------------------------------------------------------------------------
 
 #: Limits that the engine knows by the same names.
 NANOBOT_LIMITS = (
@@ -325,48 +329,27 @@ NANOBOT_NAMES: Mapping[tuple[str, str], str] = {
     ("temperature", "temperature"): "temperature",
     ("maxToolIterations", "max_tool_iterations"): "most_steps",
 }
-VARIABLES = (
-    "model",
-    "upstream",
-    "owner",
-    "workspace",
-    "system",
-    "max_tokens",
-    "temperature",
-    "most_steps",
-    "most_tokens",
-    "tool_seconds",
-    "stop_seconds",
-    "tools",
-    "tools_off",
-    "approval",
-    "summary_model",
-    "language",
-)
 
 
-def _text(key: str, value: object) -> str:
-    if isinstance(value, Path):
-        return str(value)
-    if not isinstance(value, str):
-        raise InputError(f"{key} is a text, not {value!r}")
-    return value
-
-
-def _words(key: str, value: object) -> tuple[str, ...]:
-    """A list of words, or words with commas between them."""
-    words = value.split(",") if isinstance(value, str) else value
-    if not isinstance(words, Sequence) or not all(isinstance(word, str | Path) for word in words):
-        raise InputError(f"{key} is a list of words, not {value!r}")
-    return tuple(str(word).strip() for word in words if str(word).strip())
-
-
-def _number(key: str, value: object, kind: type[int] | type[float]) -> int | float:
-    try:
-        if not isinstance(value, bool) and isinstance(value, str | int | float):
-            number = kind(value)
-            if isinstance(value, str) or number == value:
-                return number
-    except (ValueError, OverflowError):
-        pass
-    raise InputError(f"{key} is a {'whole ' if kind is int else ''}number, not {value!r}")
+def _nanobot_values(content: Mapping[str, Json]) -> dict[str, object]:
+    """Return our settings from nanobot's agents.defaults; its other sections are left alone."""
+    agents = content.get("agents")
+    defaults = agents.get("defaults") if isinstance(agents, dict) else None
+    if not isinstance(defaults, dict):
+        defaults = {}
+    settings = NanobotSettings.of(defaults)
+    name = defaults.get("model")
+    model = name if isinstance(name, str) and name else DEFAULT_CONFIG.model
+    context = window(model, override=settings.context_window_override).context
+    values: dict[str, object] = {
+        "model": model,
+        "summary_model": settings.compression_model or "",
+        **{ours: defaults.get(camel, defaults.get(snake)) for (camel, snake), ours in NANOBOT_NAMES.items()},
+        "mode": "auto" if settings.context_compression else "off",
+        "preset": "nanobot",
+        "window": settings.context_window_override,
+        "reserve": context - settings.budget(model),
+        "summaries": "on" if settings.enable_history_summarization else "auto",
+        **{limit: getattr(settings, limit) for limit in NANOBOT_LIMITS},
+    }
+    return {name: value for name, value in values.items() if value is not None}

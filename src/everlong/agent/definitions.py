@@ -1,10 +1,14 @@
-"""A tool: something the model may call, and the decorator that makes one of a function."""
+"""A tool: something that a model may call, and the decorator that makes one from a function.
+
+Owns how a signature becomes a JSON schema, how arguments are checked against it, and how anything that a function
+raises becomes an outcome. It runs no loop and asks nobody: `calls` does.
+"""
 
 import asyncio
 import inspect
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -15,22 +19,23 @@ import msgspec
 from everlong.core import Image, Json, JsonObject, JsonText
 from everlong.errors import EverlongError, InputError
 
-__all__ = ["NO_CALLS", "Approve", "Outcome", "Place", "Tool", "schemas_of", "tool"]
+__all__ = ["Approve", "Outcome", "Place", "Tool", "approve_nothing", "tool"]
 
-#: Asked before a tool acts: the tool's name and, in words, what it is about to do. True lets it.
+#: Asked before a tool acts, with its name and, in words, what it is about to do. True lets it.
 Approve = Callable[[str, str], Awaitable[bool]]
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a call came to. A failure is an outcome too: the model reads it and goes on."""
+    """The outcome of a call. A failure is an outcome too: the model reads it and goes on."""
 
     text: str
     failed: bool = False
     images: tuple[Image, ...] = ()
 
 
-async def _nobody(name: str, what: str) -> bool:  # noqa: ARG001 - nobody to ask
+async def approve_nothing(name: str, what: str) -> bool:  # noqa: ARG001 - nobody is asked
+    """Let no tool act: there is nobody to ask."""
     return False
 
 
@@ -43,14 +48,14 @@ class Place:
     workspace: Path
     #: Folders beside the workspace that may be used as well.
     allowed: tuple[Path, ...] = ()
-    approve: Approve = field(default=_nobody, repr=False)
+    approve: Approve = field(default=approve_nothing, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
     """A tool. `parameters` is the JSON schema of its arguments; `run` never raises for what the model did wrong.
 
-    `asks` tools act on the world beyond the workspace: they are approved before they run, unless that is switched off.
+    With `asks` it acts on the world beyond the workspace: it is approved before it runs, unless that is switched off.
     """
 
     name: str
@@ -58,14 +63,17 @@ class Tool:
     parameters: JsonText
     run: Callable[[JsonObject, Place], Awaitable[Outcome]] = field(repr=False)
     asks: bool = False
+    #: Seconds that a call may take; None is the time that the agent's configuration gives every tool.
+    seconds: float | None = None
 
 
-NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")  # what every provider takes
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")  # what every provider accepts
 LONGEST_MESSAGE = 2_000  # characters of an exception
-LONGEST_SCHEMA = 300  # characters of it in a complaint
+LONGEST_SCHEMA = 300  # characters of one in a complaint
 MOST_COMPLAINTS = 12
 REFERENCE = "#/$defs/"
-SEVERAL = {
+#: Kinds of parameters that a model cannot give.
+NOT_BY_NAME = {
     inspect.Parameter.VAR_POSITIONAL: "takes *{name}",
     inspect.Parameter.VAR_KEYWORD: "takes **{name}",
     inspect.Parameter.POSITIONAL_ONLY: "takes {name} by position only",
@@ -76,7 +84,7 @@ Function = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class _Parameter:
-    """One argument that the model gives."""
+    """A parameter that the model fills in."""
 
     name: str
     kind: Any
@@ -86,7 +94,7 @@ class _Parameter:
 
 @dataclass(frozen=True, slots=True)
 class _Signature:
-    """What a function takes. `place` is the parameter that is given the place, "" if none is."""
+    """The parameters of a function. `place` names the one that is given the Place, "" where there is none."""
 
     parameters: tuple[_Parameter, ...]
     place: str = ""
@@ -103,84 +111,74 @@ def tool(*, name: str = "", description: str = "", asks: bool = False) -> Callab
 def tool(
     function: Function | None = None, /, *, name: str = "", description: str = "", asks: bool = False
 ) -> Tool | Callable[[Function], Tool]:
-    """A tool of a function, sync (it runs in a thread) or async.
+    """Make a tool from a function, sync (it runs in a thread) or async.
 
     The description is its docstring; a parameter is described by `Annotated[str, "what it is"]`; a parameter of type
-    `Place` is filled in, not asked for. Text or an `Outcome` is given back as it is, anything else as JSON.
+    `Place` is filled in by the agent. The model reads text and an `Outcome` as they are, anything else as JSON.
     Raises InputError for a function that a model could not call.
 
     Example: `@tool async def add(a: int, b: int = 1) -> str: "Add two numbers."` -> a Tool named "add"
     """
 
-    def made(of: Function) -> Tool:
-        called = name or getattr(of, "__name__", "")
-        if not inspect.isfunction(of) or inspect.isgeneratorfunction(of) or inspect.isasyncgenfunction(of):
-            raise InputError(f"{called or of!r} cannot be a tool: only plain and async functions can")
-        if not NAME.fullmatch(called):
-            raise InputError(f"{called!r} cannot name a tool: letters, digits, _ and -, at most 64; give name=")
-        about = description or inspect.cleandoc(of.__doc__ or "")
-        if not about:
-            raise InputError(f"{called} needs a docstring: it is what the model knows of it")
-        signature = _signature(of, called)
+    def build(target: Function) -> Tool:
+        tool_name = name or getattr(target, "__name__", "")
+        if not inspect.isfunction(target) or inspect.isgeneratorfunction(target) or inspect.isasyncgenfunction(target):
+            raise InputError(f"{tool_name or target!r} cannot be a tool: only plain and async functions can")
+        if not NAME.fullmatch(tool_name):
+            raise InputError(f"{tool_name!r} cannot name a tool: letters, digits, _ and -, at most 64; give name=")
+        text = description or inspect.cleandoc(target.__doc__ or "")
+        if not text:
+            raise InputError(f"{tool_name} needs a docstring: the model reads it as the tool's description")
+        signature = _signature(target, tool_name)
         schema = json.dumps(_schema(signature), ensure_ascii=False)
 
         async def run(arguments: JsonObject, place: Place) -> Outcome:
-            failure = _Failure()
-            with failure:
-                values, complaints = _checked(arguments, signature)
-                if complaints:
-                    return Outcome("\n".join(complaints[:MOST_COMPLAINTS]), failed=True)
-                if signature.place:
-                    values[signature.place] = place
-                if inspect.iscoroutinefunction(of):
-                    return _outcome(await of(**values))
-                return await asyncio.to_thread(_in_thread, of, values)
-            return failure.outcome
+            return await _run(target, signature, arguments, place)
 
-        return Tool(name=called, description=about, parameters=schema, run=run, asks=asks)
+        return Tool(name=tool_name, description=text, parameters=schema, run=run, asks=asks)
 
-    return made if function is None else made(function)
+    return build if function is None else build(function)
 
 
-def _signature(function: Function, called: str) -> _Signature:
-    """What a function takes. Raises InputError where a model could not give it."""
+def _signature(function: Function, tool_name: str) -> _Signature:
+    """Return the parameters of a function. Raises InputError for one that a model could not give."""
     try:
         hints = get_type_hints(function, include_extras=True)
     except (NameError, TypeError, AttributeError) as error:
-        raise InputError(f"{called}: its type hints cannot be read: {error}") from error
+        raise InputError(f"{tool_name}: its type hints cannot be read: {error}") from error
     parameters, place = [], ""
     for name, parameter in inspect.signature(function).parameters.items():
-        if parameter.kind in SEVERAL:
-            raise InputError(f"{called} {SEVERAL[parameter.kind].format(name=name)}: a model could not give that")
+        if parameter.kind in NOT_BY_NAME:
+            raise InputError(f"{tool_name} {NOT_BY_NAME[parameter.kind].format(name=name)}: a model cannot give that")
         if name not in hints:
-            raise InputError(f"{called}: parameter {name} needs a type")
+            raise InputError(f"{tool_name}: parameter {name} needs a type")
         if hints[name] is Place:
             place = name
         else:
-            parameters.append(_parameter(called, name, hints[name], parameter.default))
+            parameters.append(_parameter(tool_name, name, hints[name], parameter.default))
     return _Signature(tuple(parameters), place)
 
 
-def _parameter(called: str, name: str, hint: Any, default: Any) -> _Parameter:
-    described = ""
+def _parameter(tool_name: str, name: str, hint: Any, default: Any) -> _Parameter:
+    description = ""
     if get_origin(hint) is Annotated:
-        described = next((said for said in get_args(hint)[1:] if isinstance(said, str)), "")
+        description = next((text for text in get_args(hint)[1:] if isinstance(text, str)), "")
     try:
         (schema,), definitions = msgspec.json.schema_components([hint], ref_template=REFERENCE + "{name}")
     except (TypeError, RecursionError) as error:
-        first = str(error).splitlines()[-1]
-        raise InputError(f"{called}: no JSON for the type of parameter {name}: {first}") from error
-    whole = cast(JsonObject, _inlined(schema, definitions, f"{called}: the type of parameter {name}", ()))
-    if described:
-        whole = {**whole, "description": described}
+        reason = str(error).splitlines()[-1]
+        raise InputError(f"{tool_name}: the type of parameter {name} has no JSON schema: {reason}") from error
+    inlined = cast(JsonObject, _inlined(schema, definitions, f"{tool_name}: the type of parameter {name}", ()))
+    if description:
+        inlined = {**inlined, "description": description}
     required = default is inspect.Parameter.empty
     if not required and (default is None or isinstance(default, str | int | float | bool)):
-        whole = {**whole, "default": default}
-    return _Parameter(name, hint, whole, required)
+        inlined = {**inlined, "default": default}
+    return _Parameter(name, hint, inlined, required)
 
 
 def _inlined(schema: Any, definitions: dict[str, Any], what: str, inside: tuple[str, ...]) -> Json:
-    """The schema without references: not every provider follows them."""
+    """Return the schema without references: not every provider follows them."""
     if isinstance(schema, list):
         return [_inlined(item, definitions, what, inside) for item in schema]
     if not isinstance(schema, dict):
@@ -191,7 +189,7 @@ def _inlined(schema: Any, definitions: dict[str, Any], what: str, inside: tuple[
         if name in inside:
             raise InputError(f"{what} contains itself")
         return _inlined(definitions[name], definitions, what, (*inside, name))
-    titled = isinstance(schema.get("title"), str)  # else it is a field of that name
+    titled = isinstance(schema.get("title"), str)  # otherwise it is a field called "title"
     return {
         key: _inlined(value, definitions, what, inside)
         for key, value in schema.items()
@@ -208,8 +206,23 @@ def _schema(signature: _Signature) -> JsonObject:
     }
 
 
+async def _run(function: Function, signature: _Signature, arguments: JsonObject, place: Place) -> Outcome:
+    """Call the function with the arguments of a model; whatever goes wrong is an outcome."""
+    failure = _Failure()
+    with failure:
+        values, complaints = _checked(arguments, signature)
+        if complaints:
+            return Outcome("\n".join(complaints[:MOST_COMPLAINTS]), failed=True)
+        if signature.place:
+            values[signature.place] = place
+        if inspect.iscoroutinefunction(function):
+            return _outcome(await function(**values))
+        return await asyncio.to_thread(_run_in_thread, function, values)
+    return failure.outcome
+
+
 def _checked(arguments: JsonObject, signature: _Signature) -> tuple[dict[str, Any], list[str]]:
-    """The values to call with, and a line for each argument that is wrong."""
+    """Return the values to call with, and a line for each argument that is wrong."""
     known = {parameter.name for parameter in signature.parameters}
     listed = ", ".join(parameter.name for parameter in signature.parameters) or "none"
     complaints = [f"{name[:80]}: no such argument; there are: {listed}" for name in arguments if name not in known]
@@ -229,7 +242,7 @@ def _checked(arguments: JsonObject, signature: _Signature) -> tuple[dict[str, An
 
 
 def _value(given: Json, kind: Any) -> Any:
-    """The value as its type. Models write numbers as text, and lists as text with JSON in it: both are understood."""
+    """Return the value as its type. Models write numbers as text, and lists as JSON in a text: both are read."""
     try:
         return msgspec.convert(given, kind, strict=False)
     except msgspec.ValidationError:
@@ -243,19 +256,19 @@ def _value(given: Json, kind: Any) -> Any:
 
 def _takes(parameter: _Parameter) -> str:
     schema = {key: value for key, value in parameter.schema.items() if key != "default"}
-    said = json.dumps(schema, ensure_ascii=False)
-    return said if len(said) <= LONGEST_SCHEMA else said[:LONGEST_SCHEMA] + "…"
+    text = json.dumps(schema, ensure_ascii=False)
+    return text if len(text) <= LONGEST_SCHEMA else text[:LONGEST_SCHEMA] + "…"
 
 
-def _in_thread(function: Function, values: dict[str, Any]) -> Outcome:
-    failure = _Failure()  # here, for a StopIteration cannot travel from a thread to the event loop
+def _run_in_thread(function: Function, values: dict[str, Any]) -> Outcome:
+    failure = _Failure()  # inside the thread: a StopIteration cannot travel from a thread to the event loop
     with failure:
         return _outcome(function(**values))
     return failure.outcome
 
 
 class _Failure:
-    """Holds back what a function raises, as an outcome. Cancellations and the interrupt key pass."""
+    """Turns what a function raises into an outcome. Cancellations and the interrupt key pass."""
 
     def __init__(self) -> None:
         self.outcome = Outcome("", failed=True)
@@ -266,68 +279,21 @@ class _Failure:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool:
-        # A tool is somebody's code: what it raises is told to the model, which can do something about it.
+        # A tool is somebody's code: the model reads what it raised, and can do something about it.
         if not isinstance(error, Exception | SystemExit):
             return False
-        said = str(error) if isinstance(error, EverlongError) else f"{type(error).__name__}: {error}"
-        self.outcome = Outcome(said[:LONGEST_MESSAGE].rstrip(": "), failed=True)
+        text = str(error) if isinstance(error, EverlongError) else f"{type(error).__name__}: {error}"
+        self.outcome = Outcome(text[:LONGEST_MESSAGE].rstrip(": "), failed=True)
         return True
 
 
-def _outcome(given: Any) -> Outcome:
-    match given:
+def _outcome(value: Any) -> Outcome:
+    match value:
         case Outcome():
-            return given
+            return value
         case str():
-            return Outcome(given)
+            return Outcome(value)
         case None:
             return Outcome("done")
         case _:
-            return Outcome(msgspec.json.encode(given, enc_hook=str).decode())
-
-
-def _chat(tool: Tool, parameters: Json) -> JsonObject:
-    return {"type": "function", "function": {**_named(tool), "parameters": parameters}}
-
-
-def _responses(tool: Tool, parameters: Json) -> JsonObject:
-    return {"type": "function", **_named(tool), "parameters": parameters}
-
-
-def _anthropic(tool: Tool, parameters: Json) -> JsonObject:
-    return {**_named(tool), "input_schema": parameters}
-
-
-def _gemini(tool: Tool, parameters: Json) -> JsonObject:
-    return {"functionDeclarations": [{**_named(tool), "parametersJsonSchema": parameters}]}
-
-
-def _named(tool: Tool) -> JsonObject:
-    return {"name": tool.name, "description": tool.description}
-
-
-SHAPES: Mapping[str, Callable[[Tool, Json], JsonObject]] = {
-    "anthropic": _anthropic,
-    "gemini": _gemini,
-    "openai-chat": _chat,
-    "openai-responses": _responses,
-}
-#: Fields of a body by which the model answers in words. The tools stay declared: the calls before need them.
-NO_CALLS: Mapping[str, JsonText] = {
-    "anthropic": '{"tool_choice":{"type":"none"}}',
-    "gemini": '{"toolConfig":{"functionCallingConfig":{"mode":"NONE"}}}',
-    "openai-chat": '{"tool_choice":"none"}',
-    "openai-responses": '{"tool_choice":"none"}',
-}
-
-
-def schemas_of(tools: Sequence[Tool], fmt: str) -> tuple[JsonText, ...]:
-    """The tools in the order given, as the format declares them. Raises InputError for one whose schema is no JSON."""
-    schemas = []
-    for tool in tools:
-        try:
-            parameters: Json = json.loads(tool.parameters)
-        except ValueError as error:
-            raise InputError(f"the parameters of tool {tool.name!r} are no JSON schema: {error}") from None
-        schemas.append(json.dumps(SHAPES[fmt](tool, parameters), ensure_ascii=False))
-    return tuple(schemas)
+            return Outcome(msgspec.json.encode(value, enc_hook=str).decode())

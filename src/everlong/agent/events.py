@@ -1,5 +1,6 @@
-"""What a turn tells while it runs: the pieces of the model's answers, calls and their outcomes, and its end. Values."""
+"""What a turn reports while it runs, as values: pieces of the model's answers, calls and their outcomes, its end."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -7,15 +8,15 @@ from everlong.agent.definitions import Outcome
 from everlong.core import JsonText, Message
 from everlong.engine import Reply
 
-__all__ = ["AgentEvent", "CallEnded", "CallStarted", "Entered", "Reason", "Tell", "TurnEnded"]
+__all__ = ["AgentEvent", "CallEnded", "CallStarted", "Entered", "Reason", "Report", "TurnEnded"]
 
-#: How a turn may end. joined: what was said was taken up by the turn that ran already.
+#: How a turn may end. joined: the message was taken up by the turn that was running already.
 Reason: TypeAlias = Literal["done", "most steps", "most tokens", "interrupted", "failed", "joined"]
 
 
 @dataclass(frozen=True, slots=True)
 class Entered:
-    """Something said while the turn ran; from here on the model reads it."""
+    """A message that came while the turn ran; from here on the model reads it."""
 
     message: Message
 
@@ -31,7 +32,7 @@ class CallStarted:
 
 @dataclass(frozen=True, slots=True)
 class CallEnded:
-    """What it came to, and how many seconds it worked: the time that somebody was asked for leave is not among them."""
+    """The outcome of a call, and the seconds that its tool worked; the time of an approval is not among them."""
 
     call: str
     name: str
@@ -50,9 +51,5 @@ class TurnEnded:
 
 AgentEvent: TypeAlias = Reply | Entered | CallStarted | CallEnded | TurnEnded
 
-
-class Tell:
-    """Takes events as they happen; the default lets them go."""
-
-    def __call__(self, event: AgentEvent) -> None:
-        """Take one. It must not wait."""
+#: Takes each event as it happens; it must not wait.
+Report: TypeAlias = Callable[[AgentEvent], None]

@@ -1,8 +1,8 @@
-"""Sub-agents: a tool that hands a task to an agent of its own, with its own thread, model, window and budget.
+"""Sub-agents: a tool that gives a task to another agent, with its own thread, model, window and budget.
 
-The same turn through the same engine, so it compacts by its own window. What comes back is bounded and begins with one
-line of JSON that says how it ended; the whole work stays in its thread, which `read_subagent` reads. A sub-agent never
-ends the turn of the one that asked: whatever happens to it is a result.
+It runs the same turn through the same engine, so it compacts by its own window. Its result is bounded and begins with
+one line of JSON that says how it ended; the whole work stays in its thread, which `read_subagent` reads. A sub-agent
+never ends the turn of the agent that started it: whatever happens to it is a result.
 """
 
 import asyncio
@@ -18,19 +18,26 @@ from everlong.agent.config import DEFAULT_CONFIG, AgentConfig
 from everlong.agent.definitions import Outcome, Place, Tool
 from everlong.agent.events import AgentEvent, CallEnded, TurnEnded
 from everlong.agent.standing_context import NOTHING, Standing
+from everlong.agent.words import words_in
 from everlong.core import JsonObject, JsonText, Message, Role
 from everlong.engine import Engine, Failed, Finished, Model
 from everlong.errors import ContextOverflow, EverlongError, NoThread, ThreadExists
 from everlong.relevance import language_of
 
-__all__ = ["Spawning", "spawn_tools"]
+__all__ = ["SPAWN_NAMES", "Spawning", "spawn_tools"]
+
+#: The names of the two tools.
+SPAWN_NAMES = SPAWN, READ = ("spawn", "read_subagent")
 
 LONGEST_ID = 120  # characters of a thread's name
-LISTED = 20  # calls that a partial result names
+LONGEST_TITLE = 80
+MOST_CALLS = 20  # that a partial result names
 LONGEST_LINE = 160  # characters of one of them
-READ_LIMIT = 20_000  # characters that one read brings
-HITS = 5
-SPAWN: JsonText = json.dumps(
+MOST_READ = 20_000  # characters that one read brings
+MOST_HITS = 5
+MOST_DEPTH = 8  # levels at which a sub-agent of this conversation is looked for
+MOST_LOOKED_BACK = 200  # messages among which the last answer is looked for
+SPAWN_PARAMETERS: JsonText = json.dumps(
     {
         "type": "object",
         "properties": {
@@ -43,7 +50,7 @@ SPAWN: JsonText = json.dumps(
         "additionalProperties": False,
     }
 )
-READ: JsonText = json.dumps(
+READ_PARAMETERS: JsonText = json.dumps(
     {
         "type": "object",
         "properties": {
@@ -54,31 +61,11 @@ READ: JsonText = json.dumps(
         "additionalProperties": False,
     }
 )
-WORDS = {
-    "en": {
-        "overflow": "The sub-agent's context does not fit its window; a shorter form was refused too. It was stopped.",
-        "failed": "The sub-agent stopped: {error}",
-        "most steps": "The sub-agent used all its steps before it was done.",
-        "most tokens": "The sub-agent used all its tokens before it was done.",
-        "done so far": "Done before it stopped:",
-        "nothing": "nothing",
-        "cut": "[… {left:,} more characters: read_subagent with thread {thread!r} returns the whole]",
-    },
-    "zh": {
-        "overflow": "子代理上下文溢出，紧急压缩后仍超限，任务中止。",
-        "failed": "子代理已停止：{error}",
-        "most steps": "子代理在完成之前用完了步骤。",
-        "most tokens": "子代理在完成之前用完了 token 预算。",
-        "done so far": "中止前已完成：",
-        "nothing": "无",
-        "cut": "[…… 还有 {left:,} 个字符：用 read_subagent 读取线程 {thread!r} 可得全文]",
-    },
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spawning:
-    """What sub-agents are made of. `model` is the client they talk to; `watch` is told what happens in which thread."""
+    """What sub-agents are made of. `model` is the client they talk to; `watch` gets every event with its thread."""
 
     engine: Engine
     model: Model
@@ -89,7 +76,7 @@ class Spawning:
 
 
 def spawn_tools(spawning: Spawning, depth: int = 0) -> tuple[Tool, ...]:
-    """The tools of an agent at that depth by which it hands out work; none where there may be no deeper one."""
+    """Return the tools with which an agent at that depth starts and reads sub-agents; none at the greatest depth."""
     if depth >= spawning.config.subagents.most_depth:
         return ()
 
@@ -97,7 +84,7 @@ def spawn_tools(spawning: Spawning, depth: int = 0) -> tuple[Tool, ...]:
         task = arguments.get("task")
         if not isinstance(task, str) or not task.strip():
             return Outcome("task: say in words what is to be done", failed=True)
-        return await _Errand(spawning, place, task, depth + 1).run()
+        return await _SubTurn(spawning, place, task, depth + 1).run()
 
     async def read(arguments: JsonObject, place: Place) -> Outcome:
         thread, what = arguments.get("thread"), arguments.get("what", "")
@@ -107,64 +94,65 @@ def spawn_tools(spawning: Spawning, depth: int = 0) -> tuple[Tool, ...]:
 
     return (
         Tool(
-            name="spawn",
+            name=SPAWN,
             description="Hand a task to a sub-agent with a window of its own; several calls run side by side. "
             "Its answer comes back, shortened if long.",
-            parameters=SPAWN,
+            parameters=SPAWN_PARAMETERS,
             run=spawn,
+            seconds=spawning.config.subagents.seconds,
         ),
         Tool(
-            name="read_subagent",
+            name=READ,
             description="Read what a sub-agent of this conversation did: its last answer, or what answers some words.",
-            parameters=READ,
+            parameters=READ_PARAMETERS,
             run=read,
         ),
     )
 
 
 @dataclass(slots=True)
-class _Errand:
-    """One task handed out."""
+class _SubTurn:
+    """The turn of one sub-agent: its task, and what is known of it so far."""
 
     spawning: Spawning
     place: Place
     task: str
     depth: int
     done: list[str] = field(default_factory=list)
-    said: str = ""
+    answer: str = ""
     error: EverlongError | None = None
-    ended: TurnEnded = field(default_factory=lambda: TurnEnded("failed", 0))
+    end: TurnEnded = field(default_factory=lambda: TurnEnded("failed", 0))
 
     async def run(self) -> Outcome:
-        """The task, from its thread to its outcome. Cancelled, the sub-agent is stopped too."""
+        """Do the task, from its thread to its outcome. Cancelling this stops the sub-agent too."""
         try:
             thread = await asyncio.to_thread(self._create)
             async with aclosing(self._agent().turn(thread, self.task)) as events:
                 async for event in events:
-                    self._note(thread, event)
+                    self._take(thread, event)
         except EverlongError as error:
             return self._outcome("", "error", error)
-        kind = self.ended.reason
+        kind = self.end.reason
         if kind == "failed":
             return self._outcome(thread, "overflow" if isinstance(self.error, ContextOverflow) else "error", self.error)
         return self._outcome(thread, kind, None)
 
     def _create(self) -> str:
-        """A thread of the same owner that knows whose it is."""
+        """Create a thread of the same owner that names its parent; return its name."""
         threads, limits = self.spawning.engine.threads, self.spawning.config.subagents
         owner = threads.thread(self.place.thread).owner
         metadata = json.dumps({"parent": {"thread": self.place.thread, "call": self.place.call}, "depth": self.depth})
-        wanted = f"{self.place.thread}.{self.place.call}"[-LONGEST_ID:]
+        base = f"{self.place.thread}.{self.place.call}"[-LONGEST_ID:]
         for number in count(1):
-            thread = wanted if number == 1 else f"{wanted}-{number}"
+            thread = base if number == 1 else f"{base}-{number}"
             try:
-                threads.create(thread, owner=owner, title=self.task.strip()[:80], metadata=metadata)
+                threads.create(thread, owner=owner, title=self.task.strip()[:LONGEST_TITLE], metadata=metadata)
             except ThreadExists:  # servers that count their calls from zero
                 continue
             if limits.window is not None:
                 threads.change(thread, settings=json.dumps({"window": limits.window}))
             return thread
-        raise AssertionError("numbers do not end")
+        raise AssertionError("there is always another number")
 
     def _agent(self) -> Agent:
         limits, config = self.spawning.config.subagents, self.spawning.config
@@ -174,38 +162,38 @@ class _Errand:
         tools = (*self.spawning.tools, *spawn_tools(self.spawning, self.depth))
         return Agent(self.spawning.engine, self.spawning.model, tools, own, self.spawning.standing, self.place.approve)
 
-    def _note(self, thread: str, event: AgentEvent) -> None:
+    def _take(self, thread: str, event: AgentEvent) -> None:
         match event:
             case Finished(message):
-                self.said = message.text or self.said
+                self.answer = message.text or self.answer
             case Failed(error):
                 self.error = error
             case CallEnded(_, name, outcome, _):
-                first = outcome.text.strip().partition("\n")[0]
-                self.done.append(f"- {name}{' (failed)' if outcome.failed else ''}: {first}"[:LONGEST_LINE])
+                line = outcome.text.strip().partition("\n")[0]
+                self.done.append(f"- {name}{' (failed)' if outcome.failed else ''}: {line}"[:LONGEST_LINE])
             case TurnEnded():
-                self.ended = event
+                self.end = event
         if self.spawning.watch is not None:
             self.spawning.watch(thread, event)
 
     def _outcome(self, thread: str, kind: str, error: EverlongError | None) -> Outcome:
-        words = WORDS[self._language()]
-        status = "done" if kind == "done" else "partial" if self.done or self.said else "failed"
+        words = words_in(self._language())
+        status = "done" if kind == "done" else "partial" if self.done or self.answer else "failed"
         head: dict[str, Any] = {
             "subagent": thread,
             "status": status,
             "kind": kind,
-            "steps": self.ended.steps,
-            "tokens": self.ended.tokens,
+            "steps": self.end.steps,
+            "tokens": self.end.tokens,
         }
-        text = self.said
+        text = self.answer
         if kind != "done":
-            reason = words.get(kind, words["failed"]).format(error=error or kind)
-            work = "\n".join(self.done[-LISTED:]) or f"- {words['nothing']}"
-            text = "\n".join(filter(None, (reason, words["done so far"], work, self.said)))
+            reason = words.subagent_ends.get(kind, words.subagent_failed).format(error=error or kind)
+            work = "\n".join(self.done[-MOST_CALLS:]) or f"- {words.subagent_nothing}"
+            text = "\n".join(filter(None, (reason, words.subagent_work, work, self.answer)))
         most = self.spawning.config.subagents.result_characters
         if len(text) > most:
-            text = f"{text[:most]}\n{words['cut'].format(left=len(text) - most, thread=thread)}"
+            text = f"{text[:most]}\n{words.subagent_cut.format(left=len(text) - most, thread=thread)}"
         return Outcome(f"{json.dumps(head, ensure_ascii=False)}\n{text}", failed=kind != "done")
 
     def _language(self) -> str:
@@ -214,29 +202,29 @@ class _Errand:
 
 
 def _read(engine: Engine, parent: str, thread: str, what: str) -> Outcome:
-    """What a sub-agent said or did. Only those that this conversation started can be read."""
+    """Return what a sub-agent said or did. Only those that this conversation started can be read."""
     try:
         if not _belongs(engine, thread, parent):
             return Outcome(f"{thread!r} is no sub-agent of this conversation", failed=True)
         if not what.strip():
-            return Outcome(_last_answer(engine, thread)[:READ_LIMIT])
-        found = engine.blocking.recall(thread, what, limit=HITS)
+            return Outcome(_last_answer(engine, thread)[:MOST_READ])
+        recalled = engine.blocking.recall(thread, what, limit=MOST_HITS)
     except EverlongError as error:
         return Outcome(str(error), failed=True)
-    if found.original is not None:
-        return Outcome(found.original.decode("utf-8", "replace")[:READ_LIMIT])
-    said = [_words(hit.row.entry) for hit in found.hits if isinstance(hit.row.entry, Message)]
-    return Outcome("\n---\n".join(said)[:READ_LIMIT]) if said else Outcome("nothing found", failed=True)
+    if recalled.original is not None:
+        return Outcome(recalled.original.decode("utf-8", "replace")[:MOST_READ])
+    texts = [_text(hit.row.entry) for hit in recalled.hits if isinstance(hit.row.entry, Message)]
+    return Outcome("\n---\n".join(texts)[:MOST_READ]) if texts else Outcome("nothing found", failed=True)
 
 
 def _belongs(engine: Engine, thread: str, parent: str) -> bool:
-    """Whether the thread was started by the parent, or by one that was."""
-    for _ in range(8):
+    """Whether the parent started the thread, or started one that did."""
+    for _ in range(MOST_DEPTH):
         try:
-            known = json.loads(engine.threads.thread(thread).metadata).get("parent")
+            origin = json.loads(engine.threads.thread(thread).metadata).get("parent")
         except NoThread:
             return False
-        above = known.get("thread") if isinstance(known, dict) else None
+        above = origin.get("thread") if isinstance(origin, dict) else None
         if not isinstance(above, str):
             return False
         if above == parent:
@@ -246,10 +234,10 @@ def _belongs(engine: Engine, thread: str, parent: str) -> bool:
 
 
 def _last_answer(engine: Engine, thread: str) -> str:
-    said = [row.entry for row in engine.threads.last(thread, 200) if isinstance(row.entry, Message)]
-    return next((each.text for each in reversed(said) if each.role is Role.ASSISTANT and each.text), "")
+    messages = [row.entry for row in engine.threads.last(thread, MOST_LOOKED_BACK) if isinstance(row.entry, Message)]
+    return next((each.text for each in reversed(messages) if each.role is Role.ASSISTANT and each.text), "")
 
 
-def _words(message: Message) -> str:
+def _text(message: Message) -> str:
     calls = (f"{call.name}({call.arguments})" for call in message.calls)
     return "\n".join(filter(None, (message.text, *calls, *(result.text for result in message.results))))

@@ -70,10 +70,13 @@ class Option:
         return high_enough and (self.most is None or value <= self.most)
 
     def _bounds(self) -> str:
-        if self.unit != "share":
-            return f"a number of {self.unit}"
-        least, most = _share(self.least or 0), _share(1 if self.most is None else self.most)
-        return f"a share above {least} and up to {most}" if self.above else f"a share from {least} to {most}"
+        if self.unit and self.unit != "share":
+            return f"a number of {self.unit}" + (f" above {self.least:g}" if self.above else "")
+        if not self.unit:
+            least = f"{self.least or 0:g}"
+            return f"at least {least}" if self.most is None else f"from {least} to {self.most:g}"
+        lowest, highest = _share(self.least or 0), _share(1 if self.most is None else self.most)
+        return f"a share above {lowest} and up to {highest}" if self.above else f"a share from {lowest} to {highest}"
 
 
 def _share(figure: float) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from everlong.agent import DEFAULT_CONFIG, AgentConfig, McpServers, standard_tools
+from everlong.agent import DEFAULT_CONFIG, OWN_TOOLS, AgentConfig, McpServers
 from everlong.core import Event, JsonObject, Thread
 from everlong.engine import Engine, Threads
 from everlong.errors import EverlongError, NoThread
@@ -73,8 +73,7 @@ class AppState:
         self._loop = asyncio.get_running_loop()
         self._apply(await asyncio.to_thread(load_settings, self.threads))
         if self.config.mcp:
-            taken = [tool.name for tool in standard_tools()]
-            servers = McpServers(self.config.mcp, taken=[*taken, "recall", "todo", "spawn", "read_subagent"])
+            servers = McpServers(self.config.mcp, taken=OWN_TOOLS)
             self.agents.mcp_tools = (await self._stack.enter_async_context(servers)).tools
         self._sweeper = asyncio.create_task(self._sweep_forever())
 

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from everlong.agent import standard_tools
+from everlong.agent import OWN_TOOLS
 from everlong.cli.chat.commands import COMMANDS
-from everlong.cli.chat.session import OWN_NAMES
 from everlong.cli.words.english import ENGLISH
 from everlong.cli.words.wording import LANGUAGES, Words
 from everlong.core import Image, Point
@@ -268,4 +267,4 @@ def test_the_todo_list_belongs_to_its_thread(tmp_path: Path) -> None:
 def test_no_tool_of_a_server_can_have_the_name_of_one_of_ours(tmp_path: Path) -> None:
     with talking(tmp_path) as talk:
         ours = {tool.name for tool in talk.chat.session.agent.tools}
-    assert ours == {tool.name for tool in standard_tools()} | set(OWN_NAMES)
+    assert ours == set(OWN_TOOLS)

@@ -6,8 +6,8 @@ from typing import Annotated
 import msgspec
 
 from everlong.agent.definitions import Outcome, Place, Tool, tool
+from everlong.agent.tools.isolation import aside
 from everlong.agent.tools.matcher import Ended, Looking, Match, Said, Wanted
-from everlong.agent.tools.programs import aside
 from everlong.agent.workspace import inside
 from everlong.errors import InputError
 

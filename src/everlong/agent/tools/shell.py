@@ -17,8 +17,8 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Annotated, BinaryIO
 
-from everlong.agent.calls import plain
 from everlong.agent.definitions import Outcome, Place, Tool, tool
+from everlong.agent.output import plain
 from everlong.agent.workspace import inside
 from everlong.errors import InputError
 

@@ -18,10 +18,10 @@ import msgspec
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
-from everlong.agent.calls import plain
 from everlong.agent.definitions import Outcome, Tool, tool
-from everlong.agent.tools.programs import aside
-from everlong.agent.tools.readable import Page
+from everlong.agent.output import plain
+from everlong.agent.tools.isolation import aside
+from everlong.agent.tools.page_text import Page
 from everlong.errors import InputError
 
 __all__ = ["Address", "FetchLimits", "Resolve", "addresses_of", "fetch_tool", "is_public", "resolve_by_system"]
@@ -89,7 +89,7 @@ TEXTUAL = re.compile(r"text/|[/+](?:json|xml|yaml|javascript|x-ndjson)\b", re.IG
 CHARSET = re.compile(rb"""<meta[^>]{0,200}charset\s{0,5}=\s{0,5}["']?([A-Za-z0-9_-]{2,20})""", re.IGNORECASE)
 HEADERS = {"User-Agent": "everlong", "Accept": "text/html, text/*, application/json, */*;q=0.1"}
 COMPRESSED = {"gzip": 31, "x-gzip": 31, "deflate": 15}
-PROGRAM = "everlong.agent.tools.readable"
+PROGRAM = "everlong.agent.tools.page_text"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

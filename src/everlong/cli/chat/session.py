@@ -14,18 +14,14 @@ from uuid import uuid4
 
 from everlong.agent import (
     NOTHING,
+    OWN_TOOLS,
     Agent,
     AgentConfig,
     AgentEvent,
     Approve,
     McpServers,
-    Spawning,
-    Standing,
-    Todos,
     Tool,
-    spawn_tools,
-    standard_tools,
-    workspace_standing,
+    workspace_agent,
 )
 from everlong.core import Event, EventKind, Message, Thread
 from everlong.engine import (
@@ -48,7 +44,6 @@ from everlong.wire import Usage
 
 __all__ = ["Session", "Setup", "open_session"]
 
-OWN_NAMES = ("recall", "todo", "spawn", "read_subagent")  # of tools, beside the standard ones
 NOTICES = 200  # events that wait to be shown
 PAUSE = 2.0  # seconds that background work has when a person leaves
 PATIENCE = 30.0  # seconds that it has when a program waits for the end
@@ -86,7 +81,6 @@ class Session:
         self.thread = _new_thread_id()
         self.last: Prepared | None = None
         self._usage: Usage | None = None
-        self._todos = Todos(setup.threads)
         self.agent = self._build_agent()
 
     def _observe(self, thread: str, event: Event) -> None:
@@ -101,17 +95,7 @@ class Session:
         setup, config = self.setup, self.config
         if not setup.tools:
             return Agent(self.engine, setup.model, (), config, NOTHING, setup.approve)
-        own = (*standard_tools(engine=self.engine), *self._more)
-        standing = workspace_standing(config.workspace, todo=self._todos.source)
-        below = Spawning(
-            engine=self.engine,
-            model=setup.model,
-            tools=own,
-            config=config,
-            standing=Standing(standing.stable),
-        )
-        tools = (*own, self._todos.tool, *spawn_tools(below))
-        return Agent(self.engine, setup.model, tools, config, standing, setup.approve)
+        return workspace_agent(self.engine, setup.model, config, more=self._more, approve=setup.approve)
 
     # --- the turn ---------------------------------------------------------------------------------
 
@@ -255,6 +239,5 @@ async def open_session(setup: Setup) -> AsyncIterator[tuple[Session, tuple[str, 
         if not setup.tools or not setup.config.mcp:
             yield Session(setup), ()
             return
-        taken = [tool.name for tool in standard_tools()]
-        servers = await stack.enter_async_context(McpServers(setup.config.mcp, taken=[*taken, *OWN_NAMES]))
+        servers = await stack.enter_async_context(McpServers(setup.config.mcp, taken=OWN_TOOLS))
         yield Session(setup, servers.tools), servers.problems

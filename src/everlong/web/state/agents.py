@@ -10,13 +10,8 @@ from everlong.agent import (
     Agent,
     AgentConfig,
     Approve,
-    Spawning,
-    Standing,
-    Todos,
     Tool,
-    spawn_tools,
-    standard_tools,
-    workspace_standing,
+    workspace_agent,
 )
 from everlong.engine import Call, Engine
 from everlong.web.state.models import ChosenModel, Models
@@ -50,7 +45,6 @@ class Agents:
         self._models = models
         self._config = config
         self._approve = approve
-        self._todos = Todos(engine.threads)
 
     async def for_thread(self, thread: str) -> ThreadAgent:
         """Return the agent of a thread, its stored settings adapted to the model. Raises Refused without a model."""
@@ -86,10 +80,4 @@ class Agents:
             config = replace(config, system=system, max_tokens=config.max_tokens or LOCAL_REPLY)
         if not self.settings.tools or chosen.source.local:
             return Agent(self._engine, chosen.client, (), config, NOTHING, self._approve)
-        own_tools = (*standard_tools(engine=self._engine), *self.mcp_tools)
-        standing = workspace_standing(config.workspace, todo=self._todos.source)
-        subagents = Spawning(
-            engine=self._engine, model=chosen.client, tools=own_tools, config=config, standing=Standing(standing.stable)
-        )
-        tools = (*own_tools, self._todos.tool, *spawn_tools(subagents))
-        return Agent(self._engine, chosen.client, tools, config, standing, self._approve)
+        return workspace_agent(self._engine, chosen.client, config, more=self.mcp_tools, approve=self._approve)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from everlong.agent.definitions import Outcome, Place
-from everlong.agent.tools.programs import aside
+from everlong.agent.tools.isolation import aside
 from everlong.agent.tools.search import MOST_CHARACTERS, MOST_MATCHES, search_files, searching_for
 
 Search = Callable[..., Outcome]

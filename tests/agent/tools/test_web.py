@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 
 from everlong.agent.definitions import Outcome, Place
-from everlong.agent.tools.readable import Page, text_of_page
+from everlong.agent.tools.page_text import Page, text_of_page
 from everlong.agent.tools.web import Address, FetchLimits, addresses_of, fetch_tool, is_public, resolve_by_system
 from everlong.errors import InputError
 

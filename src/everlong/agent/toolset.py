@@ -1,0 +1,87 @@
+"""The agent's own tools, put together: the one table of them, and the agent that has them all.
+
+A new tool is its module in `tools` and a row here. The names that tools of others may not take follow from the table.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from everlong.agent.agent import Agent
+from everlong.agent.config import DEFAULT_CONFIG, AgentConfig
+from everlong.agent.definitions import Approve, Tool, approve_nothing
+from everlong.agent.standing_context import Standing, workspace_standing
+from everlong.agent.subagents import SPAWN_NAMES, Spawning, spawn_tools
+from everlong.agent.tools.files import edit_file, read_file, write_file
+from everlong.agent.tools.folders import list_files
+from everlong.agent.tools.recall import recall_tool
+from everlong.agent.tools.search import search_files
+from everlong.agent.tools.shell import ShellLimits, shell_tool
+from everlong.agent.tools.todo import TodoList, Todos, todo_tool
+from everlong.engine import Engine, Model
+
+__all__ = ["OWN_TOOLS", "standard_tools", "workspace_agent"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Needs:
+    """What the tools of the table may need; a tool that lacks what it needs is left out."""
+
+    engine: Engine | None
+    todos: TodoList | None
+    shell: ShellLimits | None
+    web: bool
+
+
+def _fetch() -> Tool:
+    from everlong.agent.tools.web import fetch_tool  # noqa: PLC0415 - an extra, and only for those who want it
+
+    return fetch_tool()
+
+
+#: Every standard tool by its name, in the order in which models read them.
+STANDARD: Mapping[str, Callable[[_Needs], Tool | None]] = {
+    "read_file": lambda _: read_file,
+    "write_file": lambda _: write_file,
+    "edit_file": lambda _: edit_file,
+    "list_files": lambda _: list_files,
+    "search_files": lambda _: search_files,
+    "shell": lambda needs: None if needs.shell is None else shell_tool(needs.shell),
+    "recall": lambda needs: None if needs.engine is None else recall_tool(needs.engine),
+    "todo": lambda needs: None if needs.todos is None else todo_tool(needs.todos),
+    "fetch_url": lambda needs: _fetch() if needs.web else None,
+}
+#: The names of the tools that an agent in a workspace has by itself: tools of MCP servers get other names.
+OWN_TOOLS: tuple[str, ...] = (*filter(DEFAULT_CONFIG.allows, STANDARD), *SPAWN_NAMES)
+
+
+def standard_tools(
+    *,
+    engine: Engine | None = None,
+    todos: TodoList | None = None,
+    shell: ShellLimits | bool = True,
+    web: bool = False,
+) -> tuple[Tool, ...]:
+    """Return the tools for files and the shell; `recall` with an engine, `todo` with a list, `fetch_url` with `web`."""
+    limits = shell if isinstance(shell, ShellLimits) else ShellLimits() if shell else None
+    needs = _Needs(engine=engine, todos=todos, shell=limits, web=web)
+    tools = (make(needs) for make in STANDARD.values())
+    return tuple(tool for tool in tools if tool is not None)
+
+
+def workspace_agent(
+    engine: Engine,
+    model: Model,
+    config: AgentConfig,
+    *,
+    more: Sequence[Tool] = (),
+    approve: Approve = approve_nothing,
+) -> Agent:
+    """Return the agent of a workspace: all its own tools, `more` (of MCP servers), standing context and sub-agents.
+
+    The todo list of a thread lives in the engine's store. Sub-agents have neither the list nor what is volatile.
+    """
+    todos = Todos(engine.threads)
+    standing = workspace_standing(config.workspace, todo=todos.source)
+    tools = (*standard_tools(engine=engine), *more)
+    spawning = Spawning(engine=engine, model=model, tools=tools, config=config, standing=Standing(standing.stable))
+    return Agent(engine, model, (*tools, todos.tool, *spawn_tools(spawning)), config, standing, approve)
