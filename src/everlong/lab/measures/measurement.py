@@ -167,23 +167,23 @@ def _outcomes(plan: Plan, prepared: Sequence[_Prepared], strategy: Strategy, bud
     find = MEASURES[plan.measure].find
     select = strategy.begin()
     last: tuple[tuple[int, object], _Selection] | None = None
-    for one in prepared:
-        place = (one.case.at, one.case.question)
+    for item in prepared:
+        place = (item.case.at, item.case.question)
         if last is None or last[0] != place:
-            last = place, _selection(strategy, select, one.history, budget, decoded=plan.decoded)
+            last = place, _selection(strategy, select, item.history, budget, decoded=plan.decoded)
         selection = last[1]
-        finding = find(selection.sent, one.case.wanted)
+        finding = find(selection.sent, item.case.wanted)
         yield Outcome(
             strategy=strategy.name,
             budget=budget,
             hit=finding.hit,
             strict=finding.strict,
             share=finding.share,
-            groups=(*one.case.groups, ("history", FITS if one.tokens <= budget else CUT)),
+            groups=(*item.case.groups, ("history", FITS if item.tokens <= budget else CUT)),
             milliseconds=selection.milliseconds,
             tokens=selection.tokens,
             failed=selection.failed,
-            uncut=one.uncut,
+            uncut=item.uncut,
         )
 
 

@@ -38,15 +38,15 @@ text_tokens = lru_cache(maxsize=200_000)(raw_tokens)
 def texts(message: Message) -> list[str]:
     """Return everything in a message that the model reads."""
     content = message.get("content")
-    found = [content] if isinstance(content, str) else []
+    parts = [content] if isinstance(content, str) else []
     for part in content if isinstance(content, list) else ():
         words = part.get("text") if isinstance(part, dict) else part
-        found.append(words if isinstance(words, str) else json.dumps(part, ensure_ascii=False))
+        parts.append(words if isinstance(words, str) else json.dumps(part, ensure_ascii=False))
     for call in message.get("tool_calls") or ():
-        found += [call["function"]["name"], call["function"]["arguments"]]
+        parts += [call["function"]["name"], call["function"]["arguments"]]
     if message.get("reasoning_content"):
-        found.append(message["reasoning_content"])
-    return found
+        parts.append(message["reasoning_content"])
+    return parts
 
 
 def message_tokens(message: Message) -> int:
@@ -62,9 +62,9 @@ def total(messages: Sequence[Message]) -> int:
 
 def intact(messages: Sequence[Message], original: Sequence[Message]) -> float:
     """Return the share of tool results that were kept word for word."""
-    kept = {message["tool_call_id"]: message["content"] for message in messages if message["role"] == "tool"}
+    contents = {message["tool_call_id"]: message["content"] for message in messages if message["role"] == "tool"}
     results = [message for message in original if message["role"] == "tool"]
-    whole = sum(kept.get(result["tool_call_id"]) == result["content"] for result in results)
+    whole = sum(contents.get(result["tool_call_id"]) == result["content"] for result in results)
     return whole / len(results) if results else 1.0
 
 
@@ -88,16 +88,16 @@ def problems(messages: Sequence[Message], original: Sequence[Message]) -> list[s
     """Return what an OpenAI-style provider would reject or the user would miss; [] is valid."""
     if not messages:
         return ["empty"]
-    found = []
+    faults = []
     if original[0]["role"] == "system" and not _opens_with(messages[0], original[0]["content"]):
-        found.append("system prompt lost or changed")
+        faults.append("system prompt lost or changed")
     first = next((message["role"] for message in messages if message["role"] != "system"), None)
     if first != "user":
-        found.append(f"first non-system message is {first}")
-    asked = [message["content"] for message in original if message["role"] == "user"]
-    if asked and not any(message["role"] == "user" and message["content"] == asked[-1] for message in messages):
-        found.append("last user message lost")
-    return found + _unpaired(messages)
+        faults.append(f"first non-system message is {first}")
+    questions = [message["content"] for message in original if message["role"] == "user"]
+    if questions and not any(message["role"] == "user" and message["content"] == questions[-1] for message in messages):
+        faults.append("last user message lost")
+    return faults + _unpaired(messages)
 
 
 def _opens_with(message: Message, system: str) -> bool:
@@ -105,15 +105,15 @@ def _opens_with(message: Message, system: str) -> bool:
 
 
 def _unpaired(messages: Sequence[Message]) -> list[str]:
-    found: list[str] = []
+    faults: list[str] = []
     waiting: list[str] = []
     for message in messages:
         if message["role"] == "tool":
             if message["tool_call_id"] in waiting:
                 waiting.remove(message["tool_call_id"])
             else:
-                found.append("tool result without its call")
+                faults.append("tool result without its call")
         else:
-            found += ["call without its result"] * len(waiting)
+            faults += ["call without its result"] * len(waiting)
             waiting = [call["id"] for call in message.get("tool_calls") or ()]
-    return found + ["call without its result"] * len(waiting)
+    return faults + ["call without its result"] * len(waiting)

@@ -18,37 +18,21 @@ from everlong.errors import InputError
 from everlong.lab.cases import Cases
 from everlong.lab.data import Conversation, agents
 from everlong.lab.measures.probes import chat_form, probe_cases, probes_in
-from everlong.lab.replay.records import RECORDING, SYNTHETIC, recorded_of
+from everlong.lab.replay.programs import PLACES, PROGRAMS, SYNTHETIC, recorded_of
 from everlong.lab.replay.results import Recorded, SessionFacts
 from everlong.lab.replay.sessions import Session
 from everlong.lab.strategies.strategy import counter
 from everlong.tokens import CALL_FRAME, MESSAGE_FRAME
 from everlong.wire import Document, decode_bytes, read_all, records_of, unpack
-from everlong.wire.sessions import chatbox, claude_code, codex, nanobot, pi
+from everlong.wire.sessions import claude_code
 
-__all__ = ["PLACES", "published", "sessions_at", "sessions_in"]
+__all__ = ["published", "sessions_at", "sessions_in"]
 
-#: Where programs keep their sessions, below the home directory.
-PLACES: dict[str, tuple[str, ...]] = {
-    claude_code.FORMAT: (".claude/projects", ".config/claude/projects"),
-    codex.FORMAT: (".codex/sessions", ".codex/archived_sessions"),
-    pi.FORMAT: (".pi/agent/sessions",),
-    nanobot.FORMAT: (".nanobot/sessions", ".nanobot/workspace/sessions"),
-}
 SUFFIXES = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
 LOOKED_FOR = "sessions of Claude Code, Codex, pi or nanobot, or any other conversation, as .json or .jsonl, also .gz"
 SHOWN_NAMES = 5
 
 _SUFFIX = re.compile(r"\.jsonl?(?:\.gz)?$")
-
-#: How each program marks its own summaries, by the fields and hints of a message.
-SUMMARIES: dict[str, Callable[[JsonObject, JsonObject], bool]] = {
-    chatbox.FORMAT: lambda fields, _: fields.get("isSummary") is True,
-    claude_code.FORMAT: lambda fields, _: fields.get("isCompactSummary") is True,
-    codex.FORMAT: lambda _, hints: "compacted" in hints,
-    nanobot.FORMAT: lambda _, hints: hints.get("summary") is True,
-    pi.FORMAT: lambda fields, _: fields.get("type") == "compaction",
-}
 
 
 def sessions_at(paths: Sequence[str], tell: Callable[[str], None], *, home: Path | None = None) -> list[Session]:
@@ -96,8 +80,9 @@ def sessions_in(data: bytes, path: str, tell: Callable[[str], None]) -> list[Ses
             _session(document, _own_name(document, f"{name}-{number}")) for number, document in enumerate(documents)
         ]
     (document,) = documents
-    records = _records(data) if document.fmt in RECORDING else []
-    if document.fmt != claude_code.FORMAT:
+    program = PROGRAMS.get(document.fmt)
+    records = _records(data) if program and program.requests else []
+    if program is None or not program.side_chains:
         return [_session(document, name, recorded_of(document.fmt, records))]
     own = [record for record in records if record.get("isSidechain") is not True]
     main = _session(document, name, recorded_of(document.fmt, own))
@@ -238,8 +223,8 @@ def _spoken(document: Document) -> History:
 
 
 def _is_summary(message: Message) -> bool:
-    marked = SUMMARIES.get(message.origin)
-    return marked is not None and marked(*unpack(message.extra))
+    program = PROGRAMS.get(message.origin)
+    return program is not None and program.is_summary(*unpack(message.extra))
 
 
 def _seconds(time: datetime | None) -> float | None:

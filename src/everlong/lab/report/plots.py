@@ -181,10 +181,10 @@ def _mark(frame: _Frame, mark: Mark) -> str:
     return f'<path class="mark" d="M{x:.1f} {frame.bottom:.1f}v-9">{title}</path>'
 
 
-def _kind(one: Line | Dot, number: int) -> str:
-    if one.ours or one.plain:
-        return ("ours" if one.ours else "plain") + " faint" * one.faint
-    return f"s{number % HUES}" + " dashed" * (number >= HUES) + " faint" * one.faint
+def _kind(shape: Line | Dot, number: int) -> str:
+    if shape.ours or shape.plain:
+        return ("ours" if shape.ours else "plain") + " faint" * shape.faint
+    return f"s{number % HUES}" + " dashed" * (number >= HUES) + " faint" * shape.faint
 
 
 def dot_plot(dots: Sequence[Dot], x: Axis, y: Axis, *, label: str, at: tuple[str, float] | None = None) -> str:

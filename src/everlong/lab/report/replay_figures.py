@@ -46,13 +46,13 @@ class Scene:
     @property
     def whole(self) -> ReplayResult | None:
         """Return the result without any cut; None if it was not played."""
-        return next((one for one in self.results if one.policy == WHOLE), None)
+        return next((result for result in self.results if result.policy == WHOLE), None)
 
     @property
     def ours(self) -> ReplayResult | None:
         """Return the result that the page is about: auto, else another of everlong's own."""
-        named = next((one for one in self.results if one.policy == OURS), None)
-        return named or next((one for one in self.results if is_ours(one.policy)), None)
+        named = next((result for result in self.results if result.policy == OURS), None)
+        return named or next((result for result in self.results if is_ours(result.policy)), None)
 
     @property
     def longest(self) -> int:
@@ -65,8 +65,8 @@ class Scene:
     def sessions(self) -> tuple[SessionFacts, ...]:
         """Return every conversation, the dearest first."""
         plain = self.whole or self.ours or next(iter(self.results), None)
-        played = sorted(plain.played, key=lambda one: -one.dollars) if plain else []
-        return tuple(dict.fromkeys(one.session for one in played))
+        played = sorted(plain.played, key=lambda conversation: -conversation.dollars) if plain else []
+        return tuple(dict.fromkeys(conversation.session for conversation in played))
 
 
 def scenes(results: Iterable[ReplayResult]) -> list[Scene]:
@@ -106,7 +106,7 @@ def turn_costs(result: ReplayResult) -> Points:
 
     Neighbours share a point. The line ends when only one conversation in ten goes on.
     """
-    each = [[one.dollars for one in answer_costs(played)] for played in result.played]
+    each = [[answer.dollars for answer in answer_costs(played)] for played in result.played]
     each = sorted((costs for costs in each if costs), key=len)
     if not each:
         return ()
@@ -138,7 +138,7 @@ def growth(points: Points) -> tuple[float, float, float] | None:
 
 def running_total(played: Played) -> Points:
     """Return (number of a request, dollars so far). A long conversation is thinned out; its last request stays."""
-    totals = list(enumerate(accumulate(one.dollars for one in answer_costs(played)), start=1))
+    totals = list(enumerate(accumulate(answer.dollars for answer in answer_costs(played)), start=1))
     step = math.ceil(len(totals) / MOST_POINTS) or 1
     thinned = totals[::-step][::-1]
     return ((0.0, 0.0), *((float(at), total) for at, total in thinned)) if thinned else ()
@@ -149,13 +149,13 @@ def front(results: Sequence[ReplayResult]) -> set[str]:
 
     A policy with requests that a provider refuses does not take part.
     """
-    allowed = [one for one in results if not one.over and not one.invalid]
-    return {one.policy for one in allowed if not any(_beats(other, one) for other in allowed)}
+    allowed = [result for result in results if not result.over and not result.invalid]
+    return {result.policy for result in allowed if not any(_beats(other, result) for other in allowed)}
 
 
-def _beats(one: ReplayResult, other: ReplayResult) -> bool:
-    better = one.ratio < other.ratio or one.literal_percent > other.literal_percent
-    return better and one.ratio <= other.ratio and one.literal_percent >= other.literal_percent
+def _beats(result: ReplayResult, other: ReplayResult) -> bool:
+    better = result.ratio < other.ratio or result.literal_percent > other.literal_percent
+    return better and result.ratio <= other.ratio and result.literal_percent >= other.literal_percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,18 +168,18 @@ class Billed:
     @property
     def dollars(self) -> float | None:
         """Return the sum of what has a price; None if nothing has."""
-        known = [one.dollars for one in self.models if one.dollars is not None]
+        known = [usage.dollars for usage in self.models if usage.dollars is not None]
         return sum(known) if known else None
 
     @property
     def requests(self) -> int:
         """Return the number of requests that were really made."""
-        return sum(one.requests for one in self.models)
+        return sum(usage.requests for usage in self.models)
 
     @property
     def tokens(self) -> int:
         """Return the tokens sent and received."""
-        return sum(one.prompt + one.output for one in self.models)
+        return sum(usage.prompt + usage.output for usage in self.models)
 
 
 def billed(sessions: Iterable[SessionFacts]) -> Billed | None:
@@ -188,21 +188,21 @@ def billed(sessions: Iterable[SessionFacts]) -> Billed | None:
     keeping = 0
     for session in sessions:
         keeping += bool(session.recorded)
-        for one in session.recorded:
-            models[one.model] = _sum(models[one.model], one) if one.model in models else one
-    ordered = sorted(models.values(), key=lambda one: (-(one.dollars or 0), -one.requests))
+        for usage in session.recorded:
+            models[usage.model] = _sum(models[usage.model], usage) if usage.model in models else usage
+    ordered = sorted(models.values(), key=lambda usage: (-(usage.dollars or 0), -usage.requests))
     return Billed(keeping, tuple(ordered)) if keeping else None
 
 
-def _sum(one: Recorded, other: Recorded) -> Recorded:
-    known = [dollars for dollars in (one.dollars, other.dollars) if dollars is not None]
+def _sum(usage: Recorded, other: Recorded) -> Recorded:
+    known = [dollars for dollars in (usage.dollars, other.dollars) if dollars is not None]
     return Recorded(
-        model=one.model,
-        requests=one.requests + other.requests,
-        prompt=one.prompt + other.prompt,
-        read=one.read + other.read,
-        written=one.written + other.written,
-        output=one.output + other.output,
+        model=usage.model,
+        requests=usage.requests + other.requests,
+        prompt=usage.prompt + other.prompt,
+        read=usage.read + other.read,
+        written=usage.written + other.written,
+        output=usage.output + other.output,
         dollars=sum(known) if known else None,
     )
 
@@ -218,8 +218,8 @@ class Threshold:
 
 def thresholds_of(scene: Scene, ours: ReplayResult | None) -> list[Threshold]:
     """The thresholds of a window, lowest first. The one with the figures of ours is the one in use."""
-    found = [Threshold(_share(one.policy), one, _same(one, ours)) for one in scene.results]
-    return sorted(found, key=lambda one: (one.share is None, one.share or 0.0))
+    thresholds = [Threshold(_share(result.policy), result, _same(result, ours)) for result in scene.results]
+    return sorted(thresholds, key=lambda threshold: (threshold.share is None, threshold.share or 0.0))
 
 
 def _share(policy: str) -> float | None:
@@ -231,7 +231,12 @@ def _share(policy: str) -> float | None:
     return share if math.isfinite(share) else None
 
 
-def _same(one: ReplayResult, ours: ReplayResult | None) -> bool:
-    if ours is None or one.policy == ours.policy:
+def _same(result: ReplayResult, ours: ReplayResult | None) -> bool:
+    if ours is None or result.policy == ours.policy:
         return ours is not None
-    return (one.dollars, one.kept, one.literal, one.cuts) == (ours.dollars, ours.kept, ours.literal, ours.cuts)
+    return (result.dollars, result.kept, result.literal, result.cuts) == (
+        ours.dollars,
+        ours.kept,
+        ours.literal,
+        ours.cuts,
+    )

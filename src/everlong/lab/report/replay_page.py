@@ -41,26 +41,28 @@ def replay_page(
     `tariffs` and `pauses` are what was played with, for the words on prices. A well-known tariff need not be given.
     """
     say = Wording(language)
-    found = scenes(results)
-    sections = [_verdict(scene, say, models=scene is found[0]) for scene in found]
-    for scene in found:
+    found_scenes = scenes(results)
+    sections = [_verdict(scene, say, models=scene is found_scenes[0]) for scene in found_scenes]
+    for scene in found_scenes:
         sections += [turns_card(scene, say), front_card(scene, say)]
-    sections += [thresholds_card(thresholds, results, say), _sessions(found, say)]
-    if found or thresholds:
-        used = list(dict.fromkeys(one.tariff for one in (*results, *thresholds)))
+    sections += [thresholds_card(thresholds, results, say), _sessions(found_scenes, say)]
+    if found_scenes or thresholds:
+        used = list(dict.fromkeys(result.tariff for result in (*results, *thresholds)))
         sections.append(_about(used, tariffs, pauses, say))
     else:
         sections.append(card(say("nothing"), ""))
-    page = sheet(say("replay_title"), say("replay_intro"), [*facts, *_size(found, say)], filter(None, sections), say)
+    page = sheet(
+        say("replay_title"), say("replay_intro"), [*facts, *_size(found_scenes, say)], filter(None, sections), say
+    )
     return UNPRINTABLE.sub("\ufffd", page)
 
 
-def _size(found: Sequence[Scene], say: Wording) -> Iterator[str]:
+def _size(found_scenes: Sequence[Scene], say: Wording) -> Iterator[str]:
     """Yield how much was replayed."""
-    if found:
-        sessions = found[0].sessions
+    if found_scenes:
+        sessions = found_scenes[0].sessions
         yield say("conversations", n=f"{len(sessions):,}")
-        yield say("replay_tokens", tokens=tokens_short(sum(one.tokens for one in sessions)))
+        yield say("replay_tokens", tokens=tokens_short(sum(session.tokens for session in sessions)))
 
 
 # --- the verdict ---------------------------------------------------------------------------------
@@ -173,7 +175,7 @@ def _notes_on_record(record: Billed, sessions: int, say: Wording) -> Iterator[st
         if record.sessions == sessions
         else say("replay_note_recorded", n=f"{record.sessions:,}", all=f"{sessions:,}")
     )
-    unpriced = sum(one.requests for one in record.models if one.dollars is None)
+    unpriced = sum(usage.requests for usage in record.models if usage.dollars is None)
     missing = say("replay_note_unpriced", n=f"{unpriced:,}") if unpriced else ""
     yield say.joined(counted, missing, say("replay_note_not_alike"))
 
@@ -185,14 +187,14 @@ def _by_model(record: Billed, say: Wording) -> str:
     rows = [
         (
             (
-                escape(one.model),
-                money(one.dollars),
-                grouped(one.requests),
-                *(tokens_short(tokens) for tokens in (one.prompt, one.read, one.written, one.output)),
+                escape(usage.model),
+                money(usage.dollars),
+                grouped(usage.requests),
+                *(tokens_short(tokens) for tokens in (usage.prompt, usage.read, usage.written, usage.output)),
             ),
             False,
         )
-        for one in record.models
+        for usage in record.models
     ]
     head = [say(f"replay_column_{name}") for name in BY_MODEL]
     return f"<details><summary>{escape(say('replay_by_model'))}</summary>{table(head, rows)}</details>"
@@ -215,14 +217,14 @@ SESSIONS = (
 )
 
 
-def _sessions(found: Sequence[Scene], say: Wording) -> str:
+def _sessions(found_scenes: Sequence[Scene], say: Wording) -> str:
     parts = []
-    for scene in found:
+    for scene in found_scenes:
         if not scene.sessions:
             continue
         where = escape(f"{say('replay_window', n=f'{scene.window:,}')} · {say('replay_prices', name=scene.tariff)}")
         listed = _session_table(scene, say)
-        if scene is found[0]:
+        if scene is found_scenes[0]:
             parts.append(f'<p class="rule">{where}</p>{listed}')
         else:
             parts.append(f"<details><summary>{where}</summary>{listed}</details>")
@@ -232,20 +234,20 @@ def _sessions(found: Sequence[Scene], say: Wording) -> str:
 def _session_table(scene: Scene, say: Wording) -> str:
     shown, rest = scene.sessions[:MOST_SESSIONS], scene.sessions[MOST_SESSIONS:]
     plain, ours = _by_session(scene.whole), _by_session(scene.ours)
-    kept = any(billed([one]) for one in scene.sessions)
+    kept = any(billed([session]) for session in scene.sessions)
     columns = [name for name in SESSIONS if name != "recorded" or kept]
-    rows = [(_row([one], _identity(one), columns, plain, ours), False) for one in shown]
+    rows = [(_row([session], _identity(session), columns, plain, ours), False) for session in shown]
     caption = ""
     if rest:
         name = escape(say("replay_rest", n=f"{len(rest):,}"))
         rows.append((_row(rest, (name, ""), columns, plain, ours), False))
-        said = say("replay_sessions_caption", shown=f"{len(shown):,}", all=f"{len(scene.sessions):,}")
-        caption = f'<p class="hint">{escape(said)}</p>'
+        words = say("replay_sessions_caption", shown=f"{len(shown):,}", all=f"{len(scene.sessions):,}")
+        caption = f'<p class="hint">{escape(words)}</p>'
     return table([say(f"replay_column_{name}") for name in columns], rows) + caption
 
 
 def _by_session(result: ReplayResult | None) -> dict[SessionFacts, Played]:
-    return {one.session: one for one in result.played} if result else {}
+    return {played.session: played for played in result.played} if result else {}
 
 
 def _identity(session: SessionFacts) -> tuple[str, str]:
@@ -265,23 +267,23 @@ def _row(
     ours: dict[SessionFacts, Played],
 ) -> list[str]:
     record = billed(sessions)
-    uncut = [plain[one] for one in sessions if one in plain]
-    mine = [ours[one] for one in sessions if one in ours]
-    before, after = sum(one.dollars for one in uncut), sum(one.dollars for one in mine)
-    probes = [probe for one in mine for probe in one.probes]
+    uncut = [plain[session] for session in sessions if session in plain]
+    mine = [ours[session] for session in sessions if session in ours]
+    before, after = sum(played.dollars for played in uncut), sum(played.dollars for played in mine)
+    probes = [probe for played in mine for probe in played.probes]
     saved = percent(1 - after / before) if before > 0 and mine else "–"
     cells = {
         "session": identity[0],
         "source": identity[1],
-        "messages": grouped(sum(one.messages for one in sessions)),
-        "tokens": tokens_short(sum(one.tokens for one in sessions)),
-        "requests": grouped(sum(len({paid.at for paid in one.paid}) for one in (uncut or mine))),
+        "messages": grouped(sum(session.messages for session in sessions)),
+        "tokens": tokens_short(sum(session.tokens for session in sessions)),
+        "requests": grouped(sum(len({paid.at for paid in played.paid}) for played in (uncut or mine))),
         "recorded": escape(money(record.dollars if record else None)),
         "uncut": escape(money(before if uncut else None)),
         "ours": f"<b>{escape(money(after if mine else None))}</b>",
         "saved": saved,
         "kept": f"{100 * sum(probe.kept for probe in probes) / len(probes):.0f}" if probes else "–",
-        "cuts": grouped(sum(paid.cut for one in mine for paid in one.paid)),
+        "cuts": grouped(sum(paid.cut for played in mine for paid in played.paid)),
     }
     return [cells[name] for name in columns]
 
@@ -316,11 +318,11 @@ def _priced(tariff: Tariff, say: Wording) -> str:
     """Say what the tokens of a tariff cost, and how long they stay in the cache."""
     prices = [(name, getattr(tariff.prices, name)) for name in PRICES]
     listed = [say(f"replay_price_{name}", dollars=_price(price)) for name, price in prices if price is not None]
-    said = say("replay_rule_prices", name=tariff.name, prices=say.listed(*listed))
+    words = say("replay_rule_prices", name=tariff.name, prices=say.listed(*listed))
     if tariff.rules.kind == "none":
-        return say.joined(said, say("replay_rule_none"))
+        return say.joined(words, say("replay_rule_none"))
     life = _time(tariff.rules.seconds, say)
-    return say.joined(said, say(f"replay_rule_{tariff.rules.kind}", least=f"{tariff.rules.least:,}", time=life))
+    return say.joined(words, say(f"replay_rule_{tariff.rules.kind}", least=f"{tariff.rules.least:,}", time=life))
 
 
 def _price(dollars: float) -> str:

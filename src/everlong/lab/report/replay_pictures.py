@@ -45,10 +45,10 @@ def _dollars(value: float) -> str:
 
 def turns_card(scene: Scene, say: Wording) -> str:
     """Return the card of what request n costs, and what one conversation costs so far."""
-    costs = [(one, turn_costs(one)) for one in scene.results]
-    lines = [_line(one, points, scene, say) for one, points in costs]
+    costs = [(result, turn_costs(result)) for result in scene.results]
+    lines = [_line(result, points, scene, say) for result, points in costs]
     lone = len(scene.sessions) == 1
-    played = {one.policy: _dearest(one, scene) for one in scene.results}
+    played = {result.policy: _dearest(result, scene) for result in scene.results}
     mine = played.get(scene.ours.policy) if scene.ours else None
     marks = list(_marks(mine, say)) if mine else []
     x = Axis(say("replay_turn_x"), grouped)
@@ -57,7 +57,11 @@ def turns_card(scene: Scene, say: Wording) -> str:
     strokes = say("replay_marks") if marks else ""
     caption = say.joined(say("replay_turn_one_caption" if lone else "replay_turn_caption"), strokes if lone else "")
     body = f"<h3>{escape(say('replay_turn'))}</h3>{_grown(scene, say)}{figure(first, caption)}"
-    totals = [_line(one, running_total(it), scene, say) for one in scene.results if (it := played[one.policy])]
+    totals = [
+        _line(result, running_total(conversation), scene, say)
+        for result in scene.results
+        if (conversation := played[result.policy])
+    ]
     total_y = Axis(say("replay_total_y"), _dollars, _most(totals))
     second = value_plot(totals, x, total_y, label=say("replay_total"), marks=marks)
     dearest = "" if lone or not scene.sessions else say("replay_total_dearest", name=scene.sessions[0].id)
@@ -69,8 +73,8 @@ def _facts(scene: Scene, say: Wording) -> tuple[str, str]:
     return say("replay_window", n=f"{scene.window:,}"), say("replay_prices", name=scene.tariff)
 
 
-def _line(one: ReplayResult, points: tuple[tuple[float, float], ...], scene: Scene, say: Wording) -> Line:
-    return Line(name_of(one.policy, say), points, one is scene.ours, plain=one is scene.whole)
+def _line(result: ReplayResult, points: tuple[tuple[float, float], ...], scene: Scene, say: Wording) -> Line:
+    return Line(name_of(result.policy, say), points, result is scene.ours, plain=result is scene.whole)
 
 
 def _most(lines: Sequence[Line]) -> float:
@@ -98,17 +102,17 @@ def _grown(scene: Scene, say: Wording) -> str:
 
 def _dearest(result: ReplayResult, scene: Scene) -> Played | None:
     """Return the conversation that costs most uncut, under this policy."""
-    return next((one for one in result.played if scene.sessions and one.session == scene.sessions[0]), None)
+    return next((played for played in result.played if scene.sessions and played.session == scene.sessions[0]), None)
 
 
 def _marks(played: Played, say: Wording) -> Iterator[Mark]:
     answers = answer_costs(played)
-    if sum(one.cut or one.summaries > 0 for one in answers) > MOST_MARKS:
+    if sum(answer.cut or answer.summaries > 0 for answer in answers) > MOST_MARKS:
         return
-    for at, one in enumerate(answers, start=1):
-        if one.cut:
+    for at, answer in enumerate(answers, start=1):
+        if answer.cut:
             yield Mark(at, say("replay_mark_cut", at=f"{at:,}"))
-        if one.summaries:
+        if answer.summaries:
             yield Mark(at, say("replay_mark_summary", at=f"{at:,}"), round=True)
 
 
@@ -120,15 +124,15 @@ def front_card(scene: Scene, say: Wording) -> str:
     ahead = front(scene.results)
     dots = [
         Dot(
-            name_of(one.policy, say),
-            100 * one.ratio,
-            one.literal_percent,
-            ours=one is scene.ours,
-            faint=bool(one.over or one.invalid),
-            plain=one is scene.whole,
-            front=one.policy in ahead,
+            name_of(result.policy, say),
+            100 * result.ratio,
+            result.literal_percent,
+            ours=result is scene.ours,
+            faint=bool(result.over or result.invalid),
+            plain=result is scene.whole,
+            front=result.policy in ahead,
         )
-        for one in scene.results
+        for result in scene.results
     ]
     x = Axis(say("replay_front_x"), lambda value: percent(value / 100, 0), DEAREST)
     y = Axis(say("replay_front_y"), lambda value: f"{value:.3g}")
@@ -154,19 +158,24 @@ POLICIES = (
 
 def _policies(scene: Scene, say: Wording) -> str:
     rows = []
-    for one in sorted(scene.results, key=lambda one: one.ratio):
-        about = say.known(f"replay_about_{one.policy.partition('@')[0]}", "")
-        name = f'{escape(name_of(one.policy, say))}<span class="about">{escape(about)}</span>'
-        counts = (one.resets, one.cuts, one.summaries, one.readings)
-        cells = [name, *_figures(one), *(grouped(count) for count in counts), *map(_wrong, (one.over, one.invalid))]
-        rows.append((cells, one is scene.ours))
+    for result in sorted(scene.results, key=lambda result: result.ratio):
+        about = say.known(f"replay_about_{result.policy.partition('@')[0]}", "")
+        name = f'{escape(name_of(result.policy, say))}<span class="about">{escape(about)}</span>'
+        counts = (result.resets, result.cuts, result.summaries, result.readings)
+        cells = [
+            name,
+            *_figures(result),
+            *(grouped(count) for count in counts),
+            *map(_wrong, (result.over, result.invalid)),
+        ]
+        rows.append((cells, result is scene.ours))
     return table([say(f"replay_column_{name}") for name in POLICIES], rows)
 
 
-def _figures(one: ReplayResult) -> tuple[str, str, str, str]:
+def _figures(result: ReplayResult) -> tuple[str, str, str, str]:
     """Return cells: dollars, share of uncut, kept and literal."""
-    asked_for = (f"{one.kept_percent:.1f}", f"{one.literal_percent:.1f}") if one.probes else ("–", "–")
-    return (escape(money(one.dollars)), percent(one.ratio), *asked_for)
+    shares = (f"{result.kept_percent:.1f}", f"{result.literal_percent:.1f}") if result.probes else ("–", "–")
+    return (escape(money(result.dollars)), percent(result.ratio), *shares)
 
 
 def _wrong(count: int) -> str:
@@ -192,10 +201,10 @@ def _plot(rows: Sequence[Threshold], say: Wording) -> str:
     placed = [(100 * row.share, row.result) for row in rows if row.share is not None]
     if len(placed) < 2:
         return ""
-    lines = [Line(say("replay_threshold_cost"), tuple((x, 100 * one.ratio) for x, one in placed), ours=True)]
-    if any(one.probes for _, one in placed):
-        kept = Line(say("replay_threshold_kept"), tuple((x, one.kept_percent) for x, one in placed))
-        literal = Line(say("replay_threshold_literal"), tuple((x, one.literal_percent) for x, one in placed))
+    lines = [Line(say("replay_threshold_cost"), tuple((x, 100 * result.ratio) for x, result in placed), ours=True)]
+    if any(result.probes for _, result in placed):
+        kept = Line(say("replay_threshold_kept"), tuple((x, result.kept_percent) for x, result in placed))
+        literal = Line(say("replay_threshold_literal"), tuple((x, result.literal_percent) for x, result in placed))
         lines += [kept, literal]
     used = next((100 * row.share for row in rows if row.used and row.share is not None), None)
     x = Axis(say("replay_threshold_x"), lambda value: f"{value:.3g} %")

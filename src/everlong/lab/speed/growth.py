@@ -59,16 +59,16 @@ def run(bench: Bench) -> list[Table]:
     rows = tuple(
         (
             f"{tokens:,}",
-            figure(found["count, cold"] * 1e3),
-            figure(found["fit, cold"] * 1e3),
-            figure(found["fit, cold"] / found["count, cold"]),
-            figure(found["count"] * 1e3),
-            figure(found["fit"] * 1e3),
-            figure(found["nothing to cut"] * 1e3),
-            figure(found["next cut"] * 1e3),
-            figure(found["memory"]),
+            figure(row["count, cold"] * 1e3),
+            figure(row["fit, cold"] * 1e3),
+            figure(row["fit, cold"] / row["count, cold"]),
+            figure(row["count"] * 1e3),
+            figure(row["fit"] * 1e3),
+            figure(row["nothing to cut"] * 1e3),
+            figure(row["next cut"] * 1e3),
+            figure(row["memory"]),
         )
-        for tokens, found in measured.items()
+        for tokens, row in measured.items()
     )
     return [Table("everlong `fit` as a conversation grows", HEAD, rows, (NOTE,), measured)]
 

@@ -51,33 +51,33 @@ def run(bench: Bench) -> list[Table]:
         bench.tell(f"selection, {size:,} tokens")
         file = bench.stored(size, SEED)
         repeats = QUICK_REPEATS if bench.quick else REPEATS
-        found = bench.perform(place, __name__, transcript=str(file), repeats=repeats)
-        if found is None:
+        figures = bench.perform(place, __name__, transcript=str(file), repeats=repeats)
+        if figures is None:
             return []
-        measured[total(json.loads(file.read_text(encoding="utf-8")))] = found
-    rows = tuple(_row(tokens, found) for tokens, found in measured.items())
-    times = tuple(median(found["selections"]) * 1e3 for found in measured.values())
+        measured[total(json.loads(file.read_text(encoding="utf-8")))] = figures
+    rows = tuple(_row(tokens, figures) for tokens, figures in measured.items())
+    times = tuple(median(figures["selections"]) * 1e3 for figures in measured.values())
     shown = Shown("selection, median ms", times, tuple(f"{figure(time)} ms" for time in times))
     return [Table("Selection at a cut", HEAD, rows, (NOTE, _verdict(measured)), measured, shown)]
 
 
-def _row(tokens: int, found: dict[str, Any]) -> tuple[str, ...]:
-    times = [second * 1e3 for second in found["selections"]]
-    first, last = _ends(found)
+def _row(tokens: int, figures: dict[str, Any]) -> tuple[str, ...]:
+    times = [second * 1e3 for second in figures["selections"]]
+    first, last = _ends(figures)
     return (
         f"{tokens:,}",
-        f"{found['messages']:,}",
+        f"{figures['messages']:,}",
         f"{figure(median(times))} ({figure(min(times))}–{figure(max(times))})",
-        figure(sum(found["indexing"]) / found["messages"] * 1e3),
+        figure(sum(figures["indexing"]) / figures["messages"] * 1e3),
         figure(first * 1e6),
         figure(last * 1e6),
         figure(last / first),
     )
 
 
-def _ends(found: dict[str, Any]) -> tuple[float, float]:
+def _ends(figures: dict[str, Any]) -> tuple[float, float]:
     """Return the seconds a token takes in the first and in the last tenth."""
-    seconds, tokens = found["indexing"], found["indexed_tokens"]
+    seconds, tokens = figures["indexing"], figures["indexed_tokens"]
     return seconds[0] / tokens[0], seconds[-1] / tokens[-1]
 
 

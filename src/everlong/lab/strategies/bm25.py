@@ -98,14 +98,14 @@ def _best_turns(messages: History, budget: int, around: int) -> History:
     left = budget - counter().message(question)
     pieces = [_counted(_named(turn)) for turn in turns]
     worth = scores(terms(question.text), pieces, [sum(piece.values()) for piece in pieces])
-    kept: set[int] = set()
+    chosen: set[int] = set()
     for best in sorted(range(len(turns)), key=lambda number: (-worth[number], -number)):
-        group = [at for at in range(max(0, best - around), min(len(turns), best + around + 1)) if at not in kept]
+        group = [at for at in range(max(0, best - around), min(len(turns), best + around + 1)) if at not in chosen]
         cost = sum(counter().message(turns[at]) for at in group)
         if cost <= left:
-            kept.update(group)
+            chosen.update(group)
             left -= cost
-    return (*(turns[at] for at in sorted(kept)), question)
+    return (*(turns[at] for at in sorted(chosen)), question)
 
 
 def _query(messages: History) -> list[str]:

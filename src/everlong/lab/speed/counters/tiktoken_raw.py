@@ -6,12 +6,12 @@ from everlong.lab.peers.shapes import Counting, Message
 
 
 def _texts(messages: list[Message]) -> list[str]:
-    found = []
+    texts = []
     for message in messages:
         calls = [call["function"] for call in message.get("tool_calls") or ()]
-        found += [message.get("content"), message.get("reasoning_content")]
-        found += [text for call in calls for text in (call["name"], call["arguments"])]
-    return [text for text in found if text]
+        texts += [message.get("content"), message.get("reasoning_content")]
+        texts += [text for call in calls for text in (call["name"], call["arguments"])]
+    return [text for text in texts if text]
 
 
 def _count(pieces: list[str]) -> int:

@@ -123,15 +123,15 @@ def run_gateway(bench: Bench, party: Party, place: Environment, upstream: int = 
         places = {"port": port, "upstream": upstream, "folder": folder}
         party.write_files(folder, places)
         command = party.command(bench.environments.python(place), places)
-        log = folder / "said.txt"
-        with log.open("wb") as said:
+        log = folder / "output.txt"
+        with log.open("wb") as output:
             start = perf_counter()
             process = subprocess.Popen(
                 command,
                 cwd=folder,
                 env=bench.environments.settings(),
                 stdin=subprocess.DEVNULL,
-                stdout=said,
+                stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,  # so that it can be ended with all it started
             )
@@ -140,7 +140,7 @@ def run_gateway(bench: Bench, party: Party, place: Environment, upstream: int = 
             taken = perf_counter() - start
             if problem:
                 lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-                bench.tell(f"left out, {party.title}: {problem}; {lines[-1] if lines else 'it said nothing'}")
+                bench.tell(f"left out, {party.title}: {problem}; {lines[-1] if lines else 'it printed nothing'}")
                 yield None
             else:
                 yield RunningGateway(party, place, port, process.pid, taken, resident_megabytes(process.pid))

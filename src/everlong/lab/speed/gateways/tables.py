@@ -94,35 +94,36 @@ class Footprint:
     installed: float | None
 
 
-def added_table(tokens: int, found: dict[str, Figures]) -> Table:
+def added_table(tokens: int, timings: dict[str, Figures]) -> Table:
     """Return the table of what each gateway adds to one request at a time."""
-    direct = found[DIRECT.title]
-    differences = {name: added(kinds, direct) for name, kinds in found.items() if name != DIRECT.title}
+    direct = timings[DIRECT.title]
+    differences = {name: added(kinds, direct) for name, kinds in timings.items() if name != DIRECT.title}
     rows = [(DIRECT.title, *(_own(direct, column) for column in COLUMNS), "–")]
     for name, values in differences.items():
         cells = (
             f"{_signed(values[column].median)} ({_signed(values[column].ninetieth)})" if column in values else "–"
             for column in COLUMNS
         )
-        rows.append((name, *cells, " / ".join(_cpu(found[name][kind]) for kind in KINDS)))
+        rows.append((name, *cells, " / ".join(_cpu(timings[name][kind]) for kind in KINDS)))
     head = ("", *(f"{kind}, {NAMES[how]}" for kind, how in COLUMNS), f"CPU ms: {' / '.join(KINDS)}")
     notes = [
         "Wall ms, median (and 90th percentile): of going direct as they are, of the others what they add. Growing: a "
         "conversation that is one step longer each time. Same: one body again and again. New: never seen before. CPU: "
         "of the gateway's processes for one request, which holds on a busy machine as wall time does not. A growing "
         f"request has {_kilobytes(direct[MAIN]):,.0f} kB on average.",
-        *_refused(found),
+        *_refused(timings),
         *_added_verdict(tokens, differences.get(EVERLONG.title)),
     ]
     medians = [0.0, *(max(0.0, values[MAIN, "plain"].median) if values else 0.0 for values in differences.values())]
     shown = Shown("growing, plain: added ms", tuple(medians), tuple(f"{figure(value)} ms" for value in medians))
-    return Table(f"Through a gateway, {tokens:,} tokens", head, tuple(rows), tuple(notes), found, shown)
+    return Table(f"Through a gateway, {tokens:,} tokens", head, tuple(rows), tuple(notes), timings, shown)
 
 
-def rate_table(tokens: int, clients: int, found: dict[str, dict[str, dict[str, Any]]]) -> Table:
+def rate_table(tokens: int, clients: int, sums_by_pace: dict[str, dict[str, dict[str, Any]]]) -> Table:
     """Requests a second at each pace of the upstream."""
     rates = {
-        int(pace): {name: rate(one, sums[DIRECT.title]) for name, one in sums.items()} for pace, sums in found.items()
+        int(pace): {name: rate(figures, sums[DIRECT.title]) for name, figures in sums.items()}
+        for pace, sums in sums_by_pace.items()
     }
     rows = tuple(
         (name, *(cell for by_name in rates.values() for cell in _rate_cells(name, by_name[name])))
@@ -134,40 +135,46 @@ def rate_table(tokens: int, clients: int, found: dict[str, dict[str, dict[str, A
         "upstream share the cores of this machine, so that flat out even a hop that reads nothing costs a share. With "
         f"{THINKING} ms for each answer {clients} clients that go direct get at most {clients * 1000 // THINKING} a "
         "second.",
-        *_refused(found),
+        *_refused(sums_by_pace),
         *_share_verdict(tokens, rates),
     ]
-    shares = tuple(one.share for one in rates[THINKING].values())
+    shares = tuple(figures.share for figures in rates[THINKING].values())
     shown = Shown(f"{PACES[THINKING]}: share of direct", shares, tuple(map(_percent, shares)))
-    return Table(f"{clients} clients at once, {tokens:,} tokens", head, rows, tuple(notes), found, shown)
+    return Table(f"{clients} clients at once, {tokens:,} tokens", head, rows, tuple(notes), sums_by_pace, shown)
 
 
-def _rate_cells(name: str, one: Rate) -> tuple[str, str, str]:
-    return figure(one.each_second), _percent(one.share), figure(one.cpu) if name != DIRECT.title else "–"
+def _rate_cells(name: str, rate: Rate) -> tuple[str, str, str]:
+    return figure(rate.each_second), _percent(rate.share), figure(rate.cpu) if name != DIRECT.title else "–"
 
 
 def _percent(share: float) -> str:
     return f"{figure(share * 100)} %"
 
 
-def footprint_table(found: dict[str, Footprint]) -> Table:
+def footprint_table(footprints: dict[str, Footprint]) -> Table:
     """Return the table of what a gateway takes apart from requests: start, memory, disk."""
     rows = tuple(
-        (name, figure(one.started_in), _known(one.resident_first), _known(one.resident), _known(one.installed))
-        for name, one in found.items()
+        (
+            name,
+            figure(footprint.started_in),
+            _known(footprint.resident_first),
+            _known(footprint.resident),
+            _known(footprint.installed),
+        )
+        for name, footprint in footprints.items()
     )
     notes = [
         "From the start of the process to its first answer; memory of all its processes then, and after everything "
         "above; MB of site-packages without pip and setuptools, for everlong with its source."
     ]
-    if ours := found.get(EVERLONG.title):
+    if ours := footprints.get(EVERLONG.title):
         met = ours.started_in <= MOST_SECONDS and (ours.resident or 0.0) < MOST_MEGABYTES
         notes.append(
             f"Aim: the first answer within {MOST_SECONDS:g} s, less than {MOST_MEGABYTES} MB. everlong: "
             f"{figure(ours.started_in)} s, {_known(ours.resident)} MB, {_met(met)}."
         )
-    data = {name: asdict(one) for name, one in found.items()}
-    times = tuple(one.started_in for one in found.values())
+    data = {name: asdict(footprint) for name, footprint in footprints.items()}
+    times = tuple(footprint.started_in for footprint in footprints.values())
     shown = Shown("first answer, s", times, tuple(f"{figure(time)} s" for time in times))
     return Table(
         "Start and memory",

@@ -1,7 +1,7 @@
-"""Recorded usage: how many requests a session's own file records, their tokens, and what they cost.
+"""The programs whose sessions are replayed: where they keep them, how they mark their summaries and record usage.
 
-Reads the records of Claude Code, Codex and pi; other formats keep no usage. Every request in the file counts, also one
-of a turn that was taken back. A record without usage, or with unexpected fields, counts nothing.
+One row for each session format. Claude Code, Codex and pi record usage. Every request in a file counts, also one of a
+turn that was taken back; a record without usage, or with unexpected fields, counts nothing.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -14,9 +14,9 @@ from everlong.engine import cost_of
 from everlong.lab.replay.results import Recorded
 from everlong.windows import Prices, window
 from everlong.wire import Usage, merged, read_usage
-from everlong.wire.sessions import claude_code, codex, pi
+from everlong.wire.sessions import chatbox, claude_code, codex, nanobot, pi
 
-__all__ = ["RECORDING", "SYNTHETIC", "recorded_of"]
+__all__ = ["PLACES", "PROGRAMS", "SYNTHETIC", "Program", "recorded_of"]
 
 SYNTHETIC = "<synthetic>"  # the model name of replies that no model wrote
 HOUR_WRITE = 2.0  # times the input price: what Anthropic charges for a prefix that is cached for an hour
@@ -46,7 +46,8 @@ def recorded_of(fmt: str, records: Iterable[JsonObject]) -> tuple[Recorded, ...]
     Example: three lines of one Claude Code reply, with 1, 1 and 250 tokens of output -> one request, 250
     """
     requests: dict[Hashable, _Request] = {}
-    for key, request in _READERS[fmt](records) if fmt in _READERS else ():
+    program = PROGRAMS.get(fmt, UNKNOWN)
+    for key, request in program.requests(records) if program.requests else ():
         requests[key] = _joined(requests[key], request) if key in requests else request
     by_model: dict[str, list[_Request]] = {}
     for request in requests.values():
@@ -178,15 +179,6 @@ def _grown(before: Usage | None, total: Usage) -> Usage:
     )
 
 
-_READERS: dict[str, Callable[[Iterable[JsonObject]], Iterator[_Keyed]]] = {
-    claude_code.FORMAT: _claude_code,
-    codex.FORMAT: _codex,
-    pi.FORMAT: _pi,
-}
-#: The formats whose files record usage.
-RECORDING = frozenset(_READERS)
-
-
 def _text(value: Json) -> str:
     return value if isinstance(value, str) else ""
 
@@ -196,3 +188,50 @@ def _amount(value: Json) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return 0.0
     return float(value) if 0 < value < MOST else 0.0
+
+
+# --- the table -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """A program that keeps sessions.
+
+    `places` are its folders below the home directory. `is_summary` tells from the fields and hints of a message whether
+    the program wrote it in place of earlier ones. `requests` reads the usage from the records of a file, if it
+    has any. `side_chains`: the records of sub-agents stand in the same file.
+    """
+
+    places: tuple[str, ...] = ()
+    is_summary: Callable[[JsonObject, JsonObject], bool] = lambda fields, hints: False  # noqa: ARG005 - it has none
+    requests: Callable[[Iterable[JsonObject]], Iterator[_Keyed]] | None = None
+    side_chains: bool = False
+
+
+UNKNOWN = Program()
+#: Session format -> its program.
+PROGRAMS = {
+    chatbox.FORMAT: Program(is_summary=lambda fields, _: fields.get("isSummary") is True),
+    claude_code.FORMAT: Program(
+        places=(".claude/projects", ".config/claude/projects"),
+        is_summary=lambda fields, _: fields.get("isCompactSummary") is True,
+        requests=_claude_code,
+        side_chains=True,
+    ),
+    codex.FORMAT: Program(
+        places=(".codex/sessions", ".codex/archived_sessions"),
+        is_summary=lambda _, hints: "compacted" in hints,
+        requests=_codex,
+    ),
+    pi.FORMAT: Program(
+        places=(".pi/agent/sessions",),
+        is_summary=lambda fields, _: fields.get("type") == "compaction",
+        requests=_pi,
+    ),
+    nanobot.FORMAT: Program(
+        places=(".nanobot/sessions", ".nanobot/workspace/sessions"),
+        is_summary=lambda _, hints: hints.get("summary") is True,
+    ),
+}
+#: The programs that can be named instead of a path -> where they keep their sessions, below the home directory.
+PLACES = {name: program.places for name, program in PROGRAMS.items() if program.places}
