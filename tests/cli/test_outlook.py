@@ -40,7 +40,7 @@ SILENT = {
 def test_the_chat_says_nothing_that_was_not_measured(tmp_path: Path, name: str) -> None:
     told, settings = SILENT[name]
     with talking(tmp_path, told=told, tools=False, settings=settings) as talk:
-        assert talk.do("/threshold 60").strip() == "A cut is made at 60 % of the room."
+        assert talk.do("/threshold 60").strip() == "Compaction starts at 60 % of the budget."
 
 
 def test_a_model_is_told_with_what_the_usual_threshold_costs_and_keeps() -> None:

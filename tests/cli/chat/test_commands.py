@@ -38,36 +38,36 @@ def fill(talk: Talk, turns: int = 6) -> None:
 @pytest.mark.parametrize(
     ("line", "shown"),
     [
-        ("/context", "Nothing was said in this thread yet."),
-        ("/compact", "Nothing was said in this thread yet."),
-        ("/undo", "Nothing was said in this thread yet."),
+        ("/context", "This thread is still empty."),
+        ("/compact", "This thread is still empty."),
+        ("/undo", "This thread is still empty."),
         ("/why", "Nothing was left out of the last request."),
-        ("/unpin", "Nothing was said in this thread yet."),
-        ("/unpin 7", "Nothing was said in this thread yet."),
-        ("/recall kettle", "Nothing was said in this thread yet."),
-        ("/recall", "Give some words to look for."),
-        ("/search", "Give some words to look for."),
+        ("/unpin", "This thread is still empty."),
+        ("/unpin 7", "This thread is still empty."),
+        ("/recall kettle", "This thread is still empty."),
+        ("/recall", "Give some words to search for."),
+        ("/search", "Give some words to search for."),
         ("/search kettle", "Nothing found."),
-        ("/threads", "No threads are kept here yet."),
-        ("/threads 3", "No threads are kept here yet."),
+        ("/threads", "There are no threads here yet."),
+        ("/threads 3", "There are no threads here yet."),
         ("/new", "A new thread."),
         ("/clear", "A new thread."),
         ("/model", "scripted, window 16 000 (told by the server)"),
         ("/model other", "From now on: other, window 16 000"),
-        ("/threshold", "A cut is made at 90 % of the room."),
-        ("/threshold 60", "A cut is made at 60 % of the room."),
-        ("/threshold 60 %", "A cut is made at 60 % of the room."),
+        ("/threshold", "Compaction starts at 90 % of the budget."),
+        ("/threshold 60", "Compaction starts at 60 % of the budget."),
+        ("/threshold 60 %", "Compaction starts at 60 % of the budget."),
         ("/threshold 39", "The threshold is a whole number from 40 to 95."),
         ("/threshold 96", "The threshold is a whole number from 40 to 95."),
         ("/threshold much", "The threshold is a whole number from 40 to 95."),
         ("/show", "No call was made yet."),
         ("/image", "Which file? /image FILE"),
         ("/image ~nobody-has-this-name/x.png", "x.png: No such file or directory"),
-        ("/image /dev/zero", "no picture that models take"),
+        ("/image /dev/zero", "not a picture that models accept"),
         ("/image nowhere.png", "nowhere.png: No such file or directory"),
         ("/title", "Title: (untitled)"),
         ("/title  Kettles and more ", "Title: Kettles and more"),
-        ("/pin", "Nothing was said in this thread yet."),
+        ("/pin", "This thread is still empty."),
         ("/pin Never on Saturdays", "Pinned: Never on Saturdays"),
         ("/help", "/threshold [40-95]"),
         ("/HELP", "/threshold [40-95]"),
@@ -130,7 +130,7 @@ def test_compacting_undoing_and_what_was_left_out(tmp_path: Path) -> None:
         assert "Leipzig" in talk.do(f"/recall {reference[0]}")
         assert "Undone" in talk.do("/undo")
         assert talk.chat.worker.do(session.meter()).tokens > after.tokens
-        assert "No compaction stands." in talk.do("/undo")
+        assert "There is no compaction to undo." in talk.do("/undo")
 
 
 def test_compacting_what_is_short_is_told(tmp_path: Path) -> None:
@@ -152,8 +152,8 @@ def test_pins_are_kept_listed_and_let_go(tmp_path: Path) -> None:
         assert any("Never deploy" in message.text for message in talk.model.requests[-1].messages)
         assert "No pin 9" in talk.do("/unpin 9")
         assert "No pin ?" in talk.do("/unpin")
-        assert "Let go: #1" in talk.do("/unpin 2")
-        assert "Let go: Never deploy" in talk.do("/unpin")
+        assert "Unpinned: #1" in talk.do("/unpin 2")
+        assert "Unpinned: Never deploy" in talk.do("/unpin")
         assert "Nothing is pinned" in talk.do("/pin")
 
 
@@ -180,8 +180,8 @@ def test_threads_are_listed_and_chosen_by_number(tmp_path: Path) -> None:
         talk.person.answers = ["2"]
         seen = talk.do("/threads")
         assert "About kettles  here" in seen
-        assert "Going on with “first thread”, 3 messages." in seen
-        assert "you, last: first thread" in seen
+        assert "Continuing “first thread”, 3 messages." in seen
+        assert "your last message: first thread" in seen
         assert talk.chat.session.thread == first
         talk.do("/threads 1")
         assert talk.chat.session.thread == second
@@ -218,7 +218,7 @@ def test_a_picture_goes_with_the_next_message_only(tmp_path: Path) -> None:
     (tmp_path / "p.png").write_bytes(PIXEL)
     (tmp_path / "p.txt").write_text("no picture")
     with talking(tmp_path, tools=False) as talk:
-        assert "no picture that models take" in talk.do(f"/image {tmp_path / 'p.txt'}")
+        assert "not a picture that models accept" in talk.do(f"/image {tmp_path / 'p.txt'}")
         assert "p.png (image/png, 1 KB) goes with the next message." in talk.do(f"/image '{tmp_path / 'p.png'}'")
         talk.say("what is this?")
         talk.say("and this?")

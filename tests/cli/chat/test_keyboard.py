@@ -64,7 +64,7 @@ def test_someone_types_and_reads_as_it_streams_and_leaves(tmp_path: Path, server
         child.expect_exact("window 16 000 tokens")
         say(child, "please stream", r"Paragraph 0 about kettles[\s\S]+Paragraph 11 about kettles")
         child.expect(r"[\d ]+ / 16 000 tokens · \d+ %")
-        say(child, "/exit", r"everlong chat --thread chat-\S+ goes on")
+        say(child, "/exit", r"To continue: everlong chat --thread chat-\S+")
         child.expect(pexpect.EOF)
         child.close()
         assert child.exitstatus == 0
@@ -136,8 +136,8 @@ def test_after_kill_9_the_thread_goes_on(tmp_path: Path, server: ScriptedServer)
         child.kill(signal.SIGKILL)
         child.expect(pexpect.EOF)
     with terminal(tmp_path, "--upstream", server.url, "--continue") as child:
-        child.expect("Going on with “the word is heron”")
-        child.expect("you, last: now sleep")
+        child.expect("Continuing “the word is heron”")
+        child.expect("your last message: now sleep")
         say(child, "are you back?", "Heard: 'are you back\\?'")
         child.expect("16 000 tokens")
     messages = kept(tmp_path)
@@ -150,7 +150,7 @@ def test_the_terminal_may_change_its_size(tmp_path: Path, server: ScriptedServer
     with terminal(tmp_path, "--upstream", server.url, size=(40, 120)) as child:
         say(child, "first", "Heard: 'first'")
         child.setwinsize(24, 40)
-        say(child, "/help", "from how full on")
+        say(child, "/help", "how full the")
         child.expect_exact(PROMPT)
         assert max(len(line) for line in plain(child.before or "").splitlines()) <= 40
         child.setwinsize(40, 120)
@@ -193,10 +193,10 @@ def test_tab_completes_and_history_comes_back(tmp_path: Path, server: ScriptedSe
         child.send("/thresh\t")
         child.expect_exact("/threshold ")
         child.send("70\r")
-        child.expect("A cut is made at 70 % of the room")
+        child.expect("Compaction starts at 70 % of the budget")
         child.expect_exact(PROMPT)
         child.send("\x1b[A\x7f\x7f80\r")
-        child.expect("A cut is made at 80 % of the room")
+        child.expect("Compaction starts at 80 % of the budget")
 
 
 def test_hostile_words_never_reach_the_terminal_raw(tmp_path: Path, server: ScriptedServer) -> None:
@@ -211,7 +211,7 @@ def test_hostile_words_never_reach_the_terminal_raw(tmp_path: Path, server: Scri
 
 def test_without_a_key_a_person_is_asked_once(tmp_path: Path, server: ScriptedServer) -> None:
     with terminal(tmp_path) as child:
-        child.expect("Whom do you want to talk to")
+        child.expect("Which model do you want to talk to")
         child.expect_exact("1 or 2 [1]:")
         child.send("2\r")
         child.expect_exact("(not shown): ")

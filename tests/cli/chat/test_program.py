@@ -63,10 +63,10 @@ def test_what_is_piped_in_is_attached(tmp_path: Path, server: ScriptedServer) ->
     ("options", "stdin", "reason"),
     [
         ((), b"", "nothing to say"),
-        (("-m", "x"), b"\x00\x01", "standard input is no text"),
+        (("-m", "x"), b"\x00\x01", "standard input is not text"),
         (("-m", "please strike"), b"", "the model is on strike"),
         (("-m", "x", "--thread", "nope"), b"", "no session 'nope'"),
-        (("-m", "x", "--continue"), b"", "No threads are kept here yet."),
+        (("-m", "x", "--continue"), b"", "There are no threads here yet."),
         (("-m", "x", "--preset", "nope"), b"", "nope"),
         (("-m", "x", "--workspace", "nope"), b"", "is not a folder"),
         (("-m", "x", "--local"), b"", "--local and --upstream"),
@@ -148,7 +148,7 @@ def test_a_file_in_a_fetched_folder_starts_no_program_and_sends_no_key(tmp_path:
     (tmp_path / "everlong.toml").write_text(text + '[agent.mcp.x]\ncommand = "touch"\nargs = ["started.txt"]\n')
     ran = chat(tmp_path, server, "-m", "run it")
     assert ran.stdout.startswith(b"It says: shell was not allowed")
-    assert b"everlong.toml of this folder: allowed, approval, mcp, upstream not heeded" in ran.stderr
+    assert b"everlong.toml in this folder: allowed, approval, mcp, upstream ignored" in ran.stderr
     assert not (tmp_path / "started.txt").exists()
 
 

@@ -131,7 +131,7 @@ def test_an_answer_without_end_is_shown_as_far_as_it_is_worth() -> None:
     events = [Said(piece + "\n\n") for _ in range(MOST_SHOWN // len(piece) + 50)]
     seen = shown(*events)
     assert seen.count("kettle") < 1.5 * MOST_SHOWN / len("kettle ")
-    assert "the answer goes on" in seen
+    assert "the answer continues" in seen
     assert shown(*events, terminal=False).count("kettle") == 1_000 * len(events)
 
 

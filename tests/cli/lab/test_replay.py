@@ -217,8 +217,8 @@ def test_the_model_of_most_requests_counts_and_prices(tmp_path: Path) -> None:
 
 
 PRICES = {
-    "a model nobody prices": (("harbour.jsonl",), "no prices are known for our-own-9: those of anthropic are taken"),
-    "no model at all": (("talk.json",), "the sessions name no model: the prices of anthropic are taken"),
+    "a model nobody prices": (("harbour.jsonl",), "no prices are known for our-own-9: using those of anthropic"),
+    "no model at all": (("talk.json",), "the sessions name no model: using the prices of anthropic"),
     "a model that was named": (("talk.json", "--model", "our-own-9"), "no prices are known for our-own-9"),
 }
 

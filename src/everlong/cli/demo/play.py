@@ -112,7 +112,7 @@ class Play:
         for message in messages:
             if message.role is Role.ASSISTANT:
                 answer = await self._ask()
-                ids |= dict(zip((one.id for one in message.calls), (one.id for one in answer.calls), strict=True))
+                ids |= dict(zip((call.id for call in message.calls), (call.id for call in answer.calls), strict=True))
             else:
                 await self.engine.append(THREAD, [_renamed(message, ids)])
         if messages[-1].role is Role.USER:

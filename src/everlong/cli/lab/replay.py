@@ -240,8 +240,8 @@ def _most_used(sessions: Sequence[Session]) -> str:
     """Return the model of most requests, by the records of the sessions or the names in them; "" if there is none."""
     used: Counter[str] = Counter()
     for session in sessions:
-        for one in session.told.recorded:
-            used[one.model] += one.requests
+        for record in session.told.recorded:
+            used[record.model] += record.requests
         if not session.told.recorded and session.models:
             used[session.models[0]] += len(session.requests)
     return next((model for model, _ in used.most_common() if model), "")
@@ -311,13 +311,13 @@ def _described(result: ReplayResult) -> dict[str, object]:
     """Return every figure and share of a result; a conversation is named by its id."""
     figures = {field.name: getattr(result, field.name) for field in fields(result) if field.name != "played"}
     shares = {name: round(getattr(result, name), 4) for name in SHARES}
-    played = [
+    sessions = [
         {
-            "session": one.session.id,
-            "dollars": one.dollars,
-            "paid": msgspec.to_builtins(one.paid),
-            "probes": msgspec.to_builtins(one.probes),
+            "session": played.session.id,
+            "dollars": played.dollars,
+            "paid": msgspec.to_builtins(played.paid),
+            "probes": msgspec.to_builtins(played.probes),
         }
-        for one in result.played
+        for played in result.played
     ]
-    return {**figures, **shares, "played": played}
+    return {**figures, **shares, "played": sessions}

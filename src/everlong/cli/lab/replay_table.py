@@ -64,8 +64,8 @@ def print_replay(
     for scene in scenes(results):
         out.print()
         out.print(say("window", n=amount(scene.window)), style="bold")
-        others = [one for one in thresholds if one.window == scene.window and one not in scene.results]
-        _draw(out, [say(name) for name in PLAYED], [_played_row(one) for one in (*scene.results, *others)])
+        others = [result for result in thresholds if result.window == scene.window and result not in scene.results]
+        _draw(out, [say(name) for name in PLAYED], [_played_row(result) for result in (*scene.results, *others)])
         for line in _notes(scene, say):
             out.print(line, style="dim", markup=False)
         for line in _verdict(scene.ours, say) if scene.ours else ():
@@ -95,19 +95,19 @@ def _head(plan: ReplayPlan, sessions: Sequence[SessionFacts], say: Words) -> Ite
 
 
 def _paid_rows(record: Billed, say: Words) -> list[tuple[str, ...]]:
-    rows = [_paid_row(one.model, [one]) for one in record.models]
+    rows = [_paid_row(model.model, [model]) for model in record.models]
     return [*rows, _paid_row(say("all_models"), record.models)] if len(rows) > 1 else rows
 
 
 def _paid_row(name: str, models: Sequence[Recorded]) -> tuple[str, ...]:
-    prompt, read = sum(one.prompt for one in models), sum(one.read for one in models)
-    known = [one.dollars for one in models if one.dollars is not None]
+    prompt, read = sum(model.prompt for model in models), sum(model.read for model in models)
+    known = [model.dollars for model in models if model.dollars is not None]
     return (
         name,
-        amount(sum(one.requests for one in models)),
+        amount(sum(model.requests for model in models)),
         tokens_short(prompt),
         percent(read, prompt),
-        tokens_short(sum(one.output for one in models)),
+        tokens_short(sum(model.output for model in models)),
         money(sum(known) if known else None),
     )
 
@@ -115,7 +115,7 @@ def _paid_row(name: str, models: Sequence[Recorded]) -> tuple[str, ...]:
 def _on_record(record: Billed, sessions: int, say: Words) -> Iterator[str]:
     if record.sessions < sessions:
         yield say.many("recorded_some", record.sessions, all=amount(sessions))
-    unpriced = sum(one.requests for one in record.models if one.dollars is None)
+    unpriced = sum(model.requests for model in record.models if model.dollars is None)
     if unpriced:
         yield say.many("recorded_unpriced", unpriced)
 
@@ -152,9 +152,9 @@ def _notes(scene: Scene, say: Words) -> Iterator[str]:
     yield say("each")
     if scene.longest > scene.window:
         yield say("longest", n=amount(scene.longest))
-    for one in scene.results:
-        if one.likely_percent - one.kept_percent > CREDIT:
-            yield say("likely", policy=one.policy, share=f"{one.likely_percent:.1f} %")
+    for result in scene.results:
+        if result.likely_percent - result.kept_percent > CREDIT:
+            yield say("likely", policy=result.policy, share=f"{result.likely_percent:.1f} %")
 
 
 # --- the verdict -------------------------------------------------------------------------------

@@ -102,9 +102,11 @@ def probes_command(
     """
     options = _options(given, WORK_STRATEGIES, WORK_BUDGETS)
     if transcripts:
-        conversations = [one for path in transcripts for one in conversations_in(source_bytes(path), path)]
-        chosen = [one for one in conversations if in_half(one.id, options.half)]
-        cases = [probes for one in chosen if (probes := probes_in(one, counter())).cases]
+        conversations = [
+            conversation for path in transcripts for conversation in conversations_in(source_bytes(path), path)
+        ]
+        chosen = [conversation for conversation in conversations if in_half(conversation.id, options.half)]
+        cases = [probes for conversation in chosen if (probes := probes_in(conversation, counter())).cases]
         if folder is not None:
             save(Path(folder), chosen, cases)
         name = "+".join(Path(path).name for path in transcripts)
@@ -124,7 +126,7 @@ def edits_command(data: str | None, files: str, **given: object) -> None:
     """Texts that the agent replaces next: are they still there, line after line?"""
     options = _options(given, WORK_STRATEGIES, WORK_BUDGETS)
     folder = data_folder(data)
-    conversations = (one for name in names_listed(files) for one in agents(folder, name, options.half))
+    conversations = chain.from_iterable(agents(folder, name, options.half) for name in names_listed(files))
     _report(_measure("edits", "+".join(names_listed(files)), edit_cases(conversations), options), options)
 
 
@@ -173,7 +175,7 @@ def _size(job: Job) -> int:
 
 def _useful_budgets(conversations: Iterable[Conversation]) -> tuple[int, ...]:
     """Return the usual budgets for dialogues that are smaller than the longest one."""
-    longest = max(counter().messages(one.messages) for one in conversations)
+    longest = max(counter().messages(conversation.messages) for conversation in conversations)
     return tuple(budget for budget in DIALOGUE_BUDGETS if budget < longest) or DIALOGUE_BUDGETS[:1]
 
 

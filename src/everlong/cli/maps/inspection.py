@@ -9,16 +9,13 @@ from dataclasses import dataclass
 
 from everlong.cli.maps.plan import Plan, plan_of
 from everlong.cli.maps.rows import Row, State, rows_of
-from everlong.core import Budget, History, head_length
+from everlong.core import Budget, History, Json, head_length
 from everlong.engine import SENT_AS, Meter, TokenMap, counter_for, fit_document, map_tokens
 from everlong.errors import InputError
 from everlong.windows import Window, window
 from everlong.wire import FORMATS, Document, Problem, problems, unpack
 
 __all__ = ["Inspection", "as_json", "inspect_document"]
-
-#: The fields of request bodies that limit the answer.
-REPLY_FIELDS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
 PLACE = re.compile(r"messages\[(\d+)\]")
 
@@ -78,7 +75,7 @@ def inspect_document(
     left_out = sum(message.tokens for message in weights.messages[head:sent_from])
     used = weights.total - left_out
     fmt = target or SENT_AS.get(document.fmt, document.fmt)
-    found, places = _problems(document, fmt, sent_from)
+    rejected, places = _problems(document, fmt, sent_from)
     rows, plan = rows_of(weights), None
     if budget is not None:
         plan = plan_of(fit_document(document, model=model, budget=budget), rows, counter, weights.total)
@@ -99,7 +96,7 @@ def inspect_document(
         sent_from=sent_from,
         boundaries=document.boundaries,
         checked_for=fmt,
-        problems=found,
+        problems=rejected,
         problem_places=places,
         warnings=document.warnings,
     )
@@ -117,10 +114,10 @@ def _problems(document: Document, fmt: str, sent_from: int) -> tuple[tuple[Probl
         messages = (*document.messages[:head], *document.messages[sent_from:])
         payload = target.write_history(messages)
         moved, sent = sent_from - head, len(messages)
-    found = tuple(problems(fmt, payload))
+    rejected = tuple(problems(fmt, payload))
     listed = payload.get("messages")
     one_to_one = isinstance(listed, list) and len(listed) == sent
-    return found, tuple(_place(problem, head, moved) if one_to_one else None for problem in found)
+    return rejected, tuple(_place(problem, head, moved) if one_to_one else None for problem in rejected)
 
 
 def _place(problem: Problem, head: int, moved: int) -> int | None:
@@ -132,13 +129,19 @@ def _place(problem: Problem, head: int, moved: int) -> int | None:
 
 
 def _reply_tokens(document: Document) -> int | None:
+    """Return the tokens that a request body allows for the answer; None if it does not say."""
     if document.fmt not in FORMATS:
         return None
     fields, _ = unpack(document.extra)
-    config = fields.get("generationConfig")
-    limits = [fields.get(name) for name in REPLY_FIELDS]
-    limits.append(config.get("maxOutputTokens") if isinstance(config, dict) else None)
+    limits = (_field(fields, path) for path in FORMATS[document.fmt].api.lengths)
     return next((tokens for tokens in limits if isinstance(tokens, int) and not isinstance(tokens, bool)), None)
+
+
+def _field(fields: Json, path: str) -> Json:
+    """Return a field of a body. Example: path "generationConfig.maxOutputTokens" """
+    for name in path.split("."):
+        fields = fields.get(name) if isinstance(fields, dict) else None
+    return fields
 
 
 def as_json(inspection: Inspection, *, picked: int = 1, conversations: int = 1) -> dict[str, object]:

@@ -147,7 +147,7 @@ def unpin_command(options: SessionOptions, session: str, pin: str) -> None:
     """Let a pin go: PIN is the number of a message, a pinned text, or the id of the pin."""
     with session_store(options.url) as store:
         thread = find_thread(store, session)
-        pinned = next((one for one in store.pins(thread.id) if pin in (one.id, str(one.order), one.text)), None)
+        pinned = next((row for row in store.pins(thread.id) if pin in (row.id, str(row.order), row.text)), None)
         if pinned is None:
             raise InputError(f"session {thread.id!r} has no pin {pin!r}")
         shown = _pin_title(store, thread, pinned)

@@ -99,7 +99,7 @@ def cost_command(options: SessionOptions, session: str | None, owner: str | None
         spent = spent_on(event for events in usage for event in events)
     total = _total(spent)
     if options.json:
-        models = [asdict(one) for one in spent]
+        models = [asdict(model) for model in spent]
         print_json({"sessions": len(threads), "models": models, "total": asdict(total) | {"model": None}})
     elif not spent:
         click.echo(options.say("no_cost"))
@@ -109,8 +109,8 @@ def cost_command(options: SessionOptions, session: str | None, owner: str | None
 
 def _total(spent: Sequence[Spent]) -> Spent:
     total = Spent("")
-    for one in spent:
-        figures = {name: getattr(total, name) + getattr(one, name) for name in asdict(total) if name != "model"}
+    for model in spent:
+        figures = {name: getattr(total, name) + getattr(model, name) for name in asdict(total) if name != "model"}
         total = replace(total, **figures)
     return total
 
@@ -118,7 +118,7 @@ def _total(spent: Sequence[Spent]) -> Spent:
 def _draw_cost(spent: Sequence[Spent], total: Spent, say: Words) -> None:
     from rich.markup import escape  # noqa: PLC0415 - only where it is seen
 
-    rows = [(escape(one_line(one.model)) or say("unnamed"), *_figures(one)) for one in spent]
+    rows = [(escape(one_line(model.model)) or say("unnamed"), *_figures(model)) for model in spent]
     if len(spent) > 1:
         rows.append((say("total"), *_figures(total)))
     heads = ("head_model", "head_calls", "head_prompt", "head_cached", "head_output", "head_cost")
@@ -128,9 +128,9 @@ def _draw_cost(spent: Sequence[Spent], total: Spent, say: Words) -> None:
         out.print(say.many("unpriced", total.unpriced), style="dim")
 
 
-def _figures(one: Spent) -> tuple[str, ...]:
-    counted = (one.calls, one.prompt, one.cached, one.output)
-    return (*map(amount, counted), _dollars(one.cost) if one.unpriced < one.calls else "–")
+def _figures(spent: Spent) -> tuple[str, ...]:
+    counted = (spent.calls, spent.prompt, spent.cached, spent.output)
+    return (*map(amount, counted), _dollars(spent.cost) if spent.unpriced < spent.calls else "–")
 
 
 def _dollars(cost: float) -> str:

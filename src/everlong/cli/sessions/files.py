@@ -62,7 +62,7 @@ def import_command(options: SessionOptions, files: Sequence[str], owner: str) ->
     for note in (*notes, *passed_over[:NAMED]):
         click.echo(f"skipped {note}", err=True)
     if options.json:
-        print_json([asdict(one) | {"outcome": _outcome(one).removeprefix("is_")} for one in imported])
+        print_json([asdict(session) | {"outcome": _outcome(session).removeprefix("is_")} for session in imported])
     else:
         _print_report(imported, len(passed_over), options.say)
 
@@ -74,10 +74,10 @@ def _paths(files: Sequence[str]) -> Iterator[tuple[str, bool]]:
         if file == "-" or not path.is_dir():
             yield file, True
             continue
-        inside = [one for one in sorted(path.rglob("*")) if one.name.endswith(SUFFIXES) and one.is_file()]
+        inside = [entry for entry in sorted(path.rglob("*")) if entry.name.endswith(SUFFIXES) and entry.is_file()]
         if not inside:
             raise InputError(f"{file}: no file in it ends in {' or '.join(SUFFIXES[:2])}")
-        yield from ((str(one), False) for one in inside)
+        yield from ((str(path), False) for path in inside)
 
 
 def _import_file(store: Threads, path: str, owner: str, advance: Advance, notes: list[str]) -> list[Imported]:
@@ -122,16 +122,16 @@ def _progress(files: int, say: Words) -> Iterator[Advance]:
         yield advance
 
 
-def _outcome(one: Imported) -> str:
-    if one.branch_of:
+def _outcome(session: Imported) -> str:
+    if session.branch_of:
         return "is_branch"
-    if one.new:
+    if session.new:
         return "is_new"
-    return "is_grown" if one.messages or one.points else "is_known"
+    return "is_grown" if session.messages or session.points else "is_known"
 
 
-def _added(one: Imported, say: Words) -> str:
-    counted = (("messages", one.messages), ("points", one.points))
+def _added(session: Imported, say: Words) -> str:
+    counted = (("messages", session.messages), ("points", session.points))
     return say("comma").join(say.many(what, number) for what, number in counted if number)
 
 
@@ -142,29 +142,29 @@ def _print_report(imported: Sequence[Imported], passed_over: int, say: Words) ->
 
     out = console()
     # What changed comes first; all together no more than fits a screen.
-    shown = sorted(imported, key=lambda one: _outcome(one) == "is_known")[:LISTED]
-    ids = short_ids([one.thread for one in imported])
-    rows = [(say(_outcome(one)), _added(one, say), one_line(ids[one.thread])) for one in shown]
+    shown = sorted(imported, key=lambda session: _outcome(session) == "is_known")[:LISTED]
+    ids = short_ids([session.thread for session in imported])
+    rows = [(say(_outcome(session)), _added(session, say), one_line(ids[session.thread])) for session in shown]
     taken = sum(max(map(cell_len, column)) for column in zip(*rows, strict=True)) if rows else 0
     drawn = Table.grid(padding=(0, 2, 0, 0))
     drawn.add_column(no_wrap=True)
     drawn.add_column(no_wrap=True, overflow="ellipsis", max_width=max(SHORTEST_TITLE, out.width - taken - 8))
     drawn.add_column(no_wrap=True)
     drawn.add_column(no_wrap=True, style="cyan")
-    for one, (outcome, added, name) in zip(shown, rows, strict=True):
-        title = Text(one_line(one.title) or say("untitled"))
-        drawn.add_row(Text(outcome, style=STYLES[_outcome(one)]), title, added, Text(name))
+    for session, (outcome, added, name) in zip(shown, rows, strict=True):
+        title = Text(one_line(session.title) or say("untitled"))
+        drawn.add_row(Text(outcome, style=STYLES[_outcome(session)]), title, added, Text(name))
     out.print(drawn)
     if len(shown) < len(imported):
         out.print(say("more", n=amount(len(imported) - len(shown))), style="dim")
-    kinds = Counter(_outcome(one) for one in imported)
+    kinds = Counter(_outcome(session) for session in imported)
     total = say(
         "imported_total",
         sessions=say.many("imported", len(imported)),
         new=amount(kinds["is_new"] + kinds["is_branch"]),
         grown=amount(kinds["is_grown"]),
         known=amount(kinds["is_known"]),
-        messages=say.many("messages", sum(one.messages for one in imported)),
+        messages=say.many("messages", sum(session.messages for session in imported)),
     )
     out.print(total, style="dim")
     if passed_over:
