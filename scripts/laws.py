@@ -9,7 +9,6 @@ from collections import Counter as Tally
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from everlong.compress import part_content
 from everlong.core import (
     Action,
     Edit,
@@ -25,6 +24,7 @@ from everlong.core import (
     encode,
     head_length,
     pairs_of,
+    part_content,
     protected,
     ref_of,
     safe_cuts,

@@ -4,8 +4,21 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from everlong.compress.draft import Draft, Step, Task, draft_of, part_content
-from everlong.core import Action, CallId, History, Image, Message, Part, Role, Text, ToolCall, ToolResult, ref_of
+from everlong.compress.draft import Draft, Step, Task, draft_of
+from everlong.core import (
+    Action,
+    CallId,
+    History,
+    Image,
+    Message,
+    Part,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+    part_content,
+    ref_of,
+)
 from everlong.tokens import Counter
 
 COUNTER = Counter("gpt-4o")

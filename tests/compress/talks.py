@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from hypothesis import strategies as st
 
-from everlong.compress.draft import OURS, Draft, Task, draft_of, part_ref
+from everlong.compress.draft import OURS, Draft, Task, draft_of
 from everlong.core import (
     Action,
     CallId,
@@ -20,6 +20,7 @@ from everlong.core import (
     ToolResult,
     message_ref,
     pairs_of,
+    part_ref,
 )
 from everlong.tokens import Counter
 from everlong.wire import format_named

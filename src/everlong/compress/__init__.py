@@ -5,16 +5,8 @@ from typing import TYPE_CHECKING
 from everlong.doors import open_door
 
 if TYPE_CHECKING:
-    from everlong.compress.draft import (
-        OURS as OURS,
-        Draft as Draft,
-        Step as Step,
-        Task as Task,
-        draft_of as draft_of,
-        part_content as part_content,
-        part_ref as part_ref,
-    )
-    from everlong.compress.excerpts import Selection as Selection
+    from everlong.compress.draft import OURS as OURS, Draft as Draft, Step as Step, Task as Task, draft_of as draft_of
+    from everlong.compress.excerpts import WORDS as WORDS, Selection as Selection, background as background
     from everlong.compress.options import Option as Option, Scalar as Scalar
     from everlong.compress.pipeline import arrive as arrive, compact as compact
     from everlong.compress.preset import (
@@ -48,7 +40,6 @@ if TYPE_CHECKING:
     from everlong.compress.steps.superseded import superseded as superseded
     from everlong.compress.steps.terminal import as_shown as as_shown, terminal as terminal
     from everlong.compress.steps.tool_rounds import tool_rounds as tool_rounds
-    from everlong.compress.text.background import WORDS as WORDS, background as background
     from everlong.compress.text.file_access import Use as Use, accesses as accesses, looks_failed as looks_failed
     from everlong.compress.text.markers import gap_in_result as gap_in_result
     from everlong.compress.text.originals import original_in as original_in
@@ -57,8 +48,8 @@ else:
     __all__, __getattr__, __dir__ = open_door(
         __name__,
         {
-            "draft": "Draft OURS Step Task draft_of part_content part_ref",
-            "excerpts": "Selection",
+            "draft": "Draft OURS Step Task draft_of",
+            "excerpts": "Selection WORDS background",
             "options": "Option Scalar",
             "pipeline": "arrive compact",
             "preset": "HistoryWindow Preset SummaryPolicy SummaryStyle",
@@ -82,7 +73,6 @@ else:
             "steps.superseded": "superseded",
             "steps.terminal": "as_shown terminal",
             "steps.tool_rounds": "tool_rounds",
-            "text.background": "WORDS background",
             "text.file_access": "Use accesses looks_failed",
             "text.markers": "gap_in_result",
             "text.originals": "original_in",

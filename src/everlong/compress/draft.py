@@ -15,23 +15,15 @@ from everlong.core import (
     Action,
     Edit,
     History,
-    Image,
     Message,
-    Opaque,
-    Part,
     Reasoning,
-    Ref,
     Role,
     Round,
     Step as MessageStep,
-    Text,
-    ToolCall,
-    ToolResult,
     head_length,
     last_user_index,
     message_ref,
     protected,
-    ref_of,
     steps_of,
 )
 from everlong.relevance import Index
@@ -47,8 +39,6 @@ __all__ = [
     "draft_of",
     "firm_steps",
     "last_round_at",
-    "part_content",
-    "part_ref",
     "rounds_in",
 ]
 
@@ -149,26 +139,6 @@ def draft_of(history: Sequence[Message], task: Task) -> Draft:
     given = tuple(history)
     slots = tuple(Slot(at, message, task.counter.message(message)) for at, message in enumerate(given))
     return Draft(given, slots, (), frozenset(protected(given, task.pins)), sum(slot.tokens for slot in slots))
-
-
-def part_content(part: Part) -> str:
-    """The original content that a reference to this part returns."""
-    match part:
-        case Text(text) | Reasoning(text):
-            return text
-        case ToolCall(arguments=arguments):
-            return arguments
-        case ToolResult():
-            return part.text
-        case Image(data, _, url):
-            return data or url
-        case Opaque(body=body):
-            return body
-
-
-def part_ref(part: Part) -> Ref:
-    """The reference of a part's content."""
-    return ref_of(part_content(part))
 
 
 def last_round_at(draft: Draft) -> int:

@@ -9,17 +9,16 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from everlong.compress.draft import Draft, Step, Task
+from everlong.compress.draft import Step
 from everlong.compress.options import Option, Scalar
 from everlong.compress.steps.emergency import floor
 from everlong.core import Message
 
-__all__ = ["HistoryWindow", "Preset", "SummaryPolicy", "SummaryStyle", "when_close"]
+__all__ = ["HistoryWindow", "Preset", "SummaryPolicy", "SummaryStyle"]
 
 #: How a summary is written; `everlong.summarize` has a prompt for each.
 SummaryStyle: TypeAlias = Literal["structured", "free", "rolling", "buffer", "chat"]
 
-CLOSE = 1.3  # a draft at most this many times the target may fit without losing anything
 UNKNOWN_WINDOW = 128_000  # tokens
 
 
@@ -96,12 +95,3 @@ class Preset:
     def due_by_tokens(self) -> bool:
         """Whether only the size of a request decides what is due, so that far from the threshold nothing is."""
         return not self.every_call and not self.untouched
-
-
-def when_close(step: Step) -> Step:
-    """Return the step, run only where it could make the difference: one that saves a tenth cannot save nine."""
-
-    def tried(draft: Draft, task: Task) -> Draft:
-        return step(draft, task) if task.target < draft.total <= CLOSE * task.target else draft
-
-    return tried

@@ -52,7 +52,14 @@ if TYPE_CHECKING:
         view as view,
     )
     from everlong.core.protection import Protection as Protection, protected as protected
-    from everlong.core.refs import Ref as Ref, bytes_of as bytes_of, message_ref as message_ref, ref_of as ref_of
+    from everlong.core.refs import (
+        Ref as Ref,
+        bytes_of as bytes_of,
+        message_ref as message_ref,
+        part_content as part_content,
+        part_ref as part_ref,
+        ref_of as ref_of,
+    )
     from everlong.core.rounds import (
         Round as Round,
         Step as Step,
@@ -83,7 +90,7 @@ else:
             "ToolCall ToolResult user_text",
             "points": "Entry Log Point Recalled Withdrawal newest_point said_from view",
             "protection": "Protection protected",
-            "refs": "Ref bytes_of message_ref ref_of",
+            "refs": "Ref bytes_of message_ref part_content part_ref ref_of",
             "rounds": "Round Step head_length last_user_index pairs_of rounds_of safe_cuts steps_of",
             "threads": "Hit Opened Pin Row Thread opened",
         },

@@ -8,9 +8,9 @@ from hashlib import blake2b
 from typing import NewType
 
 from everlong.core.encoding import encode
-from everlong.core.messages import Message
+from everlong.core.messages import Image, Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 
-__all__ = ["Ref", "bytes_of", "message_ref", "ref_of"]
+__all__ = ["Ref", "bytes_of", "message_ref", "part_content", "part_ref", "ref_of"]
 
 Ref = NewType("Ref", str)
 
@@ -31,3 +31,23 @@ def ref_of(content: str | bytes) -> Ref:
 def message_ref(message: Message) -> Ref:
     """The reference of a whole message."""
     return ref_of(encode(message))
+
+
+def part_content(part: Part) -> str:
+    """The original content that a reference to this part returns."""
+    match part:
+        case Text(text) | Reasoning(text):
+            return text
+        case ToolCall(arguments=arguments):
+            return arguments
+        case ToolResult():
+            return part.text
+        case Image(data, _, url):
+            return data or url
+        case Opaque(body=body):
+            return body
+
+
+def part_ref(part: Part) -> Ref:
+    """The reference of a part's content."""
+    return ref_of(part_content(part))

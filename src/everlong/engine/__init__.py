@@ -100,14 +100,17 @@ else:
         __name__,
         {
             "budget": "calibration_of counter_for due_at learned_window target_share",
-            "contracts": "Assembler Caching Call CallGrew Compressor Failed Finished Model Prepared Provider Reply Request Restarted Said Thought Threads assemble breakpoints with_beside without_tail",
+            "contracts": "Assembler Caching Call CallGrew Compressor Failed Finished Model Prepared Provider Reply Request "
+            "Restarted Said Thought Threads assemble breakpoints with_beside without_tail",
             "engine": "Engine",
             "events": "Observer logs_events traces_events",
             "fitted": "Fitted SENT_AS copied count fit fit_document forget_counts",
             "preparation": "prepared_from standing",
             "preview": "Meter Outlook Preview SMALLEST outlook outlook_of",
             "recall": "Found",
-            "settings": "DEFAULT_SETTINGS DEFAULT_THRESHOLD HIGHEST_THRESHOLD LOWEST_THRESHOLD Mode SETTINGS SURFACE_DEFAULTS Settings Summarizing Surface defaults_of read_settings unknown_names variables_of",
+            "settings": "DEFAULT_SETTINGS DEFAULT_THRESHOLD HIGHEST_THRESHOLD LOWEST_THRESHOLD Mode SETTINGS "
+            "SURFACE_DEFAULTS Settings Summarizing Surface defaults_of read_settings unknown_names "
+            "variables_of",
             "summaries.author": "Author",
             "summaries.commit": "Outcome SUMMARY",
             "summaries.schedule": "Summaries",

@@ -32,6 +32,7 @@ __all__ = [
     "learn_window",
     "learned_window",
     "target_share",
+    "window_of",
     "writing_weight",
 ]
 
@@ -56,6 +57,36 @@ WINDOW, CALIBRATION = "window", "calibration"  # kinds of what is learned
 def counter_for(model: str) -> Counter:
     """Return the counter of a model, shared, so that what was counted once stays counted."""
     return Counter(model)
+
+
+class _SameRegistry:
+    """A registry as a key, equal to itself alone: comparing thousands of entries would cost more than a look-up."""
+
+    __slots__ = ("registry",)
+
+    def __init__(self, registry: Registry | None) -> None:
+        self.registry = registry
+
+    def __hash__(self) -> int:
+        return id(self.registry)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _SameRegistry) and self.registry is other.registry
+
+
+def window_of(model: str, provider: str, *, registry: Registry | None = None, **figures: int | None) -> Window:
+    """Return the window of a model; looked up once for the same figures (those that `window` takes)."""
+    return _window(
+        model,
+        provider,
+        tuple((name, figure) for name, figure in figures.items() if figure is not None),
+        _SameRegistry(registry),
+    )
+
+
+@lru_cache(maxsize=256)
+def _window(model: str, provider: str, figures: tuple[tuple[str, int], ...], tables: _SameRegistry) -> Window:
+    return window(model, provider=provider, registry=tables.registry, **dict(figures))
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +193,9 @@ def budget_of(
 ) -> CallBudget:
     """Return the budget of a call. Raises BudgetImpossible where reply and tools leave nothing for messages."""
     preset = settings.rules
-    resolved = window(
+    resolved = window_of(
         call.model,
-        provider=call.provider,
+        call.provider,
         override=settings.window,
         learned=learned_window(threads, call),
         served=call.served,

@@ -13,7 +13,7 @@ from enum import IntEnum
 from hashlib import blake2b
 from typing import Any, assert_never
 
-from everlong.compress import original_in, part_ref
+from everlong.compress import original_in
 from everlong.core import (
     Action,
     Edit,
@@ -31,6 +31,7 @@ from everlong.core import (
     bytes_of,
     decode,
     encode,
+    part_ref,
     ref_of,
 )
 from everlong.errors import StoreError, WireError

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from everlong.compress.draft import OURS, Draft, Task, draft_of
+from everlong.compress.excerpts import background
 from everlong.compress.steps.by_need import by_need
-from everlong.compress.text.background import background
 from everlong.core import Action, Edit, History, pairs_of
 from everlong.relevance import Index
 from everlong.tokens import Counter

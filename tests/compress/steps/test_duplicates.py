@@ -3,9 +3,8 @@ from dataclasses import dataclass, replace
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from everlong.compress.draft import part_ref
 from everlong.compress.steps.duplicates import duplicates
-from everlong.core import CallId, History, Message, Role, Text, ToolCall, ToolResult, ref_of
+from everlong.core import CallId, History, Message, Role, Text, ToolCall, ToolResult, part_ref, ref_of
 from tests.compress.lossless import (
     ENDING,
     PICTURE,

@@ -1,8 +1,19 @@
 """Changes to parts, and the edits that tell of them."""
 
-from everlong.compress.draft import part_ref
 from everlong.compress.text.rewriting import Cause, Change, Origins, rewrite
-from everlong.core import Action, CallId, Image, Message, Reasoning, Role, Text, ToolCall, ToolResult, message_ref
+from everlong.core import (
+    Action,
+    CallId,
+    Image,
+    Message,
+    Reasoning,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+    message_ref,
+    part_ref,
+)
 from tests.compress.talks import assert_accounted, draft, task
 from tests.core.build import user
 

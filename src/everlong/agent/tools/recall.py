@@ -8,8 +8,8 @@ import asyncio
 from typing import Annotated, assert_never
 
 from everlong.agent.definitions import Outcome, Place, Tool, tool
-from everlong.compress import Task, background, part_ref
-from everlong.core import Hit, Image, Message, Opaque, Reasoning, Text, ToolCall, ToolResult
+from everlong.compress import Task, background
+from everlong.core import Hit, Image, Message, Opaque, Reasoning, Text, ToolCall, ToolResult, part_ref
 from everlong.engine import Engine
 from everlong.errors import InputError, NoThread
 from everlong.relevance import language_of, query_of_text, terms_of, words_of

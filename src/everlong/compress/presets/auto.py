@@ -6,7 +6,8 @@ stay whole, and of the rest what the question and the work refer to stays word f
 
 from functools import partial
 
-from everlong.compress.preset import Preset, when_close
+from everlong.compress.pipeline import when_close
+from everlong.compress.preset import Preset
 from everlong.compress.steps.by_need import by_need
 from everlong.compress.steps.duplicates import duplicates
 from everlong.compress.steps.images import images

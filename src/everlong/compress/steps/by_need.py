@@ -6,8 +6,7 @@ and a ledger of names of what else was there. The budget is filled; nothing prot
 """
 
 from everlong.compress.draft import OURS, Draft, Task
-from everlong.compress.excerpts import Selection
-from everlong.compress.text.background import background
+from everlong.compress.excerpts import Selection, background
 from everlong.core import Action, Edit, History, Message, Role, Text, steps_of
 from everlong.relevance import Index
 

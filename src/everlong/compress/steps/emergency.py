@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Literal
 
-from everlong.compress.draft import OURS, Draft, Task, bound_reasoning, firm_steps, part_ref, rounds_in
+from everlong.compress.draft import OURS, Draft, Task, bound_reasoning, firm_steps, rounds_in
 from everlong.compress.text.argument_texts import described
 from everlong.compress.text.rewriting import Cause, Change, Origins, rewrite
 from everlong.compress.text.tool_results import Found, placeholder, results_in, shortened, with_text
 from everlong.compress.text.trimming import Cut, cut_characters, fair_cap
-from everlong.core import Protection, Reasoning, Step, ToolCall, protected, safe_cuts, steps_of
+from everlong.core import Protection, Reasoning, Step, ToolCall, part_ref, protected, safe_cuts, steps_of
 from everlong.errors import BudgetImpossible
 
 __all__ = ["emergency", "floor"]

@@ -8,10 +8,10 @@ pictures (of the last user message, of results not read yet) stay and are counte
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from everlong.compress.draft import OURS, Draft, Task, part_ref
+from everlong.compress.draft import OURS, Draft, Task
 from everlong.compress.text.markers import picture_stub
 from everlong.compress.text.rewriting import Cause, Change, rewrite
-from everlong.core import Image, Text, ToolResult
+from everlong.core import Image, Text, ToolResult, part_ref
 from everlong.tokens import dimensions
 
 __all__ = ["images"]

@@ -9,11 +9,11 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from everlong.compress.draft import Draft, Task, part_ref
+from everlong.compress.draft import Draft, Task
 from everlong.compress.text.rewriting import Cause, Change, Origins, rewrite
 from everlong.compress.text.tool_results import Found, results_in, shortened, with_text
 from everlong.compress.text.trimming import Cut, cut_characters, cut_lines
-from everlong.core import Ref, ToolResult
+from everlong.core import Ref, ToolResult, part_ref
 
 __all__ = ["Unit", "soft_trim"]
 

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from everlong.compress.draft import part_content
-from everlong.core import Message, Ref, ToolResult, bytes_of, encode, ref_of
+from everlong.core import Message, Ref, ToolResult, bytes_of, encode, part_content, ref_of
 
 __all__ = ["original_in"]
 

@@ -8,8 +8,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from everlong.compress.draft import Draft, Slot, Task, part_ref
-from everlong.core import Action, Edit, Message, Part, Reasoning, Ref, Text, ToolCall, ToolResult, message_ref
+from everlong.compress.draft import Draft, Slot, Task
+from everlong.core import Action, Edit, Message, Part, Reasoning, Ref, Text, ToolCall, ToolResult, message_ref, part_ref
 from everlong.tokens import Counter
 
 __all__ = ["Cause", "Change", "Origins", "part_tokens", "rewrite", "sealed"]

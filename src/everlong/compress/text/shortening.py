@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from everlong.compress.draft import Draft, Task, part_ref
-from everlong.core import Action, Edit, Part, Ref, ResultPart, Text, ToolResult
+from everlong.compress.draft import Draft, Task
+from everlong.core import Action, Edit, Part, Ref, ResultPart, Text, ToolResult, part_ref
 
 __all__ = ["Shorter", "each_text", "is_stub", "open_results", "original", "shorten", "with_stub"]
 

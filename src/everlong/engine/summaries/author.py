@@ -10,7 +10,7 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 
 from everlong.core import History, Message, Role, Text
-from everlong.engine.budget import counter_for
+from everlong.engine.budget import counter_for, window_of
 from everlong.engine.contracts import CallGrew, Failed, Finished, Model, Reply, Request, Said, Thought
 from everlong.engine.summaries.snapshot import Task
 from everlong.engine.usage import cost_of
@@ -34,7 +34,6 @@ from everlong.summarize import (
     words_for,
 )
 from everlong.tokens import Counter
-from everlong.windows import window
 from everlong.wire import Usage
 
 __all__ = ["NOTHING", "Author", "Heard", "Watcher", "Written", "added", "by_rules", "heard", "write_summary"]
@@ -220,7 +219,7 @@ async def write_summary(task: Task, authors: Sequence[Author], watch: Watcher | 
             summary = None
         calls += sitting.calls
         usage = added(usage, sitting.usage)
-        spent = cost_of(sitting.usage, window(author.name, provider=author.model.provider).prices)
+        spent = cost_of(sitting.usage, window_of(author.name, author.model.provider).prices)
         cost = spent if cost is None else cost + (spent or 0.0)
         if summary is not None:
             return Written(
@@ -246,7 +245,7 @@ async def _window_of(author: Author) -> int:
     with suppress(TimeoutError, EverlongError):  # a server that does not tell is asked nothing more
         async with asyncio.timeout(author.seconds):
             served = None if author.window is not None else await author.model.served_window(author.name)
-    return window(author.name, provider=author.model.provider, override=author.window, served=served).prompt
+    return window_of(author.name, author.model.provider, override=author.window, served=served).prompt
 
 
 async def _by(sitting: _Sitting) -> Summary:

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Sequence
 
 from everlong.core import EventKind, History, Message, Role, Text, user_text
+from everlong.engine.budget import window_of
 from everlong.engine.contracts import Model, Prepared, Request
 from everlong.engine.engine import Engine
 from everlong.engine.summaries.author import Author, Heard, heard
@@ -15,7 +16,6 @@ from everlong.engine.token_map import text_title
 from everlong.engine.usage import cost_of
 from everlong.errors import EverlongError
 from everlong.summarize import LONGEST_TITLE, parsed_title, redacted, spoken, title_prompt
-from everlong.windows import window
 
 __all__ = ["Titles"]
 
@@ -112,7 +112,7 @@ class Titles:
                 reason=TITLE,
                 tokens_before=usage.prompt,
                 tokens_after=usage.output,
-                cost=cost_of(usage, window(author.name, provider=author.model.provider).prices),
+                cost=cost_of(usage, window_of(author.name, author.model.provider).prices),
                 data=f'{{"cached":{usage.cached},"cache_written":{usage.cache_written}}}',
             )
 

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias, assert_never
 
-from everlong.compress import part_ref
 from everlong.core import (
     Action,
     Edit,
@@ -25,6 +24,7 @@ from everlong.core import (
     ToolResult,
     Withdrawal,
     message_ref,
+    part_ref,
 )
 from everlong.engine import SUMMARY, summary_in
 from everlong.summarize import is_framed
