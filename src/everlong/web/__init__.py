@@ -1,4 +1,9 @@
-"""The chat app: its API and its page, over the same engine and store as everything else."""
+"""The chat app: a page in the browser and the HTTP API below it, over the same engine and store as everything else.
+
+`AppState` is the running app, `web_routes` its routes for any server. Requests come in through `api`, what happens
+meanwhile goes out through `live`, what the app knows is in `state`. It never changes a conversation itself: the engine
+and the agent do.
+"""
 
 from typing import TYPE_CHECKING
 
