@@ -25,7 +25,6 @@ from rich.table import Table
 
 from everlong.compress import PRESETS
 from everlong.core import Json
-from everlong.engine import SENT_AS
 from everlong.errors import InputError
 from everlong.wire import (
     FORMATS,
@@ -36,9 +35,9 @@ from everlong.wire import (
     problems,
     read_all,
     repair_history,
+    sent_as,
     value_of,
 )
-from everlong.wire.sessions import chatbox
 from law_walks import Walk, walk
 
 ENDINGS = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
@@ -132,12 +131,13 @@ def conversations_of(name: str, data: bytes) -> Iterator[Conversation]:
     decoded = decode_bytes(data)
     listed: list[Json] = decoded.document if isinstance(decoded.document, list) else [decoded.document]
     rows = [value for _, value in decoded.lines] or listed
-    if first.fmt in SESSION_FORMATS or first.bare:
+    session = SESSION_FORMATS.get(first.fmt)
+    if (session is not None and session.in_lines) or first.bare:
         yield Conversation(name, "", first, rows)
         return
     for number, row in enumerate(rows, start=1):
         label = str(row.get("id") or number) if isinstance(row, dict) else ""
-        if isinstance(row, dict) and "messages" not in row and first.fmt == chatbox.FORMAT:
+        if isinstance(row, dict) and "messages" not in row and session is not None:
             for each in (first, *others):
                 yield Conversation(name, each.messages[0].text[:20], each, value_of(each))
         else:
@@ -161,7 +161,7 @@ def checked(conversation: Conversation, options: argparse.Namespace) -> Outcome:
     outcome.warnings = len(document.warnings)
     if not same(value_of(document), conversation.value):
         outcome.failures.append("round trip: it is not written as it was read")
-    own = SENT_AS.get(document.fmt, document.fmt)
+    own = sent_as(document)
     outcome.before = len(problems(own, FORMATS[own].write_history(document.messages)))
     for fmt in FORMATS:
         objections = problems(fmt, FORMATS[fmt].write_history(repair_history(document.messages, fmt).messages))

@@ -8,7 +8,7 @@ from tests.wire.payloads import BODIES, SESSIONS, Payload
 from tests.wire.sessions.reading import said
 
 FILES = [*BODIES, *SESSIONS]
-FORMATS = [*FORMATS, *SESSION_FORMATS, "chatbox"]
+FORMATS = [*FORMATS, *SESSION_FORMATS]
 
 
 @pytest.mark.parametrize("payload", FILES, ids=lambda payload: payload.name)

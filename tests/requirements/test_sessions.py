@@ -18,7 +18,7 @@ FORMATS = (pi, claude_code, codex, nanobot, chatbox)
 
 def through(module: ModuleType, messages: History) -> History:
     """The messages written as a session of the format and read again."""
-    document = Document(fmt=module.FORMAT, messages=messages)
+    document = Document(fmt=module.NAME, messages=messages)
     if module is chatbox:
         return chatbox.parse_body(chatbox.render_body(document)).messages
     return read(module, written(module, document)).messages
@@ -57,7 +57,7 @@ def conversations(draw: st.DrawFn) -> History:
     return tuple(messages)
 
 
-@pytest.mark.parametrize("module", FORMATS, ids=lambda module: module.FORMAT)
+@pytest.mark.parametrize("module", FORMATS, ids=lambda module: module.NAME)
 @given(messages=conversations())
 @settings(max_examples=40, deadline=None)
 def test_CS_2_any_conversation_of_ours_goes_through_every_session_format(module: ModuleType, messages: History) -> None:
@@ -72,11 +72,11 @@ def test_CS_2_any_conversation_of_ours_goes_through_every_session_format(module:
 @pytest.mark.parametrize("sample", LINE_SESSIONS, ids=lambda sample: sample.name)
 def test_CS_2_a_session_becomes_our_messages_with_every_call_answered(sample: Sample) -> None:
     messages = read(sample.module, sample.lines).messages
-    assert {message.origin for message in messages} == {sample.module.FORMAT}
+    assert {message.origin for message in messages} == {sample.module.NAME}
     assert len(pairs_of(messages)) == sum(len(message.calls) for message in messages)
 
 
-@pytest.mark.parametrize("target", FORMATS, ids=lambda module: f"to {module.FORMAT}")
+@pytest.mark.parametrize("target", FORMATS, ids=lambda module: f"to {module.NAME}")
 @pytest.mark.parametrize("sample", LINE_SESSIONS, ids=lambda sample: sample.name)
 def test_CS_2_a_session_of_one_program_becomes_one_of_another(sample: Sample, target: ModuleType) -> None:
     messages = tuple(

@@ -194,7 +194,7 @@ def test_surrogates_in_a_session_survive(payload: Payload) -> None:
     assert read(write(changed)).messages[-1].text == "cut \ud83d"
 
 
-@pytest.mark.parametrize("fmt", [*FORMATS, *SESSION_FORMATS, "chatbox"])
+@pytest.mark.parametrize("fmt", [*FORMATS, *SESSION_FORMATS])
 def test_a_conversation_of_ours_can_be_a_file_of_any_format(fmt: str) -> None:
     history: History = (Message(Role.USER, (Text("hi"),)), Message(Role.ASSISTANT, (Text("hello"),)))
     again = read(write(Document(fmt=fmt, messages=history)))

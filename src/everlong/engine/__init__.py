@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from everlong.engine.engine import Engine as Engine
     from everlong.engine.events import Observer as Observer, logs_events as logs_events, traces_events as traces_events
     from everlong.engine.fitted import (
-        SENT_AS as SENT_AS,
         Fitted as Fitted,
         copied as copied,
         count as count,
@@ -104,7 +103,7 @@ else:
             "Restarted Said Thought Threads assemble breakpoints with_beside without_tail",
             "engine": "Engine",
             "events": "Observer logs_events traces_events",
-            "fitted": "Fitted SENT_AS copied count fit fit_document forget_counts",
+            "fitted": "Fitted copied count fit fit_document forget_counts",
             "preparation": "prepared_from standing",
             "preview": "Meter Outlook Preview SMALLEST outlook outlook_of",
             "recall": "Found",

@@ -26,6 +26,7 @@ from everlong.wire import (
     document_of,
     dump,
     list_format,
+    sent_as,
     value_of,
     with_messages,
 )
@@ -33,15 +34,6 @@ from everlong.wire import (
 __all__ = ["Fitted", "copied", "count", "fit", "fit_document", "forget_counts"]
 
 Messages = Sequence[Mapping[str, Any]] | Mapping[str, Any]
-
-#: Whose rules a session's messages must meet when they are sent.
-SENT_AS = {
-    "pi": "anthropic",
-    "claude-code": "anthropic",
-    "codex": "openai-responses",
-    "nanobot": "openai-chat",
-    "chatbox": "openai-chat",
-}
 
 
 @dataclass(frozen=True)
@@ -162,7 +154,7 @@ def fit_document(  # noqa: PLR0913 - see fit
         later=int(most * target_share(limit, most, window(counter.model).prices, 1.0)),
         preset=chosen,
         window=limit,
-        fmt=SENT_AS.get(document.fmt, document.fmt),
+        fmt=sent_as(document),
         pins=pins,
     )
     try:

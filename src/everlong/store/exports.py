@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping
 
 from everlong.core import History, JsonObject, Message, Point, Role, Thread
 from everlong.engine import Threads
-from everlong.wire import HEADING, OPENAI_CHAT, Document, aside, stamp, tell_summary, write
-from everlong.wire.sessions import nanobot
+from everlong.wire import HEADING, NANOBOT, NANOBOT_SUMMARY, OPENAI_CHAT, Document, aside, stamp, tell_summary, write
 
 __all__ = ["FORMATS", "exported"]
 
@@ -31,9 +30,9 @@ def _nanobot_document(store: Threads, thread: Thread, as_sent: bool) -> Document
     summary = point.entry.summary if point and isinstance(point.entry, Point) else ()
     covered = () if as_sent else _messages(store, thread.id, 0, boundary)
     text = "\n\n".join(message.text.removeprefix(f"{HEADING}\n\n") for message in summary if message.text)
-    note = (Message(Role.USER, (tell_summary(text),), origin=nanobot.FORMAT, extra=nanobot.SUMMARY),) if text else ()
+    note = (Message(Role.USER, (tell_summary(text),), origin=NANOBOT.name, extra=NANOBOT_SUMMARY),) if text else ()
     messages = (*covered, *note, *_messages(store, thread.id, boundary))
-    return Document(fmt=nanobot.FORMAT, messages=messages, records=(aside(_nanobot_header(thread)),))
+    return Document(fmt=NANOBOT.name, messages=messages, records=(aside(_nanobot_header(thread)),))
 
 
 def _nanobot_header(thread: Thread) -> JsonObject:

@@ -7,12 +7,12 @@ from everlong.doors import open_door
 if TYPE_CHECKING:
     from everlong.wire.document import Document as Document
     from everlong.wire.documents import (
-        SESSION_FORMATS as SESSION_FORMATS,
         document_of as document_of,
         list_format as list_format,
         marks_of as marks_of,
         read as read,
         read_all as read_all,
+        sent_as as sent_as,
         user_texts as user_texts,
         value_of as value_of,
         with_messages as with_messages,
@@ -86,16 +86,19 @@ if TYPE_CHECKING:
         Thought as Thought,
         breakpoints as breakpoints,
     )
-    from everlong.wire.sessions.chatbox_runs import message_id as message_id
+    from everlong.wire.sessions import NANOBOT as NANOBOT, SESSION_FORMATS as SESSION_FORMATS
+    from everlong.wire.sessions.chatbox_messages import message_id as message_id
     from everlong.wire.sessions.conversation import (
         HEADING as HEADING,
         summary_text as summary_text,
         tell_summary as tell_summary,
     )
     from everlong.wire.sessions.nanobot import (
+        NANOBOT_SUMMARY as NANOBOT_SUMMARY,
         SUFFIX as SUFFIX,
         file_name as file_name,
         legacy_file_name as legacy_file_name,
+        nanobot_lines as nanobot_lines,
         session_key as session_key,
         summary_in as summary_in,
         summary_message as summary_message,
@@ -106,14 +109,14 @@ if TYPE_CHECKING:
         records_of as records_of,
         stamp as stamp,
     )
+    from everlong.wire.sessions.session import RecordedRequest as RecordedRequest, SessionFormat as SessionFormat
     from everlong.wire.usage import Usage as Usage, merged as merged, plausible as plausible, read_usage as read_usage
 else:
     __all__, __getattr__, __dir__ = open_door(
         __name__,
         {
             "document": "Document",
-            "documents": "SESSION_FORMATS document_of list_format marks_of read read_all user_texts value_of with_messages "
-            "write",
+            "documents": "document_of list_format marks_of read read_all sent_as user_texts value_of with_messages write",
             "fields": "dump load unpack",
             "formats": "ANTHROPIC FORMATS GEMINI OPENAI_CHAT OPENAI_RESPONSES format_named problems",
             "formats.format": "Api CacheMarks Deltas Format",
@@ -138,9 +141,11 @@ else:
             "repair.pairs": "NO_RESULT",
             "repair.shapes": "NOT_ITS_OWN",
             "replies": "Caching CallGrew Failed Finished Reply Request Restarted Said Thought breakpoints",
-            "sessions.chatbox_runs": "message_id",
+            "sessions": "NANOBOT SESSION_FORMATS",
+            "sessions.session": "RecordedRequest SessionFormat",
+            "sessions.chatbox_messages": "message_id",
             "sessions.conversation": "HEADING summary_text tell_summary",
-            "sessions.nanobot": "SUFFIX file_name legacy_file_name session_key summary_in summary_message",
+            "sessions.nanobot": "NANOBOT_SUMMARY SUFFIX file_name legacy_file_name nanobot_lines session_key summary_in summary_message",
             "sessions.records": "aside fields_of records_of stamp",
             "usage": "Usage merged plausible read_usage",
         },

@@ -9,7 +9,6 @@ chat. The whole list is looked at, because a long chat may begin with plain word
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from types import ModuleType
 from typing import cast
 
 from everlong.core import History, Json, JsonObject, Role
@@ -18,25 +17,21 @@ from everlong.wire.document import Document
 from everlong.wire.formats import FORMATS, OPENAI_CHAT
 from everlong.wire.formats.format import Format
 from everlong.wire.json_files import Decoded, decode_bytes
-from everlong.wire.sessions import chatbox, claude_code, codex, nanobot, pi
-from everlong.wire.sessions.marks import SessionMarks
-from everlong.wire.sessions.records import records_of
+from everlong.wire.sessions import SESSION_FORMATS
+from everlong.wire.sessions.session import NamedValue, SessionFormat, SessionMarks
 
 __all__ = [
-    "SESSION_FORMATS",
     "document_of",
     "list_format",
     "marks_of",
     "read",
     "read_all",
+    "sent_as",
     "user_texts",
     "value_of",
     "with_messages",
     "write",
 ]
-
-SESSION_FORMATS: dict[str, ModuleType] = {module.FORMAT: module for module in (pi, claude_code, codex, nanobot)}
-_MARKS: dict[str, SessionMarks] = {module.FORMAT: module.MARKS for module in (*SESSION_FORMATS.values(), chatbox)}
 
 LOOKED_AT = 50  # records at the front that tell whose session it is
 SHOWN_FIELDS = 6
@@ -72,16 +67,23 @@ def document_of(value: Json) -> Document:
 
 def marks_of(document: Document) -> SessionMarks:
     """Return how the format of a session names things; a format that is no session format names nothing."""
-    return _MARKS.get(document.fmt, SessionMarks())
+    session = SESSION_FORMATS.get(document.fmt)
+    return SessionMarks() if session is None else session.marks
+
+
+def sent_as(document: Document) -> str:
+    """Return the name of the wire format whose rules the messages of a document must meet when they are sent."""
+    session = SESSION_FORMATS.get(document.fmt)
+    return document.fmt if session is None else session.sent_as
 
 
 def user_texts(document: Document) -> Iterator[str]:
-    """What the user said, oldest first, without summaries and without what Codex says in the user's name."""
-    marks = marks_of(document)
+    """What the user said, oldest first, without summaries and without what the program says in the user's name."""
+    session = SESSION_FORMATS.get(document.fmt)
     for message in document.messages:
-        if message.role is not Role.USER or marks.is_summary(message, document):
+        if message.role is not Role.USER or (session is not None and session.marks.is_summary(message, document)):
             continue
-        if not message.text.lstrip().startswith(codex.CONTEXT):
+        if session is None or not message.text.lstrip().startswith(session.not_the_user):
             yield message.text
 
 
@@ -90,8 +92,9 @@ def _documents_of(value: Json) -> tuple[Document, ...]:
         return _from_list(value)
     if not isinstance(value, dict):
         raise InputError(f"not a conversation: a JSON {type(value).__name__}")
-    if chatbox.recognises([value]):
-        return tuple(chatbox.parse_export(value))
+    session = _session_format([value], in_lines=False)
+    if session is not None:
+        return session.read([("", value)], ())
     return (body_format(value).read_body(value),)
 
 
@@ -100,10 +103,10 @@ def _from_list(values: list[Json]) -> tuple[Document, ...]:
     rows = [value for value in values if isinstance(value, dict)]
     if rows and all(map(_holds_a_conversation, rows)):
         return _each_document((f"item {number}", row) for number, row in enumerate(values, start=1))
-    module = _session_format(rows)
-    if module is not None:
+    session = _session_format(rows)
+    if session is not None:
         records = ((f"item {number}", value) for number, value in enumerate(values, start=1))
-        return (replace(_session(module, records), bare=True),)
+        return tuple(replace(document, bare=True) for document in session.read(records, ()))
     found = _list_format(values)
     return (replace(found.read_body({found.api.messages: values}), bare=True),)
 
@@ -111,9 +114,9 @@ def _from_list(values: list[Json]) -> tuple[Document, ...]:
 def _from_lines(decoded: Decoded) -> tuple[Document, ...]:
     rows = [cast(JsonObject, value) for _, value in decoded.lines]
     named = [(f"line {number}", value) for number, value in decoded.lines]
-    module = _session_format(rows)
-    if module is not None:
-        return (_session(module, named, decoded.warnings),)
+    session = _session_format(rows)
+    if session is not None:
+        return session.read(named, decoded.warnings)
     if any(map(_holds_a_conversation, rows)):
         return _each_document(named, decoded.warnings)
     if any(map(_is_message, rows)):
@@ -123,23 +126,18 @@ def _from_lines(decoded: Decoded) -> tuple[Document, ...]:
 
 def _is_single_line(value: JsonObject) -> bool:
     """Whether a lone object is the only line so far of a session or of a list of messages."""
-    if chatbox.recognises([value]):
+    if _session_format([value], in_lines=False) is not None:
         return False
     return _session_format([value]) is not None or _is_message(value)
 
 
-def _session_format(rows: Sequence[JsonObject]) -> ModuleType | None:
+def _session_format(rows: Sequence[JsonObject], *, in_lines: bool = True) -> SessionFormat | None:
     front = rows[:LOOKED_AT]
-    return next((module for module in SESSION_FORMATS.values() if module.recognises(front)), None)
+    fitting = (each for each in SESSION_FORMATS.values() if each.in_lines == in_lines and each.recognises(front))
+    return next(fitting, None)
 
 
-def _session(module: ModuleType, named: Iterable[tuple[str, Json]], warnings: Sequence[str] = ()) -> Document:
-    """A session: a record that cannot be read stays in its place and is named."""
-    records, bad = records_of(named, module.parse_record)
-    return cast(Document, module.document(records, (*warnings, *bad)))
-
-
-def _each_document(named: Iterable[tuple[str, Json]], warnings: Sequence[str] = ()) -> tuple[Document, ...]:
+def _each_document(named: Iterable[NamedValue], warnings: Sequence[str] = ()) -> tuple[Document, ...]:
     """A conversation a row; the first one bears the warnings about the rows that are none."""
     good: list[Document] = []
     bad = list(warnings)
@@ -154,7 +152,7 @@ def _each_document(named: Iterable[tuple[str, Json]], warnings: Sequence[str] = 
     return (first, *good[1:])
 
 
-def _message_lines(rows: Sequence[JsonObject], named: Iterable[tuple[str, Json]], warnings: Sequence[str]) -> Document:
+def _message_lines(rows: Sequence[JsonObject], named: Iterable[NamedValue], warnings: Sequence[str]) -> Document:
     """A bare list of messages written one a line."""
     found = _list_format(rows)
     field = found.api.messages
@@ -262,10 +260,9 @@ def with_messages(document: Document, messages: History) -> Document:
 
 def value_of(document: Document) -> Json:
     """Return a request body again; a session as the list of its records."""
-    if document.fmt in SESSION_FORMATS:
-        return cast(Json, SESSION_FORMATS[document.fmt].render_document(document))
-    if document.fmt == chatbox.FORMAT:
-        return cast(Json, chatbox.render_body(document))
+    session = SESSION_FORMATS.get(document.fmt)
+    if session is not None:
+        return cast(Json, session.write(document))
     own = FORMATS[document.fmt]
     body = own.write_body(document)
     # A list alone has no place for system text; where there is some, the body around it must come along.
@@ -275,7 +272,8 @@ def value_of(document: Document) -> Json:
 def write(document: Document) -> bytes:
     """Return the file: one JSON document, or one record a line where it was read so."""
     value = value_of(document)
-    in_lines = document.lines or (document.fmt in SESSION_FORMATS and not document.bare)
+    session = SESSION_FORMATS.get(document.fmt)
+    in_lines = document.lines or (session is not None and session.in_lines and not document.bare)
     try:
         if in_lines and isinstance(value, list):
             return b"".join(_written(record) for record in value)

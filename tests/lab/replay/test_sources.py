@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 from everlong.core import Json, JsonObject, Role
 from everlong.engine import cost_of
 from everlong.errors import InputError
-from everlong.lab.replay.programs import recorded_of
+from everlong.lab.replay.records import recorded_of
 from everlong.lab.replay.results import Recorded
 from everlong.lab.replay.sessions import Session, moments_of
 from everlong.lab.replay.sources import sessions_at, sessions_in
@@ -123,7 +123,7 @@ def test_lines_that_cannot_be_read_are_told_once_a_file(tmp_path: Path) -> None:
 
 REFUSED = {
     "talk.json": r"talk\.json: no JSON",
-    "gone.jsonl": r"gone\.jsonl: no such file or folder; .*claude-code, codex, pi, nanobot",
+    "gone.jsonl": r"gone\.jsonl: no such file or folder; .*pi, claude-code, codex, nanobot",
     "empty": r"nothing to replay in .*empty; looked for sessions of Claude Code",
 }
 

@@ -28,8 +28,8 @@ def test_an_untouched_session_is_written_as_it_was(sample: Sample) -> None:
 
 @pytest.mark.parametrize("sample", LINE_SESSIONS, ids=lambda sample: sample.name)
 def test_a_session_is_known_by_its_own_format_only(sample: Sample) -> None:
-    knowing = [module.FORMAT for module in (*FORMATS, chatbox) if module.recognises(sample.lines[:5])]
-    assert knowing == [sample.module.FORMAT]
+    knowing = [module.NAME for module in (*FORMATS, chatbox) if module.recognises(sample.lines[:5])]
+    assert knowing == [sample.module.NAME]
 
 
 @pytest.mark.parametrize("sample", LINE_SESSIONS, ids=lambda sample: sample.name)
@@ -51,7 +51,7 @@ BODIES: dict[str, JsonObject] = {
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 def test_request_bodies_are_nobodys_session(body: JsonObject) -> None:
-    assert [module.FORMAT for module in (*FORMATS, chatbox) if module.recognises([body])] == []
+    assert [module.NAME for module in (*FORMATS, chatbox) if module.recognises([body])] == []
 
 
 def block_entry(block: Json) -> JsonObject:
@@ -190,7 +190,7 @@ NESTED = st.builds(
 )
 
 
-@pytest.mark.parametrize("module", FORMATS, ids=lambda module: module.FORMAT)
+@pytest.mark.parametrize("module", FORMATS, ids=lambda module: module.NAME)
 @given(record=OBJECTS | NESTED)
 @settings(max_examples=100, deadline=None)
 def test_any_record_comes_back_equal_and_a_refused_one_is_named(module: ModuleType, record: JsonObject) -> None:
@@ -199,7 +199,7 @@ def test_any_record_comes_back_equal_and_a_refused_one_is_named(module: ModuleTy
     assert all("line 7" in warning for warning in warnings)
 
 
-@pytest.mark.parametrize("module", FORMATS, ids=lambda module: module.FORMAT)
+@pytest.mark.parametrize("module", FORMATS, ids=lambda module: module.NAME)
 @given(lines=st.lists(OBJECTS | NESTED, max_size=6))
 @settings(max_examples=40, deadline=None)
 def test_any_file_is_written_as_it_was(module: ModuleType, lines: list[JsonObject]) -> None:

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from everlong.cli.maps.plan import Plan, plan_of
 from everlong.cli.maps.rows import Row, State, rows_of
 from everlong.core import Budget, History, Json, head_length
-from everlong.engine import SENT_AS, Meter, TokenMap, counter_for, fit_document, map_tokens
+from everlong.engine import Meter, TokenMap, counter_for, fit_document, map_tokens
 from everlong.errors import InputError
 from everlong.windows import Window, window
-from everlong.wire import FORMATS, Document, Problem, problems, unpack
+from everlong.wire import FORMATS, Document, Problem, problems, sent_as, unpack
 
 __all__ = ["Inspection", "as_json", "inspect_document"]
 
@@ -74,7 +74,7 @@ def inspect_document(
     sent_from = max((at for at in document.boundaries if at > head), default=head)
     left_out = sum(message.tokens for message in weights.messages[head:sent_from])
     used = weights.total - left_out
-    fmt = target or SENT_AS.get(document.fmt, document.fmt)
+    fmt = target or sent_as(document)
     rejected, places = _problems(document, fmt, sent_from)
     rows, plan = rows_of(weights), None
     if budget is not None:

@@ -18,16 +18,17 @@ from everlong.errors import InputError
 from everlong.lab.cases import Cases
 from everlong.lab.data import Conversation, agents
 from everlong.lab.measures.probes import chat_form, probe_cases, probes_in
-from everlong.lab.replay.programs import PLACES, PROGRAMS, SYNTHETIC, recorded_of
+from everlong.lab.replay.records import SYNTHETIC, recorded_of
 from everlong.lab.replay.results import Recorded, SessionFacts
 from everlong.lab.replay.sessions import Session
 from everlong.lab.strategies.strategy import counter
 from everlong.tokens import CALL_FRAME, MESSAGE_FRAME
-from everlong.wire import Document, decode_bytes, read_all, records_of, unpack
-from everlong.wire.sessions import claude_code
+from everlong.wire import SESSION_FORMATS, Document, SessionFormat, decode_bytes, marks_of, read_all, unpack
 
 __all__ = ["published", "sessions_at", "sessions_in"]
 
+#: The programs that can be named instead of a path -> where they keep their sessions, below the home directory.
+PLACES = {name: program.folders for name, program in SESSION_FORMATS.items() if program.folders}
 SUFFIXES = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
 LOOKED_FOR = "sessions of Claude Code, Codex, pi or nanobot, or any other conversation, as .json or .jsonl, also .gz"
 SHOWN_NAMES = 5
@@ -80,16 +81,16 @@ def sessions_in(data: bytes, path: str, tell: Callable[[str], None]) -> list[Ses
             _session(document, _own_name(document, f"{name}-{number}")) for number, document in enumerate(documents)
         ]
     (document,) = documents
-    program = PROGRAMS.get(document.fmt)
+    program = SESSION_FORMATS.get(document.fmt)
     records = _records(data) if program and program.requests else []
-    if program is None or not program.side_chains:
+    if program is None or program.side_chains is None:
         return [_session(document, name, recorded_of(document.fmt, records))]
     own = [record for record in records if record.get("isSidechain") is not True]
     main = _session(document, name, recorded_of(document.fmt, own))
-    chains = _side_chains(records)
+    chains = program.side_chains(records)
     alone = len(chains) == 1 and not main.messages  # a sub-agent's own file
     sides = [
-        _session(_chain_document(chain), name if alone else f"{name}/{key}", recorded_of(document.fmt, chain))
+        _session(_chain_document(program, chain), name if alone else f"{name}/{key}", recorded_of(document.fmt, chain))
         for key, chain in chains.items()
     ]
     return [*([main] if main.messages else []), *sides]
@@ -212,19 +213,15 @@ def _spoken(document: Document) -> History:
     """Return the messages without the program's own summaries, except of what the file no longer holds."""
     if not document.boundaries:
         return document.messages
+    marks = marks_of(document)
     kept: list[Message] = []
     begun = False
     for message in document.messages:
-        summary = _is_summary(message)
+        summary = marks.is_summary(message, document)
         if not (summary and begun):
             kept.append(message)
         begun = begun or not (summary or message.role is Role.SYSTEM)
     return tuple(kept)
-
-
-def _is_summary(message: Message) -> bool:
-    program = PROGRAMS.get(message.origin)
-    return program is not None and program.is_summary(*unpack(message.extra))
 
 
 def _seconds(time: datetime | None) -> float | None:
@@ -251,24 +248,7 @@ def _records(data: bytes) -> list[JsonObject]:
     return [value for value in values if isinstance(value, dict)]
 
 
-def _side_chains(records: Sequence[JsonObject]) -> dict[str, list[JsonObject]]:
-    """Return the records of each sub-agent by its id; older versions have none and follow the chain of records."""
-    chains: dict[str, list[JsonObject]] = {}
-    chain_of: dict[str, str] = {}
-    for record in records:
-        if record.get("isSidechain") is not True:
-            continue
-        agent, parent = record.get("agentId"), record.get("parentUuid")
-        before = chain_of.get(parent) if isinstance(parent, str) else None
-        name = f"agent-{agent}" if isinstance(agent, str) and agent else before or f"agent-{len(chains) + 1}"
-        chains.setdefault(name, []).append(record)
-        if isinstance(own := record.get("uuid"), str):
-            chain_of[own] = name
-    return chains
-
-
-def _chain_document(chain: Sequence[JsonObject]) -> Document:
+def _chain_document(program: SessionFormat, chain: Sequence[JsonObject]) -> Document:
     """Return the records of a sub-agent as the conversation that it was to that agent."""
     lines = [(f"record {at}", record | {"isSidechain": False}) for at, record in enumerate(chain, start=1)]
-    records, _ = records_of(lines, claude_code.parse_record)
-    return claude_code.document(records)
+    return program.read(lines, ())[0]

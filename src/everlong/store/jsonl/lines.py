@@ -17,8 +17,7 @@ from typing import BinaryIO, TypeAlias
 from everlong.core import Entry, Json, JsonObject, Message, Point, Recalled, Role, Row, Withdrawal, bytes_of
 from everlong.errors import StoreError, WireError
 from everlong.store.bodies import LARGE, EntryKind, body_of, entry_of, kind_of
-from everlong.wire import OPENAI_CHAT
-from everlong.wire.sessions import nanobot
+from everlong.wire import NANOBOT, OPENAI_CHAT, nanobot_lines
 
 __all__ = [
     "MARK",
@@ -233,7 +232,7 @@ def parse_entry(lines: Sequence[JsonObject]) -> Entry | None:
     first = lines[0]
     mark = first.get(MARK)
     if not isinstance(mark, dict):
-        record = nanobot.parse_record(first)
+        record = NANOBOT.read_record(first, "")
         return record if isinstance(record, Message) else None
     body = mark.get("body")
     if not isinstance(body, str):
@@ -285,7 +284,7 @@ def _rendered(message: Message) -> list[JsonObject]:
     """The lines that nanobot sees of a message. If they cannot be made by its origin's rules, its origin is ignored."""
     for candidate in (message, replace(message, origin="")):
         try:
-            return nanobot.message_lines(candidate)
+            return nanobot_lines(candidate)
         except (ValueError, KeyError, TypeError, AttributeError):
             continue
     return []
@@ -293,11 +292,11 @@ def _rendered(message: Message) -> list[JsonObject]:
 
 def _message_lines(row: Row, message: Message, rendered: list[JsonObject]) -> list[JsonObject]:
     plain = _mark(row)
-    if message.origin != nanobot.FORMAT:
+    if message.origin != NANOBOT.name:
         plain["origin"] = message.origin
         if message.time is not None:
             plain["said"] = message.time.isoformat()
-    if "timestamp" not in rendered[0] or message.origin != nanobot.FORMAT:
+    if "timestamp" not in rendered[0] or message.origin != NANOBOT.name:
         plain["stamped"] = True
         rendered = [{**line, "timestamp": local_text(message.time or row.time)} for line in rendered]
     first = rendered[0] | {MARK: plain}
@@ -321,7 +320,7 @@ def _plain(line: JsonObject, mark: Mapping[str, Json]) -> Entry:
     if mark.get("stamped"):
         fields.pop("timestamp", None)
     if "origin" not in mark:
-        record = nanobot.parse_record(fields)
+        record = NANOBOT.read_record(fields, "")
         if not isinstance(record, Message):
             raise StoreError("a row that is not a message")
         return record

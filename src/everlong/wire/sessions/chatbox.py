@@ -8,7 +8,7 @@ Chatbox sends the summary of the newest point and what stands behind its boundar
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -16,16 +16,16 @@ from everlong.core import Json, JsonObject, Message, Role, encode_all
 from everlong.errors import WireError
 from everlong.wire.document import Document, Record
 from everlong.wire.fields import load, pack, unpack
-from everlong.wire.sessions.chatbox_messages import FORMAT, parse, render
-from everlong.wire.sessions.chatbox_runs import gathered, message_id, spoken
+from everlong.wire.formats.openai_chat import messages as openai_chat
+from everlong.wire.sessions.chatbox_messages import NAME, gathered, message_id, read_message, spoken, write_message
 from everlong.wire.sessions.conversation import Piece, settle
-from everlong.wire.sessions.marks import SessionMarks, text_in
-from everlong.wire.sessions.names import fresh_uuid
-from everlong.wire.sessions.records import as_object, fields_of, records_of
+from everlong.wire.sessions.records import as_object, fields_of, fresh_uuid, records_of
+from everlong.wire.sessions.session import NamedValue, SessionFormat, SessionMarks, text_in
 
 __all__ = [
-    "FORMAT",
     "MARKS",
+    "NAME",
+    "SESSION",
     "archived_threads",
     "parse_body",
     "parse_export",
@@ -54,7 +54,7 @@ def parse_export(raw: Json) -> list[Document]:
         except WireError as error:
             warnings.append(str(error))
     if not documents:
-        raise WireError(warnings[0] if warnings else "no session in it", fmt=FORMAT)
+        raise WireError(warnings[0] if warnings else "no session in it", fmt=NAME)
     first = documents[0]
     return [replace(first, warnings=(*first.warnings, *warnings)), *documents[1:]]
 
@@ -69,16 +69,16 @@ def render_export(documents: Sequence[Document]) -> JsonObject:
 
 def parse_body(raw: Json, where: str = "") -> Document:
     """One session."""
-    session = as_object(raw, fmt=FORMAT, where=where)
+    session = as_object(raw, fmt=NAME, where=where)
     listed = session.pop("messages", None)
     if not isinstance(listed, list):
-        raise WireError("a session has a list of messages", fmt=FORMAT, where=where)
+        raise WireError("a session has a list of messages", fmt=NAME, where=where)
     lines = [(f"{where}.messages[{at}]".lstrip("."), message) for at, message in enumerate(listed)]
-    records, unread = records_of(lines, parse)
+    records, unread = records_of(lines, read_message)
     pieces, notes = _pieces(records, session)
     messages, boundaries = settle(pieces)
     return Document(
-        fmt=FORMAT,
+        fmt=NAME,
         messages=messages,
         model=_model(records, session),
         extra=pack(session),
@@ -90,10 +90,10 @@ def parse_body(raw: Json, where: str = "") -> Document:
 
 def render_body(session: Document) -> JsonObject:
     """The session again, with a conversation that was changed written anew."""
-    fields = unpack(session.extra)[0] if session.fmt == FORMAT else {}
+    fields = unpack(session.extra)[0] if session.fmt == NAME else {}
     untouched = settle(_pieces(session.records, fields)[0])[0] == session.messages
     records: Sequence[Record] = session.records if untouched else gathered(session.messages)
-    listed = [render(record) if isinstance(record, Message) else load(record.body) for record in records]
+    listed = [write_message(record) if isinstance(record, Message) else load(record.body) for record in records]
     if not untouched:
         fields = (fields or _new_fields(session)) | _points_again(fields, records)
     return fields | {"messages": cast(Json, listed)}
@@ -153,7 +153,7 @@ def _pieces(records: Sequence[Record], session: JsonObject) -> tuple[list[Piece]
     """The messages to be sent, each summary moved behind the boundary of its point, and what was odd."""
     names = [message_id(record) if isinstance(record, Message) else "" for record in records]
     index = {name: at for at, name in reversed(list(enumerate(names))) if name}
-    notes = [f"{FORMAT}: id {name} comes twice" for name, times in Counter(names).items() if name and times > 1]
+    notes = [f"{NAME}: id {name} comes twice" for name, times in Counter(names).items() if name and times > 1]
     placed: dict[int, list[Piece]] = {}
     moved: set[int] = set()
     newest = 0
@@ -161,7 +161,7 @@ def _pieces(records: Sequence[Record], session: JsonObject) -> tuple[list[Piece]
         boundary = index.get(str(point.get("boundaryMessageId")))
         summary = index.get(str(point.get("summaryMessageId")))
         if boundary is None:
-            notes.append(f"{FORMAT}: a compaction point whose boundary {point.get('boundaryMessageId')} is not there")
+            notes.append(f"{NAME}: a compaction point whose boundary {point.get('boundaryMessageId')} is not there")
             continue
         newest = max(newest, boundary + 1)
         placed.setdefault(newest, []).append(None)
@@ -214,7 +214,7 @@ def _model(records: Sequence[Record], session: JsonObject) -> str:
 
 
 def _is_summary(message: Message, session: Document) -> bool:
-    if message.origin != FORMAT:
+    if message.origin != NAME:
         return False
     points = unpack(session.extra)[0].get("compactionPoints")
     listed = points if isinstance(points, list) else []
@@ -229,4 +229,23 @@ MARKS = SessionMarks(
     message_id=message_id,
     is_summary=_is_summary,
     archived=archived_threads,
+)
+
+
+def _read(named: Iterable[NamedValue], warnings: Sequence[str]) -> tuple[Document, ...]:
+    """Read the one document of a file."""
+    ((_, raw),) = named
+    first, *others = parse_export(raw)
+    return (replace(first, warnings=(*warnings, *first.warnings)), *others)
+
+
+SESSION = SessionFormat(
+    name=NAME,
+    sent_as=openai_chat.NAME,
+    recognises=recognises,
+    read_record=read_message,
+    read=_read,
+    write=render_body,
+    in_lines=False,
+    marks=MARKS,
 )

@@ -8,10 +8,12 @@ in `content`.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import assert_never, cast
 
 from everlong.core import (
     CallId,
+    History,
     Image,
     Json,
     JsonObject,
@@ -23,32 +25,33 @@ from everlong.core import (
     Text,
     ToolCall,
     ToolResult,
+    encode,
 )
 from everlong.errors import WireError
 from everlong.wire.fields import dump, load, opaque, opaque_body, pack, unpack
 from everlong.wire.formats.translation import arguments_object, image_note
-from everlong.wire.sessions.records import as_object, time_of
+from everlong.wire.sessions.records import as_object, fresh_uuid, milliseconds, time_of
 
-__all__ = ["FORMAT", "parse", "render"]
+__all__ = ["NAME", "gathered", "message_id", "read_message", "spoken", "write_message"]
 
-FORMAT = "chatbox"
+NAME = "chatbox"
 ROLES = {role.value: role for role in Role}
 FINISHED = {"result": False, "error": True}  # states of a call that was answered, and whether it failed
 
 
-def parse(raw: Json, where: str = "") -> Message:
+def read_message(raw: Json, where: str = "") -> Message:
     """One message of the session, calls and results side by side in it."""
-    fields = as_object(raw, fmt=FORMAT, where=where)
+    fields = as_object(raw, fmt=NAME, where=where)
     role = ROLES.get(str(fields.pop("role", None)))
     if role is None:
-        raise WireError(f"unknown role {cast(JsonObject, raw).get('role')!r}", fmt=FORMAT, where=where)
+        raise WireError(f"unknown role {cast(JsonObject, raw).get('role')!r}", fmt=NAME, where=where)
     parts, form = _content_in(fields)
-    return Message(role, parts, time=time_of(fields.get("timestamp")), origin=FORMAT, extra=pack(fields, content=form))
+    return Message(role, parts, time=time_of(fields.get("timestamp")), origin=NAME, extra=pack(fields, content=form))
 
 
-def render(message: Message) -> JsonObject:
+def write_message(message: Message) -> JsonObject:
     """The message again."""
-    fields, hints = unpack(message.extra) if message.origin == FORMAT else ({}, {})
+    fields, hints = unpack(message.extra) if message.origin == NAME else ({}, {})
     out = {"role": message.role.value} | fields
     match hints.get("content"), message.parts:
         case "words", (Text(text, ""),):
@@ -56,7 +59,7 @@ def render(message: Message) -> JsonObject:
         case "none", ():
             return out
         case _:
-            return out | {"contentParts": _blocks_out(message.parts, own=message.origin == FORMAT)}
+            return out | {"contentParts": _blocks_out(message.parts, own=message.origin == NAME)}
 
 
 # --- content -----------------------------------------------------------------------------------
@@ -171,3 +174,138 @@ def _value(arguments: str) -> Json:
         return load(arguments)
     except ValueError:
         return arguments_object(arguments)
+
+
+#: What can be sent along with a message: the list that holds it, and the field that names it.
+ATTACHED = {"files": "name", "links": "url", "pictures": "url"}
+ATTACHED_NOTE = pack({}, note="attached")
+
+
+def message_id(message: Message) -> str:
+    """The id that the message, or the one it is a piece of, has in its file; "" if it has none."""
+    if message.origin != NAME:
+        return ""
+    fields, hints = unpack(message.extra)
+    name = fields.get("id", hints.get("piece_of"))
+    return name if isinstance(name, str) else ""
+
+
+# --- apart -------------------------------------------------------------------------------------
+
+
+def spoken(message: Message) -> History:
+    """What a model can be sent of the message."""
+    parts = [told for part in message.parts if (told := _told(part)) is not None]
+    if message.role is Role.TOOL:
+        return ()  # Chatbox never sends one: results stand with their calls
+    if message.role is not Role.ASSISTANT:
+        return (message.with_parts((*parts, *_attached(message))),)
+    piece = replace(message, extra=pack({}, piece_of=message_id(message) or None))
+    pieces: list[Message] = []
+    for said, results in _steps(parts):
+        speaker = piece if pieces else message
+        pieces.append(speaker.with_parts(tuple(said)))
+        if results:
+            pieces.append(replace(piece, role=Role.TOOL, parts=tuple(results)))
+    return tuple(pieces)
+
+
+def _steps(parts: Sequence[Part]) -> list[tuple[list[Part], list[Part]]]:
+    """Words and calls, then the results of these calls; calls with no word between them were made together."""
+    steps: list[tuple[list[Part], list[Part]]] = [([], [])]
+    for part in parts:
+        if isinstance(part, ToolResult):
+            steps[-1][1].append(part)
+            continue
+        if steps[-1][1] and not isinstance(part, ToolCall):
+            steps.append(([], []))
+        steps[-1][0].append(part)
+    return steps
+
+
+def _told(part: Part) -> Part | None:
+    if not isinstance(part, Opaque):
+        return part
+    if part.kind != "image":
+        return None
+    block = load(part.body)
+    read = block.get("ocrResult") if isinstance(block, dict) else None
+    return Text(f"[image: {read}]" if read else "[image]", pack({}, block=block))
+
+
+def _attached(message: Message) -> list[Part]:
+    fields, _ = unpack(message.extra)
+    notes: list[Part] = []
+    for field, key in ATTACHED.items():
+        listed = fields.get(field)
+        for item in listed if isinstance(listed, list) else []:
+            name = item.get(key) if isinstance(item, dict) else None
+            notes.append(Text(f"[{field[:-1]}: {name}]" if name else f"[{field[:-1]}]", ATTACHED_NOTE))
+    return notes
+
+
+# --- together ----------------------------------------------------------------------------------
+
+
+def gathered(messages: Sequence[Message]) -> list[Message]:
+    """The messages as Chatbox keeps them: results with their calls, pieces of one in one, new ids for new ones."""
+    kept: list[Message] = []
+    taken = {message_id(message) for message in messages}
+    for at, message in enumerate(messages):
+        parts = _restored(message)
+        results = [part for part in parts if isinstance(part, ToolResult)]
+        rest = tuple(part for part in parts if not isinstance(part, ToolResult))
+        role = Role.USER if message.role is Role.TOOL else message.role
+        if results:
+            if not kept or kept[-1].role is not Role.ASSISTANT:
+                kept.append(_envelope(replace(message, role=Role.ASSISTANT, parts=()), f"{at}:run", taken))
+            kept[-1] = kept[-1].with_parts(_answered(kept[-1].parts, results))
+        if rest and kept and _is_piece(message) and message_id(message) == message_id(kept[-1]):
+            kept[-1] = kept[-1].with_parts((*kept[-1].parts, *rest))
+        elif rest:
+            kept.append(_envelope(replace(message, role=role, parts=rest), f"{at}:{encode(message)}", taken))
+    return kept
+
+
+def _is_piece(message: Message) -> bool:
+    return message.origin == NAME and "piece_of" in unpack(message.extra)[1]
+
+
+def _envelope(message: Message, seed: str, taken: set[str]) -> Message:
+    """The message with its own fields, or with new ones where it is new or has lost its first piece."""
+    if message.origin == NAME and not _is_piece(message):
+        return message
+    fields: dict[str, Json] = {"id": fresh_uuid(seed, taken), "timestamp": milliseconds(message.time)}
+    return replace(message, origin=NAME, extra=pack(fields))
+
+
+def _answered(parts: Sequence[Part], results: Sequence[ToolResult]) -> tuple[Part, ...]:
+    """Each result right behind its call; one without a call at the end."""
+    placed = list(parts)
+    for result in results:
+        calls = [at for at, part in enumerate(placed) if isinstance(part, ToolCall) and part.id == result.call]
+        placed.insert(calls[-1] + 1 if calls else len(placed), result)
+    return tuple(placed)
+
+
+def _restored(message: Message) -> tuple[Part, ...]:
+    """The parts as the file has them: what was only told in words is the original again, what is foreign is plain."""
+    if message.origin != NAME:
+        return tuple(_plain(part) for part in message.parts if not isinstance(part, Opaque))
+    restored: list[Part] = []
+    for part in message.parts:
+        hints = unpack(part.extra)[1] if isinstance(part, Text) else {}
+        if "block" in hints:
+            restored.append(opaque(hints["block"]))
+        elif "note" not in hints:
+            restored.append(part)
+    return tuple(restored)
+
+
+def _plain(part: Part) -> Part:
+    if isinstance(part, Opaque):
+        return part
+    if isinstance(part, ToolResult):
+        words = tuple(Text(inner.text) for inner in part.content if isinstance(inner, Text))
+        return replace(part, content=words, extra="")
+    return replace(part, extra="")

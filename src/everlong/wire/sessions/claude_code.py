@@ -8,7 +8,7 @@ conversation has it as one message with its results behind it. What sub-agents s
 back on and what the program says of itself is not part of it. Claude Code keeps no system text.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from typing import cast
@@ -19,14 +19,32 @@ from everlong.wire.document import Aside, Document, Record
 from everlong.wire.fields import load, pack, unpack
 from everlong.wire.formats.anthropic import messages as anthropic
 from everlong.wire.sessions.conversation import Piece, settle, without_head
-from everlong.wire.sessions.lineage import Link, parents_of, path_to
-from everlong.wire.sessions.marks import SessionMarks, record_text, text_in
-from everlong.wire.sessions.names import fresh_id, fresh_uuid
-from everlong.wire.sessions.records import as_object, aside, fields_of, stamp, time_of
+from everlong.wire.sessions.records import (
+    Link,
+    as_object,
+    aside,
+    fields_of,
+    fresh_id,
+    fresh_uuid,
+    parents_of,
+    path_to,
+    stamp,
+    time_of,
+)
+from everlong.wire.sessions.session import (
+    RecordedRequest,
+    SessionFormat,
+    SessionMarks,
+    amount_in,
+    read_records,
+    record_text,
+    text_in,
+)
+from everlong.wire.usage import read_usage
 
-__all__ = ["FORMAT", "MARKS", "document", "parse_record", "recognises", "render_document", "render_record"]
+__all__ = ["MARKS", "NAME", "SESSION", "document", "parse_record", "recognises", "render_document", "render_record"]
 
-FORMAT = "claude-code"
+NAME = "claude-code"
 SPOKEN = ("user", "assistant")
 SYNTHETIC = "<synthetic>"  # the model of replies that no model gave
 #: Fields of a line that every line of a session shares.
@@ -46,15 +64,15 @@ def recognises(first: Sequence[JsonObject]) -> bool:
 
 def parse_record(raw: Json, where: str = "") -> Record:
     """One line."""
-    entry = as_object(raw, fmt=FORMAT, where=where)
+    entry = as_object(raw, fmt=NAME, where=where)
     if entry.get("type") not in SPOKEN or entry.get("isSidechain") is True or entry.get("isApiErrorMessage") is True:
         return aside(raw)
     try:
         message = anthropic.read_message(entry.pop("message", None), where)
     except WireError as error:
-        raise WireError(error.problem, fmt=FORMAT, where=error.where) from error
+        raise WireError(error.problem, fmt=NAME, where=error.where) from error
     extra = pack(entry, message=message.extra or None)
-    return replace(message, time=time_of(entry.get("timestamp")), origin=FORMAT, extra=extra)
+    return replace(message, time=time_of(entry.get("timestamp")), origin=NAME, extra=extra)
 
 
 def render_record(record: Record) -> JsonObject:
@@ -68,12 +86,12 @@ def render_record(record: Record) -> JsonObject:
 def document(records: Sequence[Record], warnings: Sequence[str] = ()) -> Document:
     """What the records amount to."""
     entries = [fields_of(record) for record in records]
-    parents, notes = parents_of([_link(entry) for entry in entries], fmt=FORMAT)
+    parents, notes = parents_of([_link(entry) for entry in entries], fmt=NAME)
     followed = _followed(records, parents)
     kept = [at for at, entry in enumerate(entries) if followed[at] or not _link(entry)]
     messages, boundaries = settle(_pieces([(records[at], entries[at]) for at in kept]))
     return Document(
-        fmt=FORMAT,
+        fmt=NAME,
         messages=messages,
         model=_model(records),
         records=tuple(records),
@@ -208,7 +226,7 @@ def _written_anew(session: Document) -> list[JsonObject]:
 
 def _lines(message: Message, shared: JsonObject, model: str) -> list[JsonObject]:
     """The message as lines; before the summary of a compaction the line that marks it."""
-    if message.origin != FORMAT:
+    if message.origin != NAME:
         return [_new_line(message, body, shared, model) for body in anthropic.write_message(message)]
     line = render_record(message)
     if line.get("isCompactSummary") is not True:
@@ -229,11 +247,11 @@ def _new_line(message: Message, body: JsonObject, shared: JsonObject, model: str
 
 
 def _entry_id(message: Message) -> str:
-    return text_in(fields_of(message).get("uuid")) if message.origin == FORMAT else ""
+    return text_in(fields_of(message).get("uuid")) if message.origin == NAME else ""
 
 
 def _is_summary(message: Message, _document: Document) -> bool:
-    return message.origin == FORMAT and fields_of(message).get("isCompactSummary") is True
+    return message.origin == NAME and fields_of(message).get("isCompactSummary") is True
 
 
 MARKS = SessionMarks(
@@ -241,4 +259,58 @@ MARKS = SessionMarks(
     title=record_text(("custom-title", "customTitle"), ("ai-title", "aiTitle"), ("summary", "summary")),
     message_id=_entry_id,
     is_summary=_is_summary,
+)
+
+
+def _requests(records: Iterable[JsonObject]) -> Iterator[tuple[Hashable, RecordedRequest]]:
+    """Yield the requests. A reply takes a line for each block, each with the usage so far; the ids join them."""
+    for at, record in enumerate(records):
+        message = record.get("message")
+        usage = read_usage(message, "anthropic") if isinstance(message, dict) else None
+        if not isinstance(message, dict) or usage is None or message.get("model") == SYNTHETIC:
+            continue
+        names = (text_in(message.get("id")), text_in(record.get("requestId")))
+        yield (
+            names if any(names) else at,
+            RecordedRequest(
+                model=text_in(message.get("model")),
+                usage=usage,
+                cost=amount_in(record.get("costUSD")),  # only versions before 1.0 kept it
+                hour=min(_hour_tokens(message.get("usage")), usage.cache_written),
+            ),
+        )
+
+
+def _hour_tokens(usage: Json) -> int:
+    split = usage.get("cache_creation") if isinstance(usage, dict) else None
+    return int(amount_in(split.get("ephemeral_1h_input_tokens"))) if isinstance(split, dict) else 0
+
+
+def _side_chains(records: Sequence[JsonObject]) -> dict[str, list[JsonObject]]:
+    """Return the records of each sub-agent by its id; older versions have none and follow the chain of records."""
+    chains: dict[str, list[JsonObject]] = {}
+    chain_of: dict[str, str] = {}
+    for record in records:
+        if record.get("isSidechain") is not True:
+            continue
+        agent, parent = record.get("agentId"), record.get("parentUuid")
+        before = chain_of.get(parent) if isinstance(parent, str) else None
+        name = f"agent-{agent}" if isinstance(agent, str) and agent else before or f"agent-{len(chains) + 1}"
+        chains.setdefault(name, []).append(record)
+        if isinstance(own := record.get("uuid"), str):
+            chain_of[own] = name
+    return chains
+
+
+SESSION = SessionFormat(
+    name=NAME,
+    sent_as=anthropic.NAME,
+    recognises=recognises,
+    read_record=parse_record,
+    read=read_records(parse_record, document),
+    write=render_document,
+    marks=MARKS,
+    folders=(".claude/projects", ".config/claude/projects"),
+    requests=_requests,
+    side_chains=_side_chains,
 )

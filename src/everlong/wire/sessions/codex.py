@@ -9,7 +9,7 @@ row are one message of the conversation. A compaction puts its replacement histo
 what follows; turns that were rolled back are not part of the conversation. The base instructions are its system text.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import takewhile
 from typing import cast
@@ -20,13 +20,20 @@ from everlong.wire.document import Aside, Document, Record
 from everlong.wire.fields import load, pack, unpack
 from everlong.wire.formats.openai_responses import messages as responses
 from everlong.wire.sessions.conversation import Piece, settle, summary_text, tell_summary, without_head
-from everlong.wire.sessions.marks import SessionMarks, record_text
-from everlong.wire.sessions.names import fresh_uuid
-from everlong.wire.sessions.records import as_object, aside, fields_of, stamp, time_of
+from everlong.wire.sessions.records import as_object, aside, fields_of, fresh_uuid, stamp, time_of
+from everlong.wire.sessions.session import (
+    RecordedRequest,
+    SessionFormat,
+    SessionMarks,
+    read_records,
+    record_text,
+    text_in,
+)
+from everlong.wire.usage import Usage, read_usage
 
-__all__ = ["FORMAT", "MARKS", "document", "parse_record", "recognises", "render_document", "render_record"]
+__all__ = ["MARKS", "NAME", "SESSION", "document", "parse_record", "recognises", "render_document", "render_record"]
 
-FORMAT = "codex"
+NAME = "codex"
 LINES = ("compacted", "event_msg", "response_item", "session_meta", "turn_context")
 NEVER_SENT = ("ghost_snapshot",)  # items that Codex keeps for itself
 #: How messages begin that Codex writes in the user's name; they are no turns of the user.
@@ -46,7 +53,7 @@ def recognises(first: Sequence[JsonObject]) -> bool:
 
 def parse_record(raw: Json, where: str = "") -> Record:
     """One line."""
-    entry = as_object(raw, fmt=FORMAT, where=where)
+    entry = as_object(raw, fmt=NAME, where=where)
     bare = "payload" not in entry
     if not isinstance(entry.get("type"), str) or (not bare and entry["type"] != "response_item"):
         return aside(raw)
@@ -56,7 +63,7 @@ def parse_record(raw: Json, where: str = "") -> Record:
     try:
         (message,) = responses.read_items([item])
     except WireError as error:
-        raise WireError(error.problem, fmt=FORMAT, where=where) from error
+        raise WireError(error.problem, fmt=NAME, where=where) from error
     return _wrapped(message, {} if bare else entry, bare=bare or None)
 
 
@@ -70,7 +77,7 @@ def document(records: Sequence[Record], warnings: Sequence[str] = ()) -> Documen
     messages, boundaries = settle(_joined(_pieces(records)))
     system = _instructions(records)
     return Document(
-        fmt=FORMAT,
+        fmt=NAME,
         messages=(*system, *messages),
         model=_model(records),
         records=tuple(records),
@@ -93,7 +100,7 @@ def render_document(session: Document) -> list[JsonObject]:
 def _wrapped(message: Message, entry: JsonObject, **hints: Json) -> Message:
     """An item's message with the line around it."""
     extra = pack(entry, item=message.extra or None, **hints)
-    return replace(message, time=time_of(entry.get("timestamp")), origin=FORMAT, extra=extra)
+    return replace(message, time=time_of(entry.get("timestamp")), origin=NAME, extra=extra)
 
 
 def _unwrapped(message: Message) -> Message:
@@ -132,7 +139,7 @@ def _replacement(payload: JsonObject, at: int) -> History:
             return ()
     if not isinstance(summary, str) or not summary:
         return ()
-    return (Message(Role.USER, (tell_summary(summary),), origin=FORMAT, extra=pack({}, compacted=at)),)
+    return (Message(Role.USER, (tell_summary(summary),), origin=NAME, extra=pack({}, compacted=at)),)
 
 
 def _rolled_back(pieces: list[Piece], turns: int) -> list[Piece]:
@@ -177,7 +184,7 @@ def _instructions(records: Sequence[Record]) -> History:
         base = _payload(record).get("base_instructions")
         text = base.get("text") if isinstance(base, dict) else None
         if isinstance(text, str) and text:
-            return (Message(Role.SYSTEM, (Text(text),), origin=FORMAT, extra=INSTRUCTIONS),)
+            return (Message(Role.SYSTEM, (Text(text),), origin=NAME, extra=INSTRUCTIONS),)
     return ()
 
 
@@ -191,7 +198,7 @@ def _model(records: Sequence[Record]) -> str:
 
 def _lines(message: Message) -> list[JsonObject]:
     """The message's items, a line each."""
-    own = message.origin == FORMAT
+    own = message.origin == NAME
     entry, hints = unpack(message.extra) if own else ({}, {})
     items = responses.write_message(_unwrapped(message) if own else message)
     if hints.get("bare"):
@@ -204,7 +211,7 @@ def _written_anew(session: Document) -> list[JsonObject]:
     lines: list[JsonObject] = []
     replaced: dict[int, list[Message]] = {}
     for message in _body(session.messages):
-        at = unpack(message.extra)[1].get("compacted") if message.origin == FORMAT else None
+        at = unpack(message.extra)[1].get("compacted") if message.origin == NAME else None
         if isinstance(at, int) and at < len(session.records):
             if at not in replaced:
                 lines.append(cast(JsonObject, load(cast(Aside, session.records[at]).body)))
@@ -217,7 +224,7 @@ def _written_anew(session: Document) -> list[JsonObject]:
 
 def _body(messages: History) -> History:
     """The messages without the system text in front, unless it stood there as items of the file."""
-    own = [message.origin == FORMAT and message.extra != INSTRUCTIONS for message in messages]
+    own = [message.origin == NAME and message.extra != INSTRUCTIONS for message in messages]
     head = len(messages) - len(without_head(messages))
     return tuple(message for at, message in enumerate(messages) if own[at] or at >= head)
 
@@ -245,7 +252,61 @@ def _new_header(session: Document) -> JsonObject:
 
 
 def _is_summary(message: Message, _document: Document) -> bool:
-    return message.origin == FORMAT and "compacted" in unpack(message.extra)[1]
+    return message.origin == NAME and "compacted" in unpack(message.extra)[1]
 
 
 MARKS = SessionMarks(session_id=record_text(("session_meta", "payload.id"), ("", "id")), is_summary=_is_summary)
+
+
+def _requests(records: Iterable[JsonObject]) -> Iterator[tuple[Hashable, RecordedRequest]]:
+    """Yield the requests. Events give the usage of the last request and the sum; an unchanged sum is no request."""
+    model = provider = ""
+    before: Usage | None = None
+    for at, record in enumerate(records):
+        payload = record.get("payload")
+        if not isinstance(payload, dict):
+            continue
+        match record.get("type"), payload.get("type"):
+            case "session_meta", _:
+                provider = text_in(payload.get("model_provider")) or provider
+            case "turn_context", _:
+                model = text_in(payload.get("model")) or model
+            case "event_msg", "token_count":
+                info = payload.get("info")
+                figures = info if isinstance(info, dict) else {}
+                total = read_usage(figures.get("total_token_usage"), "codex")
+                last = read_usage(figures.get("last_token_usage"), "codex")
+                sign = last if total is None else total
+                if sign is not None and sign != before:
+                    usage = _grown(before, sign) if last is None else last
+                    yield at, RecordedRequest(model=model, provider=provider, usage=usage)
+                    before = sign
+            case _:
+                pass
+
+
+def _grown(before: Usage | None, total: Usage) -> Usage:
+    """Return what was added to a sum; all of it if the sum started again."""
+    if before is None or total.prompt < before.prompt or total.output < before.output:
+        return total
+    return Usage(
+        prompt=total.prompt - before.prompt,
+        cached=max(0, total.cached - before.cached),
+        cache_written=max(0, total.cache_written - before.cache_written),
+        output=total.output - before.output,
+        reasoning=max(0, total.reasoning - before.reasoning),
+    )
+
+
+SESSION = SessionFormat(
+    name=NAME,
+    sent_as=responses.NAME,
+    recognises=recognises,
+    read_record=parse_record,
+    read=read_records(parse_record, document),
+    write=render_document,
+    marks=MARKS,
+    not_the_user=CONTEXT,
+    folders=(".codex/sessions", ".codex/archived_sessions"),
+    requests=_requests,
+)

@@ -21,17 +21,18 @@ from everlong.wire.document import Aside, Document, Record
 from everlong.wire.fields import load, pack, unpack
 from everlong.wire.formats.openai_chat import messages as openai_chat
 from everlong.wire.sessions.conversation import Piece, settle, summary_text, tell_summary, without_head
-from everlong.wire.sessions.marks import SessionMarks, record_text
 from everlong.wire.sessions.records import as_object, aside, fields_of, stamp, time_of
+from everlong.wire.sessions.session import SessionFormat, SessionMarks, read_records, record_text
 
 __all__ = [
-    "FORMAT",
     "MARKS",
+    "NAME",
+    "SESSION",
     "SUFFIX",
     "document",
     "file_name",
     "legacy_file_name",
-    "message_lines",
+    "nanobot_lines",
     "parse_record",
     "recognises",
     "render_document",
@@ -42,13 +43,13 @@ __all__ = [
     "summary_of",
 ]
 
-FORMAT = "nanobot"
+NAME = "nanobot"
 HEADERS = ("metadata", "provider_state")
 SUFFIX = ".jsonl"
 UNSAFE = pattern(r'[<>:"/\\|?*]')
 #: Marks the words that stand for a file sent along; they are ours, not the record's.
 MEDIA_NOTE = pack({}, note="media")
-SUMMARY = pack({}, summary=True)
+NANOBOT_SUMMARY = pack({}, summary=True)
 
 
 def recognises(first: Sequence[JsonObject]) -> bool:
@@ -58,20 +59,20 @@ def recognises(first: Sequence[JsonObject]) -> bool:
 
 def parse_record(raw: Json, where: str = "") -> Record:
     """One line. A command to nanobot itself and its answer (`_command`) are never sent to the model: asides."""
-    fields = as_object(raw, fmt=FORMAT, where=where)
+    fields = as_object(raw, fmt=NAME, where=where)
     if fields.get("_type") in HEADERS or fields.get("_command"):
         return aside(raw)
     try:
         message = openai_chat.read_message(raw, where)
     except WireError as error:
-        raise WireError(error.problem, fmt=FORMAT, where=error.where) from error
+        raise WireError(error.problem, fmt=NAME, where=error.where) from error
     parts = (*message.parts, *_media_notes(message, fields.get("media")))
-    return replace(message, parts=parts, origin=FORMAT, time=time_of(fields.get("timestamp")))
+    return replace(message, parts=parts, origin=NAME, time=time_of(fields.get("timestamp")))
 
 
 def render_record(record: Record) -> JsonObject:
     """The line again."""
-    return cast(JsonObject, load(record.body)) if isinstance(record, Aside) else message_lines(record)[0]
+    return cast(JsonObject, load(record.body)) if isinstance(record, Aside) else nanobot_lines(record)[0]
 
 
 def document(records: Sequence[Record], warnings: Sequence[str] = ()) -> Document:
@@ -87,7 +88,7 @@ def document(records: Sequence[Record], warnings: Sequence[str] = ()) -> Documen
     pieces += [record for record in said[done:] if isinstance(record, Message)]
     messages, boundaries = settle(pieces)
     return Document(
-        fmt=FORMAT,
+        fmt=NAME,
         messages=messages,
         model=_model(records),
         records=tuple(records),
@@ -103,10 +104,10 @@ def render_document(session: Document) -> list[JsonObject]:
     lines: list[JsonObject] = []
     summary, consolidated = "", 0
     for message in without_head(session.messages):
-        if message.origin == FORMAT and message.extra == SUMMARY:
+        if message.origin == NAME and message.extra == NANOBOT_SUMMARY:
             summary, consolidated = summary_text(message), len(lines)
         else:
-            lines += message_lines(message)
+            lines += nanobot_lines(message)
     return [_metadata(session, summary, consolidated), *lines]
 
 
@@ -166,7 +167,7 @@ def summary_in(header: JsonObject) -> str:
 
 def summary_message(summary: str) -> Message:
     """What nanobot's own summary is to a model, as a message."""
-    return Message(Role.USER, (tell_summary(summary),), origin=FORMAT, extra=SUMMARY)
+    return Message(Role.USER, (tell_summary(summary),), origin=NAME, extra=NANOBOT_SUMMARY)
 
 
 def _summary_message(header: JsonObject) -> Message | None:
@@ -218,9 +219,9 @@ def _media_notes(message: Message, media: Json) -> tuple[Text, ...]:
     return tuple(Text(f"[image: {path}]", MEDIA_NOTE) for path in paths if isinstance(path, str) and path)
 
 
-def message_lines(message: Message) -> list[JsonObject]:
+def nanobot_lines(message: Message) -> list[JsonObject]:
     """The lines of one message: several where results share it, none where nothing is left to say."""
-    if message.origin != FORMAT:
+    if message.origin != NAME:
         moment: JsonObject = {"timestamp": _moment(message.time)} if message.time else {}
         return [line | moment for line in openai_chat.write_message(message)]
     parts = tuple(part for part in message.parts if not (isinstance(part, Text) and part.extra == MEDIA_NOTE))
@@ -228,11 +229,23 @@ def message_lines(message: Message) -> list[JsonObject]:
 
 
 def _is_summary(message: Message, _document: Document) -> bool:
-    return message.origin == FORMAT and unpack(message.extra)[1].get("summary") is True
+    return message.origin == NAME and unpack(message.extra)[1].get("summary") is True
 
 
 MARKS = SessionMarks(
     session_id=record_text(("metadata", "key")),
     title=record_text(("metadata", "metadata.title")),
     is_summary=_is_summary,
+)
+
+
+SESSION = SessionFormat(
+    name=NAME,
+    sent_as=openai_chat.NAME,
+    recognises=recognises,
+    read_record=parse_record,
+    read=read_records(parse_record, document),
+    write=render_document,
+    marks=MARKS,
+    folders=(".nanobot/sessions", ".nanobot/workspace/sessions"),
 )

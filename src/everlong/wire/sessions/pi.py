@@ -8,23 +8,271 @@ Version 1 is a line of entries without ids (a compaction counts entries); from v
 the conversation is the way from its last entry back to the root. pi keeps no system text.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import takewhile
-from typing import cast
+from typing import assert_never, cast
 
-from everlong.core import Json, JsonObject, Message, Role, ToolCall, ToolResult, encode_all, pairs_of
+from everlong.core import (
+    CallId,
+    Image,
+    Json,
+    JsonObject,
+    Message,
+    Opaque,
+    Part,
+    Reasoning,
+    ResultPart,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+    encode_all,
+    pairs_of,
+)
 from everlong.errors import WireError
 from everlong.wire.document import Aside, Document, Record
-from everlong.wire.fields import dump, load, pack, unpack
+from everlong.wire.fields import dump, load, opaque, opaque_body, pack, unpack
+from everlong.wire.formats.anthropic import messages as anthropic
+from everlong.wire.formats.translation import arguments_object, image_note, inline_image
 from everlong.wire.sessions.conversation import Piece, settle, summary_text, tell_summary, without_head
-from everlong.wire.sessions.lineage import Link, parents_of, path_to
-from everlong.wire.sessions.marks import SessionMarks, record_text, text_in
-from everlong.wire.sessions.names import fresh_id, fresh_uuid
-from everlong.wire.sessions.pi_messages import FORMAT, content_of, parse, parts_of, render
-from everlong.wire.sessions.records import as_object, aside, fields_of, stamp, time_of
+from everlong.wire.sessions.records import (
+    Link,
+    as_object,
+    aside,
+    fields_of,
+    fresh_id,
+    fresh_uuid,
+    milliseconds,
+    parents_of,
+    path_to,
+    stamp,
+    take_text,
+    time_of,
+)
+from everlong.wire.sessions.session import (
+    RecordedRequest,
+    SessionFormat,
+    SessionMarks,
+    amount_in,
+    read_records,
+    record_text,
+    text_in,
+)
+from everlong.wire.usage import read_usage
 
-__all__ = ["FORMAT", "MARKS", "document", "parse_record", "recognises", "render_document", "render_record"]
+__all__ = [
+    "MARKS",
+    "NAME",
+    "SESSION",
+    "content_of",
+    "document",
+    "parse_record",
+    "parts_of",
+    "read_entry_message",
+    "recognises",
+    "render_document",
+    "render_record",
+    "write_entry_messages",
+]
+
+NAME = "pi"
+
+#: Roles whose content is blocks, and who speaks in them.
+SPOKEN = {
+    "user": Role.USER,
+    "custom": Role.USER,
+    "hookMessage": Role.USER,  # what version 2 called "custom"
+    "assistant": Role.ASSISTANT,
+    "toolResult": Role.TOOL,
+}
+MESSAGE_SUMMARIES = ("branchSummary", "compactionSummary")
+NOTHING_USED: JsonObject = {
+    "input": 0,
+    "output": 0,
+    "cacheRead": 0,
+    "cacheWrite": 0,
+    "totalTokens": 0,
+    "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0},
+}
+
+
+def read_entry_message(body: JsonObject, entry: JsonObject) -> Message | None:
+    """The message that `body` holds; None for a role that says nothing to the model."""
+    role = body.get("role")
+    if role in MESSAGE_SUMMARIES and isinstance(body.get("summary"), str):
+        told: Part = tell_summary(cast(str, body["summary"]))
+        return Message(Role.USER, (told,), origin=NAME, extra=pack(entry, told=body))
+    if role == "bashExecution" and not body.get("excludeFromContext"):
+        return Message(Role.USER, (Text(_command_told(body)),), origin=NAME, extra=pack(entry, told=body))
+    if not isinstance(role, str) or role not in SPOKEN:
+        return None
+    speaker, fields = SPOKEN[role], dict(body)
+    content, form = parts_of(fields)
+    parts: tuple[Part, ...] = content
+    if speaker is Role.TOOL:
+        call, name = take_text(fields, "toolCallId"), take_text(fields, "toolName")
+        failed = fields.get("isError") is True
+        result = tuple(_result_block(part) for part in content)
+        parts = (ToolResult(CallId(call), result, name=name, failed=failed),)
+    return Message(speaker, parts, origin=NAME, extra=pack(entry, message=fields, content=form))
+
+
+def write_entry_messages(message: Message, *, model: str = "") -> list[JsonObject]:
+    """The message as pi keeps it: one body, or several where results share a message."""
+    hints = unpack(message.extra)[1] if message.origin == NAME else {}
+    told = hints.get("told")
+    if isinstance(told, dict):
+        return [_told_again(message, told)]
+    fields = hints.get("message")
+    if message.role is Role.TOOL:
+        kept = fields if isinstance(fields, dict) and len(message.parts) == 1 else None
+        bodies = [_result_out(result, kept, hints, message) for result in message.results]
+        beside = tuple(part for part in message.parts if not isinstance(part, ToolResult))
+        return [*bodies, *([_user_out(beside, message)] if beside else [])]
+    own = isinstance(fields, dict)
+    fresh = _fresh_fields(message, model)
+    body = dict(cast(JsonObject, fields)) if own else fresh
+    return [body | content_of(message.parts, hints, own=own)]
+
+
+# --- content -----------------------------------------------------------------------------------
+
+
+def parts_of(fields: JsonObject) -> tuple[tuple[Part, ...], str | None]:
+    """The parts of `content`, taken out of the fields, and its form where it is not a list of blocks."""
+    content = fields.get("content")
+    if isinstance(content, str):
+        del fields["content"]
+        return (Text(content),), "text"
+    if isinstance(content, list):
+        del fields["content"]
+        return tuple(_block_in(block) for block in content), None
+    return (), "carried"
+
+
+def content_of(parts: tuple[Part, ...], hints: JsonObject, *, own: bool) -> JsonObject:
+    """`content` again, in the form it had."""
+    form = hints.get("content")
+    if form == "carried" and not parts:
+        return {}
+    if form == "text" and len(parts) == 1 and isinstance(parts[0], Text):
+        return {"content": parts[0].text}
+    return {"content": [_block_out(part, own=own) for part in parts]}
+
+
+def _block_in(block: Json) -> Part:
+    if not isinstance(block, dict):
+        return opaque(block)
+    fields = dict(block)
+    part: Part | None = None
+    match fields.pop("type", None), fields:
+        case "text", {"text": str(text)}:
+            del fields["text"]
+            part = Text(text, pack(fields))
+        case "thinking", {"thinking": str(text)}:
+            del fields["thinking"]
+            part = Reasoning(text, take_text(fields, "thinkingSignature"), pack(fields))
+        case "image", {"data": str(data), "mimeType": str(media_type)}:
+            del fields["data"], fields["mimeType"]
+            part = Image(data=data, media_type=media_type, extra=pack(fields))
+        case "toolCall", {"id": str(call), "name": str(name)}:
+            del fields["id"], fields["name"]
+            form = None if "arguments" in fields else "absent"
+            arguments = dump(fields.pop("arguments", {}))
+            part = ToolCall(CallId(call), name, arguments, pack(fields, arguments=form))
+    return part or opaque(block)
+
+
+def _result_block(part: Part) -> ResultPart:
+    """What a result can hold; a call or thinking inside one is carried along."""
+    return part if isinstance(part, Text | Image | Opaque) else opaque(_block_out(part, own=True))
+
+
+def _block_out(part: Part, *, own: bool) -> Json:
+    match part:
+        case Opaque():
+            return opaque_body(part)
+        case ToolResult():
+            return {"type": "text", "text": part.text}
+        case Text() | Image() | ToolCall() | Reasoning():
+            fields, hints = unpack(part.extra if own else "")
+            return _modelled(part, hints) | fields
+        case _:
+            assert_never(part)
+
+
+def _modelled(part: Text | Image | ToolCall | Reasoning, hints: JsonObject) -> JsonObject:
+    match part:
+        case Text(text):
+            return {"type": "text", "text": text}
+        case Image():
+            inline = inline_image(part)
+            if inline is None:
+                return {"type": "text", "text": image_note(part)}
+            return {"type": "image", "mimeType": inline[0], "data": inline[1]}
+        case ToolCall(call, name, arguments):
+            given = {} if hints.get("arguments") == "absent" else {"arguments": _arguments(arguments)}
+            return {"type": "toolCall", "id": call, "name": name, **given}
+        case Reasoning(text, signature):
+            return {"type": "thinking", "thinking": text, **({"thinkingSignature": signature} if signature else {})}
+        case _:
+            assert_never(part)
+
+
+def _arguments(arguments: str) -> Json:
+    """pi keeps a value where others keep text."""
+    try:
+        return load(arguments)
+    except ValueError:
+        return arguments_object(arguments)
+
+
+# --- bodies ------------------------------------------------------------------------------------
+
+
+def _fresh_fields(message: Message, model: str) -> JsonObject:
+    time = milliseconds(message.time)
+    if message.role is not Role.ASSISTANT:
+        return {"role": "user", "timestamp": time}
+    stop = "toolUse" if message.calls else "stop"
+    known: JsonObject = {"api": "", "provider": "", "model": model, "usage": dict(NOTHING_USED), "stopReason": stop}
+    return {"role": "assistant", "timestamp": time, **known}
+
+
+def _user_out(parts: tuple[Part, ...], message: Message) -> JsonObject:
+    fields: JsonObject = {"role": "user", "timestamp": milliseconds(message.time)}
+    return fields | content_of(parts, {}, own=message.origin == NAME)
+
+
+def _result_out(result: ToolResult, kept: JsonObject | None, hints: JsonObject, message: Message) -> JsonObject:
+    fields = kept or {"role": "toolResult", "isError": result.failed, "timestamp": milliseconds(message.time)}
+    named: JsonObject = {"toolName": result.name} if result.name else {}
+    called: JsonObject = {"toolCallId": result.call} if result.call else {}
+    form = hints if kept else {}
+    return fields | called | named | content_of(result.content, form, own=message.origin == NAME)
+
+
+def _told_again(message: Message, body: JsonObject) -> JsonObject:
+    """The original while the message says what it told; afterwards what it says now."""
+    if body.get("role") in MESSAGE_SUMMARIES:
+        return body | {"summary": summary_text(message)}
+    if message.parts == (Text(_command_told(body)),):
+        return body
+    return _user_out(message.parts, message)
+
+
+def _command_told(body: JsonObject) -> str:
+    """A command that the user ran, as text. Example: $ make / error / [exit code 2]"""
+    lines = [f"$ {body.get('command', '')}"]
+    if body.get("output"):
+        lines.append(str(body["output"]))
+    if body.get("cancelled") is True:
+        lines.append("[cancelled]")
+    elif body.get("exitCode"):
+        lines.append(f"[exit code {body['exitCode']}]")
+    return "\n".join(lines)
+
 
 VERSION = 3
 SUMMARIES = ("branch_summary", "compaction")
@@ -43,19 +291,19 @@ def recognises(first: Sequence[JsonObject]) -> bool:
 
 def parse_record(raw: Json, where: str = "") -> Record:
     """One line."""
-    entry = as_object(raw, fmt=FORMAT, where=where)
+    entry = as_object(raw, fmt=NAME, where=where)
     kind, message = entry.get("type"), None
     if kind == "message":
         body = entry.pop("message", None)
         if not isinstance(body, dict) or not isinstance(body.get("role"), str):
-            raise WireError("a message entry without a message", fmt=FORMAT, where=where)
-        message = parse(body, entry)
+            raise WireError("a message entry without a message", fmt=NAME, where=where)
+        message = read_entry_message(body, entry)
     elif kind == "custom_message":
         parts, form = parts_of(entry)
-        message = Message(Role.USER, parts, origin=FORMAT, extra=pack(entry, content=form))
+        message = Message(Role.USER, parts, origin=NAME, extra=pack(entry, content=form))
     elif kind in SUMMARIES and isinstance(entry.get("summary"), str):
         summary = tell_summary(cast(str, entry["summary"]))
-        message = Message(Role.USER, (summary,), origin=FORMAT, extra=pack(entry))
+        message = Message(Role.USER, (summary,), origin=NAME, extra=pack(entry))
     if message is None:
         return aside(raw)
     return replace(message, time=time_of(entry.get("timestamp")))
@@ -69,12 +317,12 @@ def render_record(record: Record) -> JsonObject:
 def document(records: Sequence[Record], warnings: Sequence[str] = ()) -> Document:
     """What the records amount to."""
     entries = [fields_of(record) for record in records]
-    parents, notes = parents_of([_link(entry) for entry in entries], fmt=FORMAT)
+    parents, notes = parents_of([_link(entry) for entry in entries], fmt=NAME)
     last = max((at for at, entry in enumerate(entries) if _link(entry)), default=None)
     path = () if last is None else path_to(last, parents)
     messages, boundaries = settle(_pieces(records, entries, path))
     return Document(
-        fmt=FORMAT,
+        fmt=NAME,
         messages=messages,
         model=_model(records, entries, path),
         records=tuple(records),
@@ -158,13 +406,13 @@ def _model(records: Sequence[Record], entries: Sequence[JsonObject], path: Seque
 
 def _entries(message: Message, model: str = "") -> list[JsonObject]:
     """The message as entries; ids and parents as they were, none where it is new."""
-    own = message.origin == FORMAT
+    own = message.origin == NAME
     entry, hints = unpack(message.extra) if own else ({"type": "message", "timestamp": stamp(message.time)}, {})
     if entry.get("type") in SUMMARIES:
         return [entry | {"summary": summary_text(message)}]
     if entry.get("type") == "custom_message":
         return [entry | content_of(message.parts, hints, own=own)]
-    return [entry | {"message": body} for body in render(message, model=model)]
+    return [entry | {"message": body} for body in write_entry_messages(message, model=model)]
 
 
 def _written_anew(session: Document) -> list[JsonObject]:
@@ -228,15 +476,15 @@ def _in_tree(entries: Sequence[JsonObject]) -> list[JsonObject]:
 
 
 def _entry_id(message: Message) -> str:
-    return text_in(fields_of(message).get("id")) if message.origin == FORMAT else ""
+    return text_in(fields_of(message).get("id")) if message.origin == NAME else ""
 
 
 def _is_summary(message: Message, _document: Document) -> bool:
-    return message.origin == FORMAT and fields_of(message).get("type") == "compaction"
+    return message.origin == NAME and fields_of(message).get("type") == "compaction"
 
 
 def _covered_tokens(summary: Message) -> int:
-    tokens = fields_of(summary).get("tokensBefore") if summary.origin == FORMAT else None
+    tokens = fields_of(summary).get("tokensBefore") if summary.origin == NAME else None
     return tokens if type(tokens) is int and tokens > 0 else 0
 
 
@@ -246,4 +494,33 @@ MARKS = SessionMarks(
     message_id=_entry_id,
     is_summary=_is_summary,
     covered_tokens=_covered_tokens,
+)
+
+
+def _requests(records: Iterable[JsonObject]) -> Iterator[tuple[Hashable, RecordedRequest]]:
+    """Yield the requests. Every answer has its usage and cost; a summary with usage is the last model's."""
+    model = provider = ""
+    for at, record in enumerate(records):
+        message = record.get("message")
+        body = message if isinstance(message, dict) else record
+        model = text_in(body.get("model")) or model
+        provider = text_in(body.get("provider")) or provider
+        figures = body.get("usage")
+        usage = read_usage(figures, "pi")
+        if isinstance(figures, dict) and usage is not None:
+            cost = figures.get("cost")
+            own = amount_in(cost.get("total")) if isinstance(cost, dict) else 0.0
+            yield at, RecordedRequest(model=model, provider=provider, usage=usage, cost=own)
+
+
+SESSION = SessionFormat(
+    name=NAME,
+    sent_as=anthropic.NAME,
+    recognises=recognises,
+    read_record=parse_record,
+    read=read_records(parse_record, document),
+    write=render_document,
+    marks=MARKS,
+    folders=(".pi/agent/sessions",),
+    requests=_requests,
 )

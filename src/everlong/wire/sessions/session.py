@@ -1,0 +1,139 @@
+"""What a session file format is: one value that says everything about it.
+
+Each module beside this one that reads the files of a program exports one `SESSION`; `everlong.wire.sessions` has the
+table of them.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from everlong.core import Json, JsonObject, Message
+from everlong.wire.document import Document, Record
+from everlong.wire.sessions.records import fields_of, records_of
+from everlong.wire.usage import Usage
+
+__all__ = [
+    "NamedValue",
+    "RecordedRequest",
+    "SessionFormat",
+    "SessionMarks",
+    "amount_in",
+    "read_records",
+    "record_text",
+    "text_in",
+]
+
+MOST = 1e12  # tokens or dollars; anything above is not a figure
+
+#: A record, or a whole document, with its place in the file: "line 7".
+NamedValue: TypeAlias = tuple[str, Json]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionMarks:
+    """What a format says of a session. Texts are "" where it says nothing."""
+
+    session_id: Callable[[Document], str] = lambda _document: ""
+    title: Callable[[Document], str] = lambda _document: ""
+    #: The id that the program gave a message.
+    message_id: Callable[[Message], str] = lambda _message: ""
+    #: Whether the program put a message of its own in place of those it no longer sends.
+    is_summary: Callable[[Message, Document], bool] = lambda _message, _document: False
+    #: The tokens of the messages that a summary covers; 0 if the program does not say.
+    covered_tokens: Callable[[Message], int] = lambda _summary: 0
+    #: Earlier conversations that the session keeps beside the current one.
+    archived: Callable[[Document], tuple[Document, ...]] = lambda _document: ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedRequest:
+    """A request of which the session recorded the usage.
+
+    `cost` is in dollars, 0 if the program does not say; `hour` are the tokens that were cached for an hour.
+    """
+
+    model: str
+    usage: Usage
+    provider: str = ""
+    cost: float = 0.0
+    hour: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionFormat:
+    """The session files of one program."""
+
+    #: As people write it in a command: "claude-code".
+    name: str
+    #: The name of the wire format whose rules the messages must meet when they are sent.
+    sent_as: str
+    #: Whether the first records, or the one document, are this program's.
+    recognises: Callable[[Sequence[JsonObject]], bool]
+    #: One record. Raises WireError for what is none.
+    read_record: Callable[[Json, str], Record]
+    #: The conversations in records or in a document; the second argument are warnings about what was lost before.
+    read: Callable[[Iterable[NamedValue], Sequence[str]], tuple[Document, ...]]
+    #: The records, or the document, again.
+    write: Callable[[Document], Sequence[JsonObject] | JsonObject]
+    #: Whether a file has a record a line; else it is one document.
+    in_lines: bool = True
+    marks: SessionMarks = field(default_factory=SessionMarks)
+    #: How texts begin that the program writes in the user's name.
+    not_the_user: tuple[str, ...] = ()
+    #: Where the program keeps its sessions, below the home directory.
+    folders: tuple[str, ...] = ()
+    #: The requests whose usage the records tell; reports with the same key belong to one request.
+    requests: Callable[[Iterable[JsonObject]], Iterator[tuple[Hashable, RecordedRequest]]] | None = None
+    #: The records of each sub-agent by its name, for a program that writes them into the same file.
+    side_chains: Callable[[Sequence[JsonObject]], dict[str, list[JsonObject]]] | None = None
+
+
+def read_records(
+    parse_record: Callable[[Json, str], Record], document: Callable[[Sequence[Record], Sequence[str]], Document]
+) -> Callable[[Iterable[NamedValue], Sequence[str]], tuple[Document, ...]]:
+    """Return the reader of a file of records: one that cannot be read stays in its place and is named."""
+
+    def read(named: Iterable[NamedValue], warnings: Sequence[str]) -> tuple[Document, ...]:
+        records, unread = records_of(named, parse_record)
+        return (document(records, (*warnings, *unread)),)
+
+    return read
+
+
+def record_text(*places: tuple[str, str]) -> Callable[[Document], str]:
+    """A function that returns the text at the first place that is filled; of several records, that of the last.
+
+    A place is the type of a record ("" for any) and the path of a field.
+    Example: record_text(("session_meta", "payload.id"), ("", "id"))
+    """
+
+    def text(document: Document) -> str:
+        records = [fields_of(record) for record in document.records]
+        return next(filter(None, (_text_at(records, kind, path) for kind, path in places)), "")
+
+    return text
+
+
+def _text_at(records: Iterable[JsonObject], kind: str, path: str) -> str:
+    chosen = [record for record in records if not kind or kind in (record.get("type"), record.get("_type"))]
+    return next(filter(None, (_field(record, path.split(".")) for record in reversed(chosen))), "")
+
+
+def _field(record: JsonObject, path: Iterable[str]) -> str:
+    value: Json = record
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return text_in(value)
+
+
+def text_in(value: Json) -> str:
+    """The value if it is a text, else ""."""
+    return value if isinstance(value, str) else ""
+
+
+def amount_in(value: Json) -> float:
+    """Return a figure of the file; 0 for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return 0.0
+    return float(value) if 0 < value < MOST else 0.0
