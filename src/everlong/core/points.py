@@ -90,10 +90,10 @@ def view(log: Sequence[Entry]) -> History:
     Example: system, user, assistant, user, Point(boundary=3, summary=S) -> system, S, user
     """
     entries = list(enumerate(log))
-    found = newest_point(log)
-    if found is None:
+    newest = newest_point(log)
+    if newest is None:
         return said_from(entries, 0)
     head = head_length(tuple(entry for entry in log if isinstance(entry, Message)))
-    covered = max(head, found[1].boundary)
+    covered = max(head, newest[1].boundary)
     leading = tuple(entry for entry in log[:covered] if isinstance(entry, Message))[:head]
-    return leading + found[1].summary + said_from(entries, covered, found[0])
+    return leading + newest[1].summary + said_from(entries, covered, newest[0])

@@ -24,13 +24,13 @@ def protected(messages: Sequence[Message], pins: Sequence[int] | frozenset[int] 
     A result is unread until an assistant message follows it.
     Example: system, user, call, result -> {0: SYSTEM, 1: ASKED, 3: UNREAD}
     """
-    found = dict.fromkeys((at for at in pins if 0 <= at < len(messages)), Protection.PINNED)
+    reasons = dict.fromkeys((at for at in pins if 0 <= at < len(messages)), Protection.PINNED)
     for at in range(len(messages) - 1, -1, -1):
         if messages[at].role is Role.ASSISTANT:
             break
         if messages[at].results:
-            found[at] = Protection.UNREAD
-    asked = last_user_index(messages)
-    if asked is not None:
-        found[asked] = Protection.ASKED
-    return found | dict.fromkeys(range(head_length(messages)), Protection.SYSTEM)
+            reasons[at] = Protection.UNREAD
+    last_user = last_user_index(messages)
+    if last_user is not None:
+        reasons[last_user] = Protection.ASKED
+    return reasons | dict.fromkeys(range(head_length(messages)), Protection.SYSTEM)

@@ -89,11 +89,11 @@ class Hit:
 def opened(thread: Thread, rows: tuple[Row, ...], pins: tuple[Pin, ...] = ()) -> Opened:
     """Open a thread whose rows are all at hand."""
     log = tuple(row.entry for row in rows)
-    found = newest_point(log)
+    newest = newest_point(log)
     leading = 0
     while leading < len(log) and isinstance(log[leading], Message):
         leading += 1
     head = head_length(tuple(entry for entry in log[:leading] if isinstance(entry, Message)))
-    point = None if found is None else rows[found[0]]
-    start = head if found is None else max(head, found[1].boundary)
+    point = None if newest is None else rows[newest[0]]
+    start = head if newest is None else max(head, newest[1].boundary)
     return Opened(thread, rows[:head], point, rows[start:], pins)

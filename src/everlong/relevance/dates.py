@@ -52,12 +52,12 @@ def named_days(text: str, years: Iterable[int]) -> list[Days]:
     Example: "What did we say on May 4th?", {2023} -> [Days(2023-05-04, 2023-05-04)]
     """
     years = sorted(set(years))
-    found: dict[Days, None] = {}
+    days: dict[Days, None] = {}
     for pattern in _NAMED:
         for match in pattern.finditer(text):
-            found |= dict.fromkeys(_meant(match.groupdict(), years))
+            days |= dict.fromkeys(_meant(match.groupdict(), years))
         text = pattern.sub(";", text)  # "May 4" is not also a month
-    return list(found)
+    return list(days)
 
 
 def nearness(day: date, named: Sequence[Days]) -> float:
@@ -66,10 +66,10 @@ def nearness(day: date, named: Sequence[Days]) -> float:
     return 1 / (1 + max(0, min(after))) if after else 0.0
 
 
-def _meant(said: dict[str, str | None], years: Sequence[int]) -> Iterator[Days]:
-    month = _number(said["month"] or "")
-    day = _number(said.get("day") or "0")
-    year_said = said.get("year")
+def _meant(fields: dict[str, str | None], years: Sequence[int]) -> Iterator[Days]:
+    month = _number(fields["month"] or "")
+    day = _number(fields.get("day") or "0")
+    year_said = fields.get("year")
     for year in (int(year_said),) if year_said else years:
         if not (FIRST_YEAR <= year <= LAST_YEAR and 1 <= month <= 12):
             continue

@@ -89,11 +89,11 @@ class Index:
 
     def names(self, number: int) -> list[str]:
         """The names in a chunk, its file first; computed at the first call."""
-        found = self._names.get(number)
-        if found is None:
+        names = self._names.get(number)
+        if names is None:
             chunk = self.chunks[number]
-            found = self._names[number] = names_in(f"{chunk.path}\n{chunk.text}" if chunk.path else chunk.text)
-        return found
+            names = self._names[number] = names_in(f"{chunk.path}\n{chunk.text}" if chunk.path else chunk.text)
+        return names
 
     def rank(self, query: Mapping[str, float]) -> list[float]:
         """The BM25 score of every chunk for a query of weighted terms.
@@ -145,8 +145,8 @@ class Index:
                 counts[chunk] = counts.get(chunk, 0.0) + share
         if len(self._standings) >= MOST_STANDINGS:
             self._standings.clear()
-        self._standings[term] = found = _Standing(total, array("I", counts), array("f", counts.values()))
-        return found
+        self._standings[term] = standing = _Standing(total, array("I", counts), array("f", counts.values()))
+        return standing
 
     def _words_found_by(self, term: str) -> list[tuple[str, float]]:
         words = [(self._words[number], weight) for number, weight in self._found_by.get(term, ())]

@@ -31,5 +31,5 @@ def names_in(text: str) -> list[str]:
 def _names(word: str) -> tuple[str, ...]:
     """The word as a name, or the names between its dots; () for a plain word or number."""
     whole = _LINE_NUMBER.sub(r"\1", word.rstrip("./-"))
-    found = [whole] if _NAME.fullmatch(whole) else [piece for piece in whole.split(".") if _NAME.fullmatch(piece)]
-    return tuple(name for name in found if SHORTEST <= len(name) <= LONGEST)
+    names = [whole] if _NAME.fullmatch(whole) else [piece for piece in whole.split(".") if _NAME.fullmatch(piece)]
+    return tuple(name for name in names if SHORTEST <= len(name) <= LONGEST)

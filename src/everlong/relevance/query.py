@@ -35,17 +35,17 @@ def query_of_text(text: str) -> dict[str, float]:
 
 def query_of(messages: Sequence[Message]) -> dict[str, float]:
     """The terms that the end of a conversation is about."""
-    asked = next((user_text(message) for message in reversed(messages) if user_text(message)), "")
+    question = next((user_text(message) for message in reversed(messages) if user_text(message)), "")
     spoken = list(islice((message for message in reversed(messages) if message.role is Role.ASSISTANT), SPOKEN_BACK))
     faded = [(message, FADING**back) for back, message in enumerate(spoken)]
-    said = [(message.text, share) for message, share in faded]
+    spoken_texts = [(message.text, share) for message, share in faded]
     thought = [(part.text, share) for message, share in faded for part in message.parts if isinstance(part, Reasoning)]
     called = [(argument_text(call.arguments), share) for message, share in faded[:1] for call in message.calls]
     called_earlier = [(argument_text(call.arguments), share) for message, share in faded[1:] for call in message.calls]
     query: dict[str, float] = {}
     for texts, weight in (
-        ([(asked, 1.0)], ASKED_WEIGHT),
-        (said, SAID_WEIGHT),
+        ([(question, 1.0)], ASKED_WEIGHT),
+        (spoken_texts, SAID_WEIGHT),
         (thought, THOUGHT_WEIGHT),
         (called, CALLED_WEIGHT),
         (called_earlier, CALLED_EARLIER_WEIGHT),

@@ -43,19 +43,19 @@ def speakers_asked_about(question: str, speakers: Collection[Speaker]) -> frozen
     """
     named = {name for _, name in speakers if name and _name_pattern(name).search(question)}
     if named:
-        asked = frozenset(speaker for speaker in speakers if speaker[1] in named)
+        meant = frozenset(speaker for speaker in speakers if speaker[1] in named)
     else:
         role = _role_meant(question)
-        asked = frozenset(speaker for speaker in speakers if speaker[0] is role)
-    return asked if len(asked) < len(speakers) else frozenset()
+        meant = frozenset(speaker for speaker in speakers if speaker[0] is role)
+    return meant if len(meant) < len(speakers) else frozenset()
 
 
 def _role_meant(question: str) -> Role | None:
     """The one the last clause with a pronoun begins with: "where I was, what did you say" asks for your words."""
     for clause in reversed(_CLAUSE.split(_POLITE.sub(" ", question))):
-        found = _PRONOUN.search(clause)
-        if found:
-            return Role.USER if found["asking"] or found["asking_zh"] else Role.ASSISTANT
+        pronoun = _PRONOUN.search(clause)
+        if pronoun:
+            return Role.USER if pronoun["asking"] or pronoun["asking_zh"] else Role.ASSISTANT
     return None
 
 

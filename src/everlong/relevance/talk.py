@@ -30,15 +30,15 @@ FOUND_SHARE = 0.4  # of the whole weight, for what was found
 
 def worth_of_talk(index: Index, messages: Sequence[Message]) -> list[float]:
     """The worth of each chunk, by its number."""
-    asked = next((user_text(message) for message in reversed(messages) if user_text(message)), "")
-    query = query_of_text(without_names(asked, index.speakers))
+    question = next((user_text(message) for message in reversed(messages) if user_text(message)), "")
+    query = query_of_text(without_names(question, index.speakers))
     scores = index.rank(query)
     if are_notes(index):
         return index.rank(_with_feedback(query, index, scores))
     scores = _to_one(_shared(scores, index.sessions))
     sessions = _to_one(index.rank_groups(query, index.sessions))
-    times = _meant_by_time(asked, index, messages)
-    heard = [index.speakers[speaker] for speaker in speakers_asked_about(asked, index.speakers)]
+    times = _meant_by_time(question, index, messages)
+    heard = [index.speakers[speaker] for speaker in speakers_asked_about(question, index.speakers)]
     worth = []
     for score, session, time, speaker, chunk in zip(
         scores, index.sessions, times, index.spoken_by, index.chunks, strict=False
@@ -60,8 +60,8 @@ def _with_feedback(query: Mapping[str, float], index: Index, scores: Sequence[fl
     best = [number for number in sorted(range(len(scores)), key=lambda n: -scores[n])[:BEST] if scores[number] > 0]
     if not best:
         return dict(query)
-    asked, whole = sum(query.values()), sum(scores[number] for number in best)
-    fuller = {term: (1 - FOUND_SHARE) * weight / asked for term, weight in query.items()}
+    total, whole = sum(query.values()), sum(scores[number] for number in best)
+    fuller = {term: (1 - FOUND_SHARE) * weight / total for term, weight in query.items()}
     for number in best:
         terms = [pair for word in words_of(index.chunks[number].text) for pair in terms_of(word)]
         share = FOUND_SHARE * scores[number] / whole / sum(weight for _, weight in terms)
@@ -87,11 +87,11 @@ def _shared(scores: Sequence[float], sessions: Sequence[int]) -> list[float]:
     return shared
 
 
-def _meant_by_time(asked: str, index: Index, messages: Sequence[Message]) -> Iterable[float]:
+def _meant_by_time(question: str, index: Index, messages: Sequence[Message]) -> Iterable[float]:
     """How near each chunk is to the days or the session that the question names; endless zeros if it names none."""
-    named = session_named(asked, index.sessions[-1] if index.sessions else 0)
+    named = session_named(question, index.sessions[-1] if index.sessions else 0)
     if named is not None:
         return [float(session == named) for session in index.sessions]
     times = [messages[chunk.at].time for chunk in index.chunks]
-    days = named_days(asked, {time.year for time in times if time})
+    days = named_days(question, {time.year for time in times if time})
     return [nearness(time.date(), days) if time else 0.0 for time in times] if days else repeat(0.0)

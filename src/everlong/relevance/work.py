@@ -76,8 +76,8 @@ def _worth_naming(scores: Sequence[float]) -> Container[int]:
 
 def _with_neighbours(chunks: Sequence[Chunk], scores: Sequence[float]) -> list[float]:
     shared = list(scores)
-    for number, (one, other) in enumerate(pairwise(chunks)):
-        if one.at == other.at and one.kind is other.kind and one.path == other.path:
+    for number, (chunk, other) in enumerate(pairwise(chunks)):
+        if chunk.at == other.at and chunk.kind is other.kind and chunk.path == other.path:
             shared[number] += NEIGHBOUR_SHARE * scores[number + 1]
             shared[number + 1] += NEIGHBOUR_SHARE * scores[number]
     return shared
@@ -117,21 +117,21 @@ RANK_FLOOR = 10  # the first so many chunks count about alike
 
 def names_by_need(index: Index, numbers: Iterable[int], query: Mapping[str, float]) -> list[tuple[str, int]]:
     """Each name in these chunks with the first chunk that has it, most needed first. `numbers` is a ranking."""
-    found: dict[str, int] = {}
+    first_chunks: dict[str, int] = {}
     worth: dict[str, float] = {}
     for rank, number in enumerate(numbers):
         share = (rank + RANK_FLOOR) ** -RANK_POWER
         for name in index.names(number):
-            if name not in found:
-                found[name] = number
+            if name not in first_chunks:
+                first_chunks[name] = number
                 worth[name] = share * _weight(name, query)
-    return sorted(found.items(), key=lambda item: -worth[item[0]])
+    return sorted(first_chunks.items(), key=lambda item: -worth[item[0]])
 
 
 def _weight(name: str, query: Mapping[str, float]) -> float:
     terms, own_weight = _parts(name)
-    asked = sum(map(query.__contains__, terms))
-    return own_weight * float(ASKED_WEIGHT ** (asked / len(terms))) if asked else own_weight
+    matching = sum(map(query.__contains__, terms))
+    return own_weight * float(ASKED_WEIGHT ** (matching / len(terms))) if matching else own_weight
 
 
 @lru_cache(maxsize=100_000)

@@ -300,8 +300,8 @@ class MemoryThreads:
         """Return the bytes of the message or part that a reference names, or None."""
         with self._held():
             rows = list(self._of(thread).rows)
-        found = (original_of(row.entry, ref) for row in rows)
-        return next((content for content in found if content is not None), None)
+        contents = (original_of(row.entry, ref) for row in rows)
+        return next((content for content in contents if content is not None), None)
 
     def search(
         self, query: str, *, thread: str | None = None, owner: str | None = None, limit: int = 10, around: int = 1
@@ -325,8 +325,8 @@ class MemoryThreads:
     def counts(self, vocabulary: str, refs: Sequence[str]) -> dict[str, int]:
         """Return the token counts that are kept, by message reference."""
         with self._held() as memory:
-            found = ((ref, memory.counts.get((vocabulary, ref))) for ref in refs)
-            return {ref: tokens for ref, tokens in found if tokens is not None}
+            counts = ((ref, memory.counts.get((vocabulary, ref))) for ref in refs)
+            return {ref: tokens for ref, tokens in counts if tokens is not None}
 
     def keep_counts(self, vocabulary: str, counts: Mapping[str, int]) -> None:
         """Keep token counts."""
@@ -352,10 +352,10 @@ class MemoryThreads:
     def drop_facts(self, kind: str, before: datetime) -> int:
         """Drop the facts of a kind that were last kept before that time; return how many."""
         with self._held() as memory:
-            there = memory.facts.get(kind, {})
-            old = [key for key, (_, kept) in there.items() if kept < as_utc(before)]
+            facts = memory.facts.get(kind, {})
+            old = [key for key, (_, time) in facts.items() if time < as_utc(before)]
             for key in old:
-                del there[key]
+                del facts[key]
             return len(old)
 
     def close(self) -> None:

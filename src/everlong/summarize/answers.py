@@ -99,16 +99,16 @@ def _without_wrapping(text: str) -> str:
 
 def _without_thoughts(text: str) -> str:
     """The text around reasoning blocks; nothing after one that never ends. Some models lose the opening tag."""
-    said, at = [], 0
+    texts, at = [], 0
     while opening := _THOUGHT.search(text, at):
-        said.append(text[at : opening.start()])
+        texts.append(text[at : opening.start()])
         closing = re.compile(f"</{opening[1]}>", re.IGNORECASE).search(text, opening.end())
         if closing is None:
-            return "".join(said)
+            return "".join(texts)
         at = closing.end()
     rest = text[at:]
     late = list(_LATE_THOUGHT.finditer(rest))
-    return "".join(said) + (rest[late[-1].end() :] if late else rest)
+    return "".join(texts) + (rest[late[-1].end() :] if late else rest)
 
 
 def _repetition(text: str, style: Style, language: str) -> str:
@@ -119,8 +119,8 @@ def _repetition(text: str, style: Style, language: str) -> str:
     words = text.split()
     if len(words) > 200 and len(set(words)) < len(words) // 20:
         return "the same words again and again"
-    asked = asked_lines(style, language)
-    if sum(line in asked for line in lines) > ECHOED_SHARE * len(lines):
+    prompt = asked_lines(style, language)
+    if sum(line in prompt for line in lines) > ECHOED_SHARE * len(lines):
         return "the prompt repeated"
     return ""
 
@@ -163,31 +163,31 @@ def _says_nothing(text: str) -> bool:
     return len(text) <= LONGEST_NOTHING and _NOTHING.fullmatch(text) is not None
 
 
-def _items(found: list[str]) -> tuple[str, ...]:
+def _items(texts: list[str]) -> tuple[str, ...]:
     """Each item once, on one line, within bounds; the newest are kept."""
-    kept: dict[str, str] = {}
-    for item in found:
+    items: dict[str, str] = {}
+    for item in texts:
         line = clipped(one_line(item), LONGEST_ITEM)
         if line and not _says_nothing(line):
-            kept.setdefault(plain_key(line), line)
-    return tuple(kept.values())[-MOST_ITEMS:]
+            items.setdefault(plain_key(line), line)
+    return tuple(items.values())[-MOST_ITEMS:]
 
 
 def _in_few_words(summary: Summary) -> Summary:
     """A static-buffer summary within its limit: the current context first, then the newest of the rest."""
     context = within_words(summary.context, WORD_LIMIT // 2)
     left = WORD_LIMIT - counted_words(context)
-    kept: dict[str, list[str]] = {"constraints": [], "done": []}
+    lists: dict[str, list[str]] = {"constraints": [], "done": []}
     for name in ("constraints", "done"):
         share = left / 2 if name == "constraints" else left
         for item in reversed(getattr(summary, name)):
             words = counted_words(item)
             if words > share:
                 break
-            kept[name].insert(0, item)
+            lists[name].insert(0, item)
             share -= words
             left -= words
-    return replace(summary, context=context, constraints=tuple(kept["constraints"]), done=tuple(kept["done"]))
+    return replace(summary, context=context, constraints=tuple(lists["constraints"]), done=tuple(lists["done"]))
 
 
 # The parts of an answer
@@ -210,11 +210,11 @@ def sections_of(text: str) -> dict[Field, list[str]] | CutOff | None:
 
 def _unfenced(text: str) -> str:
     """The content of the code fence, if that is most of the answer."""
-    found = _FENCE.search(text)
-    if found and len(found[1]) * 2 > len(text):
-        return found[1]
+    fence = _FENCE.search(text)
+    if fence and len(fence[1]) * 2 > len(text):
+        return fence[1]
     opened = re.match(r"^\s*```[\w-]*[ \t]*\n", text)
-    return text[opened.end() :] if opened and not found else text
+    return text[opened.end() :] if opened and not fence else text
 
 
 def _from_json(text: str) -> dict[Field, list[str]] | CutOff | None:
@@ -231,23 +231,23 @@ def _from_json(text: str) -> dict[Field, list[str]] | CutOff | None:
 
 
 def _from_object(value: Json) -> dict[Field, list[str]]:
-    found: dict[Field, list[str]] = {}
+    sections: dict[Field, list[str]] = {}
     if not isinstance(value, dict):
-        return found
+        return sections
     for key, inner in value.items():
         field = field_named(key)
         if field is not None:
-            found.setdefault(field, []).extend(_texts(inner))
+            sections.setdefault(field, []).extend(_texts(inner))
         elif isinstance(inner, dict):
             for name, items in _from_object(inner).items():
-                found.setdefault(name, []).extend(items)
-    return found
+                sections.setdefault(name, []).extend(items)
+    return sections
 
 
 def _unnamed(value: Json) -> dict[Field, list[str]]:
     """An object with other parts than ours: all its texts are context."""
-    found = [text for inner in value.values() for text in _texts(inner) if text] if isinstance(value, dict) else []
-    return {"context": found} if found else {}
+    texts = [text for inner in value.values() for text in _texts(inner) if text] if isinstance(value, dict) else []
+    return {"context": texts} if texts else {}
 
 
 def _texts(value: Json) -> Iterator[str]:
@@ -273,19 +273,19 @@ def _flat(value: Json) -> str:
 
 def _from_broken(text: str) -> dict[Field, list[str]]:
     """The parts of JSON that no parser accepts, by its keys and the strings between them."""
-    found: dict[Field, list[str]] = {}
+    sections: dict[Field, list[str]] = {}
     keys = list(_KEY.finditer(text))
     for key, after in zip(keys, [*keys[1:], None], strict=True):
         field = field_named(key[1])
         if field is not None:
             body = text[key.end() : after.start() if after else len(text)]
             items = list(_ITEM.finditer(body)) or list(_SINGLE.finditer(body))
-            found.setdefault(field, []).extend(item[1] for item in items if item[1].strip())
-    return {field: items for field, items in found.items() if items}
+            sections.setdefault(field, []).extend(item[1] for item in items if item[1].strip())
+    return {field: items for field, items in sections.items() if items}
 
 
 def _from_lines(text: str) -> dict[Field, list[str]]:
-    found: dict[Field, list[str]] = {}
+    sections: dict[Field, list[str]] = {}
     current: Field | None = None
     listed, skipping = True, False
     lead: list[str] = []
@@ -299,10 +299,10 @@ def _from_lines(text: str) -> dict[Field, list[str]]:
             listed, skipping = _BULLET.match(line) is not None, False
         bare = _BULLET.sub("", line if head is None else rest).strip()
         if bare and not skipping:
-            (lead if current is None else found.setdefault(current, [])).append(bare)
-    if found and lead and "context" not in found and not lead[-1].endswith((":", "：")):
-        found["context"] = lead
-    return found
+            (lead if current is None else sections.setdefault(current, [])).append(bare)
+    if sections and lead and "context" not in sections and not lead[-1].endswith((":", "：")):
+        sections["context"] = lead
+    return sections
 
 
 def _headed(line: str, *, listed: bool) -> tuple[Field, str] | None:

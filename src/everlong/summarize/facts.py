@@ -105,11 +105,11 @@ def _requests(requests: Sequence[str]) -> tuple[str, ...]:
     once = list(reversed(dict.fromkeys(reversed([redacted(text) for text in requests]))))
     newest = len(once) - WHOLE_REQUESTS
     lasting = [at for at, text in enumerate(once[: max(newest, 0)]) if at == 0 or LASTING.search(text[:LOOKED_AT])]
-    kept = lasting[:1] + lasting[1:][-(MOST_LASTING - 1) :]
+    first_and_lasting = lasting[:1] + lasting[1:][-(MOST_LASTING - 1) :]
     recent = [at for at in range(len(once)) if at >= newest or len(once[at]) >= SHORTEST_REQUEST]
     places: dict[int, str] = {}
     left = bound.all
-    for at in (*range(len(once) - 1, max(newest, 0) - 1, -1), *kept, *reversed(recent)):
+    for at in (*range(len(once) - 1, max(newest, 0) - 1, -1), *first_and_lasting, *reversed(recent)):
         text = _clipped(once[at], bound.each if at >= newest else LONGEST_OLD_REQUEST)
         if at not in places and len(places) < bound.many and len(text) <= left:
             places[at] = text
@@ -207,16 +207,16 @@ def _names(messages: Iterable[Message], files: set[str]) -> list[str]:
 def _newest(kind: str, values: Sequence[str]) -> tuple[str, ...]:
     """Each value once, at its newest place, clipped, within the bounds of its kind."""
     bound = BOUNDS[kind]
-    kept: dict[str, None] = {}
+    texts: dict[str, None] = {}
     left = bound.all
     for value in reversed(values):
         text = _clipped(redacted(_one_line(value)), bound.each)
-        if text and text not in kept:
+        if text and text not in texts:
             left -= len(text)
-            if left < 0 or len(kept) == bound.many:
+            if left < 0 or len(texts) == bound.many:
                 break
-            kept[text] = None
-    return tuple(reversed(kept))
+            texts[text] = None
+    return tuple(reversed(texts))
 
 
 def _one_line(text: str) -> str:
@@ -263,7 +263,7 @@ def figures_in(messages: Iterable[Message]) -> Iterator[str]:
 
 
 def _figures(text: str, pattern: re.Pattern[str], most: int) -> Iterator[str]:
-    found = 0
+    count = 0
     fenced = False
     for line in redacted(text)[:LOOKED_AT].split("\n"):
         if FENCE.match(line):
@@ -271,8 +271,8 @@ def _figures(text: str, pattern: re.Pattern[str], most: int) -> Iterator[str]:
         if fenced or len(line) > LONGEST_LINE or DATA.search(line):
             continue
         figure = pattern.search(line)
-        if figure is not None and found < most:
-            found += 1
+        if figure is not None and count < most:
+            count += 1
             yield _around(line, figure)
 
 
@@ -330,18 +330,18 @@ def typed_by_user(message: Message) -> str:
 
 
 def _without_blocks(text: str) -> str:
-    kept: list[str] = []
+    pieces: list[str] = []
     at = 0
     unclosed: set[str] = set()  # the rest of the text has no end of these
-    for found in BLOCKS.finditer(text):
-        name = found[1]
-        if found.start() < at or name in unclosed:
+    for block in BLOCKS.finditer(text):
+        name = block[1]
+        if block.start() < at or name in unclosed:
             continue
         closing = f"</{name}>"
-        end = text.find(closing, found.end())
+        end = text.find(closing, block.end())
         if end < 0:
             unclosed.add(name)
             continue
-        kept.append(text[at : found.start()])
+        pieces.append(text[at : block.start()])
         at = end + len(closing)
-    return "".join((*kept, text[at:]))
+    return "".join((*pieces, text[at:]))

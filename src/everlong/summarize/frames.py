@@ -24,7 +24,7 @@ LOOKALIKE = {"<": "‹", ">": "›", "[": "［"}
 
 def harmless(text: str) -> str:
     """The text with the tags of frames defused. Example: "</background-1f> SYSTEM" -> "‹/background-1f> SYSTEM" """
-    return FRAME_TAGS.sub(lambda found: LOOKALIKE[found[0]], text)
+    return FRAME_TAGS.sub(lambda sign: LOOKALIKE[sign[0]], text)
 
 
 def framed(text: str, name: str, opening: str = "") -> str:

@@ -98,8 +98,8 @@ def instruction(
         lines.append(PART[at].format(*part))
     lines += _rules(style, language)
     if previous is not None:
-        told = clipped(redacted("\n".join(all_lines(previous))), LONGEST_PREVIOUS)
-        lines += ["", PREVIOUS[at], framed(told, "previous-summary")]
+        summary = clipped(redacted("\n".join(all_lines(previous))), LONGEST_PREVIOUS)
+        lines += ["", PREVIOUS[at], framed(summary, "previous-summary")]
     if focus.strip():
         lines += ["", FOCUS[at], framed(clipped(redacted(focus.strip()), LONGEST_FOCUS), "focus")]
     return "\n".join(lines)

@@ -139,31 +139,31 @@ def redacted(text: str) -> str:
 
 def _without_named(text: str) -> str:
     """The text without values that follow the name of a secret. A value that is code is searched again."""
-    kept: list[str] = []
+    pieces: list[str] = []
     at = 0
-    for found in NAME.finditer(text):
-        if found.start() < at:
+    for name in NAME.finditer(text):
+        if name.start() < at:
             continue
-        end = _end_of_secret(text, found)
+        end = _end_of_secret(text, name)
         if end is not None:
-            kept += (text[at : found.end()], REDACTED)
+            pieces += (text[at : name.end()], REDACTED)
             at = end
-    return "".join((*kept, text[at:])) if kept else text
+    return "".join((*pieces, text[at:])) if pieces else text
 
 
-def _end_of_secret(text: str, found: re.Match[str]) -> int | None:
-    flag = _FLAG.search(text, max(0, found.start() - LONGEST_FLAG), found.start()) is not None
-    if found["space"] and not flag:
+def _end_of_secret(text: str, name: re.Match[str]) -> int | None:
+    flag = _FLAG.search(text, max(0, name.start() - LONGEST_FLAG), name.start()) is not None
+    if name["space"] and not flag:
         return None
-    quote = found["quote"]
-    value = (_QUOTED[quote] if quote else _BARE).match(text, found.end())
+    quote = name["quote"]
+    value = (_QUOTED[quote] if quote else _BARE).match(text, name.end())
     if value is None or value[0].startswith(REDACTED):
         return None
-    password = PASSWORDS.search(found["name"]) is not None
+    password = PASSWORDS.search(name["name"]) is not None
     if quote:
         secret = _is_quoted_secret(value[0], password)
     else:
-        given = flag or (found["between"] == "=" and found["name"].isupper())
+        given = flag or (name["between"] == "=" and name["name"].isupper())
         secret = _is_bare_secret(value[0], password, given)
     if not secret:
         return None

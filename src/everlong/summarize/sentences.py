@@ -25,16 +25,17 @@ def sentences_of(text: str) -> list[str]:
 
     Example: "Fixed a.py, e.g. the loop. 好了。再见" -> ["Fixed a.py, e.g. the loop.", "好了。", "再见"]
     """
-    found: list[str] = []
+    sentences: list[str] = []
     for piece in _END.split(text):
         bare = piece.strip()
         if not bare:
             continue
-        if found and (_ABBREVIATION.search(found[-1][-LONGEST_ABBREVIATION:]) or _NUMBERED.fullmatch(found[-1])):
-            found[-1] = f"{found[-1]} {bare}"
+        last = sentences[-1] if sentences else ""
+        if _ABBREVIATION.search(last[-LONGEST_ABBREVIATION:]) or _NUMBERED.fullmatch(last):
+            sentences[-1] = f"{last} {bare}"
         else:
-            found.append(bare)
-    return found
+            sentences.append(bare)
+    return sentences
 
 
 def one_line(text: str) -> str:
@@ -54,13 +55,13 @@ def clipped(text: str, most: int) -> str:
     """
     if len(text) <= most:
         return text
-    kept = ""
+    shortened = ""
     for sentence in sentences_of(text):
-        longer = f"{kept}{_joint(kept)}{sentence}"
+        longer = f"{shortened}{_joint(shortened)}{sentence}"
         if len(longer) > most:
             break
-        kept = longer
-    return kept or text[: max(0, most - len(ELLIPSIS))].rstrip() + (ELLIPSIS if most > 0 else "")
+        shortened = longer
+    return shortened or text[: max(0, most - len(ELLIPSIS))].rstrip() + (ELLIPSIS if most > 0 else "")
 
 
 def counted_words(text: str) -> float:

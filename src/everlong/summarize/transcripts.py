@@ -164,8 +164,8 @@ def _plain(text: str) -> str:
     return _SPEAKER.sub("| ", _BLANK.sub(_shorter_blank, redacted(seen)))
 
 
-def _shorter_blank(found: re.Match[str]) -> str:
-    return "\n\n" if "\n" in found[0] else " "
+def _shorter_blank(blank: re.Match[str]) -> str:
+    return "\n\n" if "\n" in blank[0] else " "
 
 
 def _name(name: str) -> str:

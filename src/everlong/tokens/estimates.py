@@ -143,13 +143,13 @@ def shorten_runs(text: str) -> tuple[str, list[tuple[str, int]]]:
 
     Example: "a" + "-" * 40 + "b" -> "a-b", [("-", 39)]
     """
-    kept, left_out, at = [], [], 0
+    pieces, left_out, at = [], [], 0
     for run in _RUN.finditer(text):
-        kept.append(text[at : run.start() + 1])
+        pieces.append(text[at : run.start() + 1])
         left_out.append((run[1], run.end() - run.start() - 1))
         at = run.end()
-    kept.append(text[at:])
-    return "".join(kept), left_out
+    pieces.append(text[at:])
+    return "".join(pieces), left_out
 
 
 def run_tokens(left_out: Iterable[tuple[str, int]], repeats: Mapping[str, float]) -> float:

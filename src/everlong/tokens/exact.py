@@ -70,11 +70,11 @@ def pieces_of(text: str, size: int) -> Iterator[str]:
     """The text in pieces of at least `size` characters, cut only where no token can reach across."""
     start = 0
     while len(text) - start > size:
-        found = _BETWEEN_WORDS.search(text, start + size)
-        if found is None:
+        gap = _BETWEEN_WORDS.search(text, start + size)
+        if gap is None:
             break
-        yield text[start : found.start()]
-        start = found.start()
+        yield text[start : gap.start()]
+        start = gap.start()
     yield text[start:]
 
 

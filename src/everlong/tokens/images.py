@@ -84,8 +84,8 @@ RULES: tuple[tuple[str, ImageRule], ...] = (
 def image_rule(model: str) -> ImageRule | None:
     """The rule of a model's family, or None."""
     names = name_segments(model)
-    found = [(len(start), rule) for start, rule in RULES for name in names if name.startswith(start)]
-    return max(found, key=lambda row: row[0])[1] if found else None
+    rules = [(len(start), rule) for start, rule in RULES for name in names if name.startswith(start)]
+    return max(rules, key=lambda row: row[0])[1] if rules else None
 
 
 def image_tokens(image: Image, rule: ImageRule | None, flat: int = FLAT_IMAGE) -> int:

@@ -156,10 +156,10 @@ def add_to_file(path: Path, session: Session, data: bytes, time: datetime) -> No
             except OSError:
                 undo_write(path, before, os.fstat(fd).st_size)
                 raise
-            found = os.fstat(fd)
+            after = os.fstat(fd)
         finally:
             os.close(fd)
-    session.size, session.inode, session.mtime = found.st_size, found.st_ino, found.st_mtime_ns
+    session.size, session.inode, session.mtime = after.st_size, after.st_ino, after.st_mtime_ns
     session.ended = 1
 
 

@@ -54,10 +54,10 @@ class SessionFolder:
 
     def session(self, key: str) -> Session:
         """Return the session of that key, as its file is now. Raises NoThread."""
-        found = self.find(key)
-        if found is None:
+        session = self.find(key)
+        if session is None:
             raise NoThread(f"there is no thread {key!r}")
-        return found
+        return session
 
     @contextmanager
     def writing(self, key: str) -> Iterator[Session]:
@@ -88,9 +88,9 @@ class SessionFolder:
         with as_store_errors(self.path), os.scandir(self.path) as entries:
             for entry in entries:
                 if files.is_session(entry.name):
-                    found = entry.stat(follow_symlinks=False)
-                    state = known.pop(entry.name, None)
-                    if stat.S_ISREG(found.st_mode) and state != (found.st_ino, found.st_mtime_ns, found.st_size):
+                    current = entry.stat(follow_symlinks=False)
+                    state = (current.st_ino, current.st_mtime_ns, current.st_size)
+                    if known.pop(entry.name, None) != state and stat.S_ISREG(current.st_mode):
                         changed.append(entry.name)
         for name in changed:
             self._try_to_index(name)
@@ -153,14 +153,14 @@ class SessionFolder:
 
     def _current(self, session: Session) -> Session | None:
         try:
-            found = self.file(session).stat()
+            state = self.file(session).stat()
         except FileNotFoundError:
             with self.lock.held(), self.index.writing():
                 self.index.forget(session.file)
             return None
         except OSError as error:
             raise StoreError(f"{self.file(session)}: {error.strerror}") from error
-        return session if _is_current(session, found) else self._index_file(session.file)
+        return session if _is_current(session, state) else self._index_file(session.file)
 
     def _try_to_index(self, name: str) -> None:
         try:
@@ -180,12 +180,12 @@ class SessionFolder:
                 raise StoreError(f"{path}: {error.strerror}") from error
             with as_store_errors(path), file, self.index.writing():
                 session = self.index.session_of(name)
-                found = os.fstat(file.fileno())
-                if session is not None and _is_current(session, found):
+                state = os.fstat(file.fileno())
+                if session is not None and _is_current(session, state):
                     return session
                 if session is None:
                     session = self.index.new_session(name, files.key_by_name(name))
-                self._read(session, path, whole=not self._only_grew(session, found, path))
+                self._read(session, path, whole=not self._only_grew(session, state, path))
                 self.index.keep(session)
         return session
 
@@ -204,12 +204,12 @@ class SessionFolder:
             for warning in set_aside(path, session, report.faults):
                 self._warn(warning)
         session.key = bytes_of(self.header(session).key)
-        found = path.stat()
-        session.inode, session.mtime, session.size = found.st_ino, found.st_mtime_ns, found.st_size
+        state = path.stat()
+        session.inode, session.mtime, session.size = state.st_ino, state.st_mtime_ns, state.st_size
 
-    def _only_grew(self, session: Session, found: os.stat_result, path: Path) -> bool:
+    def _only_grew(self, session: Session, state: os.stat_result, path: Path) -> bool:
         """Whether the indexed part is unchanged and more was added behind it."""
-        if found.st_ino != session.inode or found.st_size <= session.size or not session.ended:
+        if state.st_ino != session.inode or state.st_size <= session.size or not session.ended:
             return False
         last = self.index.rows(session.session, "AND place >= 0 ORDER BY ord DESC LIMIT 1")
         if not last:
@@ -224,8 +224,8 @@ class SessionFolder:
             logger.warning("%s", warning)
 
 
-def _is_current(session: Session, found: os.stat_result) -> bool:
-    return (session.inode, session.mtime, session.size) == (found.st_ino, found.st_mtime_ns, found.st_size)
+def _is_current(session: Session, state: os.stat_result) -> bool:
+    return (session.inode, session.mtime, session.size) == (state.st_ino, state.st_mtime_ns, state.st_size)
 
 
 def _entry(raw: bytes, placed: IndexRow) -> Entry:

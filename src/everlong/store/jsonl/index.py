@@ -198,8 +198,8 @@ class Index:
 
     def states(self) -> dict[str, tuple[int, int, int]]:
         """Return inode, time of change and size of each file when it was indexed."""
-        found = self.ask("SELECT file, inode, mtime, size FROM sessions")
-        return {file: (inode, mtime, size) for file, inode, mtime, size in found}  # type: ignore[misc]
+        files = self.ask("SELECT file, inode, mtime, size FROM sessions")
+        return {file: (inode, mtime, size) for file, inode, mtime, size in files}  # type: ignore[misc]
 
     def forget(self, file: str) -> None:
         """Drop a file that is gone."""
@@ -210,8 +210,8 @@ class Index:
 
     def rows(self, session: int, rest: str = "", values: Sequence[object] = ()) -> list[IndexRow]:
         """Return the rows that a clause selects."""
-        found = (dict(zip(ROW_COLUMNS, row, strict=True)) for row in self.ask(f"{_ROWS} {rest}", (session, *values)))
-        return [IndexRow(**{**row, "id": _text(row["id"])}) for row in found]  # type: ignore[arg-type]
+        columns = (dict(zip(ROW_COLUMNS, row, strict=True)) for row in self.ask(f"{_ROWS} {rest}", (session, *values)))
+        return [IndexRow(**{**row, "id": _text(row["id"])}) for row in columns]  # type: ignore[arg-type]
 
     def at(self, session: int, order: int) -> IndexRow | None:
         """Return the row of that order, or None."""

@@ -103,9 +103,9 @@ class _IndexPass:
         elif is_header(scanned.fields):
             self._take_header(scanned)
         elif scanned.fields.get("_type") != "provider_state":
-            said = self._session.said
+            number = self._session.said
             self._session.said += 1
-            self._take_message(scanned, said)
+            self._take_message(scanned, number)
 
     def _take_header(self, line: Line) -> None:
         text = line.raw.decode().strip("\0 \t\r\n")
@@ -116,7 +116,7 @@ class _IndexPass:
         self._session.stale = 0
         self._header_at = line.number
 
-    def _take_message(self, line: Line, said: int) -> None:
+    def _take_message(self, line: Line, number: int) -> None:
         mark = line.fields.get(MARK)
         if isinstance(mark, dict) and mark.get("goes_on") is True:
             if self._group:
@@ -125,8 +125,8 @@ class _IndexPass:
                 self._fault(line, "the rest of a row whose start is missing")
             return
         self._end_group()
-        if not (self._same and self._stays(line, said)):
-            self._group, self._group_said = [line], said
+        if not (self._same and self._stays(line, number)):
+            self._group, self._group_said = [line], number
 
     def _end_group(self) -> None:
         """Index the row whose lines are complete."""
@@ -179,7 +179,7 @@ class _IndexPass:
     def _fault(self, line: Line, why: str) -> None:
         self._report.faults.append(Fault(line.number, line.offset, line.raw, why, stays=True))
 
-    def _stays(self, line: Line, said: int) -> bool:
+    def _stays(self, line: Line, number: int) -> bool:
         """Whether the line is the known row of this order, which only moves, or not a row at all."""
         known = self._index.at(self._session.session, self._order)
         if known is None or known.print != fingerprint(line.raw):
@@ -188,7 +188,7 @@ class _IndexPass:
             self._differ()
             return False
         move = "UPDATE rows SET place = ?, said = ? WHERE session = ? AND ord = ?"
-        self._index.do(move, [(line.offset, said, self._session.session, self._order)])
+        self._index.do(move, [(line.offset, number, self._session.session, self._order)])
         self._session.updated = known.time
         self._order += 1
         self._note_point(line, known)

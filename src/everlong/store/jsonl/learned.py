@@ -49,14 +49,14 @@ class Learned:
 
     def counts(self, vocabulary: str, refs: Sequence[str]) -> dict[str, int]:
         """Return the token counts that are kept."""
-        found: dict[str, int] = {}
+        known: dict[str, int] = {}
         with self._database.working() as connection:
             for start in range(0, len(refs), AT_ONCE):
                 some = [bytes_of(ref) for ref in refs[start : start + AT_ONCE]]
                 query = f"SELECT ref, tokens FROM counts WHERE vocabulary = ? AND ref IN ({', '.join('?' * len(some))})"
                 rows = connection.execute(query, (bytes_of(vocabulary), *some)).fetchall()
-                found |= {text_of_bytes(ref): tokens for ref, tokens in rows}
-        return found
+                known |= {text_of_bytes(ref): tokens for ref, tokens in rows}
+        return known
 
     def keep_counts(self, vocabulary: str, counts: Mapping[str, int]) -> None:
         """Keep token counts."""
@@ -68,8 +68,8 @@ class Learned:
         """Return the fact of that kind and key, or None."""
         with self._database.working() as connection:
             query = "SELECT value FROM facts WHERE kind = ? AND key = ?"
-            found = connection.execute(query, (bytes_of(kind), bytes_of(key))).fetchone()
-            return None if found is None else text_of_bytes(found[0])
+            row = connection.execute(query, (bytes_of(kind), bytes_of(key))).fetchone()
+            return None if row is None else text_of_bytes(row[0])
 
     def keep_fact(self, kind: str, key: str, value: JsonText, now: datetime) -> None:
         """Keep a fact; it replaces an older one."""
@@ -87,8 +87,8 @@ class Learned:
         """Return all facts of a kind, by key."""
         with self._database.working() as connection:
             query = "SELECT key, value FROM facts WHERE kind = ? ORDER BY key"
-            found = connection.execute(query, (bytes_of(kind),)).fetchall()
-            return {text_of_bytes(key): text_of_bytes(value) for key, value in found}
+            rows = connection.execute(query, (bytes_of(kind),)).fetchall()
+            return {text_of_bytes(key): text_of_bytes(value) for key, value in rows}
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:

@@ -238,10 +238,10 @@ def parse_entry(lines: Sequence[JsonObject]) -> Entry | None:
     if not isinstance(body, str):
         return _plain(first, mark)
     try:
-        kept = json.loads(str(mark.get("large", "{}")))
+        rest = json.loads(str(mark.get("large", "{}")))
     except ValueError as error:
         raise StoreError(f"a stored entry cannot be read: {error}") from error
-    large = {_name(text): text for text in _large_strings(lines)} | kept
+    large = {_name(text): text for text in _large_strings(lines)} | rest
     return entry_of(int(str(mark.get("kind", 0))), body, large)
 
 

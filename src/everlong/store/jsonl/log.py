@@ -103,7 +103,7 @@ def _layout(folder: SessionFolder, session: Session, rows: Sequence[Row]) -> tup
     return bytes(data), placed
 
 
-def _index_row(row: Row, place: int, raw: bytes, first: bytes, said: int) -> IndexRow:
+def _index_row(row: Row, place: int, raw: bytes, first: bytes, number: int) -> IndexRow:
     return IndexRow(
         ord=row.order,
         id=row.id,
@@ -113,7 +113,7 @@ def _index_row(row: Row, place: int, raw: bytes, first: bytes, said: int) -> Ind
         place=place,
         size=len(raw),
         print=fingerprint(first),
-        said=said,
+        said=number,
         target=refers_to(row.entry),
     )
 
@@ -124,13 +124,13 @@ def _replayed_from(folder: SessionFolder, session: Session, point: IndexRow) -> 
     Example: user, call, result | call, result -> 0, the user's message again; user, answer | user -> 2
     """
     index, boundary = folder.index, point.target or 0
-    said = "AND kind = 0 AND role <> 'system'"
-    after = index.rows(session.session, f"{said} AND ord >= ? ORDER BY ord LIMIT 1", (boundary,))
+    messages = "AND kind = 0 AND role <> 'system'"
+    after = index.rows(session.session, f"{messages} AND ord >= ? ORDER BY ord LIMIT 1", (boundary,))
     if not after:
         return session.said
     if after[0].role == Role.USER.value:
         return after[0].said
-    clause = f"{said} AND ord < ? AND role = ? ORDER BY ord DESC LIMIT 1"
+    clause = f"{messages} AND ord < ? AND role = ? ORDER BY ord DESC LIMIT 1"
     before = index.rows(session.session, clause, (boundary, Role.USER.value))
     return before[0].said if before else after[0].said
 

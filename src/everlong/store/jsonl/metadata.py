@@ -154,10 +154,10 @@ def titled(header: Header, title: str) -> Header:
     return replace(header, title=title, others={**others, EDITED: True} if title else others)
 
 
-def _ours_in(kept: Json) -> JsonObject:
+def _ours_in(value: Json) -> JsonObject:
     """Our fields. They are JSON text where nanobot cannot save them otherwise."""
     try:
-        return _object(json.loads(kept) if isinstance(kept, str) else kept)
+        return _object(json.loads(value) if isinstance(value, str) else value)
     except ValueError:
         return {}
 
@@ -166,13 +166,13 @@ def _pin_out(pin: StoredPin) -> Json:
     return {"id": pin.id, "row": pin.row, "text": pin.text}
 
 
-def _pins(kept: Json) -> tuple[StoredPin, ...]:
-    found: list[StoredPin] = []
-    for pin in kept if isinstance(kept, list) else ():
+def _pins(values: Json) -> tuple[StoredPin, ...]:
+    pins: list[StoredPin] = []
+    for pin in values if isinstance(values, list) else ():
         if isinstance(pin, dict) and isinstance(pin.get("id"), str):
             row = pin.get("row")
-            found.append(StoredPin(_text(pin.get("id")), row if isinstance(row, str) else None, _text(pin.get("text"))))
-    return tuple(found)
+            pins.append(StoredPin(_text(pin.get("id")), row if isinstance(row, str) else None, _text(pin.get("text"))))
+    return tuple(pins)
 
 
 def _consolidated(fields: JsonObject) -> int:
@@ -207,8 +207,8 @@ def stored_header(text: str, key: str, time: datetime) -> Header:
 
 def time_of_change_place(line: Line) -> int:
     """The offset of the file's time of change, so that it can be set in place; -1 if it cannot."""
-    found = STAMP.match(line.raw)
-    return line.offset + found.start(1) if found else -1
+    stamp = STAMP.match(line.raw)
+    return line.offset + stamp.start(1) if stamp else -1
 
 
 def merged_header(old_first: str, new_first: str, counts: str) -> str:

@@ -46,9 +46,9 @@ def original(folder: SessionFolder, thread: str, ref: str) -> bytes | None:
     orders = folder.index.ask("SELECT ord FROM refs WHERE session = ? AND ref = ?", (session.session, ref))
     for (order,) in orders:
         for row in folder.reading(thread, "AND ord = ?", (order,)):
-            found = original_of(row.entry, ref)
-            if found is not None:
-                return found
+            content = original_of(row.entry, ref)
+            if content is not None:
+                return content
     return None
 
 
@@ -87,15 +87,15 @@ def _within(folder: SessionFolder, scope: Scope) -> Within:
         "SELECT session, key, words < length, messages, weight FROM sessions "
         "WHERE (? IS NULL OR key = ?) AND (? IS NULL OR owner = ?)"
     )
-    found = folder.index.ask(query, (key, key, scope.owner, scope.owner))
-    behind = [text_of_bytes(name) for _, name, lacking, _, _ in found if lacking and isinstance(name, bytes)]
+    rows = folder.index.ask(query, (key, key, scope.owner, scope.owner))
+    behind = [text_of_bytes(name) for _, name, lacking, _, _ in rows if lacking and isinstance(name, bytes)]
     for name in behind:
         with suppress(NoThread):  # removed meanwhile
             _index_words(folder, name)
     if behind:
-        found = folder.index.ask(query, (key, key, scope.owner, scope.owner))
-    names = {int(str(one)): text_of_bytes(name) for one, name, *_ in found if isinstance(name, bytes)}
-    return Within(names, sum(int(str(row[3])) for row in found), sum(float(str(row[4])) for row in found))
+        rows = folder.index.ask(query, (key, key, scope.owner, scope.owner))
+    names = {int(str(number)): text_of_bytes(name) for number, name, *_ in rows if isinstance(name, bytes)}
+    return Within(names, sum(int(str(row[3])) for row in rows), sum(float(str(row[4])) for row in rows))
 
 
 def _best(
@@ -112,7 +112,7 @@ def _best(
         rare = terms[term] * rarity(total, min(holding[term], total))
         for session, order, held, length in _postings(folder, term, within):
             scores[session, order] = scores.get((session, order), 0.0) + rare * worth(held, length, average)
-    return sorted(scores.items(), key=lambda found: (-found[1], found[0]))[:limit]
+    return sorted(scores.items(), key=lambda item: (-item[1], item[0]))[:limit]
 
 
 def _count(folder: SessionFolder, term: str, within: Within) -> int:
@@ -124,8 +124,8 @@ def _count(folder: SessionFolder, term: str, within: Within) -> int:
 
 def _postings(folder: SessionFolder, term: str, within: Within) -> Iterable[tuple[int, int, float, float]]:
     query, values = _postings_of(term, within)
-    found = folder.index.ask(f"SELECT session, ord, weight, length {query}", values)
-    return (row for row in found if row[0] in within.names)  # type: ignore[misc]
+    rows = folder.index.ask(f"SELECT session, ord, weight, length {query}", values)
+    return (row for row in rows if row[0] in within.names)  # type: ignore[misc]
 
 
 def _postings_of(term: str, within: Within) -> tuple[str, tuple[object, ...]]:

@@ -178,8 +178,8 @@ class JsonlThreads:
         """Pin a message or a text, so that it stays in every view."""
         wanted = rules.new_pin(order, text)
         with self._folder.writing(thread) as session:
-            there = order is not None and 0 <= order < session.length
-            row = self._folder.index.at(session.session, order) if there and order is not None else None
+            exists = order is not None and 0 <= order < session.length
+            row = self._folder.index.at(session.session, order) if exists and order is not None else None
             if order is not None and (row is None or row.kind != EntryKind.MESSAGE):
                 raise StoreError(f"thread {thread!r} has no message {order} to pin")
             same = rules.same_pin(self._pins(session), wanted)

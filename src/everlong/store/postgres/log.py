@@ -48,12 +48,12 @@ class StoredThread:
 def get_thread(link: Link, thread: str, *, locked: bool = False) -> StoredThread:
     """Return the thread; with `locked` nobody else appends to it before the transaction ends. Raises NoThread."""
     lock: LiteralString = " FOR UPDATE" if locked else ""
-    found = link.execute(
+    columns = link.execute(
         f"SELECT number, head, {THREAD_COLUMNS} FROM everlong.threads WHERE sha256(id) = %s{lock}", (name_key(thread),)
     ).fetchone()
-    if found is None:
+    if columns is None:
         raise NoThread(f"there is no thread {thread!r}")
-    return StoredThread(found[0], found[1], thread_of(found[2:]))
+    return StoredThread(columns[0], columns[1], thread_of(columns[2:]))
 
 
 def create(link: Link, thread: Thread, call: UUID) -> tuple[StoredThread, bool]:
@@ -161,19 +161,19 @@ def open_at(link: Link, thread: str, before: int | None) -> Opened:
 def points_of(link: Link, thread: str) -> list[tuple[Row, bool]]:
     """Return every point, oldest first, and whether it still stands."""
     number = get_thread(link, thread).number
-    found = link.execute(
+    columns = link.execute(
         f"SELECT {ROW_COLUMNS} FROM everlong.rows WHERE thread = %s AND kind <> 0 AND kind = ANY(%s) ORDER BY place",
         (number, [EntryKind.POINT, EntryKind.WITHDRAWAL]),
     )
-    rows = rows_of(link, found)
+    rows = rows_of(link, columns)
     withdrawn = {row.entry.point for row in rows if isinstance(row.entry, Withdrawal)}
     return [(row, row.order not in withdrawn) for row in rows if isinstance(row.entry, Point)]
 
 
 def pins_of(link: Link, number: int) -> tuple[Pin, ...]:
     """Return the pins of a thread in the order they were made."""
-    found = link.execute("SELECT id, place, content FROM everlong.pins WHERE thread = %s ORDER BY number", (number,))
-    return tuple(Pin(text_of_bytes(name), place, text_of_bytes(text)) for name, place, text in found)
+    rows = link.execute("SELECT id, place, content FROM everlong.pins WHERE thread = %s ORDER BY number", (number,))
+    return tuple(Pin(text_of_bytes(name), place, text_of_bytes(text)) for name, place, text in rows)
 
 
 def pin(link: Link, thread: str, wanted: Pin) -> Pin:
@@ -197,29 +197,29 @@ def row_named(link: Link, thread: str, name: str) -> Row | None:
 
 
 def _is_message(link: Link, number: int, place: int) -> bool:
-    found = link.execute(
+    rows = link.execute(
         "SELECT FROM everlong.rows WHERE thread = %s AND place = %s AND kind = %s", (number, place, EntryKind.MESSAGE)
     )
-    return found.fetchone() is not None
+    return rows.fetchone() is not None
 
 
 def _by_ids(link: Link, number: int, names: Sequence[str]) -> list[Row]:
-    found = link.execute(
+    columns = link.execute(
         f"SELECT {ROW_COLUMNS} FROM everlong.rows WHERE thread = %s AND sha256(id) = ANY(%s)",
         (number, [name_key(name) for name in names]),
     )
-    return rows_of(link, found)
+    return rows_of(link, columns)
 
 
 def _points_among(link: Link, number: int, orders: Sequence[int]) -> list[int]:
     """The orders of these rows that are points."""
     if not orders:
         return []
-    found = link.execute(
+    rows = link.execute(
         "SELECT place FROM everlong.rows WHERE thread = %s AND place = ANY(%s::bigint[]) AND kind = %s",
         (number, list(orders), EntryKind.POINT),
     )
-    return [place for (place,) in found]
+    return [place for (place,) in rows]
 
 
 def _between(link: Link, number: int, start: int, stop: int) -> list[Row]:

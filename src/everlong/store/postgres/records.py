@@ -45,24 +45,24 @@ def events_after(link: Link, thread: str, after: str, kinds: Sequence[str]) -> l
     """Return the events after the one of that id (from the start if there is none), of these kinds or all."""
     number = get_thread(link, thread).number
     wanted = [kind.value for kind in EventKind if not kinds or kind in kinds]
-    found = link.execute(
+    rows = link.execute(
         "SELECT body FROM everlong.events WHERE thread = %s AND kind = ANY(%s) AND place > coalesce((SELECT place"
         " FROM everlong.events WHERE thread = %s AND sha256(id) = %s), -1) ORDER BY place",
         (number, wanted, number, name_key(after)),
     )
-    return [decode_event(body) for (body,) in found]
+    return [decode_event(body) for (body,) in rows]
 
 
 def unfinished(link: Link, thread: str) -> list[Event]:
     """Return the starts that have no outcome yet."""
     number = get_thread(link, thread).number
-    found = link.execute(
+    rows = link.execute(
         "SELECT body FROM everlong.events AS begun WHERE thread = %s AND kind = ANY(%s) AND NOT EXISTS (SELECT FROM"
         " everlong.events AS ended WHERE ended.thread = begun.thread AND ended.parent IS NOT NULL"
         " AND sha256(ended.parent) = sha256(begun.id)) ORDER BY place",
         (number, [kind.value for kind in OUTCOMES]),
     )
-    return [decode_event(body) for (body,) in found]
+    return [decode_event(body) for (body,) in rows]
 
 
 def _recorded(link: Link, number: int, events: Sequence[Event]) -> tuple[set[str], dict[str, EventKind]]:
@@ -81,11 +81,11 @@ def _recorded(link: Link, number: int, events: Sequence[Event]) -> tuple[set[str
 
 def counts(link: Link, vocabulary: str, refs: Sequence[str]) -> dict[str, int]:
     """Return token counts by reference, as far as they are known."""
-    found = link.execute(
+    rows = link.execute(
         "SELECT ref, tokens FROM everlong.counts WHERE vocabulary = %s AND ref = ANY(%s)",
         (bytes_of(vocabulary), [bytes_of(ref) for ref in refs]),
     )
-    return {text_of_bytes(ref): tokens for ref, tokens in found}
+    return {text_of_bytes(ref): tokens for ref, tokens in rows}
 
 
 def keep_counts(link: Link, vocabulary: str, tokens: Mapping[str, int]) -> None:
@@ -101,10 +101,10 @@ def keep_counts(link: Link, vocabulary: str, tokens: Mapping[str, int]) -> None:
 
 def fact(link: Link, kind: str, key: str) -> JsonText | None:
     """Return the fact of that kind and key, or None."""
-    found = link.execute(
+    row = link.execute(
         "SELECT value FROM everlong.facts WHERE sha256(kind) = %s AND sha256(key) = %s", (name_key(kind), name_key(key))
     ).fetchone()
-    return None if found is None else text_of_bytes(found[0])
+    return None if row is None else text_of_bytes(row[0])
 
 
 def keep_fact(link: Link, kind: str, key: str, value: JsonText, now: datetime) -> None:
@@ -124,5 +124,5 @@ def drop_facts(link: Link, kind: str, before: datetime) -> int:
 
 def facts(link: Link, kind: str) -> dict[str, JsonText]:
     """Return all facts of a kind, by key."""
-    found = link.execute("SELECT key, value FROM everlong.facts WHERE sha256(kind) = %s", (name_key(kind),))
-    return {text_of_bytes(key): text_of_bytes(value) for key, value in found}
+    rows = link.execute("SELECT key, value FROM everlong.facts WHERE sha256(kind) = %s", (name_key(kind),))
+    return {text_of_bytes(key): text_of_bytes(value) for key, value in rows}

@@ -105,13 +105,13 @@ def page(link: Link, thread: int, start: int, stop: int) -> list[Row]:
 
     Raises NoThread if there are none: the caller knows that they existed, so the thread was removed meanwhile.
     """
-    found = link.execute(
+    columns = link.execute(
         f"SELECT {ROW_COLUMNS} FROM (SELECT *, sum(size) OVER (ORDER BY place) AS total FROM ("
         "SELECT * FROM everlong.rows WHERE thread = %s AND place >= %s AND place < %s ORDER BY place LIMIT %s"
         ") AS few) AS summed WHERE total - size < %s ORDER BY place",
         (thread, start, stop, PAGE_ROWS, PAGE_CHARACTERS),
     )
-    rows = rows_of(link, found)
+    rows = rows_of(link, columns)
     if not rows:
         raise NoThread(GONE)
     return rows
@@ -146,18 +146,18 @@ def prepare(entry: Entry) -> Prepared:
 
 def write(link: Link, thread: int, owner: str, rows: Mapping[Row, Prepared]) -> int:
     """Write new rows and all they are found by; how many words they have. The caller holds the thread."""
-    texts = {bytes.fromhex(name): bytes_of(text) for one in rows.values() for name, text in one.body.large.items()}
-    refs = [(ref, row.order) for row, one in rows.items() for ref in one.refs]
+    texts = {bytes.fromhex(name): bytes_of(text) for item in rows.values() for name, text in item.body.large.items()}
+    refs = [(ref, row.order) for row, item in rows.items() for ref in item.refs]
     terms = [
-        (thread, row.order, word_count(one.terms), keys_of_message(owner, one.terms))
-        for row, one in rows.items()
-        if one.terms is not None
+        (thread, row.order, word_count(item.terms), keys_of_message(owner, item.terms))
+        for row, item in rows.items()
+        if item.terms is not None
     ]
     with link.pipeline(), link.cursor() as cursor:
         cursor.executemany(
             "INSERT INTO everlong.rows (thread, place, id, time, kind, target, size, body)"
             " VALUES (%s, %s, %s, %s, %s, %s, %s, %s)",
-            [_columns(thread, row, one.body) for row, one in rows.items()],
+            [_columns(thread, row, item.body) for row, item in rows.items()],
         )
         if texts:
             cursor.execute("SELECT pg_advisory_xact_lock_shared(%s)", (TEXTS_LOCK,))
@@ -166,7 +166,7 @@ def write(link: Link, thread: int, owner: str, rows: Mapping[Row, Prepared]) -> 
             )
             cursor.executemany(
                 "INSERT INTO everlong.text_uses (thread, text, place) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING",
-                [(thread, bytes.fromhex(name), row.order) for row, one in rows.items() for name in one.body.large],
+                [(thread, bytes.fromhex(name), row.order) for row, item in rows.items() for name in item.body.large],
             )
         cursor.execute(
             "INSERT INTO everlong.refs SELECT %s, ref, min(place) FROM unnest(%s::bytea[], %s::integer[])"

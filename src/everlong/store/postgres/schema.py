@@ -155,11 +155,11 @@ def migrate(connection: Connection[Any]) -> None:
 
 def _version(connection: Connection[Any]) -> int:
     # Looked up in the table of tables: `to_regclass` may answer from before another process made it.
-    there = connection.execute("SELECT FROM pg_tables WHERE schemaname = 'everlong' AND tablename = 'version'")
-    if there.fetchone() is None:
+    table = connection.execute("SELECT FROM pg_tables WHERE schemaname = 'everlong' AND tablename = 'version'")
+    if table.fetchone() is None:
         return 0
-    found = connection.execute("SELECT number FROM everlong.version").fetchone()
-    return int(found[0]) if found else 0
+    row = connection.execute("SELECT number FROM everlong.version").fetchone()
+    return int(row[0]) if row else 0
 
 
 THREAD_COLUMNS: LiteralString = (

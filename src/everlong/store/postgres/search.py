@@ -54,22 +54,22 @@ class _QueryTerm:
 
 def scope_of_owner(link: Link, owner: str | None) -> Scope:
     """All threads of an owner, or of everybody."""
-    found = link.execute(
+    rows = link.execute(
         "SELECT owner, sum(messages)::bigint, sum(words)::bigint FROM everlong.threads"
         " WHERE %s::bytea IS NULL OR sha256(owner) = %s GROUP BY owner",
         (None, None) if owner is None else (name_key(owner),) * 2,
     ).fetchall()
-    owners, messages, words = zip(*found, strict=True) if found else ((), (), ())
+    owners, messages, words = zip(*rows, strict=True) if rows else ((), (), ())
     return Scope(tuple(map(text_of_bytes, owners)), sum(messages), sum(words))
 
 
 def scope_of_thread(link: Link, thread: int) -> Scope:
     """One thread. Raises NoThread."""
     query = "SELECT owner, messages, words FROM everlong.threads WHERE number = %s"
-    found = link.execute(query, (thread,)).fetchone()
-    if found is None:
+    row = link.execute(query, (thread,)).fetchone()
+    if row is None:
         raise NoThread("the thread was removed while it was searched")
-    owner, messages, words = found
+    owner, messages, words = row
     return Scope((text_of_bytes(owner),), messages, words, thread)
 
 
@@ -104,7 +104,7 @@ def _counted(link: Link, scope: Scope, query_terms: Sequence[_QueryTerm]) -> lis
     are in all.
     """
     numbers = [number for number, term in enumerate(query_terms) for _ in term.keys[0]]
-    found = link.execute(
+    rows = link.execute(
         "SELECT number, messages, ((last::text::point)[0] + 1) * current_setting('block_size')::integer"
         " / pg_relation_size('everlong.terms') FROM unnest(%s::integer[], %s::bigint[]) AS asked (number, key),"
         " LATERAL (SELECT count(*) AS messages, max(ctid) AS last FROM (SELECT ctid FROM everlong.terms"
@@ -114,7 +114,7 @@ def _counted(link: Link, scope: Scope, query_terms: Sequence[_QueryTerm]) -> lis
         prepare=False,
     )
     messages: defaultdict[int, int] = defaultdict(int)
-    for number, counted, share in found:
+    for number, counted, share in rows:
         messages[number] += counted if counted < COUNTED else round(counted / min(1.0, share))
     return [
         _QueryTerm(query_terms[number].weight, query_terms[number].keys, min(many, scope.messages))
@@ -147,10 +147,10 @@ def _scored(link: Link, scope: Scope, query_terms: Sequence[_QueryTerm], *, limi
     """The best messages that hold one of the terms, with their scores."""
     if not query_terms:
         return {}
-    found = link.execute(
+    rows = link.execute(
         _FOUND + _SCORE, {**_values(scope, query_terms), "thread": scope.thread, "limit": limit}, prepare=False
     )
-    return {(thread, place): score for thread, place, score in found}
+    return {(thread, place): score for thread, place, score in rows}
 
 
 def _scored_among(
@@ -160,8 +160,8 @@ def _scored_among(
     if not query_terms or not few:
         return {}
     places = {"threads": [thread for thread, _ in few], "places": [place for _, place in few], "limit": len(few)}
-    found = link.execute(_FOUND_AMONG + _SCORE, {**_values(scope, query_terms), **places}, prepare=False)
-    return {(thread, place): score for thread, place, score in found}
+    rows = link.execute(_FOUND_AMONG + _SCORE, {**_values(scope, query_terms), **places}, prepare=False)
+    return {(thread, place): score for thread, place, score in rows}
 
 
 def _values(scope: Scope, query_terms: Sequence[_QueryTerm]) -> dict[str, Any]:
@@ -184,18 +184,18 @@ def _holding(link: Link, scope: Scope, common: Sequence[_QueryTerm]) -> list[Pla
     places: dict[Place, None] = {}
     for needed in (common, common[:1]):
         for owner in range(len(scope.owners)):
-            found = link.execute(
+            rows = link.execute(
                 "SELECT thread, place FROM everlong.terms WHERE keys @> %s::bigint[]"
                 " AND (%s::bigint IS NULL OR thread = %s) LIMIT %s",
                 ([term.keys[0][owner] for term in needed], scope.thread, scope.thread, SHORT_LIST),
                 prepare=False,
             )
-            places |= dict.fromkeys(found.fetchall())
+            places |= dict.fromkeys(rows.fetchall())
     return list(places)
 
 
 def _hits(link: Link, best: Sequence[tuple[Place, float]], around: int) -> list[Hit]:
-    found = link.execute(
+    rows = link.execute(
         f"SELECT hit.number, hit.thread, {ROW_COLUMNS} FROM unnest(%s::bigint[], %s::integer[]) WITH ORDINALITY"
         " AS hit (thread, at, number) JOIN everlong.rows ON rows.thread = hit.thread"
         " AND rows.place BETWEEN hit.at - %s::bigint AND hit.at + %s::bigint ORDER BY hit.number, place",
@@ -207,7 +207,7 @@ def _hits(link: Link, best: Sequence[tuple[Place, float]], around: int) -> list[
         ).fetchall()
     )
     near: defaultdict[int, list[Row]] = defaultdict(list)
-    for columns, row in zip(found, rows_of(link, [columns[2:] for columns in found]), strict=True):
+    for columns, row in zip(rows, rows_of(link, [columns[2:] for columns in rows]), strict=True):
         near[columns[0]].append(row)
     return [
         Hit(

@@ -61,7 +61,7 @@ class PostgresThreads:
     ) -> list[Thread]:
         """List threads, the latest changed first."""
         values = {"owner": None if owner is None else name_key(owner), "archived": archived}
-        found = self._database.read(
+        rows = self._database.read(
             lambda link: link.execute(
                 f"SELECT {THREAD_COLUMNS} FROM everlong.threads WHERE (%(owner)s::bytea IS NULL OR"
                 " sha256(owner) = %(owner)s) AND (%(archived)s::boolean IS NULL OR archived = %(archived)s)"
@@ -69,7 +69,7 @@ class PostgresThreads:
                 {**values, "limit": rules.at_most(limit), "skip": rules.at_most(skip)},
             ).fetchall()
         )
-        return [thread_of(columns) for columns in found]
+        return [thread_of(columns) for columns in rows]
 
     def change(
         self,
@@ -128,19 +128,19 @@ class PostgresThreads:
 
     def read(self, thread: str, start: int = 0, stop: int | None = None) -> Iterator[Row]:
         """Iterate over the rows from `start` to `stop`, a page at a time."""
-        found = self._database.read(lambda link: log.get_thread(link, thread))
-        length = found.thread.length
-        return self._pages(found.number, max(0, start), min(rules.at_most(stop), length))
+        stored = self._database.read(lambda link: log.get_thread(link, thread))
+        length = stored.thread.length
+        return self._pages(stored.number, max(0, start), min(rules.at_most(stop), length))
 
     def last(self, thread: str, messages: int) -> list[Row]:
         """Return the rows of the last `messages` messages, oldest first."""
 
         def work(link: Link) -> list[Row]:
-            found = link.execute(
+            columns = link.execute(
                 f"SELECT {ROW_COLUMNS} FROM everlong.rows WHERE thread = %s AND kind = %s ORDER BY place DESC LIMIT %s",
                 (log.get_thread(link, thread).number, EntryKind.MESSAGE, rules.at_most(messages)),
             )
-            return rows_of(link, found)[::-1]
+            return rows_of(link, columns)[::-1]
 
         return self._database.read(work)
 
@@ -196,12 +196,12 @@ class PostgresThreads:
         """Return the bytes of the message or part that a reference names, or None."""
 
         def work(link: Link) -> list[Row]:
-            found = link.execute(
+            columns = link.execute(
                 f"SELECT {ROW_COLUMNS} FROM everlong.refs JOIN everlong.rows USING (thread, place)"
                 " WHERE thread = %s AND ref = %s",
                 (log.get_thread(link, thread).number, bytes_of(ref)),
             )
-            return rows_of(link, found)
+            return rows_of(link, columns)
 
         return next((original_of(row.entry, ref) for row in self._database.read(work)), None)
 

@@ -119,10 +119,10 @@ def positions_of(db: sqlite3.Connection, thread: int, names: Sequence[str]) -> d
 
 def rows_between(db: sqlite3.Connection, thread: int, start: int, stop: int) -> Iterator[Row]:
     """Iterate over the rows from `start` to `stop`."""
-    found = db.execute(
+    columns = db.execute(
         f"{SELECT} WHERE thread = ? AND position >= ? AND position < ? ORDER BY position", (thread, start, stop)
     )
-    return (_row(db, fields) for fields in found)
+    return (_row(db, fields) for fields in columns)
 
 
 def row_at(db: sqlite3.Connection, thread: int, position: int) -> Row:
@@ -140,10 +140,10 @@ def counted(db: sqlite3.Connection, thread: int, stop: int) -> tuple[int, int]:
 
 def last_messages(db: sqlite3.Connection, thread: int, count: int) -> list[Row]:
     """Return the rows of the last `count` messages, oldest first."""
-    found = db.execute(
+    columns = db.execute(
         f"{SELECT} WHERE thread = ? AND kind = {MESSAGE} ORDER BY position DESC LIMIT ?", (thread, count)
     ).fetchall()
-    return [_row(db, fields) for fields in reversed(found)]
+    return [_row(db, fields) for fields in reversed(columns)]
 
 
 def point_rows(db: sqlite3.Connection, thread: int) -> list[tuple[Row, bool]]:
@@ -152,8 +152,8 @@ def point_rows(db: sqlite3.Connection, thread: int) -> list[tuple[Row, bool]]:
         target
         for (target,) in db.execute(f"SELECT target FROM log WHERE thread = ? AND kind = {WITHDRAWAL}", (thread,))
     }
-    found = db.execute(f"{SELECT} WHERE thread = ? AND kind = {POINT} ORDER BY position", (thread,)).fetchall()
-    return [(_row(db, fields), fields[0] not in withdrawn) for fields in found]
+    columns = db.execute(f"{SELECT} WHERE thread = ? AND kind = {POINT} ORDER BY position", (thread,)).fetchall()
+    return [(_row(db, fields), fields[0] not in withdrawn) for fields in columns]
 
 
 def open_at(db: sqlite3.Connection, stored: StoredThread, stop: int, pins: tuple[Pin, ...]) -> Opened:
@@ -178,8 +178,8 @@ def original(db: sqlite3.Connection, thread: int, ref: str) -> bytes | None:
     if not REFERENCE.fullmatch(ref):
         return None
     query = "SELECT position FROM refs WHERE thread = ? AND ref = ?"
-    found = db.execute(query, (thread, bytes.fromhex(ref))).fetchone()
-    return None if found is None else original_of(row_at(db, thread, found[0]).entry, ref)
+    row = db.execute(query, (thread, bytes.fromhex(ref))).fetchone()
+    return None if row is None else original_of(row_at(db, thread, row[0]).entry, ref)
 
 
 def hit_at(db: sqlite3.Connection, place: search.Place, around: int) -> Hit:
@@ -193,9 +193,9 @@ def _row(db: sqlite3.Connection, fields: tuple[Any, ...]) -> Row:
     position, name, time, kind, body = fields
     large = {}
     for wanted in large_texts_in(body):
-        found = db.execute("SELECT content FROM texts WHERE name = ?", (wanted,)).fetchone()
-        if found is not None:
-            large[wanted] = text_of_bytes(found[0])
+        content = db.execute("SELECT content FROM texts WHERE name = ?", (wanted,)).fetchone()
+        if content is not None:
+            large[wanted] = text_of_bytes(content[0])
     return Row(position, text_from(name), time_from(time), entry_of(kind, body, large))
 
 

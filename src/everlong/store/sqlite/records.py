@@ -47,8 +47,8 @@ def unfinished(db: sqlite3.Connection, thread: int) -> list[Event]:
 
 
 def _kind(db: sqlite3.Connection, thread: int, name: str) -> EventKind | None:
-    found = db.execute("SELECT kind FROM events WHERE thread = ? AND name = ?", (thread, kept_text(name))).fetchone()
-    return None if found is None else EventKind(found[0])
+    row = db.execute("SELECT kind FROM events WHERE thread = ? AND name = ?", (thread, kept_text(name))).fetchone()
+    return None if row is None else EventKind(row[0])
 
 
 def _has_outcome(db: sqlite3.Connection, thread: int, parent: str) -> bool:
@@ -61,15 +61,15 @@ AT_ONCE = 500  # references in one query
 
 def counts(db: sqlite3.Connection, vocabulary: str, refs: Sequence[str]) -> dict[str, int]:
     """Return the token counts that are known."""
-    found: dict[str, int] = {}
+    known: dict[str, int] = {}
     for start in range(0, len(refs), AT_ONCE):
         some = [kept_text(ref) for ref in refs[start : start + AT_ONCE]]
         marks = ", ".join("?" * len(some))
         rows = db.execute(
             f"SELECT ref, tokens FROM counts WHERE vocabulary = ? AND ref IN ({marks})", (kept_text(vocabulary), *some)
         )
-        found |= {text_from(ref): tokens for ref, tokens in rows}
-    return found
+        known |= {text_from(ref): tokens for ref, tokens in rows}
+    return known
 
 
 def keep_counts(db: sqlite3.Connection, vocabulary: str, known: Mapping[str, int]) -> None:

@@ -179,9 +179,9 @@ def kept_time(time: datetime) -> int:
     return (time - EPOCH) // MICROSECOND
 
 
-def time_from(kept: int) -> datetime:
+def time_from(column: int) -> datetime:
     """The time of a column that `kept_time` filled."""
-    return EPOCH + kept * MICROSECOND
+    return EPOCH + column * MICROSECOND
 
 
 def kept_text(text: str) -> str | bytes:
@@ -193,6 +193,6 @@ def kept_text(text: str) -> str | bytes:
     return text
 
 
-def text_from(kept: str | bytes) -> str:
+def text_from(column: str | bytes) -> str:
     """The text of a column that `kept_text` filled."""
-    return kept if isinstance(kept, str) else text_of_bytes(kept)
+    return column if isinstance(column, str) else text_of_bytes(column)

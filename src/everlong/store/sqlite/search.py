@@ -51,17 +51,17 @@ def _document(owner: int, terms: Mapping[str, float]) -> str:
 
 def best(db: sqlite3.Connection, owner: int, thread: int | None, terms: Iterable[str], limit: int) -> list[Place]:
     """The messages of one owner, or of one of their threads, that answer best."""
-    asked = [f'"{owner}_{term}"' for term in terms]
+    phrases = [f'"{owner}_{term}"' for term in terms]
     within = _within(db, thread)
-    spread = {term: _messages_with(db, term, within) for term in asked}
-    rare = [term for term in asked if 0 < spread[term] <= RARE]
-    common = [term for term in asked if spread[term] > RARE]
-    found = _ranked(db, _any(rare), within, limit) if rare else {}
+    spread = {term: _messages_with(db, term, within) for term in phrases}
+    rare = [term for term in phrases if 0 < spread[term] <= RARE]
+    common = [term for term in phrases if spread[term] > RARE]
+    ranks = _ranked(db, _any(rare), within, limit) if rare else {}
     if rare and common:
-        found |= _ranked(db, f"({_any(rare)}) AND ({_any(common)})", within, limit)
-    if common and len(found) < limit:
-        found = _newest_ranked(db, common, within, limit) | found
-    places = (Place(*place, -rank) for place, rank in found.items())
+        ranks |= _ranked(db, f"({_any(rare)}) AND ({_any(common)})", within, limit)
+    if common and len(ranks) < limit:
+        ranks = _newest_ranked(db, common, within, limit) | ranks
+    places = (Place(*place, -rank) for place, rank in ranks.items())
     return heapq.nsmallest(limit, places, key=lambda place: (-place.score, -place.thread, -place.position))
 
 
@@ -87,7 +87,7 @@ def _messages_with(db: sqlite3.Connection, term: str, within: Within) -> int:
 
 
 def _ranked(db: sqlite3.Connection, match: str, within: Within, limit: int) -> dict[tuple[int, int], float]:
-    found = db.execute(
+    rows = db.execute(
         f"""SELECT log.thread, log.position, ranked.score
         FROM (SELECT rowid AS body, bm25(words) AS score FROM words WHERE {MATCHING}) AS ranked
         CROSS JOIN log ON log.body = ranked.body
@@ -95,14 +95,14 @@ def _ranked(db: sqlite3.Connection, match: str, within: Within, limit: int) -> d
         ORDER BY ranked.score LIMIT :limit""",
         {**within, "match": match, "limit": limit},
     )
-    return {(of, position): rank for of, position, rank in found}
+    return {(of, position): rank for of, position, rank in rows}
 
 
 def _newest_ranked(
     db: sqlite3.Connection, terms: Sequence[str], within: Within, limit: int
 ) -> dict[tuple[int, int], float]:
     """The newest messages with all of the terms; with any of them if these are too few."""
-    found: dict[tuple[int, int], float] = {}
+    ranks: dict[tuple[int, int], float] = {}
     for match in (" AND ".join(terms), _any(terms)):
         rows = db.execute(
             f"""SELECT log.thread, log.position, newest.score
@@ -113,7 +113,7 @@ def _newest_ranked(
             LIMIT :newest""",
             {**within, "match": match, "newest": NEWEST},
         )
-        found |= {(of, position): rank for of, position, rank in rows}
-        if len(found) >= limit:
+        ranks |= {(of, position): rank for of, position, rank in rows}
+        if len(ranks) >= limit:
             break
-    return found
+    return ranks

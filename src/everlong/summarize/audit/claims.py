@@ -67,8 +67,8 @@ SHORTEST_PIECE = 2  # letters; less proves nothing
 def claimed(sentence: str) -> str:
     """Which claim about a user a sentence makes: "approved", "asked" or ""."""
     for kind, pattern in (("approved", APPROVALS), ("asked", REQUESTS)):
-        for found in pattern.finditer(sentence):
-            if not _PENDING.search(sentence[: found.start()]) and not _DENIED.search(found[0]):
+        for match in pattern.finditer(sentence):
+            if not _PENDING.search(sentence[: match.start()]) and not _DENIED.search(match[0]):
                 return kind
     return ""
 
@@ -79,13 +79,17 @@ def unfounded(sentence: str, evidence: Evidence) -> str:
     if not kind:
         return ""
     terms, acts = _telling_terms(sentence), {act for act in acts_in(sentence) if not act[1]}
-    related = [one for one in evidence.statements if _related(terms, one) or (not acts and _foreign(sentence, one))]
+    related = [
+        statement
+        for statement in evidence.statements
+        if _related(terms, statement) or (not acts and _foreign(sentence, statement))
+    ]
     reason = "an approval that no user gave" if kind == "approved" else "a request that no user made"
     if not acts <= _acts_told(related):
         return reason
     if kind == "approved":
-        return "" if related and (terms or any(one.assents for one in related)) else reason
-    foreign = all(_foreign(sentence, one) for one in evidence.statements)
+        return "" if related and (terms or any(statement.assents for statement in related)) else reason
+    foreign = all(_foreign(sentence, statement) for statement in evidence.statements)
     return "" if foreign or len(terms & evidence.talked) >= TOLD_SHARE * len(terms) else reason
 
 
@@ -94,14 +98,14 @@ def unwarranted(step: str, evidence: Evidence) -> str:
     acts, terms = {name for name, forbidden in acts_in(step) if not forbidden}, _telling_terms(step)
     if not acts or _ASKING.search(step):
         return ""
-    asked = _acts_told([one for one in evidence.statements if _related(terms, one)])
-    said = _acts_told([one for one in evidence.answers if _related(terms, one)])
+    by_users = _acts_told([statement for statement in evidence.statements if _related(terms, statement)])
+    by_models = _acts_told([statement for statement in evidence.answers if _related(terms, statement)])
     for name in sorted(acts):
-        if (name, False) in asked:
+        if (name, False) in by_users:
             continue
-        if (name, True) in asked:
+        if (name, True) in by_users:
             return "a step that a user forbade"
-        if (name, False) not in said:
+        if (name, False) not in by_models:
             return "a step that nobody spoke of"
     return ""
 

@@ -101,11 +101,11 @@ NEAR = 30  # characters before an act in which it may be forbidden
 
 def acts_in(text: str) -> frozenset[tuple[str, bool]]:
     """The risky acts in a text, and whether it forbids each. Example: "never delete" -> {("delete", True)}"""
-    found = set()
+    acts = set()
     for act in ACT.finditer(text):
         before = text[max(0, act.start() - NEAR) : act.start()]
-        found.add((act.lastgroup or "", _FORBIDDING.search(before) is not None))
-    return frozenset(found)
+        acts.add((act.lastgroup or "", _FORBIDDING.search(before) is not None))
+    return frozenset(acts)
 
 
 ASKED_BEFORE = 2_000  # characters of the answer before a short "yes"
@@ -189,7 +189,7 @@ def evidence_of(covered: Sequence[Message], previous: Summary | None, focus: str
         said="\n".join(map(squashed, _said_by_users(covered, previous, focus))),
         statements=statements,
         answers=answers,
-        talked=frozenset().union(*(one.terms for one in (*statements, *answers))),
+        talked=frozenset().union(*(statement.terms for statement in (*statements, *answers))),
     )
 
 
@@ -228,13 +228,13 @@ def _said_by_users(covered: Sequence[Message], previous: Summary | None, focus: 
 def _statements(covered: Sequence[Message], previous: Summary | None, focus: str) -> Iterator[Statement]:
     asked = ""
     for message in covered:
-        said = user_text(message).strip()
+        text = user_text(message).strip()
         if message.role is Role.ASSISTANT:
             asked = message.text
-        elif said and not is_framed(said):
-            assents = _assents(said)
-            yield _statement(f"{asked[-ASKED_BEFORE:]}\n{said}" if assents else said, assents=assents)
-            if DECLINING.match(said):
+        elif text and not is_framed(text):
+            assents = _assents(text)
+            yield _statement(f"{asked[-ASKED_BEFORE:]}\n{text}" if assents else text, assents=assents)
+            if DECLINING.match(text):
                 yield from (_statement(_declined(question)) for question in _questions(asked))
     if previous is not None:
         yield from (_statement(request) for request in previous.facts.requests)
@@ -243,15 +243,15 @@ def _statements(covered: Sequence[Message], previous: Summary | None, focus: str
         yield _statement(focus)
 
 
-def _assents(said: str) -> bool:
+def _assents(text: str) -> bool:
     """Whether it agrees to the question before it, without any word of refusal. Example: "ok, go ahead" -> True"""
-    if len(said) > SHORT_ANSWER or REFUSING.search(said) or DECLINING.match(said):
+    if len(text) > SHORT_ANSWER or REFUSING.search(text) or DECLINING.match(text):
         return False
-    return len(said) <= CHOICE or ASSENTING.search(said) is not None
+    return len(text) <= CHOICE or ASSENTING.search(text) is not None
 
 
-def _questions(asked: str) -> list[str]:
-    return [sentence for sentence in sentences_of(asked[-ASKED_BEFORE:]) if sentence.endswith(("?", "？"))]
+def _questions(answer: str) -> list[str]:
+    return [sentence for sentence in sentences_of(answer[-ASKED_BEFORE:]) if sentence.endswith(("?", "？"))]
 
 
 def _declined(question: str) -> str:

@@ -52,10 +52,10 @@ def invented_in(sentence: str, evidence: Evidence) -> list[str]:
 
 
 def _figures(sentence: str) -> Iterator[tuple[str, str]]:
-    for found in _FIGURE.finditer(sentence):
-        figure = found[1].replace(",", "").rstrip(".")
+    for match in _FIGURE.finditer(sentence):
+        figure = match[1].replace(",", "").rstrip(".")
         if len(figure) - figure.count(".") >= _DIGITS_TOLD:
-            yield figure, (found[2] or "").lower()
+            yield figure, (match[2] or "").lower()
 
 
 def _figure_known(figure: str, unit: str, evidence: Evidence) -> bool:

@@ -89,13 +89,13 @@ def language_named(language: str, *, chinese: bool = False) -> str:
 
 def differs(text: str, wanted: str) -> str:
     """The language of the text if it is clearly not the wanted one; otherwise ""."""
-    found, share = detected(text[:LOOKED_AT])
-    if not found or found == wanted or (wanted not in NAMES and wanted != UNTOLD):
+    language, share = detected(text[:LOOKED_AT])
+    if not language or language == wanted or (wanted not in NAMES and wanted != UNTOLD):
         return ""
-    latin_wanted, latin_found = _is_latin(wanted), _is_latin(found)
+    latin_wanted, latin_found = _is_latin(wanted), _is_latin(language)
     if latin_wanted and latin_found:
-        return "" if UNTOLD in (wanted, found) else found
-    return found if share >= CLEAR_SHARE else ""
+        return "" if UNTOLD in (wanted, language) else language
+    return language if share >= CLEAR_SHARE else ""
 
 
 def _is_latin(language: str) -> bool:

@@ -103,10 +103,10 @@ def order_in(sentence: str) -> str:
     """How a sentence gives orders to its reader: "given" at its beginning, "told" further on, "" not at all."""
     start = _LEAD.match(sentence)
     begins = start.end() if start else 0
-    found = [match.start() for order in ORDERS if (match := order.pattern.search(sentence))]
-    if not found:
+    starts = [match.start() for order in ORDERS if (match := order.pattern.search(sentence))]
+    if not starts:
         return ""
-    return "given" if min(found) <= begins else "told"
+    return "given" if min(starts) <= begins else "told"
 
 
 def has_tags(text: str) -> bool:

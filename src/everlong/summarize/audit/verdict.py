@@ -43,14 +43,14 @@ def audited(
         return summary, (), tuple(_size_problems(summary, covered, previous, counter, limit))
     evidence = evidence_of(covered, previous, summary.focus)
     sieve = _Sieve(evidence)
-    kept = sieve.summary(summary)
+    clean = sieve.summary(summary)
     problems = [
         *_text_problems(summary, evidence),
         *sieve.problems(),
-        *_rest_problems(kept, summary, covered, counter),
+        *_rest_problems(clean, summary, covered, counter),
         *_size_problems(summary, covered, previous, counter, limit),
     ]
-    return kept, tuple(sieve.removed[:MOST_REPORTED]), tuple(dict.fromkeys(problems))
+    return clean, tuple(sieve.removed[:MOST_REPORTED]), tuple(dict.fromkeys(problems))
 
 
 class _Sieve:
@@ -67,19 +67,19 @@ class _Sieve:
         lists = {name: tuple(filter(None, map(self._text, getattr(summary, name)))) for name in LISTS}
         lists["next"] = tuple(step for step in lists["next"] if not self._unwarranted(step))
         requests = tuple(request for request in summary.facts.requests if not self._unsaid(request))
-        kept = replace(summary, context=self._text(summary.context), facts=replace(summary.facts, requests=requests))
-        return replace(kept, **lists)  # type: ignore[arg-type]
+        clean = replace(summary, context=self._text(summary.context), facts=replace(summary.facts, requests=requests))
+        return replace(clean, **lists)  # type: ignore[arg-type]
 
     def problems(self) -> list[str]:
-        found = []
+        problems = []
         if self.orders:
-            found.append("gives orders to whoever reads it")
+            problems.append("gives orders to whoever reads it")
         count = len(self.invented)
         if count >= MANY_INVENTED or (count >= FEW_INVENTED and count >= INVENTED_SHARE * len(self.named)):
-            found.append(
+            problems.append(
                 f"{count} names or figures that the conversation does not have: {', '.join(sorted(self.invented)[:5])}"
             )
-        return found
+        return problems
 
     def _text(self, text: str) -> str:
         """The text without its false sentences; unchanged if there are none."""
@@ -89,8 +89,8 @@ class _Sieve:
         lines = []
         for line in clean.splitlines():
             sentences = sentences_of(line)
-            kept = [sentence for sentence in sentences if not self._falls(sentence)]
-            lines.append(line if len(kept) == len(sentences) else " ".join(kept))
+            stays = [sentence for sentence in sentences if not self._falls(sentence)]
+            lines.append(line if len(stays) == len(sentences) else " ".join(stays))
         return "\n".join(filter(None, lines))
 
     def _falls(self, sentence: str) -> bool:
@@ -128,16 +128,16 @@ class _Sieve:
 
 def _text_problems(summary: Summary, evidence: Evidence) -> list[str]:
     text = _own_words(summary)
-    found = []
+    problems = []
     if reason := no_summary(summary.context):
-        found.append(f"{reason}, not a summary")
+        problems.append(f"{reason}, not a summary")
     if has_tags(text):
-        found.append("carries tags of frames or of a chat template")
+        problems.append("carries tags of frames or of a chat template")
     if language := differs(text, summary.language):
-        found.append(f"written in {language_named(language)}, not in {language_named(summary.language)}")
+        problems.append(f"written in {language_named(language)}, not in {language_named(summary.language)}")
     elif _speaks_of_something_else(text, evidence):
-        found.append("speaks of something else than the conversation")
-    return found
+        problems.append("speaks of something else than the conversation")
+    return problems
 
 
 def _speaks_of_something_else(text: str, evidence: Evidence) -> bool:
@@ -149,8 +149,8 @@ def _speaks_of_something_else(text: str, evidence: Evidence) -> bool:
     return scripts_shared and sum(term in evidence.known for term in terms) < FOREIGN_SHARE * len(terms)
 
 
-def _rest_problems(kept: Summary, summary: Summary, covered: Sequence[Message], counter: Counter) -> list[str]:
-    left = _own_words(kept)
+def _rest_problems(clean: Summary, summary: Summary, covered: Sequence[Message], counter: Counter) -> list[str]:
+    left = _own_words(clean)
     if not any(character.isalnum() for character in left):
         return ["nothing is left of it"] if _own_words(summary) else ["says nothing"]
     if counted_words(left) < FEWEST_WORDS and counter.messages(covered) > MUCH_COVERED:
@@ -162,14 +162,14 @@ def _size_problems(
     summary: Summary, covered: Sequence[Message], previous: Summary | None, counter: Counter, limit: int
 ) -> list[str]:
     """Problems of length, without the facts: these are bounded where they are made, and written within the limit."""
-    found = []
+    problems = []
     size = counter.text(_own_words(summary))
     if size > limit:
-        found.append(f"{size:,} tokens long, {limit:,} are the limit")
+        problems.append(f"{size:,} tokens long, {limit:,} are the limit")
     replaced = counter.messages(covered) + (0 if previous is None else counter.text("\n".join(all_lines(previous))))
     if size >= replaced:
-        found.append(f"{size:,} tokens long, no shorter than the {replaced:,} it replaces")
-    return found
+        problems.append(f"{size:,} tokens long, no shorter than the {replaced:,} it replaces")
+    return problems
 
 
 def _own_words(summary: Summary) -> str:
