@@ -1,0 +1,188 @@
+"""When a compaction is due, what is restored, recalled, warned of and refused: figures on both sides of a border."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from everlong.core import EventKind, Point, Recalled, Withdrawal
+from everlong.engine import preparation
+from everlong.engine.contracts import Call
+from everlong.engine.engine import Engine
+from everlong.engine.settings import Settings
+from everlong.engine.thread import CallContext, work_on
+from everlong.engine.view import View
+from everlong.errors import BudgetImpossible
+from everlong.store import MemoryThreads
+from tests.core.build import assistant, system, user
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+CALL = Call(model="gpt-4o", max_tokens=500)
+
+
+class Desk:
+    """A thread, its engine and a clock that stands still."""
+
+    def __init__(self, settings: Settings | None = None, rounds: int = 4) -> None:
+        self.now = START
+        chosen = Settings(window=16_000) if settings is None else settings
+        self.engine = Engine(MemoryThreads(), settings=chosen, clock=lambda: self.now).blocking
+        self.engine.append("t", [system("Work carefully.")])
+        for number in range(rounds):
+            self.engine.append("t", [user(f"Question {number}: " + "word " * 90), assistant("word " * 90)])
+        self.engine.append("t", [user("And now?")])
+
+    def context(self, call: Call = CALL) -> CallContext:
+        """The context of a call as it is now."""
+        means = self.engine.means
+        return work_on(means, means.state("t"), call, means.journal("t"), "turn")
+
+    def kinds(self) -> list[EventKind]:
+        """What happened."""
+        return [event.kind for event in self.engine.means.threads.events("t")]
+
+    def point(self, **figures: int) -> int:
+        """A compaction of the first three messages, with these figures; its order."""
+        point = Point(boundary=3, summary=(user("Before."),), **{"tokens_before": 900, "tokens_after": 100, **figures})
+        return self.engine.means.threads.append("t", [point])[0].order
+
+
+def of(tokens: int) -> View:
+    """A view of so many tokens."""
+    return View((), (), tokens)
+
+
+def test_a_compaction_is_due_above_the_threshold_and_not_at_it() -> None:
+    context = Desk().context()
+    threshold, limit = context.budget.threshold, context.budget.limit
+    reasons = [
+        preparation._reason_to_compact(context, of(tokens)) for tokens in (threshold, threshold + 1, limit, limit + 1)
+    ]
+    assert reasons == ["", "high mark", "high mark", "more than the window takes"]
+
+
+@pytest.mark.parametrize(("seconds", "due"), [(300, ""), (301, "cold cache")])
+def test_a_cold_cache_is_one_that_is_older_than_its_time(seconds: int, due: str) -> None:
+    desk = Desk(Settings(window=16_000, cold_mark=0.3, cache_seconds=300.0))
+    desk.engine.prepare("t", CALL)
+    desk.now += timedelta(seconds=seconds)
+    context = desk.context()
+    cold = int(0.3 * context.budget.limit)
+    assert preparation._reason_to_compact(context, of(cold + 1)) == due
+    assert preparation._reason_to_compact(context, of(cold)) == ""
+
+
+def test_what_was_never_sent_is_in_no_cache() -> None:
+    context = Desk(Settings(window=16_000, cold_mark=0.0)).context()
+    assert preparation._reason_to_compact(context, of(context.budget.threshold)) == ""
+
+
+def test_after_an_undo_only_what_must_be_is_compacted() -> None:
+    desk = Desk()
+    desk.engine.means.threads.append("t", [Withdrawal(desk.point())])
+    context = desk.context()
+    assert context.state.undone
+    assert preparation._reason_to_compact(context, of(context.budget.threshold + 1)) == ""
+    assert preparation._reason_to_compact(context, of(context.budget.limit + 1)) == "more than the window takes"
+    desk.point()
+    assert not desk.context().state.undone
+
+
+@pytest.mark.parametrize(
+    ("after", "limit", "grown", "stuck"),
+    [(0.95, 1.0, 1.0, True), (0.85, 1.0, 1.0, False), (0.95, 0.85, 1.0, False), (0.95, 1.0, 2.1, False)],
+    ids=["above nine tenths", "below", "made for a smaller window", "twice as much since"],
+)
+def test_a_compaction_that_came_to_nothing_is_not_repeated_at_every_call(
+    after: float, limit: float, grown: float, stuck: bool
+) -> None:
+    desk = Desk()
+    budget = desk.context().budget
+    left = int(after * budget.threshold)
+    desk.point(tokens_after=left, limit=int(limit * budget.compacted_limit))
+    assert preparation._stuck(desk.context(), of(int(left * grown))) is stuck
+
+
+@pytest.mark.parametrize(("share", "restored"), [(0.79, True), (0.81, False)])
+def test_a_point_is_withdrawn_where_the_window_is_a_quarter_larger(share: float, restored: bool) -> None:
+    desk = Desk()
+    desk.point(limit=int(share * desk.context().budget.compacted_limit))
+    preparation._restore(context := desk.context())
+    assert (context.state.opened.point is None) is restored
+
+
+def test_a_point_stays_where_what_it_covers_would_not_fit_below_the_threshold() -> None:
+    for more, restored in ((0, True), (1, False)):
+        desk = Desk()
+        context = desk.context()
+        since = context.budget.counter.messages(context.state.since[2:])  # what came after the boundary
+        desk.point(limit=1, tokens_before=context.budget.threshold - since + more)
+        preparation._restore(context := desk.context())
+        assert (context.state.opened.point is None) is restored, more
+
+
+def test_a_point_that_knows_no_size_is_never_withdrawn_for_it() -> None:
+    desk = Desk()
+    desk.point(limit=0)
+    preparation._restore(context := desk.context())
+    assert context.state.opened.point is not None
+
+
+@pytest.mark.parametrize(("earlier", "now", "warned"), [(0, 1, False), (0, 2, True), (1, 2, True), (2, 3, False)])
+def test_a_warning_comes_once_when_nine_tenths_of_the_threshold_are_passed(
+    earlier: int, now: int, warned: bool
+) -> None:
+    desk = Desk()
+    context = desk.context()
+    mark = int(0.9 * context.budget.threshold)
+    tokens = [0, mark, mark + 1, mark + 2]
+    context.state = replace(context.state, view=of(tokens[earlier]))
+    with context.journal:
+        preparation._warn(context, of(tokens[now]))
+    assert (EventKind.CONTEXT_WARNED in desk.kinds()) is warned
+
+
+def test_pins_may_take_their_share_and_no_more() -> None:
+    for more in (0, 1):
+        desk = Desk()
+        desk.engine.pin("t", 1)
+        desk.engine.pin("t", text="Remember the milk.")
+        context = desk.context()
+        counter = context.budget.counter
+        taken = counter.message(context.state.since[0]) + counter.message(user("Remember the milk."))
+        settings = replace(context.settings, pin_share=(taken - more + 0.5) / context.budget.messages)
+        context.settings = settings
+        if more:
+            with pytest.raises(BudgetImpossible) as told:
+                preparation._check_pins(context)
+            assert {name for name, _ in told.value.parts} == {"pinned text", "pinned message 1"}
+        else:
+            preparation._check_pins(context)
+
+
+def test_a_question_is_looked_up_once_and_only_if_no_compaction_knew_it() -> None:
+    desk = Desk()
+    state = desk.context().state
+    last = state.opened.rows[-1]
+    assert preparation._unsent_question(state) == last
+    desk.engine.means.threads.append("t", [Recalled(last.order, user("From before."))])
+    assert preparation._unsent_question(desk.context().state) is None
+    desk.engine.append("t", [user("Another?")])
+    assert preparation._unsent_question(desk.context().state) is not None
+    desk.point()
+    assert preparation._unsent_question(desk.context().state) is None
+    desk.engine.append("t", [assistant("Yes.")])
+    assert preparation._unsent_question(desk.context().state) is None
+
+
+@pytest.mark.parametrize(("fmt", "length"), [("anthropic", True), ("openai-chat", False)])
+def test_a_reply_limit_is_written_where_the_format_needs_one(fmt: str, length: bool) -> None:
+    prepared = Desk().engine.prepare("t", Call(model="gpt-4o", fmt=fmt))
+    assert (prepared.request.max_tokens is not None) is length
+
+
+def test_a_compaction_by_hand_that_saves_a_twentieth_or_less_is_not_made() -> None:
+    desk = Desk(rounds=0)
+    assert desk.engine.compact("t", CALL) is None
+    assert not desk.engine.means.threads.points("t")
+    assert desk.engine.undo("t") is None

@@ -1,0 +1,159 @@
+"""What is learned from a call: tools count wherever messages do, and a report about something else teaches nothing."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from everlong.core import EventKind
+from everlong.engine.budget import calibration_of, counter_for, learned_window
+from everlong.engine.contracts import Call, Prepared
+from everlong.engine.engine import BlockingEngine, Engine
+from everlong.engine.settings import Settings
+from everlong.engine.usage import LEAST_TRUE, STOOD_STILL, Spent, cost_of, spent_on
+from everlong.errors import ContextOverflow, NotRecovered
+from everlong.store import MemoryThreads
+from everlong.windows import Prices
+from everlong.wire import Usage
+from tests.core.build import assistant, user
+
+TOOLS = tuple(json.dumps({"name": f"look_{n}", "description": "looks for something " * 60}) for n in range(6))
+CALL = Call(model="gpt-4o", endpoint="http://a/v1", tools=TOOLS, max_tokens=200)
+
+
+def a_talk(rounds: int = 8, window: int = 16_000) -> BlockingEngine:
+    """A thread that nothing was sent of yet."""
+    engine = Engine(MemoryThreads(), settings=Settings(window=window)).blocking
+    engine.append("t", [turn(f"{n} " + "word " * 150) for n in range(rounds) for turn in (user, assistant)])
+    engine.append("t", [user("And now?")])
+    return engine
+
+
+def counted(prepared: Prepared) -> int:
+    """All that was counted for a request: its messages and its tools."""
+    return prepared.counted + prepared.budget.tools
+
+
+def ratios(engine: BlockingEngine) -> list[float]:
+    """How the endpoint's counts relate to ours, as far as it was learned."""
+    return [round(ratio, 3) for ratio in calibration_of(engine.means.threads, CALL, counter_for("gpt-4o")).ratios]
+
+
+def test_the_tools_are_a_good_part_of_these_requests() -> None:
+    prepared = a_talk().prepare("t", CALL)
+    assert prepared.budget.tools > 0.2 * counted(prepared)
+
+
+def test_an_answer_to_a_request_with_tools_teaches_the_ratio_of_all_that_was_sent() -> None:
+    engine = a_talk()
+    prepared = engine.prepare("t", CALL)
+    engine.record_usage(prepared, Usage(prompt=round(1.25 * counted(prepared)), output=5))
+    assert ratios(engine) == [1.25]
+
+
+def test_an_overflow_of_a_request_with_tools_teaches_the_ratio_of_all_that_was_sent() -> None:
+    engine = a_talk()
+    prepared = engine.prepare("t", CALL)
+    tokens = round(1.5 * counted(prepared))
+    again = engine.recover(prepared, ContextOverflow("too long", requested=tokens, limit=tokens - 1))
+    assert ratios(engine) == [
+        1.5 if tokens <= counted(prepared) + 200 else round((tokens - 200) / counted(prepared), 3)
+    ]
+    assert learned_window(engine.means.threads, CALL) == tokens - 1
+    assert again.tokens < tokens
+    assert again.counted < prepared.counted
+
+
+@pytest.mark.parametrize(("extra", "learned"), [(0, 200), (1, 1)], ids=["reply and no more", "more than the reply"])
+def test_a_reserve_that_is_counted_in_teaches_nothing_too_high(extra: int, learned: int) -> None:
+    """The figure of an overflow may include the reserve for the answer; the smaller reading is learned from."""
+    engine = a_talk()
+    prepared = engine.prepare("t", CALL)
+    engine.recover(prepared, ContextOverflow("too long", requested=counted(prepared) + 200 + extra))
+    assert ratios(engine) == [round((counted(prepared) + learned) / counted(prepared), 3)]
+
+
+def test_a_ceiling_is_no_window() -> None:
+    engine = a_talk()
+    engine.recover(engine.prepare("t", CALL), ContextOverflow("too much a minute", limit=3_000, ceiling=True))
+    assert learned_window(engine.means.threads, CALL) is None
+
+
+def test_the_third_attempt_is_not_made_and_every_attempt_is_smaller() -> None:
+    engine = a_talk(rounds=20)
+    first = engine.prepare("t", CALL)
+    second = engine.recover(first, ContextOverflow("too long"))
+    third = engine.recover(second, ContextOverflow("too long"))
+    assert first.counted > second.counted > third.counted
+    with pytest.raises(NotRecovered):
+        engine.recover(third, ContextOverflow("too long"))
+
+
+def test_a_report_of_a_part_of_the_request_teaches_nothing() -> None:
+    for share, learned in ((LEAST_TRUE - 0.01, False), (LEAST_TRUE + 0.01, True)):
+        engine = a_talk()
+        prepared = engine.prepare("t", CALL)
+        engine.record_usage(prepared, Usage(prompt=round(share * counted(prepared)), output=5))
+        assert bool(ratios(engine)) is learned, share
+
+
+def test_the_next_count_starts_from_what_was_reported() -> None:
+    engine = a_talk()
+    prepared = engine.prepare("t", CALL)
+    reported = round(1.25 * counted(prepared))
+    engine.record_usage(prepared, Usage(prompt=reported, output=5))
+    engine.append("t", [assistant("So it is."), user("And then?")])
+    extended = engine.prepare("t", CALL)
+    news = extended.counted - prepared.counted
+    assert reported + news <= extended.tokens <= reported + 2 * news
+    assert engine.preview("t", CALL).certainty == "reported"
+    other = engine.prepare("t", replace(CALL, model="gpt-4o-mini"))
+    assert other.tokens < reported  # of another model nothing was reported
+
+
+@pytest.mark.parametrize(("more", "window"), [(STOOD_STILL - 1, None), (STOOD_STILL, 8_192)])
+def test_a_report_that_stands_still_although_more_is_sent_is_a_window(more: int, window: int | None) -> None:
+    engine, counter = a_talk(rounds=23, window=32_000), counter_for("gpt-4o")
+    prepared = engine.prepare("t", CALL)
+    assert 8_192 < counted(prepared) < 9_000
+    held = Usage(prompt=8_192, output=5)
+    assert engine.record_usage(prepared, held) is None
+    news = next(news for n in range(200) if counter.messages(news := [assistant("Yes."), user("word " * n)]) == more)
+    engine.append("t", news)
+    extended = engine.prepare("t", CALL)
+    assert counted(extended) - counted(prepared) == more
+    overflow = engine.record_usage(extended, held)
+    assert (None if overflow is None else overflow.limit) == window
+    assert learned_window(engine.means.threads, CALL) == window
+
+
+def test_what_was_spent_is_summed_by_model_the_dearest_first() -> None:
+    engine = a_talk()
+    for model, usage in (
+        ("gpt-4o-mini", Usage(prompt=900, cached=100, output=10)),
+        ("gpt-4o", Usage(prompt=900, output=10)),
+    ):
+        prepared = engine.prepare("t", replace(CALL, model=model))
+        engine.record_usage(prepared, usage)
+    events = engine.means.threads.events("t")
+    first, second = spent_on(events)
+    assert (first.model, second.model) == ("gpt-4o", "gpt-4o-mini")
+    assert (second.calls, second.prompt, second.cached, second.output, second.unpriced) == (1, 900, 100, 10, 0)
+    assert spent_on(event for event in events if event.kind is EventKind.TURN_STARTED) == []
+    assert Spent("m").cost == 0.0
+
+
+@pytest.mark.parametrize(
+    ("prices", "cost"),
+    [
+        (Prices(3.0, 15.0, 0.3, 3.75), 600 * 3.0 + 300 * 0.3 + 100 * 3.75 + 50 * 15.0),
+        (Prices(3.0, 15.0), 1_000 * 3.0 + 50 * 15.0),
+        (Prices(None, 15.0), 50 * 15.0),
+        (Prices(3.0, None), 1_000 * 3.0),
+    ],
+    ids=["cached and written have prices", "one price for all", "only answers cost", "only prompts cost"],
+)
+def test_what_a_call_costs(prices: Prices, cost: float) -> None:
+    usage = Usage(prompt=1_000, cached=300, cache_written=100, output=50)
+    assert cost_of(usage, prices) == pytest.approx(cost / 1_000_000)
+    assert cost_of(usage, Prices()) is None
