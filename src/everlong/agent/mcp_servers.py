@@ -1,7 +1,7 @@
-"""MCP servers: their tools as ours, through the official `mcp` package, which is imported when one is connected.
+"""MCP servers: their tools as the agent's, through the official `mcp` package, imported when one is connected.
 
-Each connection lives in a task of its own. A server that cannot be reached is one line in `problems`; one that dies or
-hangs later gives failed outcomes. Nothing a server does ends a turn or the program.
+Each connection lives in a task of its own. A server that cannot be reached is one line in `problems`; calls of one that
+dies or hangs later fail. Nothing that a server does ends a turn or the program.
 """
 
 import asyncio
@@ -26,11 +26,11 @@ NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_-]")
 LONGEST_NAME = 64
 LONGEST_REASON = 300
 MOST_PAGES = 50  # of a server's list of tools
-CLOSING = 10.0  # seconds for a server to go
+CLOSING = 10.0  # seconds for a server to end
 
 
 class McpServers:
-    """Servers that are connected while this is entered. `taken` are names that tools of theirs may not have.
+    """Connects servers while it is entered. `taken` are names that their tools may not have.
 
     async with McpServers(config.mcp, taken={"read_file"}) as servers: Agent(engine, model, (*own, *servers.tools))
     """
@@ -38,9 +38,9 @@ class McpServers:
     def __init__(self, servers: Sequence[McpServer], *, taken: Sequence[str] = ()) -> None:
         self._links = [_Link(server) for server in servers]
         self._taken = set(taken)
-        #: Their tools; a name that is taken is prefixed with the server's.
+        #: Their tools; a name that is taken gets the server's name before it.
         self.tools: tuple[Tool, ...] = ()
-        #: One line for each server that is not there.
+        #: One line for each server that could not be connected.
         self.problems: tuple[str, ...] = ()
 
     async def __aenter__(self) -> Self:
@@ -50,7 +50,7 @@ class McpServers:
             await self._close()
             raise
         self.problems = tuple(f"MCP server {link.server.name}: {link.problem}" for link in self._links if link.problem)
-        self.tools = tuple(self._named())
+        self.tools = tuple(self._tools())
         return self
 
     async def __aexit__(
@@ -61,25 +61,25 @@ class McpServers:
     async def _close(self) -> None:
         await asyncio.gather(*(link.close() for link in self._links))
 
-    def _named(self) -> Iterator[Tool]:
+    def _tools(self) -> Iterator[Tool]:
         for link in self._links:
-            for offered in link.offered:
-                name = _free(NOT_IN_NAME.sub("_", offered.name), link.server.name, self._taken)
+            for offer in link.offers:
+                name = _free_name(NOT_IN_NAME.sub("_", offer.name), link.server.name, self._taken)
                 self._taken.add(name)
                 yield Tool(
                     name=name,
-                    description=offered.description or offered.name,
-                    parameters=json.dumps(offered.input_schema),
-                    run=link.runs(offered.name),
-                    asks=not getattr(offered.annotations, "read_only_hint", None),
+                    description=offer.description or offer.name,
+                    parameters=json.dumps(offer.input_schema),
+                    run=link.runner(offer.name),
+                    asks=not getattr(offer.annotations, "read_only_hint", None),
                 )
 
 
-def _free(name: str, server: str, taken: set[str]) -> str:
-    """A name nobody has. Example: read, of server files, read is taken -> files_read"""
-    wanted = name[:LONGEST_NAME]
-    if wanted not in taken:
-        return wanted
+def _free_name(name: str, server: str, taken: set[str]) -> str:
+    """Return a name that is not taken. Example: read, of server files, read is taken -> files_read"""
+    short = name[:LONGEST_NAME]
+    if short not in taken:
+        return short
     prefixed = f"{NOT_IN_NAME.sub('_', server)}_{name}"[:LONGEST_NAME]
     number, free = 2, prefixed
     while free in taken:
@@ -89,10 +89,10 @@ def _free(name: str, server: str, taken: set[str]) -> str:
 
 @dataclass(slots=True)
 class _Link:
-    """A connection to one server, held open by a task of its own: who opens it must be the one who closes it."""
+    """A connection to one server, held by a task of its own: the task that opens it has to close it."""
 
     server: McpServer
-    offered: tuple[Any, ...] = ()
+    offers: tuple[Any, ...] = ()
     problem: str = ""
     client: Any = None
     task: "asyncio.Task[None] | None" = None
@@ -100,7 +100,7 @@ class _Link:
     leave: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def connect(self) -> None:
-        """Connected and its tools known, or the problem told; never later than the server's seconds."""
+        """Connect and list the tools, or set `problem`; never later than the server's seconds."""
         self.task = asyncio.create_task(self._hold(), name=f"MCP server {self.server.name}")
         ready = asyncio.create_task(self.ready.wait())
         try:
@@ -116,7 +116,7 @@ class _Link:
             await self.close()
 
     async def close(self) -> None:
-        """Let go of it; a server that does not go is left to its fate."""
+        """Close the connection; a server that does not end in time is left alone."""
         self.leave.set()
         if self.task is None:
             return
@@ -127,17 +127,17 @@ class _Link:
             self.task.cancel()
             await asyncio.wait((self.task,), timeout=CLOSING)
         if self.task.done() and not self.task.cancelled():
-            self.task.exception()  # looked at: it is gone either way
+            self.task.exception()  # retrieved, so that asyncio does not log it
 
-    def runs(self, name: str) -> Callable[[JsonObject, Place], Any]:
-        """What a tool of that name runs."""
+    def runner(self, name: str) -> Callable[[JsonObject, Place], Any]:
+        """Return the function that runs the server's tool of that name."""
 
-        async def run(arguments: JsonObject, place: Place) -> Outcome:  # noqa: ARG001 - it is elsewhere
-            return await self._called(name, arguments)
+        async def run(arguments: JsonObject, place: Place) -> Outcome:  # noqa: ARG001 - the server is elsewhere
+            return await self._call(name, arguments)
 
         return run
 
-    async def _called(self, name: str, arguments: JsonObject) -> Outcome:
+    async def _call(self, name: str, arguments: JsonObject) -> Outcome:
         if self.task is None or self.task.done():
             reason = _reason(self.task) if self.task is not None else "it was never connected"
             return Outcome(f"MCP server {self.server.name} is gone: {reason}", failed=True)
@@ -158,13 +158,13 @@ class _Link:
 
     async def _hold(self) -> None:
         try:
-            from mcp import Client  # noqa: PLC0415 - heavy, and only who has servers needs it
+            from mcp import Client  # noqa: PLC0415 - heavy, and only needed for servers
         except ImportError:
-            raise InputError('the package mcp is not here: pip install "mcp>=2"') from None
+            raise InputError('the package mcp is not installed: pip install "mcp>=2"') from None
         async with AsyncExitStack() as stack:
             transport = await self._transport(stack)
             self.client = await stack.enter_async_context(Client(transport, read_timeout_seconds=self.server.seconds))
-            self.offered = await _listed(self.client)
+            self.offers = await _list_tools(self.client)
             self.ready.set()
             await self.leave.wait()
 
@@ -174,8 +174,8 @@ class _Link:
             from mcp import StdioServerParameters, stdio_client  # noqa: PLC0415 - see above
 
             quiet = stack.enter_context(Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - it is one
-            about = StdioServerParameters(command=server.command, args=list(server.args), env=dict(server.env))
-            return stdio_client(about, errlog=quiet)
+            parameters = StdioServerParameters(command=server.command, args=list(server.args), env=dict(server.env))
+            return stdio_client(parameters, errlog=quiet)
         from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415 - see above
         from mcp.shared._httpx_utils import create_mcp_http_client  # noqa: PLC0415 - see above
 
@@ -183,8 +183,8 @@ class _Link:
         return streamable_http_client(server.url, http_client=http)
 
 
-async def _listed(client: Any) -> tuple[Any, ...]:
-    """All tools of a server, page by page."""
+async def _list_tools(client: Any) -> tuple[Any, ...]:
+    """Return all tools of a server, read page by page."""
     tools: list[Any] = []
     cursor = None
     for _ in range(MOST_PAGES):
@@ -197,27 +197,27 @@ async def _listed(client: Any) -> tuple[Any, ...]:
 
 
 def _outcome(result: Any) -> Outcome:
-    """What a server answered, as ours: words, pictures, and the names of what is neither."""
-    words, images = [], []
+    """Return a server's result as an outcome: texts, pictures, and the names of what is neither."""
+    texts, images = [], []
     for block in result.content:
         match block.type:
             case "text":
-                words.append(block.text)
+                texts.append(block.text)
             case "image":
                 images.append(Image(data=block.data, media_type=block.mime_type))
             case "resource" if hasattr(block.resource, "text"):
-                words.append(block.resource.text)
+                texts.append(block.resource.text)
             case "resource_link":
-                words.append(f"[{block.name}: {block.uri}]")
+                texts.append(f"[{block.name}: {block.uri}]")
             case _:
-                words.append(f"[{block.type}: not shown]")
-    if not words and result.structured_content is not None:
-        words.append(json.dumps(result.structured_content, ensure_ascii=False))
-    return Outcome("\n".join(words), failed=bool(result.is_error), images=tuple(images))
+                texts.append(f"[{block.type}: not shown]")
+    if not texts and result.structured_content is not None:
+        texts.append(json.dumps(result.structured_content, ensure_ascii=False))
+    return Outcome("\n".join(texts), failed=bool(result.is_error), images=tuple(images))
 
 
 def _reason(task: "asyncio.Task[Any]") -> str:
-    """Why a task came to nothing, in one line."""
+    """Return in one line why a task ended without a result."""
     if task.cancelled():
         return "it was stopped"
     error = task.exception()
@@ -225,5 +225,5 @@ def _reason(task: "asyncio.Task[Any]") -> str:
         error = error.exceptions[0]
     if error is None:
         return "it has ended"
-    said = " ".join(str(error).split()) or type(error).__name__
-    return said[:LONGEST_REASON]
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text[:LONGEST_REASON]

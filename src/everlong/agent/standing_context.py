@@ -1,7 +1,7 @@
 """Standing context: instructions, memory, skills and the todo list, read from their sources for every request.
 
-Nothing of it is kept in the thread, so no cut and no summary can lose or repeat it. What changes seldom is stable and
-part of the cached prefix; what changes often is volatile and stands at the tail. The same sources give the same bytes.
+None of it is kept in the thread, so no compaction and no summary can lose or repeat it. What changes seldom is stable
+and part of the cached prefix; what changes often is volatile and comes last. The same sources give the same bytes.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,13 +13,13 @@ from everlong.core import History, Message, Role, Text
 
 __all__ = ["NOTHING", "Source", "Standing", "file_source", "skills_source", "workspace_standing"]
 
-#: What stands for a thread now, in words; "" if nothing does.
+#: Returns the text for a thread as it is now; "" if there is none.
 Source: TypeAlias = Callable[[str], str]
 
-MOST_BYTES = 64_000  # of one file; more is named, not sent
+MOST_BYTES = 64_000  # of one file; the rest is only named
 MOST_SKILLS = 100
 LONGEST_DESCRIPTION = 300  # characters of one skill
-FRONT_BYTES = 4_000  # where the name and description of a skill stand
+FRONT_BYTES = 4_000  # of a skill, with its name and description
 FENCE = "---"
 CUT = "\n[… {name} goes on: {left:,} more bytes; read the file]"
 SKILLS = "Skills. Read the file of one before you do what it is about:"
@@ -34,7 +34,7 @@ class Standing:
     volatile: tuple[tuple[str, Source], ...] = ()
 
     def now(self, thread: str) -> tuple[History, History]:
-        """What stands now: the stable part as system text, the volatile part as one message. Reads files."""
+        """Return the stable part as system text and the volatile part as one message, as they are now. Reads files."""
         stable, volatile = _sections(self.stable, thread), _sections(self.volatile, thread)
         return (
             (Message(Role.SYSTEM, (Text(stable),)),) if stable else (),
@@ -46,8 +46,8 @@ NOTHING = Standing()
 
 
 def _sections(sources: Sequence[tuple[str, Source]], thread: str) -> str:
-    read = ((name, source(thread).strip()) for name, source in sources)
-    return "\n\n".join(f"## {name}\n{text}" for name, text in read if text)
+    texts = ((name, source(thread).strip()) for name, source in sources)
+    return "\n\n".join(f"## {name}\n{text}" for name, text in texts if text)
 
 
 def workspace_standing(
@@ -58,7 +58,7 @@ def workspace_standing(
     skills: str = "skills",
     todo: Source | None = None,
 ) -> Standing:
-    """What stands in a workspace: its instructions, memory and skills; `todo` gives the list of a thread."""
+    """Return the context of a workspace: instructions, memory and skills; `todo` returns the list of a thread."""
     stable = [(name, file_source(workspace, name)) for name in (*instructions, memory) if name]
     if skills:
         stable.append(("Skills", skills_source(workspace, skills)))
@@ -66,7 +66,7 @@ def workspace_standing(
 
 
 def file_source(workspace: Path, name: str) -> Source:
-    """A file of the workspace, as it is now; nothing where there is none, or where a link leads out of it."""
+    """Return the source of a file of the workspace; "" where there is none, or where a link leads out of it."""
 
     def read(thread: str) -> str:  # noqa: ARG001 - the same for all
         path = _inside(workspace, workspace / name)
@@ -76,7 +76,7 @@ def file_source(workspace: Path, name: str) -> Source:
 
 
 def skills_source(workspace: Path, folder: str) -> Source:
-    """The skills in a folder, name, description and path, sorted; the bodies are read when they are needed."""
+    """Return the source of the skills in a folder: name, description and path of each, sorted; no bodies."""
 
     def read(thread: str) -> str:  # noqa: ARG001 - the same for all
         lines = list(_skills(workspace, workspace / folder))
@@ -89,21 +89,21 @@ def skills_source(workspace: Path, folder: str) -> Source:
 
 def _skills(workspace: Path, folder: Path) -> Iterator[str]:
     try:
-        found = sorted(folder.glob("*/SKILL.md"))
+        files = sorted(folder.glob("*/SKILL.md"))
     except OSError:
         return
-    for given in found:
-        path = _inside(workspace, given)
+    for file in files:
+        path = _inside(workspace, file)
         if path is None:
             continue
         front = _front(_start(path, FRONT_BYTES))
-        about = " ".join(front.get("description", "").split())[:LONGEST_DESCRIPTION]
-        name = front.get("name") or given.parent.name
-        yield f"- {name}: {about or 'no description'} ({given.relative_to(workspace).as_posix()})"
+        description = " ".join(front.get("description", "").split())[:LONGEST_DESCRIPTION]
+        name = front.get("name") or file.parent.name
+        yield f"- {name}: {description or 'no description'} ({file.relative_to(workspace).as_posix()})"
 
 
 def _front(text: str) -> dict[str, str]:
-    """The simple fields between the fences at the top. Example: "---\\nname: pdf\\n---\\n…" -> {"name": "pdf"}"""
+    """Return the fields between the fences at the top. Example: "---\\nname: pdf\\n---\\n…" -> {"name": "pdf"}"""
     lines = text.splitlines()
     if not lines or lines[0].strip() != FENCE:
         return {}
@@ -122,11 +122,11 @@ def _front(text: str) -> dict[str, str]:
 
 
 def _inside(workspace: Path, path: Path) -> Path | None:
-    """The real file, if it is one and lies in the workspace."""
+    """Return the real file, if it is one and lies in the workspace."""
     try:
         real = path.resolve()
         return real if real.is_file() and real.is_relative_to(workspace.resolve()) else None
-    except (OSError, RuntimeError, ValueError):  # loops of links, names that no system takes
+    except (OSError, RuntimeError, ValueError):  # loops of links, names that no system accepts
         return None
 
 

@@ -1,14 +1,14 @@
-"""The boundary of a workspace: which paths may be used, and how a file is opened so that it stays true.
+"""The boundary of a workspace: which paths may be used, and how a file is opened so that the check stays true.
 
-A path is resolved first, symlinks and all, and must then lie in the workspace or in a folder that is allowed beside it.
-What was resolved is opened folder by folder, following no link: if one is put in the way between the check and the
+A path is resolved first, links and all, and must then lie in the workspace or in a folder that is allowed beside it.
+The resolved path is opened folder by folder, following no link: if one is put in the way between the check and the
 use, opening fails. Only regular files and folders are ever opened. Nothing else in the agent opens paths of a model.
 """
 
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
@@ -17,11 +17,20 @@ from typing import BinaryIO
 from everlong.agent.definitions import Place
 from everlong.errors import InputError
 
-__all__ = ["inside", "open_folder", "open_reading", "replace_file", "shown"]
+__all__ = [
+    "inside",
+    "open_below",
+    "open_folder",
+    "open_inner",
+    "open_reading",
+    "printable",
+    "replace_file",
+    "shown",
+]
 
 LONGEST_SHOWN = 300  # characters of a path in a message
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-#: A FIFO that took the place of a file must not make us wait, nor a terminal become ours.
+#: A pipe that took the place of a file must not make us wait, and a terminal must not become ours.
 READING = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 CREATING = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 PROBLEMS = {
@@ -39,12 +48,12 @@ SPECIAL = "it is no regular file (a device, a pipe or a socket)"
 
 
 def inside(place: Place, path: str) -> Path:
-    """The real, absolute path that `path` means, in the workspace or an allowed folder; it need not exist.
+    """Return the real, absolute path that `path` means, in the workspace or an allowed folder; it need not exist.
 
-    Relative to the workspace; `~` is a name like any other. Raises InputError, in one line, for anything outside.
+    It is relative to the workspace; `~` is a name like any other. Raises InputError, in one line, for a path outside.
     Example: "src/../a.txt" in /home/me/project -> /home/me/project/a.txt
     """
-    _, _, real = _placed(place, path)
+    _, _, real = _locate(place, path)
     try:
         mode = real.lstat().st_mode
     except OSError:
@@ -55,31 +64,35 @@ def inside(place: Place, path: str) -> Path:
 
 
 def shown(place: Place, path: Path) -> str:
-    """A path for people: relative to the workspace where it lies in it. Control characters are escaped."""
+    """Return a path as text: relative to the workspace where it lies in it. Control characters are escaped."""
     root = _real(place.workspace)
-    text = str(path.relative_to(root)) if path.is_relative_to(root) else str(path)
+    return printable(str(path.relative_to(root)) if path.is_relative_to(root) else str(path))
+
+
+def printable(text: str) -> str:
+    """Return the text on one line: nothing in it can break the line or act on a terminal."""
     return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
 
 
 @contextmanager
 def open_reading(place: Place, path: str) -> Iterator[BinaryIO]:
-    """A file to read from. Raises InputError if it may not be used, is no regular file or cannot be read."""
-    with _told(path), _folder_of(place, path) as (folder, name):
+    """Open a file to read from. Raises InputError if it may not be used, is not a regular file or cannot be read."""
+    with _one_line(path), _parent(place, path) as (folder, name):
         if not stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
             raise InputError(f"{_quoted(path)}: {_kind_problem(name, folder)}")
         handle = os.open(name, READING, dir_fd=folder)
         with os.fdopen(handle, "rb") as file:
-            if not stat.S_ISREG(os.fstat(handle).st_mode):  # it was exchanged since
+            if not stat.S_ISREG(os.fstat(handle).st_mode):  # something else took its place meanwhile
                 raise InputError(f"{_quoted(path)}: {SPECIAL}")
             yield file
 
 
 @contextmanager
 def open_folder(place: Place, path: str) -> Iterator[int]:
-    """The descriptor of a folder, to be listed through. Raises InputError if it may not be used or is none."""
-    root, parts, _ = _placed(place, path)
-    with _told(path):
-        folder = _descend(root, parts, make=False)
+    """Open a folder as a descriptor. Raises InputError if it may not be used or is not a folder."""
+    root, parts, _ = _locate(place, path)
+    with _one_line(path):
+        folder = open_inner(root, parts)
         try:
             yield folder
         finally:
@@ -87,11 +100,11 @@ def open_folder(place: Place, path: str) -> Iterator[int]:
 
 
 def replace_file(place: Place, path: str, content: bytes) -> bool:
-    """Write a file at once or not at all, with the folders it needs; True if it is new. Its permissions stay."""
-    with _told(path), _folder_of(place, path, make=True) as (folder, name):
+    """Write a whole file or nothing, with the folders it needs; return whether it is new. Its permissions stay."""
+    with _one_line(path), _parent(place, path, make=True) as (folder, name):
         mode = _mode_of(path, name, folder)
-        spare = f".{name[:100]}.{token_hex(6)}.tmp"
-        handle = os.open(spare, CREATING, 0o666, dir_fd=folder)
+        temporary = f".{name[:100]}.{token_hex(6)}.tmp"
+        handle = os.open(temporary, CREATING, 0o666, dir_fd=folder)
         try:
             with os.fdopen(handle, "wb") as file:
                 if mode is not None:
@@ -99,15 +112,15 @@ def replace_file(place: Place, path: str, content: bytes) -> bool:
                 file.write(content)
                 file.flush()
                 os.fsync(handle)
-            os.rename(spare, name, src_dir_fd=folder, dst_dir_fd=folder)
+            os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
         finally:
-            with suppress(FileNotFoundError):  # it has its name by now, unless something went wrong
-                os.unlink(spare, dir_fd=folder)
+            with suppress(FileNotFoundError):  # it was renamed, unless something went wrong
+                os.unlink(temporary, dir_fd=folder)
         return mode is None
 
 
 def _mode_of(path: str, name: str, folder: int) -> int | None:
-    """The mode of the file that is there, None if none is. Raises InputError where it is not to be replaced."""
+    """Return the mode of the file that is there, None if none is. Raises InputError where it may not be replaced."""
     try:
         mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
     except FileNotFoundError:
@@ -126,8 +139,8 @@ def _kind_problem(name: str, folder: int) -> str:
     return PROBLEMS[errno.ELOOP] if stat.S_ISLNK(mode) else SPECIAL
 
 
-def _placed(place: Place, path: str) -> tuple[Path, tuple[str, ...], Path]:
-    """The root that a path lies in, the names that lead from there to it, and the whole."""
+def _locate(place: Place, path: str) -> tuple[Path, tuple[str, ...], Path]:
+    """Return the root that a path lies in, the names that lead from there to it, and the whole real path."""
     if not path.strip():
         raise InputError("the path is empty")
     if "\0" in path:
@@ -146,30 +159,34 @@ def _placed(place: Place, path: str) -> tuple[Path, tuple[str, ...], Path]:
 
 
 def _real(path: Path) -> Path:
-    """Every link followed, as far as there is anything; a circle of links is left in, and cannot be opened."""
+    """Follow every link as far as there is anything; a circle of links stays in the path, and cannot be opened."""
     return Path(os.path.realpath(path))
 
 
 @contextmanager
-def _folder_of(place: Place, path: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
-    """The descriptor of the folder that a file is in, and the file's name there."""
-    root, parts, _ = _placed(place, path)
+def _parent(place: Place, path: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
+    """Open the folder that a file is in, as a descriptor; yield it and the file's name there."""
+    root, parts, _ = _locate(place, path)
     if not parts:
         raise InputError(f"{_quoted(path)}: it is a folder")
-    folder = _descend(root, parts[:-1], make=make)
+    folder = open_inner(root, parts[:-1], make=make)
     try:
         yield folder, parts[-1]
     finally:
         os.close(folder)
 
 
-def _descend(root: Path, parts: tuple[str, ...], *, make: bool) -> int:
-    """The descriptor of a folder, reached name by name without following a link."""
+def open_inner(root: Path, parts: Sequence[str], *, make: bool = False) -> int:
+    """Open a folder below the root, name by name without following a link; with `make` create what is missing.
+
+    Return its descriptor; the caller closes it. Raises OSError.
+    """
     folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     for name in parts:
         try:
             if make:
-                _make_folder(name, folder)
+                with suppress(FileExistsError):
+                    os.mkdir(name, dir_fd=folder)
             below = os.open(name, FOLDER, dir_fd=folder)
         finally:
             os.close(folder)
@@ -177,16 +194,17 @@ def _descend(root: Path, parts: tuple[str, ...], *, make: bool) -> int:
     return folder
 
 
-def _make_folder(name: str, folder: int) -> None:
+def open_below(folder: int, name: str, *, file: bool = False) -> int | None:
+    """Open a folder or a file by its name in a folder; None if it cannot be opened, or has become a link."""
     try:
-        os.mkdir(name, dir_fd=folder)
-    except FileExistsError:
-        return
+        return os.open(name, READING if file else FOLDER, dir_fd=folder)
+    except OSError:
+        return None
 
 
 @contextmanager
-def _told(path: str) -> Iterator[None]:
-    """What the system says about a path, as an InputError of one line."""
+def _one_line(path: str) -> Iterator[None]:
+    """Turn what the system says about a path into an InputError of one line."""
     try:
         yield
     except OSError as error:
@@ -194,11 +212,9 @@ def _told(path: str) -> Iterator[None]:
 
 
 def _problem(path: str, error: OSError) -> InputError:
-    said = PROBLEMS.get(error.errno or 0) or (error.strerror or type(error).__name__).lower()
-    return InputError(f"{_quoted(path)}: {said}")
+    reason = PROBLEMS.get(error.errno or 0) or (error.strerror or type(error).__name__).lower()
+    return InputError(f"{_quoted(path)}: {reason}")
 
 
 def _quoted(path: str) -> str:
-    """A path as it can stand in a line: nothing in it can break the line or the terminal."""
-    short = path if len(path) <= LONGEST_SHOWN else path[:LONGEST_SHOWN] + "…"
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in short)
+    return printable(path if len(path) <= LONGEST_SHOWN else path[:LONGEST_SHOWN] + "…")

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from everlong.agent.definitions import Outcome, Place
-from everlong.agent.tools.isolation import aside
-from everlong.agent.tools.search import MOST_CHARACTERS, MOST_MATCHES, search_files, searching_for
+from everlong.agent.tools.isolation import run_isolated
+from everlong.agent.tools.search import MOST_CHARACTERS, MOST_MATCHES, search_files, search_tool
 
 Search = Callable[..., Outcome]
 
@@ -116,7 +116,7 @@ def test_a_pattern_without_end_is_ended_and_what_was_found_before_is_kept(tmp_pa
     (tmp_path / "a").write_text("aaa\n")
     (tmp_path / "b").write_text("a" * 60 + "!\n")
     place = Place(thread="t", call="c", workspace=tmp_path)
-    outcome = asyncio.run(asyncio.wait_for(searching_for(1.5).run({"pattern": "^(a+)+$"}, place), 60))
+    outcome = asyncio.run(asyncio.wait_for(search_tool(1.5).run({"pattern": "^(a+)+$"}, place), 60))
     assert outcome.text.startswith("a:\n1:aaa\n[stopped after 1.5 seconds, in b:")
 
 
@@ -154,5 +154,5 @@ def test_modules_that_a_model_wrote_are_not_imported(tmp_path: Path, search: Sea
 
 
 def test_a_program_aside_that_fails_is_known_by_it() -> None:
-    output, ended = asyncio.run(asyncio.wait_for(aside("everlong.agent.tools.matcher", b"not json", 30), 60))
+    output, ended = asyncio.run(asyncio.wait_for(run_isolated("everlong.agent.tools.matcher", b"not json", 30), 60))
     assert (output, ended) == (b"", False)

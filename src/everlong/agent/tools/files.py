@@ -1,4 +1,7 @@
-"""Reads a file for the model: some of its lines, a picture, or one line that says what it is."""
+"""The tools `read_file`, `write_file` and `edit_file`, and how bytes become text and stay the same bytes.
+
+A file keeps its encoding, its mark and its line ends. Every path goes through `workspace`; nothing here opens one.
+"""
 
 import base64
 import codecs
@@ -15,19 +18,9 @@ from everlong.agent.workspace import inside, open_reading, replace_file, shown
 from everlong.core import Image
 from everlong.errors import InputError
 
-__all__ = [
-    "LOOKED_AT",
-    "Encoding",
-    "decoded",
-    "edit_file",
-    "encoding_of",
-    "media_type_of",
-    "nearest_lines",
-    "read_file",
-    "write_file",
-]
+__all__ = ["LOOKED_AT", "Encoding", "edit_file", "encoding_of", "read_file", "write_file"]
 
-LOOKED_AT = 65_536  # bytes from the beginning of a file decide what it is
+LOOKED_AT = 65_536  # bytes at the beginning of a file, which decide what it is
 MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32-le"),
     (codecs.BOM_UTF32_BE, "utf-32-be"),
@@ -36,76 +29,30 @@ MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 PICTURES = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
+MOST_LINES = 2_000
+MOST_CHARACTERS = 100_000
+MOST_COUNTED = 64_000_000  # characters that are read on to count the lines
+LARGEST_PICTURE = 4_000_000  # bytes; providers refuse more
+PIECE = 65_536  # characters of a line at a time
+#: Controls inside a line are written out: the model should see them, and no terminal act on them.
+VISIBLE = {code: f"\\x{code:02x}" for code in (*range(9), *range(11, 32), *range(0x7F, 0xA0))}
+AROUND = 2  # lines shown before and after the nearest one
+MOST_COMPARED_LINES = 20_000  # of a file
+LONGEST_LINE = 200  # characters that are compared and shown
+MOST_COMPARED = 300  # lines that are compared letter by letter, of those that may be alike
+ALIKE = 0.6  # the ratio above which two lines are alike
+LARGEST = 16_000_000  # bytes of a file that is edited
+MOST_PLACES = 20  # line numbers that are named
+#: An edit reads, changes and writes: of two at once in one file, one would be lost.
+_ONE_AT_A_TIME = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """How a file is written: the name of the encoding, and the mark it begins with."""
+    """How a file is encoded: the name of the encoding, and the mark that the file begins with."""
 
     name: str
     mark: bytes = b""
-
-
-def encoding_of(beginning: bytes) -> Encoding | None:
-    """How the bytes are to be read; None if they are no text."""
-    for mark, name in MARKS:
-        if beginning.startswith(mark):
-            return Encoding(name, mark)
-    if b"\0" in beginning:
-        return None
-    if _reads_as(beginning, "utf-8") is not None:
-        return Encoding("utf-8")
-    chinese = _reads_as(beginning, "gb18030")
-    if chinese is not None:
-        foreign = [character for character in chinese if character > "\x7f"]
-        common = sum(
-            "\u4e00" <= c <= "\u9fff" or "\u3000" <= c <= "\u303f" or "\uff00" <= c <= "\uffef" for c in foreign
-        )
-        if common * 10 >= len(foreign) * 9:
-            return Encoding("gb18030")
-    controls = sum(byte < 32 and byte not in b"\t\n\r\f\x1b" for byte in beginning)
-    return None if controls * 20 > len(beginning) else Encoding("latin-1")
-
-
-def decoded(content: bytes) -> tuple[str, Encoding] | None:
-    """A whole file as text, without its mark, such that encoding it again gives the same bytes; None if it is none."""
-    encoding = encoding_of(content[:LOOKED_AT])
-    if encoding is None:
-        return None
-    for name in dict.fromkeys((encoding.name, "latin-1")):
-        if encoding.mark and name != encoding.name:
-            return None
-        try:
-            text = content[len(encoding.mark) :].decode(name)
-        except UnicodeDecodeError:
-            continue
-        if text.encode(name) == content[len(encoding.mark) :]:
-            return text, Encoding(name, encoding.mark)
-    return None
-
-
-def media_type_of(beginning: bytes) -> str:
-    """The kind of picture that models can see, "" for anything else."""
-    if beginning[:4] == b"RIFF" and beginning[8:12] == b"WEBP":
-        return "image/webp"
-    return next((kind for sign, kind in PICTURES if beginning.startswith(sign)), "")
-
-
-def _reads_as(content: bytes, name: str) -> str | None:
-    """The text, if it is that; the last character may be cut off."""
-    try:
-        return codecs.getincrementaldecoder(name)().decode(content)
-    except UnicodeDecodeError:
-        return None
-
-
-MOST_LINES = 2_000
-MOST_CHARACTERS = 100_000
-MOST_COUNTED = 64_000_000  # characters read on, to say how many lines there are
-LARGEST_PICTURE = 4_000_000  # bytes; providers refuse more
-PIECE = 65_536  # characters of a line at a time
-#: Controls inside a line are shown, not sent to a terminal: they are what the file says.
-VISIBLE = {code: f"\\x{code:02x}" for code in (*range(9), *range(11, 32), *range(0x7F, 0xA0))}
 
 
 @tool
@@ -122,7 +69,7 @@ def read_file(
     with open_reading(place, path) as file:
         beginning = file.read(LOOKED_AT)
         size = os.fstat(file.fileno()).st_size
-        kind = media_type_of(beginning)
+        kind = _media_type(beginning)
         if kind:
             return _picture(kind, beginning, file, size)
         encoding = encoding_of(beginning)
@@ -148,7 +95,7 @@ def _picture(kind: str, beginning: bytes, file: BinaryIO, size: int) -> Outcome:
 
 
 def _pieces(file: BinaryIO, encoding: Encoding) -> Iterator[tuple[int, str]]:
-    """(line number, piece) of a file; a long line comes in several."""
+    """Yield (line number, piece) of a file; a long line comes in several pieces."""
     text = io.TextIOWrapper(file, encoding.name, errors="replace")
     number = 1
     try:
@@ -156,12 +103,12 @@ def _pieces(file: BinaryIO, encoding: Encoding) -> Iterator[tuple[int, str]]:
             yield number, piece
             number += piece.endswith("\n")
     finally:
-        text.detach()  # the file is closed by the one who opened it
+        text.detach()  # the caller closes the file
 
 
 @dataclass(slots=True)
 class _Part:
-    """The lines that were asked for, collected; then only counted."""
+    """The requested lines, collected; the lines after them are only counted."""
 
     offset: int
     limit: int
@@ -169,14 +116,14 @@ class _Part:
     pieces: list[str] = field(default_factory=list)
     characters: int = 0
     counted: int = 0
-    #: The last line that is shown, in part or whole, and the last there is as far as is known.
+    #: The last line that is shown, in part or whole, and the last line that is known.
     shown: int = 0
     last: int = 0
     inside: bool = False
     all_counted: bool = True
 
     def take(self, number: int, piece: str) -> bool:
-        """One more piece; False when nothing more needs to be read."""
+        """Take one more piece; return False when nothing more needs to be read."""
         new = number != self.last
         self.last = number
         self.counted += len(piece)
@@ -190,18 +137,18 @@ class _Part:
             self.characters = MOST_CHARACTERS
             return True
         self.inside = len(piece) > room
-        said = piece[:room].translate(VISIBLE)
-        self.pieces.append(f"{number}\t{said}" if self.numbers and new else said)
-        self.characters += len(said)
+        text = piece[:room].translate(VISIBLE)
+        self.pieces.append(f"{number}\t{text}" if self.numbers and new else text)
+        self.characters += len(text)
         self.shown = number
         return True
 
     def full(self, number: int) -> bool:
-        """Whether a line of that number is not wanted any more."""
+        """Whether a line of that number is not shown any more."""
         return number >= self.offset + self.limit or self.characters >= MOST_CHARACTERS
 
     def outcome(self, encoding: Encoding) -> Outcome:
-        """What was read, and a last line that says what was not."""
+        """Return what was read, with a last line that says what was not."""
         total = f"{self.last:,}" if self.all_counted else f"more than {self.last:,}"
         if not self.pieces:
             return Outcome(f"there is no line {self.offset:,}: the file has {total} lines", failed=True)
@@ -220,52 +167,11 @@ class _Part:
         return Outcome(text)
 
 
-AROUND = 2  # lines shown before and after
-MOST_COMPARED_LINES = 20_000  # of a file that are compared
-LONGEST_LINE = 200  # characters that are compared and shown
-MOST_COMPARED = 300  # lines that are compared letter by letter, of those that may be alike
-ALIKE = 0.6
-
-
-def nearest_lines(text: str, wanted: str) -> str:
-    """Lines of the text most like the first line of what was wanted, with their numbers; "" if none is alike.
-
-    Example: "def add(a, b):" where the file has "def add(a: int, b: int):" -> "3\\tdef add(a: int, b: int):"
-    """
-    sought = next((line.strip() for line in wanted.splitlines() if line.strip()), "")[:LONGEST_LINE]
-    lines = text.splitlines()
-    if not sought:
-        return ""
-    matcher = SequenceMatcher(b=sought, autojunk=False)
-    best, at, compared = ALIKE, -1, 0
-    for number, line in enumerate(lines[:MOST_COMPARED_LINES]):
-        matcher.set_seq1(line.strip()[:LONGEST_LINE])
-        if matcher.real_quick_ratio() <= best or matcher.quick_ratio() <= best:
-            continue
-        compared += 1
-        if matcher.ratio() > best:
-            best, at = matcher.ratio(), number
-        if best == 1 or compared == MOST_COMPARED:
-            break
-    if at < 0:
-        return ""
-    first = max(0, at - AROUND)
-    around = lines[first : at + AROUND + 1]
-    return "\n".join(f"{number}\t{line[:LONGEST_LINE]}" for number, line in enumerate(around, first + 1))
-
-
-LARGEST = 16_000_000  # bytes of a file that is edited
-MOST_PLACES = 20  # line numbers named
-
-#: An edit reads, changes and writes: two at once in one file would lose one of them.
-_ONE_AT_A_TIME = threading.Lock()
-
-
 @tool
 def write_file(path: Annotated[str, "relative to the workspace"], content: str, place: Place) -> str:
     """Write a file, new or in place of what is there, with the folders it needs. For small changes use edit_file."""
     target = inside(place, path)
-    _not_in_git(target.parts)
+    _check_not_in_git(target.parts)
     try:
         data = content.encode("utf-8")
     except UnicodeEncodeError:
@@ -286,7 +192,7 @@ def edit_file(
 ) -> str:
     """Replace a piece of text in a file. It must stand there exactly once, or replace_all be true."""
     target = inside(place, path)
-    _not_in_git(target.parts)
+    _check_not_in_git(target.parts)
     if not old_text:
         raise InputError("old_text: is empty; use write_file for a new file")
     with _ONE_AT_A_TIME:
@@ -306,8 +212,8 @@ def edit_file(
     return f"edited {shown(place, target)}: {len(places)} replaced, in line {_listed(places)}"
 
 
-def _not_in_git(parts: tuple[str, ...]) -> None:
-    """What lies in there is run by git: changing it is for git, or for someone who was asked."""
+def _check_not_in_git(parts: tuple[str, ...]) -> None:
+    """Refuse files that git runs: they are changed by git, or by a command that was approved."""
     if any(part.casefold() == ".git" for part in parts):
         raise InputError("files inside .git are changed by git only")
 
@@ -317,31 +223,23 @@ def _read(place: Place, path: str) -> tuple[str, Encoding]:
         content = file.read(LARGEST + 1)
     if len(content) > LARGEST:
         raise InputError(f"{path}: larger than {LARGEST:,} bytes; change it with a program")
-    found = decoded(content)
-    if found is None:
+    decoded = _decoded(content)
+    if decoded is None:
         raise InputError(f"{path}: a binary file, not text")
-    return found
-
-
-def _encoded(text: str, encoding: Encoding) -> bytes:
-    try:
-        return text.encode(encoding.name)
-    except UnicodeEncodeError as error:
-        character = error.object[error.start]
-        raise InputError(f"new_text: the file is {encoding.name}, which has no {character!r}") from None
+    return decoded
 
 
 def _with_line_ends(text: str, old: str, new: str) -> tuple[str, str]:
-    """Both texts with the line ends of the file: a model writes "\\n", whatever the file has."""
+    """Return both texts with the line ends of the file: a model writes "\\n", whatever the file has."""
     windows = text.count("\r\n")
     if windows * 2 <= text.count("\n") or (old in text and "\r\n" in old):
         return old, new
-    there, instead = (said.replace("\r\n", "\n").replace("\n", "\r\n") for said in (old, new))
-    return (there, instead) if there in text or old not in text else (old, new)
+    wanted, instead = (given.replace("\r\n", "\n").replace("\n", "\r\n") for given in (old, new))
+    return (wanted, instead) if wanted in text or old not in text else (old, new)
 
 
 def _places(text: str, old: str) -> list[int]:
-    """The lines in which it begins, one for each time."""
+    """Return the numbers of the lines in which the text begins, one for each time."""
     places, at, line, counted = [], text.find(old), 1, 0
     while at >= 0:
         line += text.count("\n", counted, at)
@@ -357,8 +255,97 @@ def _listed(places: list[int]) -> str:
 
 
 def _missing(text: str, old: str) -> str:
-    near = nearest_lines(text, old)
+    """Say that the text is not in the file, and what is nearest to it."""
+    near = _nearest_lines(text, old)
     if not near:
         return "old_text: does not stand in the file, nor anything like its first line"
     spaces = " (only its white space differs)" if "".join(old.split()) in "".join(text.split()) else ""
     return f"old_text: does not stand in the file{spaces}; the nearest lines are\n{near}"
+
+
+def _nearest_lines(text: str, wanted: str) -> str:
+    """Return the lines of the text that are most like the first line of `wanted`, with numbers; "" if none is.
+
+    Example: "def add(a, b):" where the file has "def add(a: int, b: int):" -> "3\\tdef add(a: int, b: int):"
+    """
+    first_line = next((line.strip() for line in wanted.splitlines() if line.strip()), "")[:LONGEST_LINE]
+    lines = text.splitlines()
+    if not first_line:
+        return ""
+    matcher = SequenceMatcher(b=first_line, autojunk=False)
+    best, at, compared = ALIKE, -1, 0
+    for number, line in enumerate(lines[:MOST_COMPARED_LINES]):
+        matcher.set_seq1(line.strip()[:LONGEST_LINE])
+        if matcher.real_quick_ratio() <= best or matcher.quick_ratio() <= best:
+            continue
+        compared += 1
+        if matcher.ratio() > best:
+            best, at = matcher.ratio(), number
+        if best == 1 or compared == MOST_COMPARED:
+            break
+    if at < 0:
+        return ""
+    start = max(0, at - AROUND)
+    around = lines[start : at + AROUND + 1]
+    return "\n".join(f"{number}\t{line[:LONGEST_LINE]}" for number, line in enumerate(around, start + 1))
+
+
+def encoding_of(beginning: bytes) -> Encoding | None:
+    """Return how the bytes are to be read; None if they are not text."""
+    for mark, name in MARKS:
+        if beginning.startswith(mark):
+            return Encoding(name, mark)
+    if b"\0" in beginning:
+        return None
+    if _reads_as(beginning, "utf-8") is not None:
+        return Encoding("utf-8")
+    chinese = _reads_as(beginning, "gb18030")
+    if chinese is not None:
+        foreign = [character for character in chinese if character > "\x7f"]
+        common = sum(
+            "\u4e00" <= c <= "\u9fff" or "\u3000" <= c <= "\u303f" or "\uff00" <= c <= "\uffef" for c in foreign
+        )
+        if common * 10 >= len(foreign) * 9:
+            return Encoding("gb18030")
+    controls = sum(byte < 32 and byte not in b"\t\n\r\f\x1b" for byte in beginning)
+    return None if controls * 20 > len(beginning) else Encoding("latin-1")
+
+
+def _decoded(content: bytes) -> tuple[str, Encoding] | None:
+    """Return a whole file as text without its mark, if encoding it again gives the same bytes; None otherwise."""
+    encoding = encoding_of(content[:LOOKED_AT])
+    if encoding is None:
+        return None
+    for name in dict.fromkeys((encoding.name, "latin-1")):
+        if encoding.mark and name != encoding.name:
+            return None
+        try:
+            text = content[len(encoding.mark) :].decode(name)
+        except UnicodeDecodeError:
+            continue
+        if text.encode(name) == content[len(encoding.mark) :]:
+            return text, Encoding(name, encoding.mark)
+    return None
+
+
+def _encoded(text: str, encoding: Encoding) -> bytes:
+    try:
+        return text.encode(encoding.name)
+    except UnicodeEncodeError as error:
+        character = error.object[error.start]
+        raise InputError(f"new_text: the file is {encoding.name}, which has no {character!r}") from None
+
+
+def _media_type(beginning: bytes) -> str:
+    """Return the kind of picture that models can see, "" for anything else."""
+    if beginning[:4] == b"RIFF" and beginning[8:12] == b"WEBP":
+        return "image/webp"
+    return next((kind for sign, kind in PICTURES if beginning.startswith(sign)), "")
+
+
+def _reads_as(content: bytes, name: str) -> str | None:
+    """Return the text in that encoding, None if it is none; the last character may be cut off."""
+    try:
+        return codecs.getincrementaldecoder(name)().decode(content)
+    except UnicodeDecodeError:
+        return None

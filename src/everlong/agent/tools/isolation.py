@@ -1,4 +1,4 @@
-"""Work that hostile input could make endless, in a process of its own that is ended when its time is over.
+"""Run work that hostile input could make endless in a process of its own, and kill it when its time is over.
 
 A regular expression or a parser holds the interpreter while it runs: neither a thread nor a timer can stop it.
 """
@@ -13,20 +13,20 @@ import msgspec
 
 import everlong
 
-__all__ = ["aside"]
+__all__ = ["run_isolated"]
 
 MOST_OUTPUT = 32_000_000  # bytes
 PIECE = 65_536
 #: Where our own code lies, and nothing else: a model may write modules into a folder that we happen to import from.
-FOUND_IN = os.pathsep.join(
+IMPORT_PATH = os.pathsep.join(
     dict.fromkeys(str(Path(package.__file__ or "").parents[1]) for package in (everlong, msgspec))
 )
 
 
-async def aside(module: str, given: bytes, seconds: float) -> tuple[bytes, bool]:
-    """What the module of that name writes when it is run with `given` as its input, and whether it came to its end.
+async def run_isolated(module: str, data: bytes, seconds: float) -> tuple[bytes, bool]:
+    """Run the module of that name with `data` as its input; return its output, and whether it came to its end.
 
-    When it did not, the output is what there was until then.
+    Where it did not, the output is what it wrote until then.
     """
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", "-m", module),
@@ -34,12 +34,12 @@ async def aside(module: str, given: bytes, seconds: float) -> tuple[bytes, bool]
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
         cwd=os.sep,
-        env={**os.environ, "PYTHONPATH": FOUND_IN, "PYTHONUTF8": "1"},
+        env={**os.environ, "PYTHONPATH": IMPORT_PATH, "PYTHONUTF8": "1"},
     )
     output = bytearray()
     try:
         async with asyncio.timeout(seconds):
-            await asyncio.gather(_feed(process, given), _collect(process, output))
+            await asyncio.gather(_feed(process, data), _collect(process, output))
             return bytes(output), await process.wait() == 0
     except TimeoutError:
         return bytes(output), False
@@ -50,10 +50,10 @@ async def aside(module: str, given: bytes, seconds: float) -> tuple[bytes, bool]
             await process.wait()
 
 
-async def _feed(process: asyncio.subprocess.Process, given: bytes) -> None:
+async def _feed(process: asyncio.subprocess.Process, data: bytes) -> None:
     assert process.stdin is not None
-    with suppress(BrokenPipeError, ConnectionResetError):  # it may have come to its end without reading
-        process.stdin.write(given)
+    with suppress(BrokenPipeError, ConnectionResetError):  # it may have ended without reading
+        process.stdin.write(data)
         await process.stdin.drain()
     process.stdin.close()
     with suppress(BrokenPipeError, ConnectionResetError):

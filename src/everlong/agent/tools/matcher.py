@@ -1,6 +1,7 @@
-"""The program behind `search_files`: looks for a pattern in files and writes what it finds, a line of JSON each time.
+"""The program behind `search_files`: it looks for a pattern in files and writes each finding as a line of JSON.
 
-Run by `aside`, so that a pattern without end is ended from outside. Its input is one `Wanted` as JSON.
+`isolation` runs it in a process of its own, so that a pattern that never ends can be stopped. It reads one `Query` as
+JSON, and writes nothing but findings.
 """
 
 import os
@@ -15,17 +16,17 @@ import msgspec
 
 from everlong.agent.definitions import Place
 from everlong.agent.tools.files import LOOKED_AT, encoding_of
-from everlong.agent.tools.folders import Entry, open_below, walk
-from everlong.agent.workspace import open_folder, open_reading
+from everlong.agent.tools.folders import Entry, walk
+from everlong.agent.workspace import open_below, open_folder, open_reading
 from everlong.errors import InputError
 
-__all__ = ["Ended", "Looking", "Match", "Said", "Wanted", "main"]
+__all__ = ["Ended", "Finding", "Looking", "Match", "Query", "main"]
 
 LARGEST = 20_000_000  # bytes of a file that is searched
 LONGEST_LINE = 500  # characters of a line that is shown
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class Query(msgspec.Struct, frozen=True):
     """What to look for, and where."""
 
     workspace: str
@@ -39,7 +40,7 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 class Looking(msgspec.Struct, frozen=True, tag=True):
-    """This file is being looked through."""
+    """This file is being searched."""
 
     path: str
 
@@ -54,71 +55,67 @@ class Match(msgspec.Struct, frozen=True, tag=True):
 
 
 class Ended(msgspec.Struct, frozen=True, tag=True):
-    """All that was asked for was done, or what is wrong with it."""
+    """The search is over: all was searched, enough was found, or there is a problem with the query."""
 
     files: int = 0
     enough: bool = False
-    #: Files that were too large to be looked through.
+    #: Files that were too large to be searched.
     skipped: int = 0
     problem: str = ""
 
 
-Said = Looking | Match | Ended
+Finding = Looking | Match | Ended
 
 
-def main(given: BinaryIO, output: BinaryIO) -> None:
-    """Look for what is wanted; every line that is written is a `Said`."""
+def main(source: BinaryIO, output: BinaryIO) -> None:
+    """Search for the query in `source`; write every finding to `output`."""
     encoder = msgspec.json.Encoder()
-    wanted = msgspec.json.decode(given.read(), type=Wanted)
+    query = msgspec.json.decode(source.read(), type=Query)
     try:
-        for said in _search(wanted):
-            output.write(encoder.encode(said) + b"\n")
+        for finding in _search(query):
+            output.write(encoder.encode(finding) + b"\n")
             output.flush()
     except (InputError, re.error, RecursionError, OverflowError) as error:
         output.write(encoder.encode(Ended(problem=str(error))) + b"\n")
         output.flush()
 
 
-def _search(wanted: Wanted) -> Iterator[Said]:
-    pattern = _pattern(wanted)
-    files = skipped = found = 0
-    for path, size, content in _files(wanted):
+def _search(query: Query) -> Iterator[Finding]:
+    pattern = re.compile(query.pattern if query.regex else re.escape(query.pattern))
+    files = skipped = matches = 0
+    for path, size, content in _files(query):
         lines = None if content is None else _lines(content)
         if lines is None:
             skipped += size > LARGEST
             continue
         files += 1
         yield Looking(path)
-        for match in _matches(path, lines, pattern, wanted.context):
+        for match in _matches(path, lines, pattern, query.context):
             yield match
-            found += 1
-            if found >= wanted.most:
+            matches += 1
+            if matches >= query.most:
                 yield Ended(files, True, skipped)
                 return
     yield Ended(files, False, skipped)
 
 
-def _pattern(wanted: Wanted) -> re.Pattern[str]:
-    return re.compile(wanted.pattern if wanted.regex else re.escape(wanted.pattern))
-
-
-def _files(wanted: Wanted) -> Iterator[tuple[str, int, bytes | None]]:
-    """(path, size, content) of every file that is to be looked through; content None where it is not."""
-    place = Place(thread="", call="", workspace=Path(wanted.workspace), allowed=tuple(map(Path, wanted.allowed)))
-    if (place.workspace / wanted.path).is_file():
-        with open_reading(place, wanted.path) as file:
+def _files(query: Query) -> Iterator[tuple[str, int, bytes | None]]:
+    """Yield (path, size, content) of every file that the query names; content is None where it is not searched."""
+    place = Place(thread="", call="", workspace=Path(query.workspace), allowed=tuple(map(Path, query.allowed)))
+    if (place.workspace / query.path).is_file():
+        with open_reading(place, query.path) as file:
             content = file.read(LARGEST + 1)
-        yield wanted.path, len(content), content if len(content) <= LARGEST else None
+        yield query.path, len(content), content if len(content) <= LARGEST else None
         return
-    above = "" if wanted.path in (".", "./") else wanted.path.rstrip("/")
-    with open_folder(place, wanted.path) as top:
+    above = "" if query.path in (".", "./") else query.path.rstrip("/")
+    with open_folder(place, query.path) as top:
         for folder, entry in walk(top, above):
-            if _fits(entry, wanted.glob):
+            if _fits(entry, query.glob):
                 yield entry.path, entry.size, _content(folder, entry)
 
 
 def _fits(entry: Entry, glob: str) -> bool:
-    """Whether a glob names the file: by its name, or by its path where the glob has a slash."""
+    """Whether the glob fits the file: its name, or its path where the glob has a slash."""
     if not glob:
         return True
     if "/" not in glob:
@@ -140,7 +137,7 @@ def _content(folder: int, entry: Entry) -> bytes | None:
 
 
 def _lines(content: bytes) -> list[str] | None:
-    """The lines of a file; None if it is no text."""
+    """Return the lines of a file; None if it is not text."""
     encoding = encoding_of(content[:LOOKED_AT])
     if encoding is None:
         return None
@@ -150,16 +147,16 @@ def _lines(content: bytes) -> list[str] | None:
 
 def _matches(path: str, lines: list[str], pattern: re.Pattern[str], context: int) -> Iterator[Match]:
     for at, line in enumerate(lines):
-        found = pattern.search(line)
-        if found:
+        match = pattern.search(line)
+        if match:
             first = max(0, at - context)
             around = [_shortened(other, 0) for other in lines[first : at + context + 1]]
-            around[at - first] = _shortened(line, found.start())
+            around[at - first] = _shortened(line, match.start())
             yield Match(path, at + 1, first + 1, tuple(around))
 
 
 def _shortened(line: str, at: int) -> str:
-    """The part of a long line around a place in it."""
+    """Return the part of a long line around a place in it."""
     if len(line) <= LONGEST_LINE:
         return line
     start = max(0, min(at - LONGEST_LINE // 4, len(line) - LONGEST_LINE))

@@ -1,6 +1,7 @@
-"""A page as text: headings, paragraphs, lists, links and code; no scripts, styles or buttons.
+"""The program behind `fetch_url`: a web page as text, with headings, paragraphs, lists, links and code.
 
-Also a program, run by `aside`: a page can be made such that parsing it takes for ever. Its input is one `Page` as JSON.
+`isolation` runs it in a process of its own: parsing a hostile page can take for ever. It reads one `Page` as JSON and
+writes the text. Scripts, styles and buttons are left out.
 """
 
 import re
@@ -30,7 +31,10 @@ class Page(msgspec.Struct, frozen=True):
 
 
 def text_of_page(page: Page) -> str:
-    """What a reader would read. Example: <h1>A</h1><p>b <a href="/c">c</a></p> -> "# A\\n\\nb [c](https://…/c)" """
+    """Return what a person would read.
+
+    Example: <h1>A</h1><p>b <a href="/c">c</a></p> -> "# A\\n\\nb [c](https://…/c)"
+    """
     reader = _Reader(page.url)
     reader.feed(page.html)
     reader.close()
@@ -47,7 +51,7 @@ class _Reader(HTMLParser):
         self.pieces: list[str] = []
         self.unseen: list[str] = []
         self.links: list[str] = []
-        self.kept_as_is = 0
+        self.verbatim = 0  # depth of nested <pre>
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if self.unseen or tag in UNSEEN:
@@ -65,7 +69,7 @@ class _Reader(HTMLParser):
         elif tag in BLOCKS:
             self.pieces.append("\n" if tag in ("tr", "dd", "dt") else "\n\n")
         if tag == "pre":
-            self.kept_as_is += 1
+            self.verbatim += 1
         elif tag == "a":
             self._link(dict(attrs).get("href") or "")
 
@@ -75,7 +79,7 @@ class _Reader(HTMLParser):
                 del self.unseen[self.unseen.index(tag) :]
             return
         if tag == "pre":
-            self.kept_as_is = max(0, self.kept_as_is - 1)
+            self.verbatim = max(0, self.verbatim - 1)
         if tag == "a" and self.links:
             href = self.links.pop()
             if href:
@@ -86,7 +90,7 @@ class _Reader(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self.unseen:
             return
-        if self.kept_as_is:
+        if self.verbatim:
             self.pieces.append(data)
             return
         text = BLANKS.sub(" ", data)
@@ -94,7 +98,7 @@ class _Reader(HTMLParser):
         self.pieces.append(text.lstrip() if begins_line else text)
 
     def _link(self, href: str) -> None:
-        """Only addresses that lead to another page; inside a page, and scripts, say nothing."""
+        """Begin a link, if its address leads to another page; links inside a page and to scripts are left out."""
         try:
             target = urljoin(self.url, href) if href and not href.startswith("#") else ""
         except ValueError:
@@ -104,9 +108,9 @@ class _Reader(HTMLParser):
             self.pieces.append("[")
 
 
-def main(given: BinaryIO, output: BinaryIO) -> None:
-    """Write the text of a page."""
-    page = msgspec.json.decode(given.read(), type=Page)
+def main(source: BinaryIO, output: BinaryIO) -> None:
+    """Read a page from `source`; write its text to `output`."""
+    page = msgspec.json.decode(source.read(), type=Page)
     output.write(text_of_page(page).encode("utf-8", "replace"))
 
 

@@ -1,4 +1,7 @@
-"""Looks for words or a pattern in the files of the workspace; no pattern can make it hang."""
+"""The tool `search_files`: find words or a pattern in the files of a workspace. No pattern can make it hang.
+
+The search itself runs in a process of its own (`matcher`); here its findings become one text.
+"""
 
 from itertools import groupby
 from typing import Annotated
@@ -6,12 +9,12 @@ from typing import Annotated
 import msgspec
 
 from everlong.agent.definitions import Outcome, Place, Tool, tool
-from everlong.agent.tools.isolation import aside
-from everlong.agent.tools.matcher import Ended, Looking, Match, Said, Wanted
+from everlong.agent.tools.isolation import run_isolated
+from everlong.agent.tools.matcher import Ended, Finding, Looking, Match, Query
 from everlong.agent.workspace import inside
 from everlong.errors import InputError
 
-__all__ = ["search_files", "searching_for"]
+__all__ = ["search_files", "search_tool"]
 
 SECONDS = 20.0
 MOST_MATCHES = 200
@@ -20,8 +23,8 @@ MOST_CHARACTERS = 60_000
 PROGRAM = "everlong.agent.tools.matcher"
 
 
-def searching_for(seconds: float) -> Tool:
-    """The tool, with a time limit for one search."""
+def search_tool(seconds: float) -> Tool:
+    """Return the tool with a time limit for one search."""
 
     @tool
     async def search_files(
@@ -36,7 +39,7 @@ def searching_for(seconds: float) -> Tool:
         if not pattern:
             raise InputError("pattern: is empty")
         inside(place, path)
-        wanted = Wanted(
+        query = Query(
             workspace=str(place.workspace.absolute()),
             allowed=tuple(str(folder.absolute()) for folder in place.allowed),
             path=path,
@@ -46,41 +49,42 @@ def searching_for(seconds: float) -> Tool:
             context=max(0, min(context, MOST_CONTEXT)),
             most=MOST_MATCHES,
         )
-        output, _ = await aside(PROGRAM, msgspec.json.encode(wanted), seconds)
+        output, _ = await run_isolated(PROGRAM, msgspec.json.encode(query), seconds)
         return _outcome(output, seconds)
 
     return search_files
 
 
-search_files = searching_for(SECONDS)
+search_files = search_tool(SECONDS)
 
 
 def _outcome(output: bytes, seconds: float) -> Outcome:
-    decoder = msgspec.json.Decoder(Said)
-    whole, _, _ = output.rpartition(b"\n")  # a line that was cut off when time was over is left out
-    said = [decoder.decode(line) for line in whole.split(b"\n") if line]
-    ended = next((one for one in said if isinstance(one, Ended)), None)
+    decoder = msgspec.json.Decoder(Finding)
+    whole, _, _ = output.rpartition(b"\n")  # without a line that was cut off when time was over
+    findings = [decoder.decode(line) for line in whole.split(b"\n") if line]
+    ended = next((finding for finding in findings if isinstance(finding, Ended)), None)
     if ended and ended.problem:
         return Outcome(f"pattern: {ended.problem}", failed=True)
-    matches = [one for one in said if isinstance(one, Match)]
-    text, shown = _listed(matches)
+    matches = [finding for finding in findings if isinstance(finding, Match)]
+    lines, shown = _listed(matches)
     notes = []
     if shown < len(matches):
         notes.append(f"the first {shown} matches are shown; be more exact for the others")
     if ended is None:
-        looking = next((one.path for one in reversed(said) if isinstance(one, Looking)), "the first folder")
-        notes.append(f"stopped after {seconds:g} seconds, in {looking}: use a simpler pattern or a smaller folder")
+        paths = (finding.path for finding in reversed(findings) if isinstance(finding, Looking))
+        place = next(paths, "the first folder")
+        notes.append(f"stopped after {seconds:g} seconds, in {place}: use a simpler pattern or a smaller folder")
     elif ended.enough:
         notes.append(f"stopped at {len(matches)} matches: there are more")
     if ended and ended.skipped:
         notes.append(f"{ended.skipped} files were too large to be looked through")
     if not matches and ended:
         notes.insert(0, f"nothing found in {ended.files:,} files")
-    return Outcome("\n".join([*text, *(f"[{note}]" for note in notes)]), failed=ended is None and not matches)
+    return Outcome("\n".join([*lines, *(f"[{note}]" for note in notes)]), failed=ended is None and not matches)
 
 
 def _listed(matches: list[Match]) -> tuple[list[str], int]:
-    """The matches file by file, a line that belongs to several once, and how many of them there was room for."""
+    """Return the matches file by file, each line once, and how many of them there was room for."""
     lines: list[str] = []
     size = shown = 0
     for path, in_file in groupby(matches, key=lambda match: match.path):

@@ -1,8 +1,8 @@
-"""Runs a command of the model in a shell: its time, its output and its end are ours to say.
+"""The tool `shell`: run a command with a limit for its time and its output.
 
-The command is a process group of its own, without input and without the secrets of our environment. At the end of its
-time, when too much is written, or when the turn is interrupted the whole group is killed. It is no sandbox: a command
-can do what the user can, which is why it asks first.
+The command is a process group of its own, without input and without the secrets of our environment. When its time is
+over, when it writes too much, or when the turn is interrupted, the whole group is killed. It is not a sandbox: a
+command can do what the user can, which is why it needs an approval.
 """
 
 import asyncio
@@ -19,19 +19,33 @@ from typing import Annotated, BinaryIO
 
 from everlong.agent.definitions import Outcome, Place, Tool, tool
 from everlong.agent.output import plain
-from everlong.agent.workspace import inside
+from everlong.agent.workspace import inside, open_inner
 from everlong.errors import InputError
 
 __all__ = ["FOLDER", "Capture", "ShellLimits", "environment_without_secrets", "shell_tool"]
 
-FOLDER = ".everlong/output"
+FOLDER = ".everlong/output"  # of the workspace, for output that is too long to be shown
 MOST_FILES = 20
 NOT_FOR_GIT = "*\n"
+PIECE = 65_536
+GRACE = 0.3  # seconds in which the last output is read, after the command has ended
+SECRET = re.compile(r"(?:^|_)(?:API)?(?:KEYS?|TOKENS?|SECRETS?|CREDENTIALS?)$|PASSWORD$|PASSWD$", re.IGNORECASE)
+#: No pager, no colours and no questions: nobody watches.
+SETTINGS = {"TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "NO_COLOR": "1"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShellLimits:
+    """How long a command may run, and how many bytes it may write before it is stopped."""
+
+    seconds: int = 120
+    most_seconds: int = 600
+    output: int = 256_000_000
 
 
 @dataclass(slots=True)
 class Capture:
-    """What a command has written so far. `head` and `tail` are bytes kept of its beginning and end."""
+    """What a command has written so far: its first and last bytes, and where it is long the whole in a file."""
 
     workspace: Path
     head_size: int = 24_000
@@ -40,13 +54,13 @@ class Capture:
     head: bytearray = field(default_factory=bytearray)
     tail: bytearray = field(default_factory=bytearray)
     total: int = 0
-    #: The file with the whole, relative to the workspace; "" if all is in memory or it could not be made.
+    #: The file with the whole output, relative to the workspace; "" if all is in memory or none could be made.
     path: str = ""
     _file: BinaryIO | None = None
     _failed: bool = False
 
     def take(self, piece: bytes) -> None:
-        """More output."""
+        """Take more output."""
         before = bytes(self.head + self.tail) if self.total <= self._in_memory else b""
         self.total += len(piece)
         if self.total > self._in_memory:
@@ -58,7 +72,7 @@ class Capture:
             del self.tail[: -self.tail_size]
 
     def close(self) -> None:
-        """Nothing more comes."""
+        """Finish: nothing more comes."""
         if self.total > self._in_memory:
             del self.tail[: -self.tail_size]
         if self._file is not None:
@@ -73,7 +87,7 @@ class Capture:
 
     @property
     def file_is_whole(self) -> bool:
-        """Whether everything is in the file."""
+        """Whether all output is in the file."""
         return bool(self.path) and not self._failed and self.total <= self.file_size
 
     @property
@@ -81,7 +95,7 @@ class Capture:
         return self.head_size + self.tail_size
 
     def _spill(self, before: bytes, piece: bytes) -> None:
-        """Write to the file; a disk that is full is no reason to end the command."""
+        """Write to the file; a full disk is no reason to end the command."""
         if self._failed:
             return
         try:
@@ -93,17 +107,8 @@ class Capture:
             self._failed = True
 
     def _new_file(self) -> BinaryIO:
-        """A new file in the folder, which is opened without following links: a command could have put one there."""
-        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-        folder = os.open(self.workspace, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        for name in FOLDER.split("/"):
-            try:
-                with suppress(FileExistsError):
-                    os.mkdir(name, dir_fd=folder)
-                below = os.open(name, flags, dir_fd=folder)
-            finally:
-                os.close(folder)
-            folder = below
+        """Create a file in the folder. No link is followed: a command could have put one there."""
+        folder = open_inner(self.workspace, FOLDER.split("/"), make=True)
         try:
             _keep_from_git(folder)
             _remove_oldest(folder)
@@ -131,39 +136,15 @@ def _remove_oldest(folder: int) -> None:
             os.unlink(name, dir_fd=folder)
 
 
-PIECE = 65_536
-GRACE = 0.3  # seconds in which what is still on its way is read, after the command has ended
-SECRET = re.compile(r"(?:^|_)(?:API)?(?:KEYS?|TOKENS?|SECRETS?|CREDENTIALS?)$|PASSWORD$|PASSWD$", re.IGNORECASE)
-#: Nobody is there to page, to colour for, or to be asked.
-SETTINGS = {"TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "NO_COLOR": "1"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShellLimits:
-    """How long a command may run, and how many bytes it may write before it is stopped."""
-
-    seconds: int = 120
-    most_seconds: int = 600
-    output: int = 256_000_000
-
-
-def environment_without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
-    """What a command may see: no variable that is named like a key, token, secret or password.
-
-    Example: {"PATH": "/bin", "OPENAI_API_KEY": "sk-…"} -> PATH and settings for a program that nobody watches
-    """
-    return {name: value for name, value in environment.items() if not SECRET.search(name)} | SETTINGS
-
-
 def shell_tool(limits: ShellLimits | None = None) -> Tool:
-    """The shell, with its limits."""
-    within = limits or ShellLimits()
+    """Return the tool with its limits."""
+    most = limits or ShellLimits()
 
     @tool(asks=True)
     async def shell(
         command: str,
         place: Place,
-        seconds: Annotated[int, "how long it may run"] = within.seconds,
+        seconds: Annotated[int, "how long it may run"] = most.seconds,
         folder: Annotated[str, "where to run it, relative to the workspace"] = ".",
     ) -> Outcome:
         """Run a command in a shell and give back what it writes and its exit code. It has no input."""
@@ -171,13 +152,12 @@ def shell_tool(limits: ShellLimits | None = None) -> Tool:
             raise InputError("command: is empty, or has a NUL in it")
         if seconds < 1:
             raise InputError("seconds: is a number of seconds, from 1")
-        where = inside(place, folder)
-        if not where.is_dir():
+        directory = inside(place, folder)
+        if not directory.is_dir():
             raise InputError(f"folder: {folder} is no folder")
-        allowed = min(seconds, within.most_seconds)
         capture = Capture(place.workspace)
         try:
-            end = await _run(command, where, capture, allowed, within.output)
+            end = await _run(command, directory, capture, min(seconds, most.most_seconds), most.output)
         finally:
             capture.close()
         return Outcome("\n".join(filter(None, (_text(capture), f"[{end}]"))), failed=not end.startswith("exit code 0"))
@@ -185,18 +165,18 @@ def shell_tool(limits: ShellLimits | None = None) -> Tool:
     return shell
 
 
-async def _run(command: str, where: Path, capture: Capture, seconds: int, most: int) -> str:
-    """Run it to its end, in words."""
+async def _run(command: str, directory: Path, capture: Capture, seconds: int, most: int) -> str:
+    """Run the command to its end; return the end in words."""
     reading, writing = os.pipe()
     output = asyncio.StreamReader()
     transport, _ = await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(output), os.fdopen(reading, "rb", 0)
     )
     try:
-        process = await _started(command, where, writing)
+        process = await _start(command, directory, writing)
         collecting = asyncio.create_task(_collect(output, capture, most))
         try:
-            return await _ended(process, collecting, seconds, most)
+            return await _wait(process, collecting, seconds, most)
         finally:
             if process.returncode is None:
                 _kill_group(process.pid)
@@ -206,15 +186,15 @@ async def _run(command: str, where: Path, capture: Capture, seconds: int, most: 
         transport.close()
 
 
-async def _started(command: str, where: Path, output: int) -> asyncio.subprocess.Process:
-    """Start it. Our end of its output is closed, whatever comes of it: else it would never end."""
+async def _start(command: str, directory: Path, output: int) -> asyncio.subprocess.Process:
+    """Start the command. Our copy of its output is closed in any case: otherwise reading it would never end."""
     try:
         return await asyncio.create_subprocess_exec(
             *(shutil.which("bash") or "/bin/sh", "-c", command),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            cwd=where,
+            cwd=directory,
             env=environment_without_secrets(os.environ),
             start_new_session=True,
         )
@@ -224,8 +204,16 @@ async def _started(command: str, where: Path, output: int) -> asyncio.subprocess
         os.close(output)
 
 
-async def _ended(process: asyncio.subprocess.Process, collecting: "asyncio.Task[bool]", seconds: int, most: int) -> str:
-    """Wait for its end, its time, or too much output; what it was."""
+def environment_without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return what a command may see: no variable that is named like a key, token, secret or password.
+
+    Example: {"PATH": "/bin", "OPENAI_API_KEY": "sk-…"} -> PATH and settings for a program that nobody watches
+    """
+    return {name: value for name, value in environment.items() if not SECRET.search(name)} | SETTINGS
+
+
+async def _wait(process: asyncio.subprocess.Process, collecting: "asyncio.Task[bool]", seconds: int, most: int) -> str:
+    """Wait until the command ends, its time is over or it wrote too much; return which it was, in words."""
     waiting = asyncio.create_task(process.wait())
     clock = asyncio.get_running_loop().time
     until = clock() + seconds
@@ -233,19 +221,19 @@ async def _ended(process: asyncio.subprocess.Process, collecting: "asyncio.Task[
         await asyncio.wait({waiting, collecting}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         if collecting.done() and not collecting.result():
             return f"stopped: it wrote more than {most:,} bytes"
-        await asyncio.wait({waiting}, timeout=max(0, until - clock()))  # it may have closed its output and go on
+        await asyncio.wait({waiting}, timeout=max(0, until - clock()))  # it may have closed its output and still run
         if not waiting.done():
             return f"stopped after {seconds} seconds; give it more, or run it in the background, its output in a file"
         await asyncio.wait({collecting}, timeout=GRACE)
     finally:
         waiting.cancel()
     code = process.returncode or 0
-    said = f"killed by signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-    return said if collecting.done() else f"{said}; something of it still runs in the background, unread"
+    end = f"killed by signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+    return end if collecting.done() else f"{end}; something of it still runs in the background, unread"
 
 
 async def _collect(output: asyncio.StreamReader, capture: Capture, most: int) -> bool:
-    """Read until all is written, or more than may be: then False."""
+    """Read until the output ends; return False where it is more than it may be."""
     while piece := await output.read(PIECE):
         capture.take(piece)
         if capture.total > most:
@@ -259,7 +247,7 @@ def _kill_group(group: int) -> None:
 
 
 def _text(capture: Capture) -> str:
-    """What it wrote, whole or its head and tail."""
+    """Return the output, whole or its head and tail."""
     if capture.left_out <= 0:
         return plain(bytes(capture.head + capture.tail)).rstrip("\n")
     where = "it was not kept"

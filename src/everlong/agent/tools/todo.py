@@ -1,6 +1,6 @@
-"""The list of what is to be done. It lives outside the conversation, so that no cut can shorten it.
+"""The tool `todo`: the list of what is to be done. It lives outside the conversation, so no compaction shortens it.
 
-The model replaces the whole list each time. Who keeps the thread keeps `dump()` beside it, and `load`s it again.
+The model replaces the whole list each time. `Todos` keeps the list of each thread in the store.
 """
 
 import asyncio
@@ -20,6 +20,7 @@ __all__ = ["TodoItem", "TodoList", "Todos", "todo_tool"]
 
 MOST_ITEMS = 100
 LONGEST_ITEM = 500  # characters
+KIND = "todo"  # of the facts in the store
 BOXES = {"open": "[ ]", "doing": "[~]", "done": "[x]"}
 
 
@@ -31,14 +32,14 @@ class TodoItem(msgspec.Struct, frozen=True):
 
 
 class TodoList:
-    """What is to be done in one thread. `changed` is called after every change, with the list."""
+    """The list of one thread. `changed` is called after every change, with the list."""
 
     def __init__(self, changed: Callable[["TodoList"], None] | None = None) -> None:
         self.items: tuple[TodoItem, ...] = ()
         self._changed = changed
 
     def replace(self, items: list[TodoItem]) -> None:
-        """Another list. Raises InputError for one that is too long to be kept in view."""
+        """Replace the list. Raises InputError for one that is too long to be kept in view."""
         if len(items) > MOST_ITEMS:
             raise InputError(f"items: at most {MOST_ITEMS}, not {len(items)}")
         tidy = [TodoItem(" ".join(item.text.split()), item.state) for item in items]
@@ -50,24 +51,24 @@ class TodoList:
             self._changed(self)
 
     def to_text(self) -> str:
-        """The list, a line each; "" if it is empty. Example: "[x] read the code\\n[~] fix it\\n[ ] run the tests" """
+        """Return the list, a line each; "" if it is empty. Example: "[x] read the code\\n[~] fix it\\n[ ] test it" """
         return "\n".join(f"{BOXES[item.state]} {item.text}" for item in self.items)
 
     def dump(self) -> JsonText:
-        """The list as JSON."""
+        """Return the list as JSON."""
         return msgspec.json.encode(self.items).decode()
 
-    def load(self, kept: JsonText) -> None:
-        """The list that `dump` gave. Raises InputError for anything else; the list stays as it was."""
+    def load(self, stored: JsonText) -> None:
+        """Load the list that `dump` returned. Raises InputError for anything else; the list stays as it was."""
         try:
-            items = msgspec.json.decode(kept.encode("utf-8", "replace"), type=tuple[TodoItem, ...])
+            items = msgspec.json.decode(stored.encode("utf-8", "replace"), type=tuple[TodoItem, ...])
         except msgspec.DecodeError as error:
             raise InputError(f"not a todo list: {error}") from error
         self.items = items
 
 
 def todo_tool(todos: TodoList) -> Tool:
-    """The tool that changes this list."""
+    """Return the tool that changes this list."""
 
     @tool
     async def todo(
@@ -81,31 +82,28 @@ def todo_tool(todos: TodoList) -> Tool:
     return todo
 
 
-KIND = "todo"  # of the facts that are kept
-
-
 class Todos:
-    """The lists in a store. `source` gives that of a thread for `Standing`; by `tool` the model changes its own."""
+    """The lists of all threads of a store. `source` is for the standing context, `tool` for the model."""
 
     def __init__(self, threads: Threads) -> None:
         self._threads = threads
 
     def of(self, thread: str) -> TodoList:
-        """The list of a thread, which keeps every change; what was kept and cannot be read is an empty list."""
+        """Return the list of a thread; every change to it is stored. A stored list that cannot be read is empty."""
         todos = TodoList(lambda changed: self._threads.keep_fact(KIND, thread, changed.dump()))
-        kept = self._threads.fact(KIND, thread)
-        if kept is not None:
+        stored = self._threads.fact(KIND, thread)
+        if stored is not None:
             with suppress(InputError):
-                todos.load(kept)
+                todos.load(stored)
         return todos
 
     def source(self, thread: str) -> str:
-        """The list in words; "" if there is none."""
+        """Return the list of a thread as text; "" if there is none."""
         return self.of(thread).to_text()
 
     @property
     def tool(self) -> Tool:
-        """The tool; it changes the list of the thread that it is called in."""
+        """The tool that changes the list of the thread in which it is called."""
 
         async def run(arguments: JsonObject, place: Place) -> Outcome:
             todos = await asyncio.to_thread(self.of, place.thread)
