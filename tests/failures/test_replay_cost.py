@@ -71,8 +71,8 @@ class Watched:
         self.sent.append(self.course.ask(moment))
         return self.sent[-1]
 
-    def heard(self, usage: Usage, answer: Message) -> None:
-        self.course.heard(usage, answer)
+    def receive(self, usage: Usage, answer: Message) -> None:
+        self.course.receive(usage, answer)
 
     def close(self) -> tuple[Beside, ...]:
         return self.course.close()

@@ -44,7 +44,7 @@ class Scripted:
     def ask(self, moment: float) -> Sending:
         return self.sendings.pop(0)(tuple(self.said))
 
-    def heard(self, usage: Usage, answer: Message) -> None:
+    def receive(self, usage: Usage, answer: Message) -> None:
         self.said.append(answer)
 
     def close(self) -> tuple[Beside, ...]:

@@ -178,7 +178,7 @@ def test_a_folder_may_hold_what_is_no_session(tmp_path: Path) -> None:
     (tmp_path / "notes.md").write_text("nothing")
     ran = replay(tmp_path, *QUICK)
     assert ran.code == 0
-    assert ran.err == "1 file is no conversation: package.json\n"
+    assert ran.err == "1 file is not a conversation: package.json\n"
 
 
 def test_standard_input_is_a_session_too(session: Path) -> None:
@@ -296,7 +296,7 @@ WRONG = {
     ),
     "no number": (("nowhere", "--thresholds", "low"), 2, "shares with commas between them"),
     "no prices": (("nowhere", "--prices", "gold"), 1, "no prices 'gold': there are anthropic"),
-    "bad prices": (("nowhere", "--prices", "notes.json"), 1, "notes.json: 'name' is no price"),
+    "bad prices": (("nowhere", "--prices", "notes.json"), 1, "notes.json: 'name' is not a price"),
     "no room": (("nowhere", "--window", "20500"), 1, "a window of 20500 leaves no room: 8000 are kept for the answer"),
     "no window": (("nowhere", "--window", ","), 1, "name a window"),
     "a window of words": (("nowhere", "--window", "64k"), 2, "8000,16000"),

@@ -32,7 +32,7 @@ def worked(course: Ours, steps: int) -> tuple[list[Sending], tuple[Beside, ...]]
         size = TERMS.front + TERMS.counter.messages(sending.messages)
         lines = "\n".join(f"page {number}, line {line}: value {line * 7919 + number}" for line in range(40))
         answer, *results = step(number, lines, json.dumps({"page": number}))
-        course.heard(Usage(prompt=size, output=20), answer)
+        course.receive(Usage(prompt=size, output=20), answer)
         course.say(tuple(results))
     return found, course.close()
 

@@ -105,7 +105,7 @@ def test_what_is_no_conversation_is_told_in_one_line(tmp_path: Path) -> None:
     sessions, told = at(tmp_path)
     assert [one.told.id for one in sessions] == ["talk"]
     assert told == [
-        "7 files are no conversations: "
+        "7 files are not conversations: "
         "settings0.json, settings1.json, settings2.json, settings3.json, settings4.json and 2 more",
         "1 file holds no answer: asked.jsonl",
     ]

@@ -96,7 +96,7 @@ WRONG = {
     "no JSON": ("{", "mine.json: "),
     "a list": ("[3, 15]", "prices are a JSON object"),
     "no output": ('{"input": 3}', "input and output must be there"),
-    "another field": ('{"input": 3, "output": 15, "cached": 1}', "'cached' is no price; there are input, "),
+    "another field": ('{"input": 3, "output": 15, "cached": 1}', "'cached' is not a price; there are input, "),
     "a negative price": ('{"input": -3, "output": 15}', "input is a price"),
     "a price in words": ('{"input": "3", "output": 15}', "input is a price"),
     "no number": ('{"input": NaN, "output": 15}', "input is a price"),

@@ -89,7 +89,7 @@ CUT = "cut"
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is measured. `measure` is "probes", "edits" or "dialogs".
+    """What to measure. `measure` is "probes", "edits" or "dialogs".
 
     Without `decoded`, a string in the arguments of a call counts only where it stands there as it is, unescaped.
     """

@@ -46,7 +46,7 @@ class _Conversation:
         """Remember the messages."""
         self.messages.extend(messages)
 
-    def heard(self, usage: Usage, answer: Message) -> None:  # noqa: ARG002 - usage is ignored
+    def receive(self, usage: Usage, answer: Message) -> None:  # noqa: ARG002 - usage is ignored
         """Remember the answer."""
         self.say((answer,))
 

@@ -80,7 +80,7 @@ class Course(Protocol):
     def ask(self, moment: float) -> Sending:
         """Return what is sent for the next answer. `moment` is in seconds since the beginning."""
 
-    def heard(self, usage: Usage, answer: Message) -> None:
+    def receive(self, usage: Usage, answer: Message) -> None:
         """Take the answer to the last request and the usage that the provider reports for it.
 
         Not called if nothing could be sent.

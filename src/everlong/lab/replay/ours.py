@@ -140,7 +140,7 @@ class Ours:
         sent = before.request.messages
         return shared(sent, prepared.request.messages) < len(sent)
 
-    def heard(self, usage: Usage, answer: Message) -> None:
+    def receive(self, usage: Usage, answer: Message) -> None:
         """Record usage and answer. A summary that is due is written before the conversation goes on."""
         prepared = self._prepared
         assert prepared is not None, "a reply follows a request"

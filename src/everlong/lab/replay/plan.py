@@ -19,7 +19,7 @@ DEARER = 1.01  # times uncut; less comes from the few tokens that a repair adds,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayPlan:
-    """What is replayed, and how. `reading`: what was lost is read again and paid for."""
+    """What to replay, and how. `reading`: what was lost is read again and paid for."""
 
     policies: tuple[str, ...]
     windows: tuple[int, ...]

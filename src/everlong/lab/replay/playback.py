@@ -95,7 +95,7 @@ class _Run:
         reset = before is not None and shared(before, sending.messages) < len(before)
         output = self.terms.counter.message(answer)
         paid = Paid(at=at, kind="answer", output=output, cut=sending.cut, reset=reset)
-        self.course.heard(self._bill(paid, self._sized_for(sending), moment), answer)
+        self.course.receive(self._bill(paid, self._sized_for(sending), moment), answer)
 
     def read_again(self, at: int, sending: Sending, moment: float, text: str) -> None:
         """Send the request for a call that reads a text again. The text stays until the next cut."""

@@ -58,7 +58,7 @@ def sessions_at(paths: Sequence[str], tell: Callable[[str], None], *, home: Path
         silent += [path.name] if not usable else []
         answered += [_renamed(session, path, taken) for session in usable]
     if foreign:
-        tell(f"{_many(foreign, 'is no conversation', 'are no conversations')}: {_listed(foreign)}")
+        tell(f"{_many(foreign, 'is not a conversation', 'are not conversations')}: {_listed(foreign)}")
     if silent:
         tell(f"{_many(silent, 'holds no answer', 'hold no answer')}: {_listed(silent)}")
     if not answered:

@@ -108,7 +108,7 @@ def tariff_from(named: str) -> Tariff:
 def _prices(path: str, fields: dict[str, Any]) -> Prices:
     unknown = sorted(fields.keys() - {*FIELDS, *RULES})
     if unknown:
-        raise InputError(f"{path}: {unknown[0]!r} is no price; there are {', '.join((*FIELDS, *RULES))}")
+        raise InputError(f"{path}: {unknown[0]!r} is not a price; there are {', '.join((*FIELDS, *RULES))}")
     if "input" not in fields or "output" not in fields:
         raise InputError(f"{path}: input and output must be there, in US dollars for a million tokens")
     for name in FIELDS:

@@ -33,8 +33,8 @@ def _messages(task: Task) -> None:
     _talk(task, AnthropicModel(task.model, provider=provider, settings={"max_tokens": 1_000}))
 
 
-async def _heed(_: Any, events: Any) -> None:
-    """With someone who heeds its events, an agent streams every answer."""
+async def _consume(_: Any, events: Any) -> None:
+    """Read the events of an agent: with such a handler it streams every answer."""
     async for _event in events:
         pass
 
@@ -43,8 +43,8 @@ def _talk(task: Task, model: Any) -> None:
     agent = Agent(model, tools=[read_file], system_prompt="You are a careful clerk.")
     history: list[Any] = []
     for prompt in task.prompts:
-        heeding = {"event_stream_handler": _heed} if task.stream else {}
-        result = agent.run_sync(prompt, message_history=history, **heeding)
+        handler = {"event_stream_handler": _consume} if task.stream else {}
+        result = agent.run_sync(prompt, message_history=history, **handler)
         task.answers.append(result.output)
         history = result.all_messages()
 

@@ -33,7 +33,7 @@ def _packed(pieces: list[str]) -> int:
 
 
 def _alone(count: Callable[[list[str]], int]) -> Callable[[Any], Callable[[list[str]], int]]:
-    """Only the new texts: whoever calls a tokenizer directly keeps the sum too."""
+    """Count only the new texts: a direct user of a tokenizer keeps the sum too."""
     return lambda _: count
 
 
