@@ -9,7 +9,7 @@ from itertools import count, islice
 from pathlib import Path
 
 from everlong.agent import at_home
-from everlong.cli.chat.drawing import words
+from everlong.cli.chat.drawing import plain
 from everlong.cli.chat.screen import call_text
 from everlong.cli.chat.tables import print_edits, print_hits, print_map, print_pins, print_threads
 from everlong.cli.chat.turns import Chat
@@ -199,7 +199,7 @@ def _recall(chat: Chat, query: str) -> None:
     if recall.original is not None:
         text = clean(recall.original.decode("utf-8", "replace"))
         left = len(text) - SHOWN
-        chat.screen.out.print(words(text[:SHOWN]))
+        chat.screen.out.print(plain(text[:SHOWN]))
         if left > 0:
             chat.screen.note(chat.say.many("more_characters", left))
     elif recall.hits:
@@ -284,7 +284,7 @@ def _show(chat: Chat, number: str) -> None:
     chosen = number or str(len(calls))
     if not chosen.isdecimal() or not 1 <= int(chosen) <= len(calls):
         raise InputError(chat.say("show_wrong", n=one_line(number)[:SHORT], last=str(len(calls))))
-    chat.screen.out.print(words(call_text(calls[int(chosen) - 1], chat.say, SHOWN)))
+    chat.screen.out.print(plain(call_text(calls[int(chosen) - 1], chat.say, SHOWN)))
 
 
 def _image(chat: Chat, path: str) -> None:
@@ -328,7 +328,7 @@ def _help(chat: Chat, _: str) -> None:
     drawn.add_column(no_wrap=True)
     drawn.add_column(overflow="fold")  # a language without spaces breaks anywhere
     for command in COMMANDS:
-        drawn.add_row(words(f"{command.name} {command.takes}".strip(), "cyan"), words(chat.say(command.key)))
+        drawn.add_row(plain(f"{command.name} {command.takes}".strip(), "cyan"), plain(chat.say(command.key)))
     chat.screen.out.print(drawn)
     chat.screen.note(f" {chat.say('help_line')}")
 

@@ -16,90 +16,9 @@ if TYPE_CHECKING:
     from rich.segment import Segment
     from rich.text import Text
 
-__all__ = ["LONGEST_OPEN", "Blocks", "Harmless", "Tail", "call_line", "markdown", "thought", "words"]
+__all__ = ["LONGEST_OPEN", "Blocks", "Harmless", "Tail", "call_line", "markdown", "plain", "thought"]
 
 LONGEST_LINE = 400  # characters of anything that stands on one line
-
-
-class Harmless:
-    """Foreign markdown made safe: entities may hide what was cleaned before, and links where they lead.
-
-    So every segment is cleaned again when it is drawn, and none has a link. Empty lines around it are left out.
-    """
-
-    def __init__(self, drawing: "RenderableType") -> None:
-        self.drawing = drawing
-
-    def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "Iterator[Segment]":
-        from rich.segment import Segment  # noqa: PLC0415 - only where it is seen
-
-        lines = console.render_lines(self.drawing, options, pad=False)
-        full = [at for at, line in enumerate(lines) if any(segment.text.strip() for segment in line)]
-        for line in lines[full[0] : full[-1] + 1] if full else ():
-            for segment in line:
-                if not segment.control:
-                    style = segment.style.update_link(None) if segment.style is not None else None
-                    yield Segment(clean(segment.text), style)
-            yield Segment.line()
-
-
-class Tail:
-    """The last lines of a drawing, as many as fit the terminal."""
-
-    def __init__(self, drawing: "RenderableType", spare: int) -> None:
-        self.drawing, self.spare = drawing, spare
-
-    def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "Iterator[Segment]":
-        from rich.segment import Segment  # noqa: PLC0415 - only where it is seen
-
-        lines = console.render_lines(self.drawing, options.update(height=None), pad=False)
-        most = max(1, console.height - self.spare)
-        for at, line in enumerate(lines[-most:]):
-            if at:
-                yield Segment.line()
-            yield from line
-
-
-def words(text: str, style: str = "") -> "Text":
-    """Return foreign text that is never read as markup."""
-    from rich.text import Text  # noqa: PLC0415 - only where it is seen
-
-    return Text(clean(text), style=style)
-
-
-def markdown(block: str) -> "RenderableType":
-    """Return a block of an answer."""
-    return Harmless(_kind_of_markdown()(clean(block).strip("\n"), hyperlinks=False, code_theme="ansi_dark"))
-
-
-@cache
-def _kind_of_markdown() -> "type[Markdown]":
-    """Return a class for Markdown with headings at the left; rich would centre them on the terminal."""
-    from rich.markdown import Heading, Markdown  # noqa: PLC0415 - loads a parser
-
-    class Plain(Heading):
-        def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "Iterator[Text]":
-            self.text.justify = "left"
-            yield self.text
-
-    class Left(Markdown):
-        elements: ClassVar = {**Markdown.elements, "heading_open": Plain}
-
-    return Left
-
-
-def thought(block: str) -> "RenderableType":
-    """Return a block of thinking, dimmed and indented."""
-    from rich.padding import Padding  # noqa: PLC0415 - only where it is seen
-
-    return Padding(words(block.strip("\n"), "dim italic"), (0, 0, 0, 2), expand=False)
-
-
-def call_line(name: str, arguments: JsonText) -> str:
-    """Return a call on one line. Example: read_file {"path": "a.py"} -> "read_file a.py" """
-    return one_line(call_title(ToolCall(CallId(""), name[:LONGEST_LINE], arguments)))[:LONGEST_LINE]
-
-
 FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)$")
 LONGEST_OPEN = 12_000  # characters; a longer open block is closed early, so that redrawing it stays cheap
 
@@ -163,3 +82,82 @@ class Blocks:
         self.open = f"{self._opening}\n{self.open}"
         self._seen += len(self._opening) + 1
         return block
+
+
+class Harmless:
+    """Foreign markdown made safe: entities may hide what was cleaned before, and links where they lead.
+
+    So every segment is cleaned again when it is drawn, and none has a link. Empty lines around it are left out.
+    """
+
+    def __init__(self, drawing: "RenderableType") -> None:
+        self.drawing = drawing
+
+    def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "Iterator[Segment]":
+        from rich.segment import Segment  # noqa: PLC0415 - only where it is seen
+
+        lines = console.render_lines(self.drawing, options, pad=False)
+        full = [at for at, line in enumerate(lines) if any(segment.text.strip() for segment in line)]
+        for line in lines[full[0] : full[-1] + 1] if full else ():
+            for segment in line:
+                if not segment.control:
+                    style = segment.style.update_link(None) if segment.style is not None else None
+                    yield Segment(clean(segment.text), style)
+            yield Segment.line()
+
+
+class Tail:
+    """The last lines of a drawing, as many as fit the terminal."""
+
+    def __init__(self, drawing: "RenderableType", spare: int) -> None:
+        self.drawing, self.spare = drawing, spare
+
+    def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "Iterator[Segment]":
+        from rich.segment import Segment  # noqa: PLC0415 - only where it is seen
+
+        lines = console.render_lines(self.drawing, options.update(height=None), pad=False)
+        most = max(1, console.height - self.spare)
+        for at, line in enumerate(lines[-most:]):
+            if at:
+                yield Segment.line()
+            yield from line
+
+
+def plain(text: str, style: str = "") -> "Text":
+    """Return foreign text that is never read as markup."""
+    from rich.text import Text  # noqa: PLC0415 - only where it is seen
+
+    return Text(clean(text), style=style)
+
+
+def markdown(block: str) -> "RenderableType":
+    """Return a block of an answer."""
+    return Harmless(_kind_of_markdown()(clean(block).strip("\n"), hyperlinks=False, code_theme="ansi_dark"))
+
+
+@cache
+def _kind_of_markdown() -> "type[Markdown]":
+    """Return a class for Markdown with headings at the left; rich would centre them on the terminal."""
+    from rich.markdown import Heading, Markdown  # noqa: PLC0415 - loads a parser
+
+    class Plain(Heading):
+        def __rich_console__(self, console: "Console", options: "ConsoleOptions") -> "Iterator[Text]":
+            self.text.justify = "left"
+            yield self.text
+
+    class Left(Markdown):
+        elements: ClassVar = {**Markdown.elements, "heading_open": Plain}
+
+    return Left
+
+
+def thought(block: str) -> "RenderableType":
+    """Return a block of thinking, dimmed and indented."""
+    from rich.padding import Padding  # noqa: PLC0415 - only where it is seen
+
+    return Padding(plain(block.strip("\n"), "dim italic"), (0, 0, 0, 2), expand=False)
+
+
+def call_line(name: str, arguments: JsonText) -> str:
+    """Return a call on one line. Example: read_file {"path": "a.py"} -> "read_file a.py" """
+    return one_line(call_title(ToolCall(CallId(""), name[:LONGEST_LINE], arguments)))[:LONGEST_LINE]

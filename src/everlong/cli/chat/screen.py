@@ -10,7 +10,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from everlong.agent import AgentEvent, CallEnded, CallStarted, Entered, Outcome, TurnEnded
-from everlong.cli.chat.drawing import Blocks, Tail, call_line, markdown, thought, words
+from everlong.cli.chat.drawing import Blocks, Tail, call_line, markdown, plain, thought
 from everlong.cli.terminal.tables import amount, bar
 from everlong.cli.terminal.text import clean, one_line
 from everlong.cli.words.wording import Words
@@ -157,7 +157,7 @@ class Screen:
 
     def note(self, text: str, style: str = "dim") -> None:
         """Print a line beside the answer."""
-        self.aside.print(words(text, style))
+        self.aside.print(plain(text, style))
 
     def fail(self, reason: str, *, overflow: bool = False) -> None:
         """Show an error and what can be done about it."""
@@ -180,9 +180,9 @@ class Screen:
         """Print the line between two turns."""
         if meter is None:
             return
-        figures, name = words(meter_text(meter, self.say), "dim"), words(f"  {one_line(model)}", "dim")
+        figures, name = plain(meter_text(meter, self.say), "dim"), plain(f"  {one_line(model)}", "dim")
         style = "yellow" if meter.known and meter.tokens >= NEARLY_FULL * meter.limit else "green"
-        with_bar = words(f"{_meter_bar(meter)}  ", style).append_text(figures)
+        with_bar = plain(f"{_meter_bar(meter)}  ", style).append_text(figures)
         forms = (with_bar.copy().append_text(name), with_bar, figures)  # the figures matter most
         line = next((form for form in forms if form.cell_len <= self.aside.width), figures)
         self.aside.print(line, no_wrap=True, overflow="ellipsis")
@@ -217,7 +217,7 @@ class Screen:
         if len(self._line) > LONGEST_LINE:
             lines, end, self._line = lines + end + self._line, "", ""
         if lines or end:
-            self.out.print(words(lines), soft_wrap=True, end=end)
+            self.out.print(plain(lines), soft_wrap=True, end=end)
 
     def _close_block(self) -> None:
         if self._line:
@@ -254,7 +254,7 @@ class Screen:
         return Group(*drawn)
 
     def _short(self, text: str, style: str) -> "RenderableType":
-        line = words(text, style)
+        line = plain(text, style)
         line.truncate(max(10, self.out.width - 1), overflow="ellipsis")
         return line
 

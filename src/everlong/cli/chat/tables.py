@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from everlong.cli.chat.drawing import words
+from everlong.cli.chat.drawing import plain
 from everlong.cli.chat.screen import meter_text
 from everlong.cli.sessions.lists import excerpt, when
 from everlong.cli.terminal.tables import amount, bar, percent
@@ -49,8 +49,8 @@ def print_map(out: "Console", say: Words, engine: Engine, prepared: Prepared, me
         say, ("column_group", False), ("column_tokens", True), ("column_share", True), ("column_number", False)
     )
     for group, tokens in tokens_by_group.items():
-        bars = words(bar(tokens, window, BAR), COLOURS[group])
-        drawn.add_row(words(say(f"group_{group}")), amount(tokens), percent(tokens, window), bars)
+        bars = plain(bar(tokens, window, BAR), COLOURS[group])
+        drawn.add_row(plain(say(f"group_{group}")), amount(tokens), percent(tokens, window), bars)
     out.print(drawn)
     opened = engine.threads.open(prepared.thread)
     facts = []
@@ -64,7 +64,7 @@ def print_map(out: "Console", say: Words, engine: Engine, prepared: Prepared, me
         facts.append(say.many("map_pins", len(opened.pins)))
     how = say("how_exact" if counter_for(prepared.call.model).exact else "how_estimated")
     facts.append(say("counted", how=how, meter=meter_text(meter, say) if meter else "?"))
-    out.print(words(" · ".join(facts), "dim"))
+    out.print(plain(" · ".join(facts), "dim"))
 
 
 def _tokens_by_group(engine: Engine, prepared: Prepared) -> dict[str, int]:
@@ -116,17 +116,17 @@ def print_edits(out: "Console", say: Words, edits: Sequence[Edit]) -> None:
         drawn.add_row(
             str(edit.at),
             say(edit.action.value),
-            words(say.reason(one_line(edit.reason))),
+            plain(say.reason(one_line(edit.reason))),
             amount(edit.before),
             amount(edit.after),
-            words(edit.ref or "", "cyan"),
+            plain(edit.ref or "", "cyan"),
         )
     out.print(drawn)
     if len(edits) > MOST_EDITS:
-        out.print(words(say("why_more", n=amount(len(edits) - MOST_EDITS)), "dim"))
+        out.print(plain(say("why_more", n=amount(len(edits) - MOST_EDITS)), "dim"))
     before, after = sum(edit.before for edit in edits), sum(edit.after for edit in edits)
     total = say("why_saved", edits=say.many("edits", len(edits)), before=amount(before), after=amount(after))
-    out.print(words(f"{total}. {say('why_back')}", "dim"))
+    out.print(plain(f"{total}. {say('why_back')}", "dim"))
 
 
 def print_threads(out: "Console", say: Words, threads: Sequence[Thread], here: str) -> None:
@@ -135,18 +135,18 @@ def print_threads(out: "Console", say: Words, threads: Sequence[Thread], here: s
     columns = (("column_number", True), ("column_title", False), ("column_messages", True))
     drawn = _table(say, *columns, ("column_changed", True), ("column_id", False))
     for number, thread in enumerate(threads, 1):
-        title = words(one_line(thread.title) or say("untitled"), "" if thread.title else "dim")
+        title = plain(one_line(thread.title) or say("untitled"), "" if thread.title else "dim")
         if thread.id == here:
             title.append(f"  {say('threads_here')}", style="green")
         changed = when(thread.updated, now, Words(say.language, "sessions"))
-        drawn.add_row(str(number), title, amount(thread.messages), changed, words(one_line(thread.id), "dim"))
+        drawn.add_row(str(number), title, amount(thread.messages), changed, plain(one_line(thread.id), "dim"))
     out.print(drawn)
 
 
 def print_pins(out: "Console", threads: Threads, thread: str, pins: Sequence[Pin]) -> None:
     """Print the pins with the number that `/unpin` takes."""
     for number, pin in enumerate(pins, 1):
-        line = words(f"{number:>3}  ", "dim")
+        line = plain(f"{number:>3}  ", "dim")
         line.append(one_line(_pin_text(threads, thread, pin))[:PIN_LENGTH], style="yellow")
         out.print(line)
 
@@ -166,17 +166,17 @@ def print_hits(out: "Console", say: Words, threads: Threads, hits: Sequence[Hit]
     for name in dict.fromkeys(hit.thread for hit in hits):
         if titles:
             thread = threads.thread(name)
-            head = words(one_line(thread.title) or say("untitled"), "bold")
+            head = plain(one_line(thread.title) or say("untitled"), "bold")
             out.print(head.append(f"  {one_line(name)}", style="not bold dim"))
         for hit in hits:
             if hit.thread != name or not isinstance(hit.row.entry, Message):
                 continue
             text, marks = excerpt(hit.row.entry, query)
-            shown = words(text)
+            shown = plain(text)
             for start, stop in marks:
                 shown.stylize("bold yellow", start, stop)
             role = say.name(hit.row.entry.role.value)
-            out.print(words(f"{hit.row.order:>5}  {role}", "dim"))
+            out.print(plain(f"{hit.row.order:>5}  {role}", "dim"))
             out.print(Padding(shown, (0, 0, 0, 7), expand=False))
 
 

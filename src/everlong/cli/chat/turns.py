@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from everlong.agent import AgentEvent, TurnEnded
-from everlong.cli.chat.drawing import words
+from everlong.cli.chat.drawing import plain
 from everlong.cli.chat.keyboard import Person, echoed, unechoed
 from everlong.cli.chat.screen import Screen
 from everlong.cli.chat.session import Session
@@ -191,10 +191,10 @@ class Chat:
             return False
         self.screen.pause()
         out, what = self.screen.aside, clean(question.what)
-        out.print(words(self.say("may", name=question.name), "bold yellow"))
-        out.print(words(what[:LONGEST_QUESTION]))
+        out.print(plain(self.say("may", name=question.name), "bold yellow"))
+        out.print(plain(what[:LONGEST_QUESTION]))
         if len(what) > LONGEST_QUESTION:  # nobody should approve unknowingly what is not shown
-            out.print(words(self.say.many("more_characters", len(what) - LONGEST_QUESTION), "bold red"))
+            out.print(plain(self.say.many("more_characters", len(what) - LONGEST_QUESTION), "bold red"))
         try:
             with _interrupts(_raise_interrupt), echoed():
                 answer = self.person.line(self.say("may_answer")).strip().lower()

@@ -2,6 +2,7 @@
 
 import click
 
+from everlong.cli.demo.stage import show
 from everlong.cli.words.language import Language
 from everlong.cli.words.wording import language_option
 
@@ -28,6 +29,4 @@ def demo_command(window: int, store: str, json_wanted: bool, language: Language)
     The sample conversation is held again through the engine: 28 turns with tools, three times as long as the window.
     A scripted model answers, so no key and no network are needed; requests, cuts and figures are real.
     """
-    from everlong.cli.demo.stage import show  # noqa: PLC0415 - the engine, which other commands need not load
-
     show(window, store, json_wanted=json_wanted, language=language)

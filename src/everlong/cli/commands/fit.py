@@ -9,7 +9,7 @@ from everlong.cli.terminal.streams import print_json
 from everlong.cli.terminal.tables import amount, console, percent, table
 from everlong.compress import PRESET_NAMES
 from everlong.core import Edit
-from everlong.engine import Fitted, counter_for, fit_document
+from everlong.engine import DEFAULT_SETTINGS, Fitted, counter_for, fit_document
 from everlong.wire import write
 
 __all__ = ["fit_command"]
@@ -24,7 +24,9 @@ LISTED = 12  # kinds of edits shown
 )
 @click.option("--output", "-o", "output", metavar="OUT", help="Write the conversation here (- for standard output).")
 @click.option("--model", "-m", default="", help="Count for this model (default: the one named in FILE).")
-@click.option("--preset", default="auto", type=click.Choice(PRESET_NAMES), help="How to choose what stays.")
+@click.option(
+    "--preset", default=DEFAULT_SETTINGS.preset, type=click.Choice(PRESET_NAMES), help="How to choose what stays."
+)
 @click.option("--sample", is_flag=True, help="Use the sample conversation that ships with everlong.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 def fit_command(  # noqa: PLR0913 - one parameter an option

@@ -10,29 +10,18 @@ import click
 
 from everlong.cli.terminal.streams import print_json
 from everlong.cli.terminal.tables import amount
+from everlong.lab import CLIENTS
 
 if TYPE_CHECKING:
     from everlong.lab import Judged
 
 __all__ = ["clients_command"]
 
-NAMES = (
-    "openai",
-    "anthropic",
-    "langchain",
-    "pydantic-ai",
-    "openai-agents",
-    "litellm",
-    "nanobot",
-    "ai-sdk",
-    "claude-code",
-    "codex",
-)
 HEAD = ("client", "version", "mode", "turns", "requests", "asked", "sent", "window", "errors", "ok")
 
 
 @click.command("clients")
-@click.argument("names", nargs=-1, type=click.Choice(NAMES))
+@click.argument("names", nargs=-1, type=click.Choice(tuple(CLIENTS)))
 @click.option("--direct", is_flag=True, help="Without the gateway: what the clients do on their own.")
 @click.option(
     "--environments",
@@ -58,7 +47,6 @@ def clients_command(
     package indexes; what cannot be installed is left out. Exits with 1 if a run is not ok.
     """
     from everlong.lab import (  # noqa: PLC0415
-        CLIENTS,
         Environments,
         Runner,
         folder_from,
@@ -67,7 +55,7 @@ def clients_command(
     where = Environments(environments or folder_from(os.environ), lambda line: click.echo(line, err=True))
     runner = Runner(where, direct=direct, records=records)
     judged = []
-    for name in names or NAMES:
+    for name in names or CLIENTS:
         for row in runner.all_modes(CLIENTS[name]):
             judged.append(row)
             click.echo(_line(row), err=True)

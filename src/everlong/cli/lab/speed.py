@@ -47,7 +47,7 @@ def speed_command(  # noqa: PLR0913 - one parameter an option
     Peers are installed once, from your package index; what cannot be installed is left out. Tables go to standard
     output, progress to standard error. Ratios and CPU time hold on a busy machine, wall times do not.
     """
-    from everlong.lab import (  # noqa: PLC0415 - only a run needs all of this  # noqa: PLC0415
+    from everlong.lab import (  # noqa: PLC0415 - only a run needs all of this
         Bench,
         Environments,
         folder_from,

@@ -193,8 +193,7 @@ CHAT: Mapping[str, str] = {
     "restarted": "↻ answering again: {reason}",
     "more_not_shown": "(the answer continues; all of it is in the thread)",
     "more_characters": "… and {n} more character|… and {n} more characters",
-    "overflow_help": "It does not fit the window. /compact makes room, /new begins afresh, /context shows "
-    "what fills it.",
+    "overflow_help": "It does not fit the window. /compact makes room, /new starts over, /context shows what is in it.",
     "no_stdin_text": "standard input is not text",
     "nothing_said": "nothing to say: give -m TEXT, or text on standard input",
     # the meter
@@ -314,8 +313,7 @@ SESSIONS: Mapping[str, str] = {
     "head_owner": "owner",
     "head_id": "id",
     "none": "No sessions here yet.",
-    "none_hint": "Import some: everlong sessions import FILE… (of Claude Code, Codex, pi, nanobot, "
-    "Chatbox, or chat JSON)",
+    "none_hint": "Import some: everlong sessions import FILE… (Claude Code, Codex, pi, nanobot, Chatbox, chat JSON)",
     "list_more": "{n} more; --limit 0 shows all",
     "archived": "archived",
     "now": "just now",
