@@ -204,6 +204,21 @@ def test_the_prompt_repeated_is_no_summary(style: Style, language: str) -> None:
     assert "prompt" in reason(system(style, language), style, language)
 
 
+@pytest.mark.parametrize(
+    ("repeated", "others", "stuck"), [(8, 0, False), (9, 0, True), (7, 3, True), (6, 4, False)], ids=str
+)
+def test_a_model_is_stuck_from_nine_lines_of_which_half_are_alike(repeated: int, others: int, stuck: bool) -> None:
+    lines = ["## Done", *["- fixed the test"] * (repeated - 1), *(f"- fixed part {number}" for number in range(others))]
+    answer = parsed(assistant("\n".join(lines)), "structured", "en")
+    assert (answer == "the same lines again and again") is stuck
+
+
+@pytest.mark.parametrize(("words", "stuck"), [(200, False), (201, True)])
+def test_a_model_is_stuck_from_two_hundred_words_of_which_hardly_any_differ(words: int, stuck: bool) -> None:
+    answer = parsed(assistant(" ".join(["fixed"] * words)), "free", "en")
+    assert (answer == "the same words again and again") is stuck
+
+
 def test_a_tool_call_is_no_summary_whatever_it_says_beside() -> None:
     call = calls("1")
     both = call.with_parts((Text("We chose SQLite."), *call.parts))

@@ -278,7 +278,7 @@ class _IndexPass:
             session.stale |= int(header_line != session.header)
             session.header = header_line
         header = stored_header(session.header, session.name, EPOCH)
-        if self._point_at > self._header_at and (self._header_at != 1 or not header.told):
+        if self._point_at > self._header_at and (self._header_at != 1 or not header.own_ref):
             session.stale = 1  # the write was interrupted between a point and its metadata
         session.owner, session.archived = header.owner, int(header.archived)
         session.updated = max(session.updated, exact_text(header.updated))

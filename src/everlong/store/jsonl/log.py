@@ -31,7 +31,7 @@ def add_rows(folder: SessionFolder, session: Session, rows: Sequence[Row], time:
     folder.index.forget_own_summary(session)
     header = folder.header(session)
     if adopted:
-        header = replace(header, told=ref_of(header.summary))
+        header = replace(header, own_ref=ref_of(header.summary))
     every = [*adopted, *rows]
     data, placed = _layout(folder, session, every)
     folder.index.add(session.session, placed)
@@ -64,13 +64,13 @@ def with_newest_summary(folder: SessionFolder, session: Session, header: Header,
     """The metadata with the summary of the newest standing point; `fresh` rows are not in the file yet."""
     newest = folder.index.newest_point(session.session, session.length)
     if newest is None:
-        return replace(header, summary="", consolidated=0, told="")
+        return replace(header, summary="", consolidated=0, own_ref="")
     at_hand = [row for row in fresh if row.order == newest.ord] or folder.rows(session, [newest]) or []
     entries = [row.entry for row in at_hand if isinstance(row.entry, Point)]
     text = whole("\n\n".join(summary_text(message) for entry in entries for message in entry.summary if message.text))
     if not text:
-        return replace(header, summary="", consolidated=0, told="")
-    return replace(header, summary=text, consolidated=_replayed_from(folder, session, newest), told=ref_of(text))
+        return replace(header, summary="", consolidated=0, own_ref="")
+    return replace(header, summary=text, consolidated=_replayed_from(folder, session, newest), own_ref=ref_of(text))
 
 
 def anchored_lines(folder: SessionFolder, session: Session, row: Row, fresh: dict[int, str]) -> list[JsonObject]:

@@ -2,8 +2,8 @@
 
 nanobot keeps whatever is in that object and drops fields beside it that it does not know. Its list reads the first
 line of a file, its loader the last metadata line: what it changes in the first line alone is merged into the last. The
-summary that it continues with is `_last_summary`; `told` is the reference of the one we wrote, so that any other is
-known to be nanobot's own.
+summary that it continues with is `_last_summary`; `own_ref` (stored as "told") is the reference of the one we wrote, so
+that any other is known to be nanobot's own.
 """
 
 import json
@@ -63,7 +63,7 @@ class Header:
     #: The summary that nanobot sees, how many messages it stands for, and the reference of the last one we wrote.
     summary: str = ""
     consolidated: int = 0
-    told: str = ""
+    own_ref: str = ""
     #: The time of change as nanobot wrote it; only read.
     changed: str = ""
     #: Everything else in nanobot's `metadata` object.
@@ -77,7 +77,7 @@ class Header:
     @property
     def foreign_summary(self) -> str:
         """The summary that nanobot wrote itself; "" if there is none or it is ours."""
-        return self.summary if self.summary and ref_of(self.summary) != self.told else ""
+        return self.summary if self.summary and ref_of(self.summary) != self.own_ref else ""
 
 
 def is_header(fields: JsonObject) -> bool:
@@ -111,7 +111,7 @@ def parse_header(fields: JsonObject, key: str, time: datetime) -> Header:
         pins=_pins(ours.get("pins")),
         summary=summary,
         consolidated=_consolidated(fields),
-        told=_text(ours.get("told")),
+        own_ref=_text(ours.get("told")),
         changed=_text(fields.get("updated_at")),
         others=inner,
     )
@@ -126,7 +126,7 @@ def header_fields(header: Header) -> JsonObject:
         "parent": list(header.parent) if header.parent[0] or header.parent[1] else "",
         "settings": "" if header.settings == "{}" else header.settings,
         "pins": [_pin_out(pin) for pin in header.pins],
-        "told": header.told,
+        "told": header.own_ref,
     }
     ours |= {name: value for name, value in optional.items() if value}
     if header.metadata is not None:

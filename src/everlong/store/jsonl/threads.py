@@ -108,7 +108,7 @@ class JsonlThreads:
             copied = {row.id for row in self._folder.index.rows(session.session, "AND ord < ?", (order,))}
             pins = tuple(pin for pin in old.pins if pin.row is None or pin.row in copied)
             header = replace(old, key=new, created=now, updated=now, archived=False, parent=(thread, order), pins=pins)
-            header = titled(replace(header, summary="", consolidated=0, told=""), title)
+            header = titled(replace(header, summary="", consolidated=0, own_ref=""), title)
             self._create(header, copied_rows(self._folder, session, order))
             with self._folder.writing(new) as made:
                 if made.points:
