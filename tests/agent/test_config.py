@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from everlong.agent.config import AgentConfig, McpServer, SubAgents, config_file, load_config
+from everlong.agent.config import TRUSTED, VARIABLES, AgentConfig, McpServer, SubAgents, config_file, load_config
 from everlong.engine import Settings
 from everlong.errors import InputError
 
@@ -69,7 +69,7 @@ def test_variables_go_over_the_file_and_options_over_both(tmp_path: Path) -> Non
 
 
 WRONG = {
-    "unknown": ('[agent]\nmodle = "x"', "no such setting: modle"),
+    "unknown": ('[agent]\nmodle = "x"', "no such setting: modle .did you mean mode"),
     "not toml": ("[agent", "everlong.toml"),
     "a word for a number": ('[agent]\nmost_steps = "many"', "most_steps is a whole number"),
     "no steps": ("[agent]\nmost_steps = 0", "most_steps is at least 1"),
@@ -90,6 +90,12 @@ def test_what_makes_no_sense_is_refused_by_name_in_one_line(name: str, tmp_path:
     with pytest.raises(InputError, match=said) as error:
         load_config({}, file=written(tmp_path, text))
     assert "\n" not in str(error.value)
+
+
+def test_the_fields_that_variables_set_and_those_that_a_fetched_folder_may_not() -> None:
+    of_files = {"allowed", "mcp", "subagents", "engine"}
+    assert set(VARIABLES) == set(AgentConfig.__dataclass_fields__) - of_files
+    assert TRUSTED == ("allowed", "approval", "mcp", "upstream", "workspace")
 
 
 def test_a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:

@@ -1,1 +1,1 @@
-"""The agent's own tools, one subject a file. `standard` puts them together; nothing is imported here."""
+"""The agent's own tools, one subject a file. The table of them is `everlong.agent.toolset`; nothing is imported here."""
