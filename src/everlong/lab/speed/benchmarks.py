@@ -1,25 +1,17 @@
-"""The benchmarks by name, how they are run, and the machine and versions that they were taken on."""
+"""Run benchmarks by name, and say which machine and versions the figures were taken on."""
 
 import os
 import platform
 from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
 
 from everlong.errors import InputError
 from everlong.lab.environments import ENVIRONMENTS, Environments
-from everlong.lab.speed import counts, fits, imports, selection
+from everlong.lab.speed import BENCHMARKS
 from everlong.lab.speed.bench import Bench
-from everlong.lab.speed.gateways import run as gateways
 from everlong.lab.speed.tables import Table
 
-__all__ = ["BENCHMARKS", "machine", "measure", "versions"]
-
-BENCHMARKS: dict[str, Callable[[Bench], list[Table]]] = {
-    "import": imports.run,
-    "counting": counts.run,
-    "fitting": fits.run,
-    "selection": selection.run,
-    "gateways": gateways.run,
-}
+__all__ = ["machine", "measure", "versions"]
 
 
 def measure(names: Sequence[str], bench: Bench) -> Iterator[Table]:
@@ -28,7 +20,8 @@ def measure(names: Sequence[str], bench: Bench) -> Iterator[Table]:
     if unknown:
         raise InputError(f"no benchmark {unknown[0]!r}: there are {', '.join(BENCHMARKS)}")
     for name in names or BENCHMARKS:
-        yield from BENCHMARKS[name](bench)
+        run: Callable[[Bench], list[Table]] = import_module(BENCHMARKS[name]).run
+        yield from run(bench)
 
 
 def machine() -> str:

@@ -27,7 +27,7 @@ WITHIN = 1.25  # times splintr's own time: the aim
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CountRow:
     """A way to count, where it runs, and the module that offers it."""
 
     title: str
@@ -37,26 +37,26 @@ class Row:
     needs_ranks: bool = False
 
 
-FLOOR = Row("splintr `encode_ordinary`, raw", CORE, f"{COUNTERS}.splintr_raw", "ordinary")
+FLOOR = CountRow("splintr `encode_ordinary`, raw", CORE, f"{COUNTERS}.splintr_raw", "ordinary")
 OURS = (
-    Row("**everlong** `count` on dicts", CORE, OUR_MODULE, "count"),
-    Row("**everlong** `Counter`, `Tally` on kept values", CORE, OUR_MODULE, "values"),
+    CountRow("**everlong** `count` on dicts", CORE, OUR_MODULE, "count"),
+    CountRow("**everlong** `Counter`, `Tally` on kept values", CORE, OUR_MODULE, "values"),
 )
 ROWS = (
     FLOOR,
-    Row("splintr `encode_flat`, raw", CORE, f"{COUNTERS}.splintr_raw", "packed"),
+    CountRow("splintr `encode_flat`, raw", CORE, f"{COUNTERS}.splintr_raw", "packed"),
     *OURS,
-    Row(
+    CountRow(
         "tiktoken `encode_ordinary`, raw", ENVIRONMENTS["tiktoken"], f"{COUNTERS}.tiktoken_raw", "encode_ordinary", True
     ),
-    Row("litellm `token_counter`", ENVIRONMENTS["litellm"], f"{COUNTERS}.litellm_counter", "token_counter"),
-    Row(
+    CountRow("litellm `token_counter`", ENVIRONMENTS["litellm"], f"{COUNTERS}.litellm_counter", "token_counter"),
+    CountRow(
         "langchain `count_tokens_approximately`",
         ENVIRONMENTS["langchain"],
         f"{COUNTERS}.langchain_counters",
         "approximate",
     ),
-    Row(
+    CountRow(
         "langchain-openai `get_num_tokens_from_messages`",
         ENVIRONMENTS["langchain-openai"],
         f"{COUNTERS}.langchain_openai_counter",
@@ -78,7 +78,7 @@ def run(bench: Bench) -> list[Table]:
         for row in ROWS
         if (place := bench.place(row.environment)) and (not row.needs_ranks or bench.environments.ranks())
     }
-    results: dict[Row, list[Measured]] = {row: [] for row in usable}
+    results: dict[CountRow, list[Measured]] = {row: [] for row in usable}
     for turn in range(1 if bench.quick else 3):
         for row, place in usable.items():
             bench.tell(f"counting, round {turn + 1}: {row.title}")
@@ -106,7 +106,7 @@ def _middle(rounds: list[Measured]) -> Measured:
     return {**others, "again": again, "tokens": rounds[0]["tokens"]}
 
 
-def _table(figures: dict[Row, Measured], messages: int) -> Table:
+def _table(figures: dict[CountRow, Measured], messages: int) -> Table:
     floor = figures[FLOOR]
     head = ("", "import, ms", "first call, ms", "again from nothing, ms", "ratio", "one more, ms", "ratio", "tokens")
     rows = tuple(
@@ -133,6 +133,6 @@ def _table(figures: dict[Row, Measured], messages: int) -> Table:
     return Table(f"Counting {messages:,} messages, {floor['tokens']:,} tokens", head, rows, tuple(notes), data, shown)
 
 
-def _verdict(row: Row, measured: Measured, floor: Measured) -> str:
+def _verdict(row: CountRow, measured: Measured, floor: Measured) -> str:
     ratio = measured["again"] / floor["again"]
     return f"Aim: within {WITHIN} of splintr. {row.title}: {ratio:.2f}, {'met' if ratio <= WITHIN else 'NOT met'}."

@@ -27,7 +27,7 @@ Output = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class FitRow:
     """A way to fit, where it runs, and the module that offers it."""
 
     title: str
@@ -36,11 +36,11 @@ class Row:
     strategy: str
 
 
-OURS = Row("**everlong** `fit`", CORE, "everlong.lab.speed.ours", "fit")
+OURS = FitRow("**everlong** `fit`", CORE, "everlong.lab.speed.ours", "fit")
 ROWS = (
     OURS,
     *(
-        Row(peer.title, ENVIRONMENTS[peer.environment], peer.module, peer.strategy)
+        FitRow(peer.title, ENVIRONMENTS[peer.environment], peer.module, peer.strategy)
         for peer in PEERS.values()
         if not peer.talk
     ),
@@ -48,7 +48,7 @@ ROWS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class FitCase:
     """A transcript and its budget."""
 
     file: Path
@@ -90,8 +90,8 @@ def run(bench: Bench) -> list[Table]:
     cases = [_case(bench, TOKENS, seed) for seed in (QUICK_SEEDS if bench.quick else SEEDS)]
     large = _case(bench, QUICK_LARGE if bench.quick else LARGE, LARGE_SEED)
     usable = {row: place for row in ROWS if (place := bench.place(row.environment))}
-    outputs: dict[Row, list[Output]] = {}
-    seconds: dict[Row, list[float]] = {row: [] for row in usable}
+    outputs: dict[FitRow, list[Output]] = {}
+    seconds: dict[FitRow, list[float]] = {row: [] for row in usable}
     for turn in range(1 if bench.quick else 3):
         for row, place in usable.items():
             bench.tell(f"fitting, round {turn + 1}: {row.title}")
@@ -104,7 +104,7 @@ def run(bench: Bench) -> list[Table]:
     return [_table(judged, len(cases), large), *growth.run(bench)]
 
 
-def _perform(bench: Bench, row: Row, cases: list[Case], large: Case) -> dict[str, Any] | None:
+def _perform(bench: Bench, row: FitRow, cases: list[FitCase], large: FitCase) -> dict[str, Any] | None:
     return bench.perform(
         row.environment,
         WORKER,
@@ -116,13 +116,13 @@ def _perform(bench: Bench, row: Row, cases: list[Case], large: Case) -> dict[str
     )
 
 
-def _case(bench: Bench, tokens: int, seed: int) -> Case:
+def _case(bench: Bench, tokens: int, seed: int) -> FitCase:
     file = bench.stored(tokens, seed)
     messages: list[Message] = json.loads(file.read_text(encoding="utf-8"))
-    return Case(file, messages, total(messages) // 2)
+    return FitCase(file, messages, total(messages) // 2)
 
 
-def _table(judged: dict[Row, tuple[FitVerdict, float]], cases: int, large: Case) -> Table:
+def _table(judged: dict[FitRow, tuple[FitVerdict, float]], cases: int, large: FitCase) -> Table:
     size = f"CPU s at {total(large.messages) / 1e6:.1f} M tokens"
     head = ("", "invalid", "over budget", "budget used, median (min–max)", "results intact", "result text kept", size)
     rows = tuple(

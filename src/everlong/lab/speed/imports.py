@@ -18,7 +18,7 @@ PROBE = "import sys; bare = len(sys.modules); {statement}; print(len(sys.modules
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ImportRow:
     """A statement and where it runs."""
 
     title: str
@@ -26,24 +26,26 @@ class Row:
     statement: str
 
 
-OURS = Row("**everlong** `import everlong`", CORE, "import everlong")
+OURS = ImportRow("**everlong** `import everlong`", CORE, "import everlong")
 ROWS = (
     OURS,
-    Row("**everlong**, `fit`, `count` and `window` loaded", CORE, "from everlong import fit, count, window"),
-    Row("tiktoken", ENVIRONMENTS["tiktoken"], "import tiktoken"),
-    Row("langchain `trim_messages`", ENVIRONMENTS["langchain"], "from langchain_core.messages import trim_messages"),
-    Row("langchain middleware", ENVIRONMENTS["langchain"], "import langchain.agents.middleware"),
-    Row("langmem", ENVIRONMENTS["langmem"], "import langmem.short_term"),
-    Row("pydantic-ai-harness", ENVIRONMENTS["pydantic-ai"], "import pydantic_ai_harness.compaction"),
-    Row("openai-agents", ENVIRONMENTS["openai-agents"], "import agents"),
-    Row("strands", ENVIRONMENTS["strands"], "import strands"),
-    Row("headroom", ENVIRONMENTS["headroom"], "from headroom import compress"),
-    Row("litellm", ENVIRONMENTS["litellm"], "import litellm"),
+    ImportRow("**everlong**, `fit`, `count` and `window` loaded", CORE, "from everlong import fit, count, window"),
+    ImportRow("tiktoken", ENVIRONMENTS["tiktoken"], "import tiktoken"),
+    ImportRow(
+        "langchain `trim_messages`", ENVIRONMENTS["langchain"], "from langchain_core.messages import trim_messages"
+    ),
+    ImportRow("langchain middleware", ENVIRONMENTS["langchain"], "import langchain.agents.middleware"),
+    ImportRow("langmem", ENVIRONMENTS["langmem"], "import langmem.short_term"),
+    ImportRow("pydantic-ai-harness", ENVIRONMENTS["pydantic-ai"], "import pydantic_ai_harness.compaction"),
+    ImportRow("openai-agents", ENVIRONMENTS["openai-agents"], "import agents"),
+    ImportRow("strands", ENVIRONMENTS["strands"], "import strands"),
+    ImportRow("headroom", ENVIRONMENTS["headroom"], "from headroom import compress"),
+    ImportRow("litellm", ENVIRONMENTS["litellm"], "import litellm"),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
+class ImportCost:
     """CPU milliseconds beyond those of a bare interpreter, modules loaded, and MB installed if known."""
 
     milliseconds: float
@@ -76,7 +78,7 @@ def run(bench: Bench) -> list[Table]:
     return [Table("Importing and installing", head, rows, tuple(notes), data, shown)]
 
 
-def _verdict(cost: Cost) -> str:
+def _verdict(cost: ImportCost) -> str:
     met = "met" if cost.milliseconds <= MOST_MILLISECONDS and (cost.megabytes or 0) <= MOST_MEGABYTES else "NOT met"
     if cost.megabytes is None:
         return f"Aim: at most {MOST_MILLISECONDS} ms. everlong: {figure(cost.milliseconds)} ms, {met}."
@@ -90,7 +92,7 @@ def _size(megabytes: float | None) -> str:
     return "–" if megabytes is None else figure(megabytes)
 
 
-def _cost(bench: Bench, row: Row, place: Environment) -> Cost | None:
+def _cost(bench: Bench, row: ImportRow, place: Environment) -> ImportCost | None:
     bench.tell(f"import: {row.title}")
     first = _start(bench, place, PROBE.format(statement=row.statement))  # also writes the compiled files
     if first is None:
@@ -99,7 +101,7 @@ def _cost(bench: Bench, row: Row, place: Environment) -> Cost | None:
     for _ in range(3 if bench.quick else 7):
         bare.append(_seconds(bench, place, PROBE.format(statement="pass")))
         full.append(_seconds(bench, place, PROBE.format(statement=row.statement)))
-    return Cost((median(full) - median(bare)) * 1e3, int(first), _weight(bench, place))
+    return ImportCost((median(full) - median(bare)) * 1e3, int(first), _weight(bench, place))
 
 
 def _seconds(bench: Bench, environment: Environment, code: str) -> float:
