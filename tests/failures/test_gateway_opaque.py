@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from everlong.gateway import opaque_parts, rendered, restored, restored_items
-from everlong.llm import SPEAKERS, Answer, Asked
+from everlong.llm import Answer, Asked, reply_of
 from everlong.wire import FORMATS, Usage
 from tests.gateway.raw_upstream import Talk, response
 from tests.gateway.running import RunningGateway
@@ -18,7 +18,7 @@ def _streamed(fmt: str, answer: Answer) -> list[Any]:
     """The answer as the gateway hears it, as a later request would carry it."""
     asked = Asked(number=1, model="m", messages=(), fmt=fmt)
     answering = FORMATS[fmt].reader()
-    for _, event in SPEAKERS[fmt].events(asked, answer):
+    for _, event in FORMATS[fmt].writer.events(reply_of(asked, answer)):
         if isinstance(event, dict):
             answering.take(event)
     return rendered(fmt, answering.finished().message)

@@ -11,7 +11,7 @@ import openai
 from everlong.core import Message
 from everlong.gateway.recall.stream import ContinuedFilter, RecallFilter
 from everlong.gateway.recall.tool import NAME
-from everlong.llm import SPEAKERS, Answer, Asked
+from everlong.llm import Answer, Asked, reply_of
 from everlong.wire import FORMATS, JsonEvents, Usage
 
 FMTS = ["openai-chat", "anthropic", "openai-responses"]
@@ -28,14 +28,14 @@ def asked(number: int, fmt: str) -> Asked:
 def events(fmt: str, answer: Answer, number: int = 1) -> list[bytes]:
     """The stream, event by event."""
     out = []
-    for name, data in SPEAKERS[fmt].events(asked(number, fmt), answer):
+    for name, data in FORMATS[fmt].writer.events(reply_of(asked(number, fmt), answer)):
         text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
         out.append(((f"event: {name}\n" if name else "") + f"data: {text}\n\n").encode())
     return out
 
 
 def body(fmt: str, answer: Answer, number: int = 1) -> bytes:
-    return json.dumps(SPEAKERS[fmt].whole(asked(number, fmt), answer)).encode()
+    return json.dumps(FORMATS[fmt].writer.whole(reply_of(asked(number, fmt), answer))).encode()
 
 
 def message(fmt: str, stream: Sequence[bytes]) -> Message:

@@ -12,8 +12,8 @@ from typing import Any, Self, TypeVar
 
 from everlong.core import JsonText
 from everlong.gateway.request import DIALECTS
-from everlong.llm import SPEAKERS, Answer, Asked
-from everlong.wire import Usage
+from everlong.llm import Answer, Asked, reply_of
+from everlong.wire import Usage, format_named
 from tests.gateway.raw_upstream import PATIENCE, RawUpstream, Talk, response
 from tests.gateway.running import RunningGateway
 
@@ -39,7 +39,7 @@ def events_of(fmt: str, answer: Answer = SAID) -> list[bytes]:
     """The events of an answer as bytes."""
     asked = Asked(number=1, model="gpt-4o", messages=())
     events = []
-    for name, data in SPEAKERS[fmt].events(asked, answer):
+    for name, data in format_named(fmt).writer.events(reply_of(asked, answer)):
         text = data if isinstance(data, str) else json.dumps(data, separators=(",", ":"))
         events.append((f"event: {name}\n" if name else "").encode() + f"data: {text}\n\n".encode())
     return events
@@ -47,7 +47,9 @@ def events_of(fmt: str, answer: Answer = SAID) -> list[bytes]:
 
 def whole_of(fmt: str, answer: Answer = SAID) -> bytes:
     """The same as a plain answer."""
-    return json.dumps(SPEAKERS[fmt].whole(Asked(number=1, model="gpt-4o", messages=()), answer)).encode()
+    return json.dumps(
+        format_named(fmt).writer.whole(reply_of(Asked(number=1, model="gpt-4o", messages=()), answer))
+    ).encode()
 
 
 def _serving(script: Script) -> Callable[[Talk], Awaitable[None]]:

@@ -49,9 +49,9 @@ if TYPE_CHECKING:
         echo as echo,
         in_turn as in_turn,
         reads_files as reads_files,
+        reply_of as reply_of,
     )
     from everlong.llm.scripted.server import ScriptedServer as ScriptedServer
-    from everlong.llm.scripted.speaking import SPEAKERS as SPEAKERS
 else:
     __all__, __getattr__, __dir__ = open_door(
         __name__,
@@ -65,8 +65,7 @@ else:
             "refreshing": "RefreshSettings Refreshed refresh refresh_if_due",
             "scripted.hostile": "HOSTILE MALFORMED OVERFLOWS TOO_LONG breaks_at reports window_body",
             "scripted.model": "OVERFLOW ScriptedModel Window",
-            "scripted.script": "Answer Asked Broken Raw Refusal Script Step echo in_turn reads_files",
+            "scripted.script": "Answer Asked Broken Raw Refusal Script Step echo in_turn reads_files reply_of",
             "scripted.server": "ScriptedServer",
-            "scripted.speaking": "SPEAKERS",
         },
     )

@@ -42,6 +42,11 @@ if TYPE_CHECKING:
         ReplyReader as ReplyReader,
         ReplyStream as ReplyStream,
     )
+    from everlong.wire.formats.reply_writer import (
+        ReplyWriter as ReplyWriter,
+        WrittenReply as WrittenReply,
+        text_pieces as text_pieces,
+    )
     from everlong.wire.formats.translation import arguments_object as arguments_object
     from everlong.wire.formats.validation import Problem as Problem
     from everlong.wire.framing import (
@@ -124,6 +129,7 @@ else:
             "formats.openai_responses.items": "CALLS OUTPUTS",
             "formats.openai_responses.messages": "COMPACTIONS",
             "formats.reply_reader": "Outgoing ReplyReader ReplyStream",
+            "formats.reply_writer": "ReplyWriter WrittenReply text_pieces",
             "formats.translation": "arguments_object",
             "formats.validation": "Problem",
             "framing": "BYTE_ORDER_MARK DONE JsonEvents SseEvent SseReader json_bytes sse_bytes",

@@ -12,7 +12,7 @@ from everlong.core import JsonObject
 from everlong.engine import Finished
 from everlong.errors import ContextOverflow, ProviderError, RateLimited
 from everlong.gateway.exchange.reader import LARGEST_EVENT, AnswerReader
-from everlong.llm import SPEAKERS, Answer, Asked
+from everlong.llm import Answer, Asked, reply_of
 from everlong.wire import FORMATS, ReplyStream, Usage
 
 FMTS = ("anthropic", "openai-chat", "openai-responses")
@@ -30,14 +30,16 @@ ANSWERS = {
 def stream_of(fmt: str, answer: Answer) -> bytes:
     asked = Asked(number=1, model="m", messages=(), fmt=fmt)
     parts = []
-    for name, data in SPEAKERS[fmt].events(asked, answer):
+    for name, data in FORMATS[fmt].writer.events(reply_of(asked, answer)):
         text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
         parts.append((f"event: {name}\n" if name else "") + f"data: {text}\n\n")
     return "".join(parts).encode()
 
 
 def body_of(fmt: str, answer: Answer) -> bytes:
-    return json.dumps(SPEAKERS[fmt].whole(Asked(number=1, model="m", messages=(), fmt=fmt), answer)).encode()
+    return json.dumps(
+        FORMATS[fmt].writer.whole(reply_of(Asked(number=1, model="m", messages=(), fmt=fmt), answer))
+    ).encode()
 
 
 def heard(fmt: str, chunks: Sequence[bytes], *, streamed: bool = True, status: int = 200) -> AnswerReader:

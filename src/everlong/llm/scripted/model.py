@@ -8,9 +8,8 @@ from everlong.core import History, ToolCall
 from everlong.engine import CallGrew, Failed, Finished, Reply, Request, Said, Thought
 from everlong.errors import ProviderError
 from everlong.llm.scripted.script import Answer, Asked, Broken, Raw, Refusal, Script, Step, echo, message_of
-from everlong.llm.scripted.speaking import texts_of
 from everlong.tokens import Counter
-from everlong.wire import Usage, as_error, classify
+from everlong.wire import Usage, as_error, classify, text_pieces
 
 __all__ = ["ScriptedModel", "Window"]
 
@@ -121,6 +120,6 @@ CACHED_REQUESTS = 4  # whose prefixes are still known
 
 def _pieces(answer: Answer, number: int) -> list[Reply]:
     pieces: list[Reply] = [Thought(answer.thinking)] if answer.thinking else []
-    pieces += [Said(text) for text in texts_of(answer.text)]
+    pieces += [Said(text) for text in text_pieces(answer.text)]
     calls = [part for part in message_of(answer, number).parts if isinstance(part, ToolCall)]
     return [*pieces, *(CallGrew(at, call.id, call.name, call.arguments) for at, call in enumerate(calls))]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from everlong.core import CallId, History, JsonText, Message, Reasoning, Role, Text, ToolCall
-from everlong.wire import Usage
+from everlong.wire import Usage, WrittenReply
 
 __all__ = [
     "Answer",
@@ -23,6 +23,7 @@ __all__ = [
     "in_turn",
     "message_of",
     "reads_files",
+    "reply_of",
 ]
 
 
@@ -131,3 +132,16 @@ def message_of(answer: Answer, number: int) -> Message:
     words = (Text(answer.text),) if answer.text else ()
     calls = (ToolCall(CallId(f"call_{number}_{at}"), *call) for at, call in enumerate(answer.calls))
     return Message(Role.ASSISTANT, (*thoughts, *words, *calls))
+
+
+def reply_of(asked: Asked, answer: Answer) -> WrittenReply:
+    """Return the answer as a format writes it."""
+    return WrittenReply(
+        number=asked.number,
+        model=asked.model,
+        text=answer.text,
+        thinking=answer.thinking,
+        calls=answer.calls,
+        stop=answer.stop,
+        usage=answer.usage if answer.reported else None,
+    )

@@ -17,18 +17,14 @@ from typing import Self
 from aiohttp import web
 
 from everlong.core import Json, JsonObject
-from everlong.engine import Request
 from everlong.errors import EverlongError
 from everlong.llm.scripted.model import ScriptedModel, Window
-from everlong.llm.scripted.script import Answer, Asked, Broken, Raw, Refusal, Script, echo
-from everlong.llm.scripted.speaking import SPEAKERS
-from everlong.wire import ANTHROPIC, format_named
+from everlong.llm.scripted.script import Answer, Asked, Broken, Raw, Refusal, Script, echo, reply_of
+from everlong.wire import FORMATS, Api, Format, Request, format_named, sse_bytes
 
 __all__ = ["ScriptedServer"]
 
 LARGEST_BODY = 256 * 1024 * 1024
-#: Where each format says how long the answer may be.
-LENGTHS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 #: What a script does wrong is told to its client: a test then fails with its reason.
 SCRIPT_ERRORS = (ArithmeticError, AssertionError, AttributeError, EverlongError, LookupError, TypeError, ValueError)
 
@@ -100,11 +96,13 @@ class ScriptedServer:
 
     def _application(self) -> web.Application:
         app = web.Application(client_max_size=LARGEST_BODY)
-        app.router.add_post("/v1/chat/completions", self._answers("openai-chat"))
-        app.router.add_post("/v1/responses", self._answers("openai-responses"))
-        app.router.add_post("/v1/messages", self._answers("anthropic"))
-        app.router.add_post("/v1/messages/count_tokens", self._counts)
-        app.router.add_post("/v1beta/models/{model:[^:]+}:{method}", self._answers("gemini"))
+        for spoken in FORMATS.values():
+            api = spoken.api
+            app.router.add_post(_route(api, api.path), self._answers(spoken))
+            if api.stream_path:
+                app.router.add_post(_route(api, api.stream_path), self._answers(spoken, streamed=True))
+            if api.count_path:
+                app.router.add_post(_route(api, api.count_path), self._counts(spoken))
         app.router.add_get("/v1/models", self._lists)
         return app
 
@@ -113,19 +111,23 @@ class ScriptedServer:
         rows: list[Json] = [{"id": name, "object": "model", "owned_by": "everlong", **window} for name in self.models]
         return web.json_response({"object": "list", "data": rows})
 
-    async def _counts(self, request: web.Request) -> web.Response:
-        try:
-            document = ANTHROPIC.read_body(json.loads(await request.read()))
-        except (EverlongError, ValueError) as error:
-            return _refused(400, f"the body cannot be read: {error}")
-        counter = self.model.counter
-        return web.json_response({"input_tokens": counter.messages(document.messages) + counter.tools(document.tools)})
+    def _counts(self, spoken: Format) -> Handler:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            try:
+                document = spoken.read_body(json.loads(await request.read()))
+            except (EverlongError, ValueError) as error:
+                return _refused(400, f"the body cannot be read: {error}")
+            counter = self.model.counter
+            tokens = counter.messages(document.messages) + counter.tools(document.tools)
+            return web.json_response({"input_tokens": tokens})
 
-    def _answers(self, fmt: str) -> Handler:
+        return handle
+
+    def _answers(self, spoken: Format, *, streamed: bool = False) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
             body = await request.read()
             try:
-                asked = self._asked(fmt, request, body)
+                asked = self._asked(spoken, request, body, streamed=streamed)
             except (EverlongError, ValueError) as error:
                 return _refused(400, f"the body cannot be read: {error}")
             try:
@@ -145,55 +147,54 @@ class ScriptedServer:
 
         return handle
 
-    def _asked(self, fmt: str, request: web.Request, body: bytes) -> Asked:
+    def _asked(self, spoken: Format, request: web.Request, body: bytes, *, streamed: bool) -> Asked:
         raw = json.loads(body)
         if not isinstance(raw, dict):
             raise ValueError("not an object")
         # Marks are no part of what is said: a prefix is known whether or not they have moved.
-        spoken = format_named(fmt)
         document = spoken.read_body(raw if spoken.marks is None else spoken.marks.remove(raw))
-        settings = raw.get("generationConfig")
-        lengths = [raw.get(name) for name in LENGTHS]
-        if isinstance(settings, dict):
-            lengths.append(settings.get("maxOutputTokens"))
-        warmth = raw.get("temperature")
+        temperature = raw.get("temperature")
         asked = self.model.asked(
             Request(
                 model=document.model or request.match_info.get("model", ""),
                 messages=document.messages,
                 tools=document.tools,
-                max_tokens=next((length for length in lengths if isinstance(length, int)), None),
-                temperature=float(warmth) if isinstance(warmth, int | float) else None,
+                max_tokens=spoken.api.length(raw),
+                temperature=float(temperature) if isinstance(temperature, int | float) else None,
             )
         )
-        streamed = bool(raw.get("stream")) or request.match_info.get("method") == "streamGenerateContent"
-        asked = replace(asked, body=body, fmt=fmt, stream=streamed)
+        asked = replace(asked, body=body, fmt=spoken.name, stream=streamed or bool(raw.get("stream")))
         self.requests[asked.number] = asked
         return asked
 
     async def _told(self, request: web.Request, asked: Asked, answer: Answer, pieces: int | None) -> web.StreamResponse:
         """The answer as the client wants it; cut off after so many pieces, if that is said."""
+        writer = format_named(asked.fmt).writer
         try:
             await asyncio.sleep(answer.before)
             if not asked.stream:
                 if pieces is not None and request.transport is not None:
                     request.transport.abort()
-                return web.json_response(SPEAKERS[asked.fmt].whole(asked, answer))
+                return web.json_response(writer.whole(reply_of(asked, answer)))
             response = web.StreamResponse(headers={"content-type": "text/event-stream", "cache-control": "no-cache"})
             await response.prepare(request)
-            for number, (name, data) in enumerate(SPEAKERS[asked.fmt].events(asked, answer)):
+            for number, (name, data) in enumerate(writer.events(reply_of(asked, answer))):
                 if pieces is not None and number >= pieces:
                     if request.transport is not None:
                         request.transport.abort()
                     return response
                 text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
-                await response.write((f"event: {name}\n" if name else "").encode() + f"data: {text}\n\n".encode())
+                await response.write(sse_bytes(name, text))
                 await asyncio.sleep(answer.between)
             await response.write_eof()
         except (asyncio.CancelledError, ConnectionError):
             self.cancelled += 1
             raise
         return response
+
+
+def _route(api: Api, path: str) -> str:
+    return api.base + path.replace("{model}", "{model:[^:]+}")
 
 
 def _refused(status: int, message: str) -> web.Response:

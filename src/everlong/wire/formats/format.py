@@ -13,6 +13,7 @@ from typing import Protocol
 from everlong.core import History, Json, JsonObject, JsonText, Message, Role
 from everlong.wire.document import Document
 from everlong.wire.formats.reply_reader import Outgoing, ReplyReader
+from everlong.wire.formats.reply_writer import ReplyWriter
 from everlong.wire.formats.validation import Problem, surrogate_problems
 from everlong.wire.replies import Request
 
@@ -27,13 +28,20 @@ class Api:
 
     #: Below the base address; "{model}" stands for the model's name where the path holds it.
     path: str
+    #: The path that answers as a stream, where it is another one.
+    stream_path: str = ""
+    #: The path that counts the tokens of a request; "" if there is none.
+    count_path: str = ""
+    #: How the base address of its provider ends.
+    base: str = "/v1"
     #: The field of the messages.
     messages: str
     #: The field of the system text; "" where it is a message.
     system: str = ""
     #: The field that asks for a stream; "" where another path does.
     stream: str = "stream"
-    #: Fields that limit the length of the reply; the first is written where the caller set none.
+    #: Fields ("a.b" for one inside another) that limit the length of the reply; the first is written where the caller
+    #: set none.
     lengths: tuple[str, ...]
     #: Whether a request without such a limit is refused.
     needs_length: bool = False
@@ -52,6 +60,16 @@ class Api:
     def headers(self, key: str) -> dict[str, str]:
         """Return the headers of a request with this key; without one, only those that every request has."""
         return {**self.fixed_headers, **({self.key_header: f"{self.key_prefix}{key}"} if key else {})}
+
+    def length(self, body: JsonObject) -> int | None:
+        """Return how long the reply to a body may be; None if it does not say."""
+        for name in self.lengths:
+            value: Json = body
+            for key in name.split("."):
+                value = value.get(key) if isinstance(value, dict) else None
+            if isinstance(value, int) and not isinstance(value, bool):
+                return value
+        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,6 +206,8 @@ class Format:
     ask: Callable[[Request, str], Outgoing]
     reader: Callable[[], ReplyReader]
     deltas: Deltas | None = None
+    #: How a reply is written in it, for servers of ours.
+    writer: ReplyWriter
     #: Which row of `usage.STYLES` its reports are written in.
     usage: str
     #: What its provider rejects in a body, found without our own readers and writers; and what repair has to know.

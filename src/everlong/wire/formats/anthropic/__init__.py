@@ -3,6 +3,7 @@
 from everlong.core import Json, JsonObject
 from everlong.wire.formats.anthropic import exchange, marks, messages
 from everlong.wire.formats.anthropic.rules import RULES, anthropic_problems
+from everlong.wire.formats.anthropic.written import WRITER
 from everlong.wire.formats.format import Api, CacheMarks, Format, Signs, Tools
 
 __all__ = ["FORMAT"]
@@ -36,6 +37,7 @@ FORMAT = Format(
     name=messages.NAME,
     api=Api(
         path=exchange.PATH,
+        count_path=f"{exchange.PATH}/count_tokens",
         messages="messages",
         system="system",
         lengths=("max_tokens",),
@@ -58,6 +60,7 @@ FORMAT = Format(
     write_history=messages.write_history,
     ask=exchange.ask,
     reader=exchange.MessagesReader,
+    writer=WRITER,
     usage="anthropic",
     faults=anthropic_problems,
     rules=RULES,

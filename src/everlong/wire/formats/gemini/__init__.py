@@ -4,6 +4,7 @@ from everlong.core import Json, JsonObject
 from everlong.wire.formats.format import Api, Format, Signs, Tools
 from everlong.wire.formats.gemini import exchange, messages
 from everlong.wire.formats.gemini.rules import RULES, gemini_problems
+from everlong.wire.formats.gemini.written import WRITER
 
 __all__ = ["FORMAT"]
 
@@ -30,6 +31,8 @@ FORMAT = Format(
     name=messages.NAME,
     api=Api(
         path="/models/{model}:generateContent",
+        stream_path="/models/{model}:streamGenerateContent",
+        base="/v1beta",
         messages="contents",
         system="systemInstruction",
         stream="",
@@ -48,6 +51,7 @@ FORMAT = Format(
     write_history=messages.write_history,
     ask=exchange.ask,
     reader=exchange.GeminiReader,
+    writer=WRITER,
     usage="gemini",
     faults=gemini_problems,
     rules=RULES,

@@ -4,6 +4,7 @@ from everlong.core import Json, JsonObject
 from everlong.wire.formats.format import Api, Format, Signs, Tools
 from everlong.wire.formats.openai_chat import exchange, messages
 from everlong.wire.formats.openai_chat.rules import RULES, chat_problems
+from everlong.wire.formats.openai_chat.written import WRITER
 
 __all__ = ["FORMAT"]
 
@@ -42,6 +43,7 @@ FORMAT = Format(
     write_history=messages.write_history,
     ask=exchange.ask,
     reader=exchange.ChatReader,
+    writer=WRITER,
     usage="openai-chat",
     faults=chat_problems,
     rules=RULES,

@@ -4,6 +4,7 @@ from everlong.core import Json, JsonObject
 from everlong.wire.formats.format import Api, Format, Signs, Tools
 from everlong.wire.formats.openai_responses import exchange, messages
 from everlong.wire.formats.openai_responses.rules import RULES, responses_problems
+from everlong.wire.formats.openai_responses.written import WRITER
 
 __all__ = ["FORMAT"]
 
@@ -56,6 +57,7 @@ FORMAT = Format(
     item_is_message=False,
     ask=exchange.ask,
     reader=exchange.ResponsesReader,
+    writer=WRITER,
     usage="openai-responses",
     faults=responses_problems,
     rules=RULES,

@@ -1,0 +1,55 @@
+"""Gemini: a reply as the provider writes it."""
+
+from collections.abc import Iterator
+
+from everlong.core import Json, JsonObject
+from everlong.wire.fields import load
+from everlong.wire.formats.reply_writer import NamedEvent, ReplyWriter, WrittenReply, text_pieces
+
+__all__ = ["WRITER"]
+
+
+def _usage(reply: WrittenReply) -> JsonObject:
+    usage = reply.usage
+    if usage is None:
+        return {}
+    return {
+        "usageMetadata": {
+            "promptTokenCount": usage.prompt,
+            "cachedContentTokenCount": usage.cached,
+            "candidatesTokenCount": usage.output - usage.reasoning,
+            "thoughtsTokenCount": usage.reasoning,
+            "totalTokenCount": usage.prompt + usage.output,
+        }
+    }
+
+
+def _parts(reply: WrittenReply) -> list[Json]:
+    parts: list[Json] = [{"text": piece, "thought": True} for piece in text_pieces(reply.thinking)]
+    parts += [{"text": piece} for piece in text_pieces(reply.text)]
+    for at, (name, arguments) in enumerate(reply.calls):
+        call: JsonObject = {"functionCall": {"id": reply.call_id(at), "name": name, "args": load(arguments)}}
+        parts.append(call | ({"thoughtSignature": f"signed-{reply.number}"} if at == 0 else {}))
+    return parts
+
+
+def _chunk(parts: list[Json], finish: str = "") -> JsonObject:
+    candidate: JsonObject = {"index": 0, "content": {"role": "model", "parts": parts}}
+    return {"candidates": [candidate | ({"finishReason": finish} if finish else {})]}
+
+
+def _finish(reply: WrittenReply) -> str:
+    return {"length": "MAX_TOKENS", "": "STOP", "stop": "STOP"}.get(reply.stop, reply.stop)
+
+
+def _events(reply: WrittenReply) -> Iterator[NamedEvent]:
+    for part in _parts(reply):
+        yield "", _chunk([part])
+    yield "", _chunk([], _finish(reply)) | _usage(reply)
+
+
+def _whole(reply: WrittenReply) -> JsonObject:
+    return _chunk(_parts(reply), _finish(reply)) | _usage(reply)
+
+
+WRITER = ReplyWriter(_events, _whole)
