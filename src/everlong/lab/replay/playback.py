@@ -85,9 +85,7 @@ class _Run:
 
     def answer(self, at: int, sending: Sending, moment: float, answer: Message) -> None:
         """Send the request for the next answer."""
-        if (
-            sending.refused
-        ):  # nothing is sent; the conversation goes on, and the last request still counts as the one before
+        if sending.refused:  # nothing is sent; the next request is compared with the last one that was
             self.paid.append(Paid(at=at, kind="answer", output=0, over=True, problems=(sending.refused,)))
             self.course.say((answer,))
             return

@@ -217,13 +217,13 @@ class Threshold:
 
 
 def thresholds_of(scene: Scene, ours: ReplayResult | None) -> list[Threshold]:
-    """The thresholds of a window, lowest first. The one with the figures of ours is the one in use."""
+    """Return the thresholds of a window, lowest first. The one with the figures of ours is the one in use."""
     thresholds = [Threshold(_share(result.policy), result, _same(result, ours)) for result in scene.results]
     return sorted(thresholds, key=lambda threshold: (threshold.share is None, threshold.share or 0.0))
 
 
 def _share(policy: str) -> float | None:
-    """Example: "auto@0.6" -> 0.6"""
+    """Return the threshold that a policy names, or None. Example: "auto@0.6" -> 0.6"""
     try:
         share = float(policy.rpartition("@")[2])
     except ValueError:

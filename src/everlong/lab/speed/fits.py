@@ -162,7 +162,7 @@ def _table(judged: dict[FitRow, tuple[FitVerdict, float]], cases: int, large: Fi
 
 
 def _short(verdict: FitVerdict, cases: int) -> str:
-    """Example: "49 % · over the budget 5 of 24" """
+    """Return the label of a bar. Example: "49 % · over the budget 5 of 24" """
     words = [f"{verdict.legible:.0%}"]
     words += [f"invalid {verdict.invalid} of {cases}"] if verdict.invalid else []
     words += [f"over the budget {verdict.over} of {cases}"] if verdict.over else []

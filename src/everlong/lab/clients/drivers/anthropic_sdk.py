@@ -11,7 +11,7 @@ TOOL: Any = {"name": "read_file", "description": tool()["description"], "input_s
 
 
 def _marked(messages: list[Any]) -> list[Any]:
-    """The usual way to cache: the marker moves to the newest block with every request."""
+    """Move the cache marker to the newest block with every request, as is usual."""
     *before, last = messages
     content = last["content"]
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else list(content)

@@ -10,7 +10,7 @@ AGENT = Agent(name="agent")
 
 
 def _read(messages: list[Message]) -> ModelInputData:
-    """Responses items, the system prompt as instructions."""
+    """Return items of the Responses API, with the system prompt as instructions."""
     system, rest = split_system(messages)
     items: list[Message] = []
     for message in rest:
@@ -45,18 +45,18 @@ def _write(data: ModelInputData, _: list[Message]) -> list[Message]:
                 written.append({"role": "assistant", "content": None, "tool_calls": [], "reasoning_content": thought})
             case {"type": "function_call"}:
                 function = {"name": item["name"], "arguments": item["arguments"]}
-                _speaking(written)["tool_calls"].append(
+                _assistant_message(written)["tool_calls"].append(
                     {"id": item["call_id"], "type": "function", "function": function}
                 )
             case {"role": "assistant"}:
-                _speaking(written, words=True)["content"] = item["content"]
+                _assistant_message(written, words=True)["content"] = item["content"]
             case _:
                 written.append(dict(item))
     return without_empty_calls(written)
 
 
-def _speaking(written: list[Message], *, words: bool = False) -> Message:
-    """The assistant's message that is being put together; words begin a new one after words or calls."""
+def _assistant_message(written: list[Message], *, words: bool = False) -> Message:
+    """Return the assistant's message under construction. Words after words or calls start a new one."""
     last = written[-1] if written else {"role": ""}
     if last["role"] != "assistant" or (words and (last["content"] or last["tool_calls"])):
         written.append({"role": "assistant", "content": None, "tool_calls": []})

@@ -40,21 +40,21 @@ def _tiered(history: list[ModelMessage], budget: int) -> list[ModelMessage]:
 
 
 def _read(messages: list[Message]) -> list[ModelMessage]:
-    """Requests and responses; the system prompt stands in the first request, results in one request together."""
+    """Return requests and responses: the system prompt in the first request, results together in one."""
     history: list[ModelMessage] = []
     tools: dict[str, str] = {}
     for message in messages:
         if message["role"] == "assistant":
             tools |= {call["id"]: call["function"]["name"] for call in message.get("tool_calls") or ()}
-            history.append(ModelResponse(parts=_spoken(message)))
+            history.append(ModelResponse(parts=_response_parts(message)))
             continue
         if not history or isinstance(history[-1], ModelResponse):
             history.append(ModelRequest(parts=[]))
-        history[-1].parts.append(_asked(message, tools))
+        history[-1].parts.append(_request_part(message, tools))
     return history
 
 
-def _asked(message: Message, tools: dict[str, str]) -> SystemPromptPart | UserPromptPart | ToolReturnPart:
+def _request_part(message: Message, tools: dict[str, str]) -> SystemPromptPart | UserPromptPart | ToolReturnPart:
     match message["role"]:
         case "system":
             return SystemPromptPart(message["content"])
@@ -65,7 +65,7 @@ def _asked(message: Message, tools: dict[str, str]) -> SystemPromptPart | UserPr
             return UserPromptPart(message["content"])
 
 
-def _spoken(message: Message) -> list[ThinkingPart | TextPart | ToolCallPart]:
+def _response_parts(message: Message) -> list[ThinkingPart | TextPart | ToolCallPart]:
     parts: list[ThinkingPart | TextPart | ToolCallPart] = []
     if message.get("reasoning_content"):
         parts.append(ThinkingPart(message["reasoning_content"]))

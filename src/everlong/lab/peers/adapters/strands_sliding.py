@@ -1,4 +1,4 @@
-"""strands' `SlidingWindowConversationManager()`: the agent sends, is told that it does not fit, reduces, sends again.
+"""strands' `SlidingWindowConversationManager()`: the agent sends, gets an overflow error, reduces, sends again.
 
 The loop below is what the agent does with each overflow error; the model that answers with one counts exactly. That
 counting is the provider's work, so every text is counted before the clock starts.
@@ -26,7 +26,7 @@ def _reduced(history: tuple[list[Message], list[Any]], budget: int) -> tuple[lis
 
 
 def _read(messages: list[Message]) -> tuple[list[Message], list[Any]]:
-    """The system prompt apart; the results of a step in one user message."""
+    """Return the system prompt apart, and the results of a step in one user message."""
     total(messages)
     system, rest = split_system(messages)
     history: list[Any] = []

@@ -39,7 +39,7 @@ def _as_openai(messages: list[Message]) -> tuple[Message, list[Message], list[Me
 
 
 def _as_anthropic(messages: list[Message]) -> tuple[Message, list[Message], list[Message]]:
-    """The system text is a setting; the results of a step stand together in one message."""
+    """Write for Anthropic: the system text is a setting, the results of a step stand together in one message."""
     system = ""
     written: list[Message] = []
     for message in messages:
