@@ -14,7 +14,8 @@ from everlong.engine.thread import CallContext, work_on
 from everlong.engine.view import View
 from everlong.errors import BudgetImpossible
 from everlong.store import MemoryThreads
-from tests.core.build import assistant, system, user
+from everlong.wire import valid
+from tests.core.build import assistant, calls, result, system, user
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 CALL = Call(model="gpt-4o", max_tokens=500)
@@ -186,3 +187,30 @@ def test_a_compaction_by_hand_that_saves_a_twentieth_or_less_is_not_made() -> No
     assert desk.engine.compact("t", CALL) is None
     assert not desk.engine.means.threads.points("t")
     assert desk.engine.undo("t") is None
+
+
+def test_a_view_that_was_made_for_another_format_is_made_again() -> None:
+    desk = Desk(rounds=0)
+    broken = "an id, with blanks"  # which one provider takes and another refuses
+    desk.engine.append(
+        "t", [calls(broken), result(broken), assistant("Done."), user("Next?"), assistant("Yes."), user("So?")]
+    )
+    assert desk.engine.prepare("t", CALL).request.messages[2].calls[0].id == broken
+    other = desk.engine.prepare("t", replace(CALL, fmt="anthropic"))
+    assert valid("anthropic", other.request.messages)
+    assert desk.engine.prepare("t", CALL).request.messages[2].calls[0].id == broken
+
+
+@pytest.mark.parametrize(("taken", "share", "budget"), [(0, 1.0, 2_000), (0, 0.05, None), (-300, 1.0, 300)])
+def test_what_is_recalled_takes_the_least_of_its_bounds(
+    taken: int, share: float, budget: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Never more than a fixed number of tokens, its share of the limit, or what is left below the threshold."""
+    desk = Desk(Settings(window=16_000, recall_share=share))
+    desk.point()
+    desk.engine.append("t", [user("What was question zero about?")])
+    context, budgets = desk.context(), []
+    monkeypatch.setattr(preparation, "recalled_block", lambda *given: budgets.append(given[-1]))
+    tokens = context.budget.threshold + taken if taken else 0
+    assert not preparation._recall(context, of(tokens))
+    assert budgets == [int(share * context.budget.limit) if budget is None else budget]

@@ -1,8 +1,9 @@
-"""Where conversations are kept: the contract that every store meets.
+"""The contracts of the engine: stores, models, calls and what is prepared for them, and the three replaceable parts.
 
 One thread is an append-only log. Nothing that was appended changes or goes; a compaction is an appended point,
-undoing it an appended withdrawal. The one exception is `remove`, of a whole thread. Calls may wait for a disk or a
-database: the engine makes them off the event loop.
+undoing it an appended withdrawal. The one exception is `remove`, of a whole thread. Calls to a store may wait for a
+disk or a database: the engine makes them off the event loop. Only a Provider of the three parts does I/O; `view_of`
+is the Compressor and `assemble` the Assembler that ship with us.
 """
 
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
@@ -209,10 +210,10 @@ class Model(Protocol):
     provider: str
 
     def stream(self, request: Request) -> AsyncGenerator[Reply, None]:
-        """The pieces of the answer; the last is Finished or Failed."""
+        """Stream the pieces of the answer; the last is Finished or Failed."""
 
     async def served_window(self, model: str) -> int | None:
-        """The window in force that the server itself tells; asked once. None if it does not tell."""
+        """Return the window that the server itself reports, asked once; None if it does not say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,9 +221,9 @@ class Call:
     """What a caller wants of which model; the messages come from the thread.
 
     `endpoint` names the server for what is learned of it, `provider` is its name in the registry, `served` the window
-    that the server itself tells. `parent` is the event this call belongs to, such as an agent's turn.
+    that the server itself reports. `parent` is the event this call belongs to, such as an agent's turn.
 
-    `standing` and `tail` are sent and counted but never kept: they come anew with each call, no cut and no summary
+    `standing` and `tail` are sent and counted but never kept: they come with each call, no compaction and no summary
     touches them. `standing` is system text and follows the thread's own; it changes seldom, for a change costs the
     cached prefix. `tail` may change with every call: it stands before the last user message, in a tool loop at the end.
     """
@@ -237,11 +238,11 @@ class Call:
     temperature: float | None = None
     extra: JsonText = ""
     parent: str = ""
-    #: The tool by which the model can ask for what left, for marks to name it; "" where it has none.
+    #: The tool by which the model can ask for what left, named in markers; "" where it has none.
     recall_tool: str = ""
     standing: History = ()
     tail: History = ()
-    #: Whether a provider that must be told so is told what to keep in its cache.
+    #: Whether requests mark what the provider should cache, where it needs marks.
     breakpoints: bool = True
 
 
@@ -249,8 +250,8 @@ class Call:
 class Prepared:
     """A request that fits, and all that is known about it.
 
-    `tokens` is what the messages and tools are reckoned to take, `counted` what the counter says of the messages.
-    `edits` are those of this preparation, `turn` the id of its first event, `attempt` counts recoveries.
+    `tokens` is what the provider is expected to count for messages and tools, `counted` what the counter says of the
+    messages. `edits` are those of this preparation, `turn` the id of its first event, `attempt` counts recoveries.
     """
 
     thread: str
@@ -276,36 +277,38 @@ class Provider(Protocol):
     """Loads what was said. The only one of the three that may wait for something."""
 
     async def load(self, thread: str, limit: int | None = None) -> History:
-        """The last `limit` messages of a thread, oldest first."""
+        """Return the last `limit` messages of a thread, oldest first."""
 
 
 class Compressor(Protocol):
     """Brings a history under a limit. Pure: the same input gives the same view."""
 
     def __call__(self, history: History, options: ViewOptions, previous: View | None = None) -> View:
-        """What would be sent."""
+        """Return what would be sent."""
 
 
 class Assembler(Protocol):
     """Puts the pieces of a request together. Pure."""
 
     def __call__(self, system: str, history: History, user: str) -> History:
-        """System text, then history, then what the user says now."""
+        """Return system text, then history, then what the user says now."""
 
 
 def assemble(system: str, history: History, user: str) -> History:
-    """System text, history, user message; what is empty is left out.
+    """Return system text, history and user message; what is empty is left out.
 
     Example: assemble("be brief", (), "hi") -> system message, user message
     """
     head = (Message(Role.SYSTEM, (Text(system),)),) if system else ()
-    asked = (Message(Role.USER, (Text(user),)),) if user else ()
-    return (*head, *history, *asked)
+    question = (Message(Role.USER, (Text(user),)),) if user else ()
+    return (*head, *history, *question)
 
 
 def with_beside(messages: History, call: Call) -> History:
-    """The messages of a thread with what the call brings.
+    """Return the messages of a thread with what is sent beside them, in its place.
 
+    Standing text follows the system text, inside the prefix that providers cache. The tail is never inside it: it
+    stands before the last user message, so that the question comes last, and in a tool loop at the end.
     Example: system, user, a, user -> system, standing, user, a, tail, user
     """
     placed = with_standing(messages, call)
@@ -316,13 +319,13 @@ def with_beside(messages: History, call: Call) -> History:
 
 
 def before_tail(messages: History, call: Call) -> int:
-    """How many of the messages stand before the volatile tail: all of them, where there is none."""
-    asked = bool(call.tail and messages) and messages[-1].role is Role.USER
-    return len(messages) - asked
+    """Return how many of the messages stand before the volatile tail: all of them, where there is none."""
+    question_last = bool(call.tail and messages) and messages[-1].role is Role.USER
+    return len(messages) - question_last
 
 
 def with_standing(messages: History, call: Call) -> History:
-    """With what is part of the prefix alone."""
+    """Return the messages with the standing text, which is part of the cached prefix, and without the tail."""
     if not call.standing:
         return messages
     head = head_length(messages)
@@ -330,12 +333,12 @@ def with_standing(messages: History, call: Call) -> History:
 
 
 def without_tail(messages: History, call: Call) -> History:
-    """What was sent for a call, as far as the next request repeats it."""
+    """Return what was sent for a call, as far as the next request repeats it."""
     return tuple(message for message in messages if message not in call.tail) if call.tail else messages
 
 
 def beginning(request: Request, until: int) -> Request:
-    """The first messages of a request, marked where an earlier one ended: they are read from the cache, not written.
+    """Return the first messages of a request, marked where an earlier one ended: read from the cache, not written.
 
     What is sent ends in a question or in results, so there is no end behind an answer.
     """

@@ -1,4 +1,7 @@
-"""What happens to a thread, written down as events: by the journal into the store, and told to observers."""
+"""Events: what happens to a thread, recorded in the store and reported to observers, logs and traces.
+
+No contents are in them: names, figures and reasons. Reasons may quote a provider's error text.
+"""
 
 import json
 import logging
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Journal", "Observer", "compression_data", "logs_events", "new_id", "now", "traces_events", "window_hint"]
 
-#: Told of every event of a thread, after it was kept. It must not wait; what it raises is logged and goes no further.
+#: Called with every event of a thread after it was recorded. It must not wait; what it raises is logged only.
 Observer = Callable[[str, Event], None]
 
 log = logging.getLogger("everlong.observers")
@@ -36,7 +39,7 @@ def new_id() -> str:
 
 
 class Journal:
-    """Events of one piece of work, kept together when it is done, also when it failed."""
+    """The events of one piece of work, recorded together when it is done, also when it failed."""
 
     def __init__(
         self,
@@ -55,7 +58,7 @@ class Journal:
         self._events: list[Event] = []
 
     def note(self, kind: EventKind, *, parent: str = "", **figures: Any) -> str:
-        """Take down an event; its id."""
+        """Note an event; return its id."""
         event = Event(id=self._new_id(), kind=kind, time=self._clock(), parent=parent, **figures)
         self._events.append(event)
         return event.id
@@ -70,17 +73,17 @@ class Journal:
         self._threads.record(self._thread, events)
         for event in events:
             for observer in self._observers:
-                _tell(observer, self._thread, event)
+                _report(observer, self._thread, event)
 
 
-def _tell(observer: Observer, thread: str, event: Event) -> None:
+def _report(observer: Observer, thread: str, event: Event) -> None:
     try:
         observer(thread, event)
-    except Exception:  # an observer is somebody else's code; a turn does not fail for who looks on
+    except Exception:  # an observer is somebody else's code; a turn does not fail for it
         log.exception("an observer failed at %s of %s", event.kind.value, thread)
 
 
-KEPT_OPEN = 4_096  # spans; one whose end never comes is let go
+KEPT_OPEN = 4_096  # spans; one whose end never comes is dropped
 FAILURES = frozenset({EventKind.TURN_FAILED, EventKind.SUMMARY_FAILED, EventKind.OVERFLOW_FAILED})
 FIGURES = ("parent", "reason", "model", "messages_before", "messages_after", "tokens_before", "tokens_after", "cost")
 OPERATIONS = {
@@ -91,20 +94,23 @@ OPERATIONS = {
 
 
 def logs_events(logger: logging.Logger | None = None) -> Observer:
-    """One log record an event, its figures as `record.everlong`; failures are warnings, the rest is information."""
+    """Return an observer that logs each event, figures as `record.everlong`; failures are warnings, the rest info."""
     out = logger or logging.getLogger("everlong.events")
 
-    def tell(thread: str, event: Event) -> None:
+    def report(thread: str, event: Event) -> None:
         level = logging.WARNING if event.kind in FAILURES else logging.INFO
         if out.isEnabledFor(level):
-            told = {"thread": thread, "event": event.kind.value, "id": event.id, **_figures(event)}
-            out.log(level, "%s", " ".join(f"{name}={value}" for name, value in told.items()), extra={"everlong": told})
+            figures = {"thread": thread, "event": event.kind.value, "id": event.id, **_figures(event)}
+            line = " ".join(f"{name}={value}" for name, value in figures.items())
+            out.log(level, "%s", line, extra={"everlong": figures})
 
-    return tell
+    return report
 
 
 def traces_events(provider: "TracerProvider | None" = None) -> Observer:
-    """A span for every turn, summary and recovery, with `gen_ai.*` attributes; everything else is an event inside.
+    """Return an observer with a span for every turn, summary and recovery, with `gen_ai.*` attributes.
+
+    Everything else is an event inside a span.
 
     Needs the `telemetry` extra. Without a provider the global one of OpenTelemetry is used.
     """
@@ -115,7 +121,7 @@ def traces_events(provider: "TracerProvider | None" = None) -> Observer:
     tracer = trace.get_tracer("everlong", tracer_provider=provider)
     open_spans: OrderedDict[str, Span] = OrderedDict()
 
-    def tell(thread: str, event: Event) -> None:
+    def report(thread: str, event: Event) -> None:
         parent = open_spans.get(event.parent)
         if starts(event.kind):
             context = None if parent is None else trace.set_span_in_context(parent)
@@ -146,17 +152,19 @@ def traces_events(provider: "TracerProvider | None" = None) -> Observer:
         else:
             parent.add_event(event.kind.value, _attributes(event), timestamp=_nanoseconds(event.time))
 
-    return tell
+    return report
 
 
 def _figures(event: Event) -> dict[str, Any]:
-    told = {name: getattr(event, name) for name in FIGURES}
-    return {name: value for name, value in told.items() if value not in (None, "")}
+    figures = {name: getattr(event, name) for name in FIGURES}
+    return {name: value for name, value in figures.items() if value not in (None, "")}
 
 
 def _attributes(event: Event) -> dict[str, Any]:
-    told = {f"everlong.{name}": value for name, value in _figures(event).items() if name not in ("parent", "model")}
-    return {"gen_ai.request.model": event.model, **told} if event.model else told
+    attributes = {
+        f"everlong.{name}": value for name, value in _figures(event).items() if name not in ("parent", "model")
+    }
+    return {"gen_ai.request.model": event.model, **attributes} if event.model else attributes
 
 
 def _nanoseconds(time: datetime) -> int:
@@ -164,7 +172,7 @@ def _nanoseconds(time: datetime) -> int:
 
 
 def compression_data(preset: Preset, before: int, after: int) -> JsonText:
-    """`original_count`, `compressed_count`, `max_messages` and `max_chars_per_message`; null where there is no limit.
+    """Return the figures of a compaction by the names of the context document; null where there is no limit.
 
     Example: the preset simple, 40 messages, 12 sent -> max_messages 12, max_chars_per_message 4000
     """
@@ -179,7 +187,7 @@ def compression_data(preset: Preset, before: int, after: int) -> JsonText:
 
 
 def window_hint(window: Window) -> str:
-    """What to do about a window that nobody knows."""
+    """Return what to do about a window that nobody knows."""
     return (
         f"no window is known for {window.model!r}; {window.context:,} tokens are assumed: "
         "set EVERLONG_WINDOW, or `window` in the settings of the thread"

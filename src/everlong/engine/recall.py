@@ -1,6 +1,6 @@
-"""Bringing back what left the window: by itself for a new question, and on request by reference or by search.
+"""Recall what left the window: by itself for a new question, and on request by reference or by search.
 
-What is brought back for a question is one message of its own, marked as background, appended once.
+What is recalled for a question is one message of its own, marked as background, appended once.
 """
 
 import re
@@ -39,7 +39,7 @@ class Found:
 
 
 def recall(threads: Threads, thread: str, what: str, *, limit: int = 10) -> Found:
-    """What a reference names, byte for byte, or else what answers a query, best first."""
+    """Return what a reference names, byte for byte, or else what answers a query, best first."""
     if not what.strip():
         raise InputError("nothing to recall: give a reference or a few words")
     original = threads.original(thread, what.strip())
@@ -49,13 +49,13 @@ def recall(threads: Threads, thread: str, what: str, *, limit: int = 10) -> Foun
 
 
 def recalled_block(
-    threads: Threads, opened: Opened, sent: History, asked: Row, counter: Counter, room: int
+    threads: Threads, opened: Opened, sent: History, question_row: Row, counter: Counter, budget: int
 ) -> Message | None:
-    """What the question needs and the view lacks, within `room` tokens; None if there is nothing worth it."""
-    question = user_text(asked.entry) if isinstance(asked.entry, Message) else ""
+    """Return what the question needs and the view lacks, within `budget` tokens; None if there is nothing worth it."""
+    question = user_text(question_row.entry) if isinstance(question_row.entry, Message) else ""
     wanted = query_of_text(question)
     point = opened.point.entry if opened.point is not None else None
-    if room < SMALLEST_BLOCK or not wanted or not isinstance(point, Point):
+    if budget < SMALLEST_BLOCK or not wanted or not isinstance(point, Point):
         return None
     ordered = not ASKING.search(question) and any(message.calls for message in sent)
     lacking = _lacking(question, sent) if ordered else None
@@ -74,7 +74,7 @@ def recalled_block(
     beside = {SENT + at: message for at, message in enumerate(sent)}
     selection = Selection((*said, Message(Role.USER, (Text(question),))), index, beside, counter)
     order = None if index.is_talk else _in_turn([_answers(index, piece) for piece in pieces or [question]])
-    task = Task(target=room, counter=counter, language=language_of([question]))
+    task = Task(target=budget, counter=counter, language=language_of([question]))
     return _framed(selection, [row.order for row in rows], task, order)
 
 

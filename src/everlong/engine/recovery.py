@@ -1,8 +1,8 @@
-"""After a refusal: a request that may pass instead, or one clear error. Every attempt is strictly smaller or stops.
+"""Recover from a refusal: find a request that may pass instead, or raise one clear error. Every attempt is smaller.
 
-An overflow teaches the window, if it tells it, and is answered with a harder cut, at most twice. A history that the
-provider calls malformed is sent once more as plain words, pictures that it refuses are left out once, a reply
-that is too long for it is asked for shorter. Anything else is the caller's to hear.
+An overflow teaches the window, if the error names it, and is answered with a harder compaction, at most twice. A
+history that the provider calls malformed is sent once more as plain words, pictures that it refuses are left out
+once, a reply that is too long for it is asked for shorter. Any other error is the caller's.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ from everlong.wire import repair_history
 __all__ = ["recover"]
 
 MOST_ATTEMPTS = 2
-HARDER = 0.6  # of what was refused, for each attempt; where no window was told it is the only figure there is
+HARDER = 0.6  # of what was refused, for each attempt; where no window is known it is the only figure there is
 WORDS = {
     "en": (
         "The conversation does not fit this model's window{limit}, and a shorter form was refused too. "
@@ -47,7 +47,7 @@ WORDS = {
 
 
 def recover(means: EngineContext, prepared: Prepared, error: ProviderError) -> Prepared:
-    """The next request to try. Raises the error itself where nothing can be done about it, NotRecovered at the end."""
+    """Return the next request to try. Raises the error itself where nothing helps, NotRecovered at the end."""
     if means.settings_of(prepared.thread).untouched:
         record_failure(means, prepared, str(error))
         raise error
@@ -86,7 +86,7 @@ def _smaller(means: EngineContext, prepared: Prepared, error: ContextOverflow) -
         except BudgetImpossible as impossible:
             raise _given_up(journal, prepared, error, impossible) from impossible
         except StoreError as broken:
-            _tell_failed(journal, prepared, str(broken))
+            _note_failure(journal, prepared, str(broken))
             raise
         remember(context, view)
         again = prepared_from(context, view, attempt=prepared.attempt + 1)
@@ -106,7 +106,7 @@ def _as_before(again: Prepared, refused: Prepared) -> Prepared:
 
 
 def _learn(means: EngineContext, journal: Journal, prepared: Prepared, error: ContextOverflow) -> None:
-    """The true window and the true size of what was sent, as far as the error tells them."""
+    """Learn the true window and the true size of what was sent, as far as the error names them."""
     call = prepared.call
     if (
         error.limit is not None
@@ -140,32 +140,32 @@ def _given_up(
     error: ContextOverflow,
     impossible: BudgetImpossible | None = None,
 ) -> NotRecovered:
-    asked = (user_text(message) for message in reversed(prepared.request.messages))
-    text, limited = WORDS[language_of([text for text in asked if text][:12])]
+    spoken = (user_text(message) for message in reversed(prepared.request.messages))
+    text, limited = WORDS[language_of([text for text in spoken if text][:12])]
     limit = error.limit if error.limit is not None else prepared.budget.window
     message = text.format(limit=limited.format(limit=limit))
     parts = () if impossible is None else impossible.parts
     if parts:
         message = f"{message} ({', '.join(f'{name} {size:,}' for name, size in parts)})"
-    _tell_failed(journal, prepared, str(error))
+    _note_failure(journal, prepared, str(error))
     return NotRecovered(message, limit=limit, requested=error.requested or prepared.tokens, parts=parts)
 
 
-def _tell_failed(journal: Journal, prepared: Prepared, reason: str) -> None:
+def _note_failure(journal: Journal, prepared: Prepared, reason: str) -> None:
     for kind, parent in ((EventKind.OVERFLOW_FAILED, prepared.overflow), (EventKind.TURN_FAILED, prepared.turn)):
         journal.note(kind, parent=parent, model=prepared.call.model, reason=reason)
 
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """Something that is tried once for one kind of refusal: another form of the messages, or else a shorter reply."""
+    """What is tried once for one kind of refusal: another form of the messages, or else a shorter reply."""
 
     name: str
     answers: type[ProviderError]
     view: Callable[[History, str], History] | None = None
 
     def apply(self, prepared: Prepared, error: ProviderError) -> Prepared | None:
-        """The request to try; None if it would be the same."""
+        """Return the request to try; None if it would be the same."""
         if self.view is None:
             return _with_shorter_reply(prepared, error)
         return _with_messages(prepared, self.view(prepared.request.messages, prepared.call.fmt))
@@ -180,11 +180,11 @@ def _without_pictures(messages: History, fmt: str) -> History:
 
 
 def _with_shorter_reply(prepared: Prepared, error: ProviderError) -> Prepared | None:
-    asked = prepared.request.max_tokens or prepared.budget.reply
-    told = error.limit if isinstance(error, ReplyLimitExceeded) and error.limit else asked // 2
-    if not 0 < told < asked:
+    requested = prepared.request.max_tokens or prepared.budget.reply
+    shorter = error.limit if isinstance(error, ReplyLimitExceeded) and error.limit else requested // 2
+    if not 0 < shorter < requested:
         return None
-    return replace(prepared, request=replace(prepared.request, max_tokens=told))
+    return replace(prepared, request=replace(prepared.request, max_tokens=shorter))
 
 
 def _with_messages(prepared: Prepared, messages: History) -> Prepared | None:

@@ -1,6 +1,8 @@
-"""One call of a model from its preparation to its outcome: every turn that starts ends in exactly one.
+"""One call of a model, from its preparation to its outcome: every turn that starts has exactly one.
 
-Shared by all who make calls, whether they read an answer piece by piece or hand its bytes on.
+`converse` is the call that user messages, background events and sub-agents share: prepare, stream, and before the
+first piece of an answer recover from whatever the provider refuses. `Turn` is for callers who forward the bytes of an
+answer instead.
 """
 
 import asyncio
@@ -17,13 +19,15 @@ from everlong.errors import ContextOverflow, EverlongError, ProviderError
 __all__ = ["Turn", "converse", "whole"]
 
 CANCELLED = "cancelled by the caller"
+NO_END = Failed(ProviderError("the model's stream ended without an end"), begun=False)
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
 class Turn:
-    """A turn under way. `prepared` is what is to be sent for it, `ended` whether its outcome is written down.
+    """A turn under way. `prepared` is what is to be sent for it, `ended` whether its outcome is recorded.
 
-    `quick` says that the store never waits for anything: what takes no time is then done where the turn is.
+    `quick` says that the store never waits for anything: short work is then done in the event loop itself.
     """
 
     engine: Engine
@@ -38,11 +42,11 @@ class Turn:
         return self.prepared
 
     async def prepare(self, thread: str, call: Call) -> None:
-        """Make the request for the thread as it stands."""
+        """Prepare the request for the thread as it stands."""
         self.prepared = await self.engine.prepare(thread, call)
 
     async def answered(self, finished: Finished) -> ContextOverflow | None:
-        """The answer is there. An overflow that came as a success is given back, and the turn is not over."""
+        """Record the answer. Returns an overflow that came as a success; then the turn is not over."""
         said, usage, stop = _says_something(finished.message), finished.usage, finished.stop
         with self._at_once() as now:
             if now:
@@ -54,7 +58,7 @@ class Turn:
 
     @contextmanager
     def _at_once(self) -> Iterator[bool]:
-        """Whether the thread can be had here and now: nobody works on it, and nothing has to be waited for."""
+        """Take the thread's lock if that needs no waiting; says whether it did."""
         lock = self.engine.blocking.means.lives.lock(self.request.thread)
         if not self.quick or not lock.acquire(blocking=False):
             yield False
@@ -65,7 +69,7 @@ class Turn:
             lock.release()
 
     async def refused(self, error: ProviderError) -> None:
-        """Make another request after a refusal. Where there is none it is over; what the caller must hear is raised."""
+        """Prepare another request after a refusal. Where there is none the turn is over and the error is raised."""
         try:
             self.prepared = await self.engine.recover(self.request, error)
         except EverlongError:
@@ -73,48 +77,26 @@ class Turn:
             raise
 
     async def failed(self, reason: str) -> None:
-        """It came to nothing."""
+        """Record that the turn failed."""
         self.ended = True
         await self.engine.record_failure(self.request, reason)
 
     def abandon(self) -> None:
-        """The caller is gone; a turn without an outcome gets one."""
+        """Record a cancelled turn: the caller is gone, and a turn without an outcome gets one."""
         if self.prepared is not None and not self.ended:
             self.ended = True
             self.engine.blocking.record_failure(self.prepared, CANCELLED)
 
 
 def _says_something(message: Message) -> bool:
-    """Whether there is anything in it but white space and thoughts."""
+    """Whether there is anything in a message but white space and thoughts."""
     return any(
         bool(part.text.strip()) if isinstance(part, Text) else not isinstance(part, Reasoning) for part in message.parts
     )
 
 
-T = TypeVar("T")
-
-
-async def whole(work: Coroutine[Any, Any, T]) -> T:
-    """What comes of it. Who is cancelled meanwhile waits until it is done: the store is never left half-written."""
-    task = asyncio.ensure_future(work)
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait((task,))
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is None:
-        return task.result()
-    if not task.cancelled():
-        task.exception()  # looked at, so that nobody hears of it twice
-    raise cancelled
-
-
-NO_END = Failed(ProviderError("the model's stream ended without an end"), begun=False)
-
-
 async def converse(engine: Engine, model: Model, thread: str, call: Call) -> AsyncGenerator[Reply, None]:
-    """The answer to a thread as it stands, piece by piece; the last is Finished, and kept, or Failed.
+    """Stream the answer to a thread as it stands; the last piece is Finished, which is stored, or Failed.
 
     Raises BudgetImpossible before anything is sent where nothing can fit, StoreError where the store fails. Whatever
     goes wrong later is a Failed.
@@ -135,33 +117,33 @@ async def converse(engine: Engine, model: Model, thread: str, call: Call) -> Asy
                         yield reply
             except EverlongError as error:  # an answer that cannot be read is the provider's failure too
                 outcome = Failed(ProviderError(str(error)), begun=begun)
-            last = await whole(_settled(turn, outcome, begun=begun))
+            last = await whole(_settle(turn, outcome, begun=begun))
             if isinstance(last, Finished):
-                for told in engine.after_turn:
-                    told(turn.request, model)
+                for listener in engine.after_turn:
+                    listener(turn.request, model)
             if last is not None:
                 yield last
     finally:
         turn.abandon()
 
 
-async def _settled(turn: Turn, outcome: Finished | Failed, *, begun: bool) -> Reply | None:
-    """Write down how the call ended; what the caller hears of it, if anything. Without an end another is made."""
+async def _settle(turn: Turn, outcome: Finished | Failed, *, begun: bool) -> Reply | None:
+    """Record how the call ended; return the piece for the caller, if any. Without one another request is made."""
     match outcome:
         case Finished(message):
             hidden = await turn.answered(outcome)
             if hidden is None:
                 await turn.engine.append(turn.request.thread, [message])
                 return outcome
-            return await _recovered(turn, hidden, begun=begun)
+            return await _recover(turn, hidden, begun=begun)
         case Failed(error) if begun:
             await turn.failed(str(error))
             return Failed(error, begun=True)
         case Failed(error):
-            return await _recovered(turn, error, begun=False)
+            return await _recover(turn, error, begun=False)
 
 
-async def _recovered(turn: Turn, error: ProviderError, *, begun: bool) -> Reply | None:
+async def _recover(turn: Turn, error: ProviderError, *, begun: bool) -> Reply | None:
     try:
         await turn.refused(error)
     except ProviderError as final:
@@ -170,7 +152,23 @@ async def _recovered(turn: Turn, error: ProviderError, *, begun: bool) -> Reply 
 
 
 async def _addressed(call: Call, model: Model) -> Call:
-    """The call with what is known of the model it goes to."""
+    """Return the call with what is known of the model it goes to."""
     served = call.served if call.served is not None else await model.served_window(call.model)
     provider = call.provider or model.provider
     return replace(call, fmt=model.fmt, endpoint=model.endpoint, provider=provider, served=served)
+
+
+async def whole(work: Coroutine[Any, Any, T]) -> T:
+    """Run work to its end and return the result. A cancelled caller waits for it: nothing is left half-written."""
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait((task,))
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is None:
+        return task.result()
+    if not task.cancelled():
+        task.exception()  # retrieved, so that it is not logged as never retrieved
+    raise cancelled

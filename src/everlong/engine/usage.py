@@ -1,4 +1,4 @@
-"""After every call: what the provider reported, learned from and written down."""
+"""Record what a call cost: what the provider reported is learned from and noted; and what threads have cost so far."""
 
 import json
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ LEAST_TRUE = 0.5  # of what was counted; below it a report counts only a part of
 def record_usage(
     means: EngineContext, prepared: Prepared, usage: Usage | None, *, stop: str = "stop", said: bool = True
 ) -> ContextOverflow | None:
-    """Take in what an answer cost. The overflow that it hides, if it hides one; then the call is not finished.
+    """Record what an answer cost. Returns the overflow that it hides, if any; then the call is not finished.
 
     `said` is whether the answer has any words or calls in it.
     """
@@ -49,7 +49,7 @@ def record_usage(
 
 
 def record_failure(means: EngineContext, prepared: Prepared, reason: str) -> None:
-    """The call came to nothing: refused for good, broken off, or cancelled."""
+    """Record that a call failed: refused for good, broken off, or cancelled."""
     with means.journal(prepared.thread) as journal:
         if prepared.overflow:
             journal.note(EventKind.OVERFLOW_FAILED, parent=prepared.overflow, model=prepared.call.model, reason=reason)
@@ -57,7 +57,7 @@ def record_failure(means: EngineContext, prepared: Prepared, reason: str) -> Non
 
 
 def cost_of(usage: Usage, prices: Prices) -> float | None:
-    """US dollars, or None where no price is known. What was cached or written to the cache has its own price."""
+    """Return US dollars, or None where no price is known. What was cached or written to the cache has its own price."""
     if prices.input is None and prices.output is None:
         return None
     base = prices.input or 0.0
@@ -87,7 +87,7 @@ def _hidden_overflow(
     served = truncated_window(usage, prepared.tokens) or _stands_still(means, prepared, usage)
     if served is not None:
         if learn_window(means.threads, prepared.call, served):
-            _tell_learned(journal, prepared, served, "the server read less than was sent")
+            _note_learned(journal, prepared, served, "the server read less than was sent")
         return ContextOverflow(
             f"the server read {usage.prompt:,} of about {prepared.tokens:,} tokens and dropped the rest in silence",
             limit=served,
@@ -95,7 +95,7 @@ def _hidden_overflow(
         )
     output = usage.output if said else 0
     sign = silent_overflow(usage, prepared.budget.window, finish=stop, output=output)
-    # An answer that was cut where the window ended is an answer: only what said nothing, or says so, is tried again.
+    # An answer that ends where the window ended is an answer: only one that says nothing is tried again.
     if sign is None or said:
         return None
     return ContextOverflow(str(sign), requested=usage.prompt)
@@ -116,7 +116,7 @@ def _stands_still(means: EngineContext, prepared: Prepared, usage: Usage) -> int
     return truncated_window(usage, anchor.counted + usage.prompt * ANY_ESTIMATE)
 
 
-def _tell_learned(journal: Journal, prepared: Prepared, window: int, reason: str) -> None:
+def _note_learned(journal: Journal, prepared: Prepared, window: int, reason: str) -> None:
     journal.note(
         EventKind.WINDOW_LEARNED,
         parent=prepared.turn,
@@ -158,7 +158,7 @@ class Spent:
 
 
 def spent_on(events: Iterable[Event]) -> list[Spent]:
-    """What was spent on each model, the dearest first."""
+    """Return what was spent on each model, the dearest first."""
     spent: dict[str, Spent] = {}
     for event in events:
         if event.kind is not EventKind.USAGE_RECORDED:
@@ -173,7 +173,7 @@ def spent_on(events: Iterable[Event]) -> list[Spent]:
             cost=so_far.cost + (event.cost or 0.0),
             unpriced=so_far.unpriced + (event.cost is None),
         )
-    return sorted(spent.values(), key=lambda one: (-one.cost, -one.prompt, one.model))
+    return sorted(spent.values(), key=lambda row: (-row.cost, -row.prompt, row.model))
 
 
 def _cached(event: Event) -> int:

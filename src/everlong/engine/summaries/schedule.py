@@ -1,7 +1,8 @@
-"""Summaries beside the conversation, never in its way: begun when due or asked for, one at a time for each thread.
+"""Schedule summaries beside the conversation: begun when due or asked for, one at a time for each thread.
 
-Each is written from a snapshot while the thread goes on, and stands only if nothing overtook it. Every attempt that is
-begun is a pair of events, its start and exactly one outcome, and a row in the ledger if anything was spent.
+Each is written from a snapshot while the thread goes on, and stands only if nothing overtook it. Every attempt is a
+pair of events, its start and exactly one outcome, and a row of usage if anything was spent. A summary begins at the
+end of a turn rather than in the middle; in a tool loop only just before a compaction would come without it.
 """
 
 import asyncio
@@ -28,8 +29,8 @@ from everlong.summarize import Style, redacted
 
 __all__ = ["ROUNDS", "Outcome", "Summaries", "is_due", "is_due_when_idle", "style_of", "switched_on"]
 
-# How far before the high mark: a step of a tool loop, or a turn, and the largest share of the mark. A summary that
-# comes too late for a cut is taken along by the next one; a cut that comes too early is paid for.
+# How far before the threshold: a step of a tool loop, or a turn, and the largest share of the threshold. A summary that
+# comes too late for a compaction is taken along by the next one; one that comes too early is paid for.
 STEP, TURN = (1_500, 0.05), (2_500, 0.15)
 ROUNDS = 10  # between two rolling summaries
 
@@ -47,14 +48,17 @@ def switched_on(settings: Settings) -> bool:
 
 
 def is_due(means: EngineContext, prepared: Prepared, settings: Settings, style: Style) -> bool:
-    """Whether one should be begun now that the request was answered. Holds no lock: a look, not a decision."""
+    """Return whether a summary should begin now that the request was answered. Holds no lock: it only looks."""
     if style not in BY_COUNT and means.threads.thread(prepared.thread).points != prepared.cuts:
-        return False  # it was cut since: what was sent says nothing of what stands now
+        return False  # it was compacted since: what was sent says nothing of what stands now
     last = next(iter(means.threads.last(prepared.thread, 1)), None)
     in_loop = last is not None and isinstance(last.entry, Message) and bool(last.entry.calls)
     match style:
         case "rolling":
-            return not in_loop and sum(bool(user_text(said)) for said in _uncovered(means, prepared.thread)) >= ROUNDS
+            return (
+                not in_loop
+                and sum(bool(user_text(message)) for message in _uncovered(means, prepared.thread)) >= ROUNDS
+            )
         case "buffer":
             return not in_loop and _evicted(means, prepared.thread)
         case _:
@@ -68,7 +72,7 @@ def is_due(means: EngineContext, prepared: Prepared, settings: Settings, style: 
 
 
 def is_due_when_idle(means: EngineContext, prepared: Prepared, settings: Settings, style: Style) -> bool:
-    """Whether one should be begun because nobody speaks any more: the next request would pay for a cold cache."""
+    """Return whether a summary should begin because the thread is idle: the next request would find a cold cache."""
     thread = means.threads.thread(prepared.thread)
     if style in BY_COUNT or settings.rules.every_call or thread.length > prepared.length + 1:
         return False  # or somebody does speak
@@ -107,7 +111,7 @@ class Summaries:
     """Writes summaries for the threads of one engine.
 
     `authors` are asked in their order; after them, unless `own_model` is off, the model of the conversation itself.
-    Without a `style` each thread has that of its preset. `watch` is told the words of a summary as they come.
+    Without a `style` each thread has that of its preset. `watch` is called with the words of a summary as they come.
     """
 
     def __init__(
@@ -132,25 +136,25 @@ class Summaries:
         engine.after_turn.append(self.after_turn)
 
     def after_turn(self, prepared: Prepared, model: Model) -> None:
-        """A turn is over: begin a summary if one is due, or look again when the one that runs is done. Never waits."""
+        """Begin a summary after a turn if one is due, or look again when the one that runs is done. Never waits."""
         thread = prepared.thread
         if thread in self._running:
             self._queued[thread] = (prepared, model)
         else:
-            self._start(thread, self._considered(prepared, model))
+            self._start(thread, self._consider(prepared, model))
         self._stop_waiting(thread)
         seconds = IDLE * self._means.settings.cache_seconds
         self._waiting[thread] = asyncio.get_running_loop().call_later(seconds, self._idle, prepared, model)
 
     async def compact(self, thread: str, call: Call, model: Model, *, focus: str = "") -> Outcome:
-        """Someone asks for it: a summary now, with what it should keep in view. One that runs is waited for first."""
+        """Write a summary now because someone asks for it, with a focus. One that runs is waited for first."""
         while (running := self._running.get(thread)) is not None:
             await asyncio.wait([running])
-        return await self._start(thread, self._asked_for(thread, _to(call, model), model, focus))
+        return await self._start(thread, self._by_hand(thread, _to(call, model), model, focus))
 
     async def resume(self, thread: str, call: Call, model: Model) -> bool:
-        """Go on with what a crash interrupted, if it left anything; whether it did. Returns when it is under way."""
-        if thread in self._running or not await asyncio.to_thread(self._abandoned, thread):
+        """Begin again what a crash interrupted, if it left anything; return whether it did."""
+        if thread in self._running or not await asyncio.to_thread(self._close_abandoned, thread):
             return False
         if thread not in self._running:
             wanted = Wanted(reason="interrupted before", style=self._chosen(await self._settings(thread)))
@@ -158,7 +162,7 @@ class Summaries:
         return True
 
     def running(self, thread: str) -> bool:
-        """Whether a summary of the thread is being written."""
+        """Return whether a summary of the thread is being written."""
         return thread in self._running
 
     async def drain(self) -> None:
@@ -186,11 +190,11 @@ class Summaries:
         return running
 
     def _done(self, thread: str, task: "asyncio.Task[Outcome]") -> None:
-        """What ended meanwhile is looked at now."""
+        """Look at the turn that ended meanwhile."""
         self._running.pop(thread, None)
         queued = self._queued.pop(thread, None)
         if queued is not None and not task.cancelled():
-            self._start(thread, self._considered(*queued))
+            self._start(thread, self._consider(*queued))
 
     def _stop_waiting(self, thread: str) -> None:
         timer = self._waiting.pop(thread, None)
@@ -204,9 +208,9 @@ class Summaries:
         if running is not None:
             running.add_done_callback(lambda _: self._idle(prepared, model))
         else:
-            self._start(prepared.thread, self._considered(prepared, model, idle=True))
+            self._start(prepared.thread, self._consider(prepared, model, idle=True))
 
-    async def _considered(self, prepared: Prepared, model: Model, *, idle: bool = False) -> Outcome:
+    async def _consider(self, prepared: Prepared, model: Model, *, idle: bool = False) -> Outcome:
         try:
             settings = await self._settings(prepared.thread)
             style = self._chosen(settings)
@@ -226,30 +230,30 @@ class Summaries:
             return False
         return (is_due_when_idle if idle else is_due)(self._means, prepared, settings, style)
 
-    async def _asked_for(self, thread: str, call: Call, model: Model, focus: str) -> Outcome:
+    async def _by_hand(self, thread: str, call: Call, model: Model, focus: str) -> Outcome:
         style = self._chosen(await self._settings(thread))
         wanted = Wanted(reason="asked for", style=style, focus=redacted(focus.strip()), by_hand=True)
         return await self._run(thread, call, model, wanted)
 
     async def _run(self, thread: str, call: Call, model: Model, wanted: Wanted) -> Outcome:
-        """One attempt. Once begun it ends in one outcome, also when the program ends before it is written."""
+        """Make one attempt. Once begun it has one outcome, also when the program ends before it is written."""
         written = Written(summary=None, reasons=("cancelled",))
         begun: Snapshot | Outcome = NOT_DUE
-        told = False
+        recorded = False
         try:
-            begun = await whole(asyncio.to_thread(self._begun, thread, call, wanted))
+            begun = await whole(asyncio.to_thread(self._begin, thread, call, wanted))
             if isinstance(begun, Outcome):
                 return begun
             own = Author(model=model, name=call.model, window=begun.window)
             authors = (*self._authors, *((own,) if self._own_model else ()))
             written = await write_summary(begun.task, authors, self._watcher(thread))
-            told = True
-            return await whole(asyncio.to_thread(self._ended, thread, call, begun, written))
+            recorded = True
+            return await whole(asyncio.to_thread(self._end, thread, call, begun, written))
         except EverlongError as error:
             return Outcome(EventKind.SUMMARY_FAILED, str(error))
         finally:
-            if isinstance(begun, Snapshot) and not told:
-                self._ended(thread, call, begun, written, given_up=True)
+            if isinstance(begun, Snapshot) and not recorded:
+                self._end(thread, call, begun, written, given_up=True)
 
     def _watcher(self, thread: str) -> Watcher | None:
         return None if self._watch is None else partial(self._watch, thread)
@@ -257,8 +261,8 @@ class Summaries:
     def _context(self, thread: str, call: Call, journal: Journal, event: str) -> CallContext:
         return work_on(self._means, self._means.state(thread), call, journal, event)
 
-    def _begun(self, thread: str, call: Call, wanted: Wanted) -> Snapshot | Outcome:
-        """What there is to summarise now, its start told. By hand it is also told if there is nothing."""
+    def _begin(self, thread: str, call: Call, wanted: Wanted) -> Snapshot | Outcome:
+        """Take the snapshot and note the start. By hand it is also noted if there is nothing to summarise."""
         with self._means.lives.lock(thread), self._means.journal(thread) as journal:
             snapshot = snapshot_of(self._context(thread, call, journal, call.parent), wanted)
             if snapshot is None and not wanted.by_hand:
@@ -276,28 +280,26 @@ class Summaries:
             journal.note(EventKind.SUMMARY_SKIPPED, parent=started, model=call.model, reason=NOTHING_NEW)
             return Outcome(EventKind.SUMMARY_SKIPPED, NOTHING_NEW)
 
-    def _ended(
-        self, thread: str, call: Call, snapshot: Snapshot, written: Written, *, given_up: bool = False
-    ) -> Outcome:
-        """Apply what was written, if it may be, and tell how it ended."""
+    def _end(self, thread: str, call: Call, snapshot: Snapshot, written: Written, *, given_up: bool = False) -> Outcome:
+        """Commit what was written, if it may be, and note the outcome."""
         means = self._means
         try:
             with means.lives.lock(thread), means.journal(thread) as journal:
-                _tell_spent(journal, call, snapshot, written)
+                _note_usage(journal, call, snapshot, written)
                 if all(event.id != snapshot.started for event in means.threads.unfinished(thread)):
                     return Outcome(EventKind.SUMMARY_SKIPPED, TAKEN_OVER)
                 if given_up:
                     outcome = Outcome(EventKind.SUMMARY_FAILED, "; ".join(written.reasons))
                 else:
-                    outcome = self._applied(self._context(thread, call, journal, snapshot.started), snapshot, written)
-                _tell_outcome(journal, call, snapshot, written, outcome)
+                    outcome = self._commit(self._context(thread, call, journal, snapshot.started), snapshot, written)
+                _note_outcome(journal, call, snapshot, written, outcome)
         except EverlongError as error:  # the store is away: the start is left behind, as by a crash
             outcome = Outcome(EventKind.SUMMARY_FAILED, str(error))
         if outcome.kind is not EventKind.SUMMARY_APPLIED:
-            self._vain(thread)
+            self._remember_failure(thread)
         return outcome
 
-    def _applied(self, context: CallContext, snapshot: Snapshot, written: Written) -> Outcome:
+    def _commit(self, context: CallContext, snapshot: Snapshot, written: Written) -> Outcome:
         summary, reason = written.summary, "; ".join(written.reasons) or "there is no author"
         if summary is None and (snapshot.by_hand or not context.budget.preset.every_call):
             summary = by_rules(snapshot.task, context.budget.counter)
@@ -311,15 +313,15 @@ class Summaries:
             return replace(outcome, reason=f"by rules: {reason}")
         return outcome
 
-    def _vain(self, thread: str) -> None:
+    def _remember_failure(self, thread: str) -> None:
         with suppress(NoThread):  # removed meanwhile
             self._in_vain[thread] = self._means.threads.thread(thread).length
             self._in_vain.move_to_end(thread)
         while len(self._in_vain) > REMEMBERED:
             self._in_vain.popitem(last=False)
 
-    def _abandoned(self, thread: str) -> bool:
-        """Whether a summary was begun and came to nothing; what a crash left without an outcome gets one now."""
+    def _close_abandoned(self, thread: str) -> bool:
+        """Close what a crash left without an outcome; return whether a summary was lost."""
         threads = self._means.threads
         left = [event for event in threads.unfinished(thread) if event.kind is EventKind.SUMMARY_STARTED]
         lost = False
@@ -332,7 +334,7 @@ class Summaries:
         return lost
 
 
-def _tell_spent(journal: Journal, call: Call, snapshot: Snapshot, written: Written) -> None:
+def _note_usage(journal: Journal, call: Call, snapshot: Snapshot, written: Written) -> None:
     if not written.calls:
         return
     usage = written.usage
@@ -348,7 +350,7 @@ def _tell_spent(journal: Journal, call: Call, snapshot: Snapshot, written: Writt
     )
 
 
-def _tell_outcome(journal: Journal, call: Call, snapshot: Snapshot, written: Written, outcome: Outcome) -> None:
+def _note_outcome(journal: Journal, call: Call, snapshot: Snapshot, written: Written, outcome: Outcome) -> None:
     journal.note(
         outcome.kind,
         parent=snapshot.started,
@@ -361,5 +363,5 @@ def _tell_outcome(journal: Journal, call: Call, snapshot: Snapshot, written: Wri
 
 
 def _to(call: Call, model: Model) -> Call:
-    """The call with what is known of the model it goes to."""
+    """Return the call with what is known of the model it goes to."""
     return replace(call, fmt=model.fmt, endpoint=model.endpoint, provider=call.provider or model.provider)

@@ -1,4 +1,4 @@
-"""What a summary is written from: the messages that no summary covers yet, as the thread is now.
+"""Take the snapshot that a summary is written from: the messages that no summary covers yet, as the thread is now.
 
 Whole rounds, all but the newest; in a tool loop that is one long round, whole steps, all but the open one. System text
 is never summarised: it stands in every request as it is.
@@ -39,7 +39,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What is to be summarised. `cached` is a request whose beginning the model `cached_at` it was sent to knows."""
+    """What is to be summarised. `cached` is a request whose beginning the model `cached_at` has in its cache."""
 
     covered: History
     previous: Summary | None
@@ -67,14 +67,14 @@ class Snapshot:
 
 
 def snapshot_of(context: CallContext, wanted: Wanted) -> Snapshot | None:
-    """What there is to summarise now; None if it is not worth a call."""
+    """Return what there is to summarise now; None if it is not worth a call."""
     length = context.length
     until = length if wanted.sent is None else min(length, wanted.sent.length + 1)  # the request, and its answer
     previous = newest_summary(context.means.threads, context.thread, context.state.opened.point)
     raw = context.raw_history()
-    said = _uncovered(raw, 0 if previous is None else previous.covers, until)
-    messages = tuple(message for _, message in said)
-    leaving = _evicted(raw, said) if wanted.style == "buffer" else _leaving(messages)
+    uncovered = _uncovered(raw, 0 if previous is None else previous.covers, until)
+    messages = tuple(message for _, message in uncovered)
+    leaving = _evicted(raw, uncovered) if wanted.style == "buffer" else _leaving(messages)
     least = 1 if wanted.style in BY_COUNT else LEAST
     by_rounds = bool(last_user_index(messages))
     if context.budget.counter.messages(messages[:leaving]) < least and wanted.style != "buffer":
@@ -98,7 +98,7 @@ def snapshot_of(context: CallContext, wanted: Wanted) -> Snapshot | None:
         task=task,
         length=length,
         before=view.tokens,
-        covers=said[leaving - 1][0] + 1,
+        covers=uncovered[leaving - 1][0] + 1,
         window=context.budget.window.prompt,
         by_hand=wanted.by_hand,
     )
@@ -106,42 +106,42 @@ def snapshot_of(context: CallContext, wanted: Wanted) -> Snapshot | None:
 
 def _uncovered(raw: RawHistory, first: int, until: int) -> list[tuple[int, Message]]:
     pairs = zip(raw.orders, raw.history, strict=True)
-    return [(order, said) for order, said in pairs if first <= order < until and said.role is not Role.SYSTEM]
+    return [(order, message) for order, message in pairs if first <= order < until and message.role is not Role.SYSTEM]
 
 
-def _leaving(said: History) -> int:
+def _leaving(messages: History) -> int:
     """How many of the messages a summary covers: all rounds but the newest, else all steps but the newest.
 
     Example: user, a, user, a -> 2; user, call 1, result 1, call 2, result 2, call 3 -> 5
     """
-    return last_user_index(said) or _steps_leaving(said)
+    return last_user_index(messages) or _steps_leaving(messages)
 
 
-def _steps_leaving(said: History) -> int:
-    steps = steps_of(said)
+def _steps_leaving(messages: History) -> int:
+    steps = steps_of(messages)
     return steps[-1].start if steps else 0
 
 
-def _evicted(raw: RawHistory, said: list[tuple[int, Message]]) -> int:
+def _evicted(raw: RawHistory, uncovered: list[tuple[int, Message]]) -> int:
     start = buffer_start(raw.history)
     first = raw.orders[start] if start < len(raw.orders) else raw.length
-    return sum(order < first for order, _ in said)
+    return sum(order < first for order, _ in uncovered)
 
 
-def _language(said: History, previous: Summary | None) -> str:
-    texts = [text for message in reversed(said) if (text := user_text(message))][:SPOKEN_BACK]
+def _language(messages: History, previous: Summary | None) -> str:
+    texts = [text for message in reversed(messages) if (text := user_text(message))][:SPOKEN_BACK]
     if not texts and previous is not None:
         return previous.language
-    told = spoken(texts)
-    known = COMMON_WORDS.get(told)
-    if told == "en" or known is None:
-        return told
-    # One short word that two languages share, said again and again, tells nothing.
-    return told if len(known.intersection(" ".join(texts).lower().split())) >= TELLING_WORDS else UNTOLD
+    language = spoken(texts)
+    known = COMMON_WORDS.get(language)
+    if language == "en" or known is None:
+        return language
+    # One short word that two languages share, said again and again, decides nothing.
+    return language if len(known.intersection(" ".join(texts).lower().split())) >= TELLING_WORDS else UNTOLD
 
 
 def _scale(context: CallContext) -> float:
-    """How many of the provider's tokens one of ours is; what it has not shown to be more is taken as it is."""
+    """How many of the provider's tokens one of ours is; at least one."""
     counted = max(
         1, context.budget.counter.messages(context.state.prefix) + context.budget.counter.messages(context.state.since)
     )

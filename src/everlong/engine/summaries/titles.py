@@ -11,7 +11,7 @@ from everlong.core import EventKind, History, Message, Role, Text, user_text
 from everlong.engine.budget import window_of
 from everlong.engine.contracts import Model, Prepared, Request
 from everlong.engine.engine import Engine
-from everlong.engine.summaries.author import Author, Heard, heard
+from everlong.engine.summaries.author import Answer, Author, ask_author
 from everlong.engine.token_map import text_title
 from everlong.engine.usage import cost_of
 from everlong.errors import EverlongError
@@ -84,7 +84,7 @@ class Titles:
     async def _asked(self, thread: str, author: Author, said: History) -> str:
         language = spoken(user_text(message) for message in said)
         asking = Message(Role.USER, (Text(title_prompt(said, language)),))
-        answer = await heard(author, Request(model=author.name, messages=(asking,), max_tokens=REPLY))
+        answer = await ask_author(author, Request(model=author.name, messages=(asking,), max_tokens=REPLY))
         await asyncio.to_thread(self._tell_spent, thread, author, answer)
         if answer.message is None or answer.message.calls:
             return ""
@@ -101,7 +101,7 @@ class Titles:
         given = self._engine.threads.thread(thread).title
         return given or self._engine.threads.change(thread, title=title).title
 
-    def _tell_spent(self, thread: str, author: Author, answer: Heard) -> None:
+    def _tell_spent(self, thread: str, author: Author, answer: Answer) -> None:
         usage = answer.usage
         if not usage.prompt and not usage.output:
             return
