@@ -30,6 +30,11 @@ def test_every_row_of_the_table_makes_the_tool_of_its_name() -> None:
     assert [tool.name for tool in everything] == list(STANDARD)
 
 
+def test_the_page_about_the_agent_names_every_tool() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "agent.md").read_text("utf-8")
+    assert [name for name in STANDARD if f"`{name}`" not in page] == []
+
+
 def test_the_agent_of_a_workspace_has_all_own_tools_and_those_of_servers(tmp_path: Path) -> None:
     server = replace(standard_tools()[0], name="server_read")
     config = AgentConfig(workspace=tmp_path)

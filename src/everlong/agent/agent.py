@@ -88,7 +88,7 @@ class Agent:
         self.config = config
         self.standing = standing
         self.tools = tuple(tool for tool in tools if config.allows(tool.name))
-        self._approve = config.approving(approve)
+        self._approve = config.approver(approve)
         self._lanes: dict[str, _Lane] = {}
         _check_names(self.tools)
         self._schemas = schemas_of(self.tools, model.fmt)

@@ -217,7 +217,7 @@ class AgentConfig:
         """Whether a tool of that name is switched on."""
         return tool not in self.tools_off and (not self.tools or tool in self.tools)
 
-    def approving(self, ask: Approve) -> Approve:
+    def approver(self, ask: Approve) -> Approve:
         """Return who approves a tool before it acts: `ask`, or where the setting decides, the setting."""
         if self.approval == "ask":
             return ask

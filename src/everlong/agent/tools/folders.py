@@ -20,7 +20,7 @@ MOST_DEPTH = 40
 MOST_LISTED = 600
 MOST_IN_FOLDER = 120
 INDENT = "  "
-#: Folders that are not looked into.
+#: Names that are not looked into.
 IGNORED = frozenset(
     (
         *(".git", ".hg", ".svn", ".jj", ".idea", ".everlong", ".DS_Store"),
