@@ -3,9 +3,9 @@
 import json
 from typing import Any
 
-from everlong.gateway import opaque_parts, rendered, restored, restored_items
 from everlong.llm import Answer, Asked, reply_of
-from everlong.wire import FORMATS, Usage
+from everlong.wire import FORMATS, Usage, format_named
+from tests.gateway.opaque_parts import opaque_parts, restored, restored_items
 from tests.gateway.raw_upstream import Talk, response
 from tests.gateway.running import RunningGateway
 from tests.gateway.talking import PATHS, RawClient, body_of, talk_through
@@ -21,7 +21,7 @@ def _streamed(fmt: str, answer: Answer) -> list[Any]:
     for _, event in FORMATS[fmt].writer.events(reply_of(asked, answer)):
         if isinstance(event, dict):
             answering.take(event)
-    return rendered(fmt, answering.finished().message)
+    return format_named(fmt).server.tool.resent(answering.finished().message)
 
 
 def test_B2_thinking_a_client_dropped_comes_back_whole_signature_and_place() -> None:

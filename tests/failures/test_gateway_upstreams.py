@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from everlong.gateway import DIALECTS
 from everlong.llm import OVERFLOW, Answer, Asked, Raw, Refusal, Script, ScriptedServer, Step, Window, reads_files
 from everlong.tokens import Counter
+from everlong.wire import format_named
 from tests.gateway.resending import FORMATS, MARK, Resending, accepted, post, valid_upstream
 from tests.gateway.running import RunningGateway
 
@@ -66,8 +66,12 @@ def test_F4_an_overflow_in_any_words_is_recovered_before_the_first_byte(
     ):
         client = Resending(fmt, fields={"stream": True} if stream else {})
         client.messages = _long(fmt)
-        answered, headers, answer = client.tried(gateway)
-        assert (answered, b"well." in answer, b"error" in answer.replace(b'"error":null', b"")) == (200, True, False)
+        continuation, headers, answer = client.tried(gateway)
+        assert (continuation, b"well." in answer, b"error" in answer.replace(b'"error":null', b"")) == (
+            200,
+            True,
+            False,
+        )
         assert int(headers["x-everlong-recovered"]) >= 1
         refused = len(server.requests) - len(accepted(server, server.requests))
         assert refused >= 1
@@ -129,8 +133,8 @@ def test_F5_a_sub_agent_is_cut_by_the_window_of_its_own_model(fmt: str, tmp_path
             valid_upstream(server)
             assert accepted(server, server.requests) == server.requests
         assert len(small.requests) == 41
-        sent = json.loads(large.requests[-1].body)[DIALECTS[fmt].messages]
-        system = 0 if DIALECTS[fmt].system else 1
+        sent = json.loads(large.requests[-1].body)[format_named(fmt).api.messages]
+        system = 0 if format_named(fmt).api.system else 1
         assert len(sent) == len(parent.messages) - _answer_items(fmt, parent) + system, "nothing of it was left out"
 
 

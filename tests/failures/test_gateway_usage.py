@@ -18,7 +18,7 @@ from everlong.gateway import (
     rewritten_body,
 )
 from everlong.llm import Answer, Endpoint, Script, ScriptedServer
-from everlong.wire import Usage
+from everlong.wire import Usage, format_named
 
 PATHS = {"anthropic": "/messages", "openai-chat": "/chat/completions", "openai-responses": "/responses"}
 WINDOW = 128_000
@@ -38,14 +38,14 @@ async def _through(url: str, fmt: str, stream: bool, figures: PromptSizes) -> Fi
     answered = await forwarding.send(
         to, Client(scope="s"), UpstreamRequest("POST", PATHS[fmt], body=_body(fmt, stream=stream))
     )
-    client = AnswerReader(fmt, answered.streamed)
+    client = AnswerReader(format_named(fmt), answered.streamed)
     if answered.streamed:
-        rewriting = UsageRewriter(fmt, figures)
+        rewriting = UsageRewriter(format_named(fmt).server.usage, figures)
         async for chunk in answered.chunks():
-            client.hear(rewriting.feed(chunk))
-        client.hear(rewriting.close())
+            client.feed(rewriting.feed(chunk))
+        client.feed(rewriting.close())
     else:
-        client.hear(rewritten_body(fmt, await answered.whole(1_000_000), figures))
+        client.feed(rewritten_body(format_named(fmt).server.usage, await answered.whole(1_000_000), figures))
     await forwarding.close()
     finished = client.finished()
     assert finished is not None
@@ -113,8 +113,8 @@ def test_J1_a_total_is_the_sum_of_its_parts(stream: bool) -> None:
     with ScriptedServer(lambda asked: Answer(text="Far.", usage=Usage(prompt=SENT, output=40))) as server:
         body = asyncio.run(raw(server.url))
     if stream:
-        told = UsageRewriter("openai-chat", figures).feed(body).split(b"data: ")[-2]
+        told = UsageRewriter(format_named("openai-chat").server.usage, figures).feed(body).split(b"data: ")[-2]
     else:
-        told = rewritten_body("openai-chat", body, figures)
+        told = rewritten_body(format_named("openai-chat").server.usage, body, figures)
     usage = json.loads(told)["usage"]
     assert (usage["prompt_tokens"], usage["completion_tokens"], usage["total_tokens"]) == (50_000, 40, 50_040)

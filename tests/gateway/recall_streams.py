@@ -9,10 +9,10 @@ import httpx2
 import openai
 
 from everlong.core import Message
-from everlong.gateway.recall.stream import ContinuedFilter, RecallFilter
+from everlong.gateway.recall.stream import RecallFilter
 from everlong.gateway.recall.tool import NAME
 from everlong.llm import Answer, Asked, reply_of
-from everlong.wire import FORMATS, JsonEvents, Usage
+from everlong.wire import FORMATS, JsonEvents, Usage, format_named
 
 FMTS = ["openai-chat", "anthropic", "openai-responses"]
 RECALL = (NAME, '{"what": "the port"}')
@@ -40,7 +40,7 @@ def body(fmt: str, answer: Answer, number: int = 1) -> bytes:
 
 def message(fmt: str, stream: Sequence[bytes]) -> Message:
     """What was said, as the gateway listens."""
-    answering, reader = FORMATS[fmt].reader(), JsonEvents()
+    answering, reader = format_named(fmt).reader(), JsonEvents()
     for chunk in stream:
         for event in reader.feed(chunk):
             answering.take(event)
@@ -52,7 +52,7 @@ def through(fmt: str, *answers: Answer) -> tuple[list[bytes], list[RecallFilter]
     out: list[bytes] = []
     hidings: list[RecallFilter] = []
     for number, answer in enumerate(answers, 1):
-        hiding = ContinuedFilter(fmt, hidings[-1].shown) if hidings else RecallFilter(fmt)
+        hiding = RecallFilter(format_named(fmt).server.tool, hidings[-1].shown if hidings else None)
         out += [hiding.feed(event) for event in events(fmt, answer, number)]
         out.append(hiding.close())
         hidings.append(hiding)

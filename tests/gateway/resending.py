@@ -10,9 +10,8 @@ from typing import Any
 
 from everlong.gateway.clients import Clients
 from everlong.gateway.raw_json import pieces_of_list, pieces_of_object
-from everlong.gateway.request import DIALECTS
 from everlong.llm import Asked, ScriptedServer
-from everlong.wire import problems
+from everlong.wire import format_named, problems
 from tests.gateway.running import RunningGateway
 
 __all__ = [
@@ -91,7 +90,7 @@ class Resending:
         """The same, whatever comes of it."""
         self.turns += 1
         headers = {"authorization": f"Bearer {self.key}", **self.headers}
-        answered = post(gateway, "/v1" + DIALECTS[self.fmt].path, json.dumps(self.body()).encode(), headers)
+        answered = post(gateway, "/v1" + format_named(self.fmt).api.path, json.dumps(self.body()).encode(), headers)
         self.last = answered[1].get("x-everlong-request", "")
         return answered
 
@@ -108,16 +107,16 @@ class Resending:
 
     def body(self) -> Value:
         """What is sent now."""
-        dialect = DIALECTS[self.fmt]
+        api = format_named(self.fmt).api
         messages = self.disguise(self.fmt, self.messages, self.turns)
         body: Value = {"model": self.model, MARK: 1, **self.fields}
-        if not dialect.system:
+        if not api.system:
             messages = [{"role": "system", "content": self.system}, *messages]
         else:
-            body[dialect.system] = self.system
+            body[api.system] = self.system
         if self.fmt == "anthropic":
             body["max_tokens"] = 500
-        return body | {dialect.messages: messages}
+        return body | {api.messages: messages}
 
     def _answered(self, answer: Value) -> tuple[str, list[str]]:
         """Take the answer into the conversation: its words, and the ids of its calls."""
@@ -201,7 +200,7 @@ def accepted(server: ScriptedServer, requests: Sequence[Asked]) -> list[Asked]:
 
 def members(asked: Asked) -> list[bytes]:
     """The messages of a request byte for byte; where they bear cache markers, without these."""
-    raw = pieces_of_object(asked.body)[DIALECTS[asked.fmt].messages]
+    raw = pieces_of_object(asked.body)[format_named(asked.fmt).api.messages]
     pieces = [bytes(one) for one in pieces_of_list(raw, "messages")]
     return [_unmarked(asked.fmt, one) if b"cache_control" in one else one for one in pieces]
 

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from everlong.core import JsonText
-from everlong.gateway.request import DIALECTS
+from everlong.gateway.request import FORMATS as SERVED
 from everlong.llm import Answer, Asked, reply_of
 from everlong.wire import Usage, format_named
 from tests.gateway.raw_upstream import PATIENCE, RawUpstream, Talk, response
@@ -20,8 +20,8 @@ from tests.gateway.running import RunningGateway
 __all__ = ["CLIENTS", "FORMATS", "PATHS", "RawClient", "body_of", "events_of", "running", "talk_through", "whole_of"]
 
 T = TypeVar("T")
-FORMATS = tuple(DIALECTS)
-PATHS = {fmt: "/v1" + dialect.path for fmt, dialect in DIALECTS.items()}
+FORMATS = tuple(SERVED)
+PATHS = {fmt: "/v1" + served.api.path for fmt, served in SERVED.items()}
 Script = Callable[[Talk, bytes, bytes], Awaitable[None]]
 CLIENTS = "x-client"  # a header that tells the requests of clients from the gateway's own
 CALLS: tuple[tuple[str, JsonText], ...] = (("read_file", '{"path": "a.py", "from": 1}'),)
@@ -31,7 +31,7 @@ SAID = Answer(text="one two three four five six seven", calls=CALLS, usage=Usage
 def body_of(fmt: str, messages: list[dict[str, Any]] | None = None, **fields: Any) -> bytes:
     """A request in that format."""
     said = messages or [{"role": "user", "content": "How many boats are at the pier?"}]
-    body: dict[str, Any] = {"model": "gpt-4o", DIALECTS[fmt].messages: said, **fields}
+    body: dict[str, Any] = {"model": "gpt-4o", format_named(fmt).api.messages: said, **fields}
     return json.dumps(body | ({"max_tokens": 100} if fmt == "anthropic" else {})).encode()
 
 

@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given, strategies as st
 
 from everlong.errors import Refused
-from everlong.gateway.clients import Client, Clients, Limits, hashed, new_key, request_mode
-from everlong.gateway.config import KeyTable, LimitsTable
+from everlong.gateway.clients import Client, Clients, hashed, new_key, request_mode
+from everlong.gateway.config import KeyTable, Limits
 
 Headers = Sequence[tuple[bytes, bytes]]
 
 ALICE, BOB = "el-alice-0123456789", "el-bob-0123456789"
 KNOWN = Clients(
     [
-        KeyTable(name="alice", hash=hashed(ALICE), mode="off", recall=True, limits=LimitsTable(at_once=2)),
+        KeyTable(name="alice", hash=hashed(ALICE), mode="off", recall=True, limits=Limits(at_once=2)),
         KeyTable(name="bob", hash=hashed(BOB).upper()),
     ]
 )

@@ -7,11 +7,6 @@ from everlong.doors import open_door
 if TYPE_CHECKING:
     from everlong.gateway.clients import Client as Client, hashed as hashed, new_key as new_key
     from everlong.gateway.config import GatewayConfig as GatewayConfig
-    from everlong.gateway.conversations.opaque import (
-        opaque_parts as opaque_parts,
-        restored as restored,
-        restored_items as restored_items,
-    )
     from everlong.gateway.exchange.reader import AnswerReader as AnswerReader
     from everlong.gateway.exchange.response import COMMENT as COMMENT
     from everlong.gateway.exchange.usage import (
@@ -26,8 +21,7 @@ if TYPE_CHECKING:
     )
     from everlong.gateway.operations.reports import Report as Report
     from everlong.gateway.operations.services import Services as Services
-    from everlong.gateway.recall.tool import rendered as rendered
-    from everlong.gateway.request import DIALECTS as DIALECTS
+    from everlong.gateway.request import FORMATS as FORMATS
     from everlong.gateway.upstreams.connections import (
         UpstreamConnections as UpstreamConnections,
         UpstreamRequest as UpstreamRequest,
@@ -39,7 +33,6 @@ else:
         {
             "clients": "Client hashed new_key",
             "config": "GatewayConfig",
-            "conversations.opaque": "opaque_parts restored restored_items",
             "exchange.reader": "AnswerReader",
             "exchange.response": "COMMENT",
             "exchange.usage": "PromptSizes UsageRewriter rewritten_body",
@@ -47,8 +40,7 @@ else:
             "operations.reports": "Report",
             "operations.services": "Services",
             "upstreams.routing": "Upstream",
-            "recall.tool": "rendered",
-            "request": "DIALECTS",
+            "request": "FORMATS",
             "upstreams.connections": "UpstreamConnections UpstreamRequest",
         },
     )

@@ -13,9 +13,9 @@ from typing import TypeAlias, cast, get_args
 
 from everlong.engine import Mode
 from everlong.errors import Refused
-from everlong.gateway.config import KeyTable
+from everlong.gateway.config import NO_LIMITS, KeyTable, Limits
 
-__all__ = ["Client", "Clients", "Limits", "hashed", "new_key", "request_mode"]
+__all__ = ["Client", "Clients", "hashed", "new_key", "request_mode"]
 
 HeaderList: TypeAlias = Sequence[tuple[bytes, bytes]]
 
@@ -27,15 +27,6 @@ KEY_LENGTH = 40
 KEY_HEADERS = frozenset({b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key"})
 #: What a key is made of, with a scheme in front at most; a comma means that two headers were joined into one.
 KEY = re.compile(rb"(?:[A-Za-z0-9-]+ )?[\x21-\x2b\x2d-\x7e]+")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What one client may do; None is no limit."""
-
-    requests_per_minute: int | None = None
-    tokens_per_minute: int | None = None
-    at_once: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +42,7 @@ class Client:
     key: str = field(default="", repr=False)
     mode: str | None = None
     recall: bool | None = None
-    limits: Limits = Limits()
+    limits: Limits = NO_LIMITS
 
 
 class Clients:
@@ -93,7 +84,7 @@ class Clients:
             name=found.name,
             mode=found.mode,
             recall=found.recall,
-            limits=Limits(**found.limits.model_dump()),
+            limits=found.limits,
         )
 
 

@@ -1,329 +1,346 @@
-"""What the gateway is told: a TOML file, the environment, the options of a command, in that order of weight.
+"""The gateway's settings: a TOML file, then the environment, then the options of a command; the later ones win.
 
-Owns the fields, their defaults and the one line that says what is wrong with one. A secret is in no representation
-and in no error. `GatewayConfig(…)` reads nothing by itself; `load_config` reads.
+The engine's settings are embedded, and read and checked by the engine. Here are the gateway's own fields, their
+defaults, and the one line that says what is wrong with a value. A secret is in no representation and in no error.
+`GatewayConfig(…)` reads nothing by itself; `load_config` reads.
 """
 
 import difflib
+import json
+import math
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, field, fields
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
-from pydantic import AfterValidator, BaseModel, ByteSize, ConfigDict, Field, ValidationError, field_validator
-from pydantic_settings import (
-    BaseSettings,
-    EnvSettingsSource,
-    PydanticBaseSettingsSource,
-    SettingsConfigDict,
-    SettingsError,
-)
-
-from everlong.compress import PRESET_NAMES
-from everlong.engine import DEFAULT_THRESHOLD, HIGHEST_THRESHOLD, LOWEST_THRESHOLD, Mode, Settings, Summarizing
+from everlong.engine import SETTINGS, Mode, Settings, defaults_of, read_settings, variables_of
 from everlong.errors import InputError
-from everlong.gateway.request import DIALECTS
+from everlong.gateway.request import FORMATS
 
-__all__ = [
-    "GatewayConfig",
-    "KeyTable",
-    "LimitsTable",
-    "UpstreamTable",
-    "first_problem",
-    "load_config",
-    "reject_bool",
-    "require_unique",
-]
+__all__ = ["NO_LIMITS", "GatewayConfig", "Keep", "KeyTable", "Limits", "UpstreamTable", "load_config"]
 
-#: Fields that may hold a secret: what stands in them is never repeated.
-SECRETS = {"keys", "store", "upstream", "upstreams"}
+#: What is stored of a conversation.
+Keep: TypeAlias = Literal["nothing", "edits", "text"]
+Reader: TypeAlias = Callable[[object], Any]
 
-LONGEST_VALUE = 60  # characters of a wrong value
-
-#: What a field should be, by the name that pydantic gives to the problem.
-WORDS: Mapping[str, str] = {
-    "bool_parsing": "is true or false",
-    "bool_type": "is true or false",
-    "byte_size": "is a number of bytes, such as 67108864 or 64MiB",
-    "byte_size_unit": "is a number of bytes, such as 67108864 or 64MiB",
-    "dict_type": "is a table",
-    "finite_number": "is a finite number",
-    "float_parsing": "is a number",
-    "float_type": "is a number",
-    "greater_than": "is more than {gt:g}",
-    "greater_than_equal": "is at least {ge:g}",
-    "int_from_float": "is a whole number",
-    "int_parsing": "is a whole number",
-    "int_parsing_size": "is a whole number of fewer digits",
-    "int_type": "is a whole number",
-    "less_than_equal": "is at most {le:g}",
-    "literal_error": "is one of {expected}",
-    "missing": "is missing",
-    "model_type": "is a table",
-    "string_too_short": "is empty",
-    "string_type": "is text",
-    "tuple_type": "is a list",
-    "value_error": "{error}",
-}
+#: The table of the agent in a file that both read.
+AGENT_TABLE = "agent"
+PREFIX = "EVERLONG_GATEWAY_"
+MIB = 2**20
+ENGINE_DEFAULTS = defaults_of("gateway")
+#: Fields that may hold a secret: errors never repeat their values.
+SECRETS = frozenset({"keys", "store", "upstream", "upstreams"})
+LONGEST_VALUE = 60  # characters of a wrong value in an error
 
 
-def first_problem(error: ValidationError, model: type[BaseModel], origins: Mapping[str, str]) -> str:
-    """The first problem, an unknown field before all others. `origins` says where each field was set.
-
-    Example: port = "x" in gateway.toml -> "gateway.toml: port is a whole number, not 'x'"
-    """
-    problems = error.errors(include_url=False)
-    problem = next((one for one in problems if one["type"] == "extra_forbidden"), problems[0])
-    first, *rest = problem["loc"]
-    field = str(first) + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in rest)
-    origin = origins[str(first)]
-    if problem["type"] == "extra_forbidden":
-        return f"{origin}: {_unknown(field, _fields_beside(model, problem['loc']))}"
-    words = WORDS.get(problem["type"], "cannot be used").format(**problem.get("ctx", {}))
-    value = problem["input"]
-    shown = first not in SECRETS and isinstance(value, str | int | float)
-    return f"{origin}: {field} {words}" + (f", not {repr(value)[:LONGEST_VALUE]}" if shown else "")
+# --- reading values --------------------------------------------------------------------------------
 
 
-def reject_bool(annotation: Any, value: Any) -> Any:
-    """The value, unless it is true or false where something else is asked for: pydantic takes true for a 1."""
-    if isinstance(value, bool) and bool not in (annotation, *get_args(annotation)):
-        raise ValueError("does not take a yes or no")
+class _Wrong(Exception):
+    """A value that cannot be used: what it should be, and its place below the field."""
+
+    def __init__(self, problem: str, place: str = "") -> None:
+        super().__init__(problem)
+        self.problem, self.place = problem, place
+
+    def below(self, place: str) -> "_Wrong":
+        """Return the same problem as seen from one level up."""
+        return type(self)(self.problem, place + self.place)
+
+
+class _Unknown(_Wrong):
+    """A field that does not exist; the problem is the hint what may have been meant."""
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise _Wrong("is text")
     return value
 
 
-def require_unique(what: str, values: Sequence[str], *, shown: bool = True) -> None:
-    """Raises ValueError if two tables of a list have the same."""
-    twice = next((value for value in values if values.count(value) > 1), None)
-    if twice is not None:
-        raise ValueError(f"has two tables of the same {what}" + (f", {twice!r}" if shown else ""))
+def _some_text(value: object) -> str:
+    if not _text(value):
+        raise _Wrong("is empty")
+    return _text(value)
 
 
-def _unknown(field: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(field.rpartition(".")[2].lower(), known, n=1, cutoff=0.5)
-    return f"there is no field {field!r}" + (f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}")
+def _matching(pattern: str, problem: str) -> Reader:
+    def read(value: object) -> str:
+        text = _text(value)
+        if not re.fullmatch(pattern, text):
+            raise _Wrong(problem)
+        return text
+
+    return read
 
 
-def _fields_beside(model: type[BaseModel], place: Sequence[int | str]) -> list[str]:
-    """The fields of the table that an unknown one stands in.
-
-    Example: ("keys", 0, "limits", "at_onc") -> ["at_once", "requests_per_minute", "tokens_per_minute"]
-    """
-    for step in place[:-1]:
-        if isinstance(step, str):
-            asked = model.model_fields[step].annotation
-            tables = [one for one in (asked, *get_args(asked)) if isinstance(one, type) and issubclass(one, BaseModel)]
-            model = tables[0]
-    return sorted(model.model_fields)
+def _sha256(value: object) -> str:
+    return str(_matching(r"[0-9a-fA-F]{64}", "is the SHA-256 of the key, 64 hex digits")(value)).lower()
 
 
-#: The table of the agent in a file that both read.
-OTHERS = "agent"
-PREFIX = "EVERLONG_GATEWAY_"
-MIB = 2**20
+def _truth(value: object) -> bool:
+    words = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+    truth = words.get(str(value).strip().lower()) if isinstance(value, str | int) else None
+    if truth is None:
+        raise _Wrong("is true or false")
+    return truth
 
 
-def _known_format(fmt: str) -> str:
-    if fmt not in DIALECTS:
-        raise ValueError(f"is one of {', '.join(DIALECTS)}")
-    return fmt
+def _whole(least: int, most: int | None = None) -> Reader:
+    def read(value: object) -> int:
+        number = _number_of(value, "is a whole number")
+        if not number.is_integer():
+            raise _Wrong("is a whole number")
+        if number < least:
+            raise _Wrong(f"is at least {least}")
+        if most is not None and number > most:
+            raise _Wrong(f"is at most {most}")
+        return value if isinstance(value, int) else int(number)
+
+    return read
 
 
-def _sha256(text: str) -> str:
-    if not re.fullmatch(r"[0-9a-fA-F]{64}", text):
-        raise ValueError("is the SHA-256 of the key, 64 hex digits")
-    return text.lower()
+def _seconds(*, zero: bool = False) -> Reader:
+    def read(value: object) -> float:
+        number = _number_of(value, "is a number")
+        if not math.isfinite(number):
+            raise _Wrong("is a finite number")
+        if number < 0 or (number == 0 and not zero):
+            raise _Wrong("is at least 0" if zero else "is more than 0")
+        return number
+
+    return read
 
 
-def _plain_name(name: str) -> str:
-    if not re.fullmatch(r"[^/\s]*", name):
-        raise ValueError("has no blanks and no slashes")
-    return name
+def _number_of(value: object, problem: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise _Wrong(problem)
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        raise _Wrong(problem) from None
 
 
-def _known_preset(name: str) -> str:
-    if name not in PRESET_NAMES:
-        raise ValueError(f"is one of {', '.join(PRESET_NAMES)}")
-    return name
+#: Bytes of each unit; without one they are bytes.
+UNITS = {"": 1, "b": 1}
+UNITS |= {f"{letter}b": 1_000**power for power, letter in enumerate("kmgtp", start=1)}
+UNITS |= {f"{letter}ib": 1_024**power for power, letter in enumerate("kmgtp", start=1)}
 
 
-Format = Annotated[str, AfterValidator(_known_format)]
-Some = Annotated[str, Field(min_length=1)]
-Count = Annotated[int, Field(ge=1)]
-Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+def _bytes(value: object) -> int:
+    text = "" if isinstance(value, bool) else str(value).strip()
+    parts = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-zA-Z]*)", text)
+    if parts is None or parts[2].lower() not in UNITS:
+        raise _Wrong("is a number of bytes, such as 67108864 or 64MiB")
+    return int(float(parts[1]) * UNITS[parts[2].lower()]) if parts[2] else int(float(parts[1]))
 
 
-class _Table(BaseModel):
-    """A table in the file. What it does not know, it refuses; true and false are no numbers."""
+def _one_of(*choices: str) -> Reader:
+    def read(value: object) -> str:
+        if value not in choices:
+            raise _Wrong(f"is one of {', '.join(choices)}")
+        return str(value)
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def _no_truth_for_a_number(cls, value: Any, info: Any) -> Any:
-        return reject_bool(cls.model_fields[info.field_name].annotation, value)
+    return read
 
 
-class LimitsTable(_Table):
+def _list(read_member: Reader) -> Reader:
+    def read(value: object) -> tuple[Any, ...]:
+        if not isinstance(value, list | tuple):
+            raise _Wrong("is a list")
+        members = []
+        for at, member in enumerate(value):
+            try:
+                members.append(read_member(member))
+            except _Wrong as wrong:
+                raise wrong.below(f"[{at}]") from None
+        return tuple(members)
+
+    return read
+
+
+def _headers(value: object) -> dict[str, str]:
+    if not isinstance(value, dict):
+        raise _Wrong("is a table")
+    for name, text in value.items():
+        if not isinstance(text, str):
+            raise _Wrong("is text", f".{name}")
+    return dict(value)
+
+
+def _table(cls: type[Any]) -> Reader:
+    def read(value: object) -> Any:
+        if isinstance(value, cls):
+            return value
+        if not isinstance(value, dict):
+            raise _Wrong("is a table")
+        known = {each.name: each for each in fields(cls)}
+        for name in value:
+            if name not in known:
+                raise _Unknown(_hint(name, sorted(known)), f".{name}")
+        missing = [name for name, each in known.items() if name not in value and _is_required(each)]
+        if missing:
+            raise _Wrong("is missing", f".{missing[0]}")
+        return cls(**{name: _read_field(known[name], raw) for name, raw in value.items()})
+
+    return read
+
+
+def _read_field(described: "Field[Any]", value: object) -> Any:
+    if value is None and described.default is None:
+        return None
+    try:
+        return described.metadata["read"](value)
+    except _Wrong as wrong:
+        raise wrong.below(f".{described.name}") from None
+
+
+def _is_required(described: "Field[Any]") -> bool:
+    return described.default is MISSING and described.default_factory is MISSING
+
+
+def _unique(read: Reader, *names: str) -> Reader:
+    """A list of tables in which these fields differ; a hash is not shown."""
+
+    def read_unique(value: object) -> Any:
+        tables = read(value)
+        for name in names:
+            values = [str(getattr(table, name)).lower() for table in tables if getattr(table, name)]
+            twice = next((each for each in values if values.count(each) > 1), None)
+            if twice is not None:
+                raise _Wrong(f"has two tables of the same {name}" + ("" if name == "hash" else f", {twice!r}"))
+        return tables
+
+    return read_unique
+
+
+def _hint(name: str, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
+    return f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}"
+
+
+# --- the fields ------------------------------------------------------------------------------------
+
+
+def _set(read: Reader, help_text: str, default: Any = MISSING, *, secret: bool = False) -> Any:
+    """A field with its reader and its description."""
+    metadata = {"read": read, "help": help_text}
+    if isinstance(default, dict):
+        return field(default_factory=dict, metadata=metadata, repr=not secret)
+    return field(default=default, metadata=metadata, repr=not secret)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
     """What one key may do; without a figure there is no limit."""
 
-    requests_per_minute: Count | None = Field(default=None, description="Requests in any 60 seconds.")
-    tokens_per_minute: Count | None = Field(default=None, description="Tokens sent in any 60 seconds.")
-    at_once: Count | None = Field(default=None, description="Requests under way at the same time.")
+    requests_per_minute: int | None = _set(_whole(1), "Requests in any 60 seconds.", None)
+    tokens_per_minute: int | None = _set(_whole(1), "Tokens sent in any 60 seconds.", None)
+    at_once: int | None = _set(_whole(1), "Requests under way at the same time.", None)
 
 
-class KeyTable(_Table):
+NO_LIMITS = Limits()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyTable:
     """One client's key, known by its hash alone."""
 
-    name: Some = Field(description="Who it belongs to; shown in logs.")
-    hash: Annotated[str, AfterValidator(_sha256)] = Field(repr=False, description="SHA-256 of the key, in hex.")
-    mode: Mode | None = Field(default=None, description="off, trim or auto; the gateway's own where it is not given.")
-    recall: bool | None = Field(
-        default=None, description="Whether the recall tool is offered; the gateway's own if not given."
+    name: str = _set(_some_text, "Who it belongs to; shown in logs.")
+    hash: str = _set(_sha256, "SHA-256 of the key, in hex.", secret=True)
+    mode: Mode | None = _set(  # noqa: RUF009 - the value is immutable
+        _one_of(*get_args(Mode)), "off, trim or auto; the gateway's own where it is not given.", None
     )
-    limits: LimitsTable = Field(default=LimitsTable(), description="What the key may do.")
+    recall: bool | None = _set(_truth, "Whether the recall tool is offered; the gateway's own if not given.", None)
+    limits: Limits = _set(_table(Limits), "What the key may do.", NO_LIMITS)  # noqa: RUF009 - see mode
 
 
-class UpstreamTable(_Table):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpstreamTable:
     """One server that answers."""
 
-    name: Annotated[str, AfterValidator(_plain_name)] = Field(
-        default="", description="Its name; else the provider's or the host."
+    name: str = _set(
+        _matching(r"[^/\s]*", "has no blanks and no slashes"), "Its name; else the provider's or the host.", ""
     )
-    url: Some = Field(repr=False, description="Its base address, with /v1, or the name of a known provider.")
-    key: str = Field(
-        default="", repr=False, description='Its key, or "env:NAME"; without one the client\'s own is passed on.'
+    url: str = _set(_some_text, "Its base address, with /v1, or the name of a known provider.", secret=True)
+    key: str = _set(_text, 'Its key, or "env:NAME"; without one the client\'s own is passed on.', "", secret=True)
+    key_env: str = _set(_text, "The variable that holds its key.", "")
+    formats: tuple[str, ...] = _set(
+        _list(_one_of(*FORMATS)), "The formats it speaks; all, or the provider's, if not given.", ()
     )
-    key_env: str = Field(default="", description="The variable that holds its key.")
-    formats: tuple[Format, ...] = Field(
-        default=(), description="The formats it speaks; all, or the provider's, if not given."
+    models: tuple[str, ...] = _set(_list(_some_text), 'Patterns of the models it answers for, such as "claude-*".', ())
+    headers: dict[str, str] = _set(  # noqa: RUF009 - a new dictionary each time
+        _headers, "Headers sent along with every request.", {}, secret=True
     )
-    models: tuple[Some, ...] = Field(
-        default=(), description='Patterns of the models it answers for, such as "claude-*".'
-    )
-    headers: dict[str, str] = Field(default={}, repr=False, description="Headers sent along with every request.")
-    strip_prefix: bool | None = Field(default=None, description='Whether "name/model" is sent on as "model".')
+    strip_prefix: bool | None = _set(_truth, 'Whether "name/model" is sent on as "model".', None)
 
 
-class GatewayConfig(BaseSettings):
-    """The settings of `everlong serve`. Every field has a default that serves."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayConfig:
+    """The settings of `everlong serve`. Every field has a default that serves; `engine` are the engine's."""
 
-    model_config = SettingsConfigDict(
-        frozen=True, extra="forbid", env_prefix=PREFIX, env_ignore_empty=True, hide_input_in_errors=True
+    engine: Settings = ENGINE_DEFAULTS
+    host: str = _set(_text, "The address to listen at.", "127.0.0.1")
+    port: int = _set(_whole(0, 65_535), "The port to listen at; 0 takes a free one.", 8333)
+    workers: int = _set(_whole(1), "Processes that serve, on one store.", 1)
+    store: str = _set(_text, "The store's URL; a SQLite file of the user's if empty.", "", secret=True)
+    upstream: str = _set(_text, "One server for everything: an address or a known provider.", "", secret=True)
+    upstreams: tuple[UpstreamTable, ...] = _set(
+        _unique(_list(_table(UpstreamTable)), "name"), "The servers that answer, by model pattern.", ()
     )
+    keys: tuple[KeyTable, ...] = _set(
+        _unique(_list(_table(KeyTable)), "name", "hash"), "The clients' keys; without any, everyone is served.", ()
+    )
+    open: bool = _set(_truth, "Listen beyond this machine although no keys are set.", False)
+    summary_model: str = _set(_text, "The model that writes them; the conversation's own if empty.", "")
+    breakpoints: Literal["auto", "off"] = _set(
+        _one_of("auto", "off"), "Whether cache marks are set for Anthropic clients that send none: auto, off.", "auto"
+    )
+    usage: Literal["sent", "original"] = _set(_one_of("sent", "original"), "The usage that clients are told.", "sent")
+    keep: Keep = _set(  # noqa: RUF009 - see KeyTable.mode
+        _one_of(*get_args(Keep)), "What is stored of a conversation.", "edits"
+    )
+    retention_days: float = _set(_seconds(zero=True), "Days after which it is deleted.", 7)
+    recall_tool: bool = _set(_truth, "Offer a recall tool and answer it inside the gateway.", False)
+    largest_body: int = _set(_bytes, "The largest request, in bytes.", 64 * MIB)
+    body_timeout: float = _set(_seconds(), "Seconds that a client may take to send a request.", 60.0)
+    connect_timeout: float = _set(_seconds(), "Seconds that connecting to an upstream may take.", 10.0)
+    silence_timeout: float = _set(_seconds(), "Seconds that an upstream may say nothing.", 600.0)
+    keepalive_after: float = _set(_seconds(), "Seconds after which a waiting stream gets its first comment.", 5.0)
+    keepalive_every: float = _set(_seconds(), "Seconds between the comments after that.", 10.0)
+    grace: float = _set(_seconds(zero=True), "Seconds that shutting down waits for answers.", 20.0)
+    app: bool = _set(_truth, "Serve the chat app at /, in one process.", True)
+    access_log: bool = _set(_truth, "Write one line a request, without contents.", True)
+    memory: int = _set(_bytes, "Bytes of conversations held in memory.", 64 * MIB)
 
-    host: str = Field(default="127.0.0.1", description="The address to listen at.")
-    port: int = Field(default=8333, ge=0, le=65_535, description="The port to listen at; 0 takes a free one.")
-    workers: Count = Field(default=1, description="Processes that serve, on one store.")
-    store: str = Field(default="", repr=False, description="The store's URL; a SQLite file of the user's if empty.")
-    upstream: str = Field(
-        default="", repr=False, description="One server for everything: an address or a known provider."
-    )
-    upstreams: tuple[UpstreamTable, ...] = Field(default=(), description="The servers that answer, by model pattern.")
-    keys: tuple[KeyTable, ...] = Field(default=(), description="The clients' keys; without any, everyone is served.")
-    open: bool = Field(default=False, description="Listen beyond this machine although no keys are set.")
-    mode: Mode = Field(default="auto", description="off changes nothing, trim cuts, auto also summarises.")
-    preset: Annotated[str, AfterValidator(_known_preset)] = Field(default="auto", description="How a history is cut.")
-    threshold: float = Field(
-        default=DEFAULT_THRESHOLD,
-        ge=LOWEST_THRESHOLD,
-        le=HIGHEST_THRESHOLD,
-        description="The share of the room at which a cut is due.",
-    )
-    low_mark: float | None = Field(
-        default=None,
-        gt=0,
-        le=HIGHEST_THRESHOLD,
-        description="The share that a cut goes down to; else by price and window.",
-    )
-    soft_cap: int | None = Field(
-        default=None, gt=0, description="Tokens above which nobody wants to pay; the marks are then shares of it."
-    )
-    summaries: Summarizing = Field(default="auto", description="Whether summaries are written: auto, on, off.")
-    summary_model: str = Field(default="", description="The model that writes them; the conversation's own if empty.")
-    breakpoints: Literal["auto", "off"] = Field(
-        default="auto", description="Whether cache marks are set for Anthropic clients that send none: auto, off."
-    )
-    usage: Literal["sent", "original"] = Field(default="sent", description="The usage that clients are told.")
-    keep: Literal["nothing", "edits", "text"] = Field(default="edits", description="What is stored of a conversation.")
-    retention_days: float = Field(default=7, ge=0, allow_inf_nan=False, description="Days after which it is deleted.")
-    recall_tool: bool = Field(default=False, description="Offer a recall tool and answer it inside the gateway.")
-    largest_body: ByteSize = Field(default=ByteSize(64 * MIB), description="The largest request, in bytes.")
-    body_timeout: Seconds = Field(default=60.0, description="Seconds that a client may take to send a request.")
-    connect_timeout: Seconds = Field(default=10.0, description="Seconds that connecting to an upstream may take.")
-    silence_timeout: Seconds = Field(default=600.0, description="Seconds that an upstream may say nothing.")
-    keepalive_after: Seconds = Field(
-        default=5.0, description="Seconds after which a waiting stream gets its first comment."
-    )
-    keepalive_every: Seconds = Field(default=10.0, description="Seconds between the comments after that.")
-    grace: float = Field(
-        default=20.0, ge=0, allow_inf_nan=False, description="Seconds that shutting down waits for answers."
-    )
-    app: bool = Field(default=True, description="Serve the chat app at /, in one process.")
-    access_log: bool = Field(default=True, description="Write one line a request, without contents.")
-    memory: ByteSize = Field(default=ByteSize(64 * MIB), description="Bytes of conversations held in memory.")
 
-    _no_truth = field_validator("*", mode="before")(
-        lambda cls, value, info: reject_bool(cls.model_fields[info.field_name].annotation, value)
-    )
+#: The gateway's own fields, by name; and the names that the engine reads.
+OWN: Mapping[str, "Field[Any]"] = {each.name: each for each in fields(GatewayConfig) if each.name != "engine"}
+ENGINE = frozenset(option.name for option in SETTINGS)
 
-    @field_validator("keys")
-    @classmethod
-    def _keys_differ(cls, keys: tuple[KeyTable, ...]) -> tuple[KeyTable, ...]:
-        require_unique("name", [key.name for key in keys])
-        require_unique("hash", [key.hash for key in keys], shown=False)
-        return keys
 
-    @field_validator("upstreams")
-    @classmethod
-    def _upstreams_differ(cls, upstreams: tuple[UpstreamTable, ...]) -> tuple[UpstreamTable, ...]:
-        require_unique("name", [one.name.lower() for one in upstreams if one.name])
-        return upstreams
-
-    @classmethod
-    def settings_customise_sources(  # the signature is pydantic's
-        cls,
-        settings_cls: type[BaseSettings],  # noqa: ARG003
-        init_settings: PydanticBaseSettingsSource,
-        *others: PydanticBaseSettingsSource,  # noqa: ARG003
-        **more: PydanticBaseSettingsSource,  # noqa: ARG003
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """What is handed in, and nothing else: `load_config` has read the file and the environment."""
-        return (init_settings,)
-
-    def settings(self) -> Settings:
-        """What the engine is told."""
-        return Settings(
-            mode=self.mode,
-            preset=self.preset,
-            threshold=self.threshold,
-            low_mark=self.low_mark,
-            soft_cap=self.soft_cap,
-            summaries=self.summaries,
-        )
+# --- reading files, variables and options ----------------------------------------------------------
 
 
 def load_config(file: str | None, options: Mapping[str, Any], environment: Mapping[str, str]) -> GatewayConfig:
-    """The settings from a file, the environment and the options of a command; an option that is None was not given.
+    """Return the settings from a file, the environment and the options of a command; an option of None was not given.
 
-    Raises InputError with one line: what is wrong, and where it was said.
+    Raises InputError with one line: what is wrong, and where it was set.
     """
     path = _file_to_read(file, environment)
-    told = _read(path) if path else {}
-    told.pop(OTHERS, None)
-    said = _from_environment(environment)
+    in_file = _read_file(path) if path else {}
+    in_file.pop(AGENT_TABLE, None)
+    variables = _variables(environment)
     given = {name: value for name, value in options.items() if value is not None}
     origins = (
-        dict.fromkeys(told, str(path))
-        | {name: PREFIX + name.upper() for name in said}
+        dict.fromkeys(in_file, str(path))
+        | {name: PREFIX + name.upper() for name in variables}
         | {name: "--" + name.replace("_", "-") for name in given}
     )
-    try:
-        config = GatewayConfig(**(told | said | given))
-    except ValidationError as error:
-        raise InputError(first_problem(error, GatewayConfig, origins)) from None
+    config = _config_of(in_file | variables | given, origins)
     if not (config.keys or config.open or _is_loopback(config.host)):
         raise InputError(
             f"{config.host or 'an empty host'} can be reached from other machines and no keys are set: "
@@ -332,7 +349,28 @@ def load_config(file: str | None, options: Mapping[str, Any], environment: Mappi
     return config
 
 
-# --- reading -----------------------------------------------------------------------------------
+def _config_of(values: Mapping[str, Any], origins: Mapping[str, str]) -> GatewayConfig:
+    """The settings of all values; `origins` says where each was set. Raises InputError."""
+    for name in values:
+        if name not in OWN and name not in ENGINE:
+            hint = _hint(name, sorted({*OWN, *ENGINE}))
+            raise InputError(f"{origins[name]}: there is no field {name!r}{hint}")
+    engine = ENGINE_DEFAULTS
+    for name in sorted(ENGINE & values.keys()):
+        engine = read_settings({name: values[name]}, base=engine, where=origins[name])
+    own = {name: _own_value(name, value, origins[name]) for name, value in values.items() if name in OWN}
+    return GatewayConfig(engine=engine, **own)
+
+
+def _own_value(name: str, value: object, origin: str) -> Any:
+    try:
+        return OWN[name].metadata["read"](value)
+    except _Unknown as unknown:
+        raise InputError(f"{origin}: there is no field {name + unknown.place!r}{unknown.problem}") from None
+    except _Wrong as wrong:
+        shown = name not in SECRETS and isinstance(value, str | int | float)
+        instead = f", not {repr(value)[:LONGEST_VALUE]}" if shown else ""
+        raise InputError(f"{origin}: {name}{wrong.place} {wrong.problem}{instead}") from None
 
 
 def _file_to_read(file: str | None, environment: Mapping[str, str]) -> Path | None:
@@ -355,7 +393,7 @@ def _is_there(path: Path) -> bool:
         return False
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read_file(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
@@ -368,29 +406,20 @@ def _read(path: Path) -> dict[str, Any]:
         raise InputError(f"{path}: {error}") from None
 
 
-class _Variables(EnvSettingsSource):
-    """The variables of a given environment, not of this process."""
-
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        self._environment = environment
-        super().__init__(GatewayConfig)
-
-    def _load_env_vars(self) -> Mapping[str, str | None]:
-        return {name.lower(): value for name, value in self._environment.items() if value}
-
-
-def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
+def _variables(environment: Mapping[str, str]) -> dict[str, Any]:
+    """What variables set, in capitals or not; lists of tables are written as JSON."""
+    ours = {name.upper(): value for name, value in environment.items() if value}
     # Kubernetes tells every pod where a service named everlong-gateway is, in a variable that looks like our port.
-    own = {
-        name: value
-        for name, value in environment.items()
-        if not (name.upper() == f"{PREFIX}PORT" and value.startswith("tcp://"))
-    }
-    try:
-        return _Variables(own)()
-    except SettingsError as error:
-        field = str(error).partition('field "')[2].partition('"')[0]
-        raise InputError(f"{PREFIX}{field.upper()}: {field} is a list of tables, written as JSON") from None
+    if ours.get(f"{PREFIX}PORT", "").startswith("tcp://"):
+        del ours[f"{PREFIX}PORT"]
+    own: dict[str, Any] = {name: ours[PREFIX + name.upper()] for name in OWN if PREFIX + name.upper() in ours}
+    for name in ("keys", "upstreams"):
+        if name in own:
+            try:
+                own[name] = json.loads(own[name])
+            except (ValueError, RecursionError):
+                raise InputError(f"{PREFIX}{name.upper()}: {name} is a list of tables, written as JSON") from None
+    return {**variables_of(ours, prefix=PREFIX), **own}
 
 
 def _is_loopback(host: str) -> bool:

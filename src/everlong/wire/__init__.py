@@ -33,7 +33,16 @@ if TYPE_CHECKING:
         CacheMarks as CacheMarks,
         Deltas as Deltas,
         Format as Format,
+        Place as Place,
     )
+    from everlong.wire.formats.hidden_tool import (
+        Event as Event,
+        HiddenTool as HiddenTool,
+        Shown as Shown,
+        StreamEditor as StreamEditor,
+        added_usage as added_usage,
+    )
+    from everlong.wire.formats.opaque import Find as Find, OpaqueParts as OpaqueParts
     from everlong.wire.formats.openai_chat.exchange import GrowingCalls as GrowingCalls
     from everlong.wire.formats.openai_responses.items import CALLS as CALLS, OUTPUTS as OUTPUTS
     from everlong.wire.formats.openai_responses.messages import COMPACTIONS as COMPACTIONS
@@ -46,6 +55,12 @@ if TYPE_CHECKING:
         ReplyWriter as ReplyWriter,
         WrittenReply as WrittenReply,
         text_pieces as text_pieces,
+    )
+    from everlong.wire.formats.server import (
+        Canonical as Canonical,
+        Errors as Errors,
+        ServerSide as ServerSide,
+        UsageShape as UsageShape,
     )
     from everlong.wire.formats.translation import arguments_object as arguments_object
     from everlong.wire.formats.validation import Problem as Problem
@@ -124,7 +139,10 @@ else:
             "documents": "document_of list_format marks_of read read_all sent_as user_texts value_of with_messages write",
             "fields": "dump load unpack",
             "formats": "ANTHROPIC FORMATS GEMINI OPENAI_CHAT OPENAI_RESPONSES format_named problems",
-            "formats.format": "Api CacheMarks Deltas Format",
+            "formats.server": "Canonical ServerSide Errors UsageShape",
+            "formats.hidden_tool": "Event HiddenTool Shown StreamEditor added_usage",
+            "formats.opaque": "Find OpaqueParts",
+            "formats.format": "Api CacheMarks Deltas Format Place",
             "formats.openai_chat.exchange": "GrowingCalls",
             "formats.openai_responses.items": "CALLS OUTPUTS",
             "formats.openai_responses.messages": "COMPACTIONS",

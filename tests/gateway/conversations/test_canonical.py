@@ -6,8 +6,17 @@ from typing import Any
 import pytest
 
 from everlong.errors import Refused
-from everlong.gateway.conversations.canonical import Unit, Units, grouped, head_digest, in_one_form, rolled, unit_of
+from everlong.gateway.conversations.canonical import (
+    Unit,
+    Units,
+    grouped,
+    head_digest,
+    in_one_form,
+    prefix_digests,
+    unit_of,
+)
 from everlong.gateway.raw_json import encoded
+from everlong.wire import format_named
 
 Value = dict[str, Any]
 CHAT, CLAUDE, RESPONSES = "openai-chat", "anthropic", "openai-responses"
@@ -49,7 +58,7 @@ SAME: dict[str, tuple[str, Value, Value]] = {
 
 @pytest.mark.parametrize(("fmt", "one", "other"), SAME.values(), ids=SAME)
 def test_what_says_the_same_is_forwarded_as_the_same_bytes(fmt: str, one: Value, other: Value) -> None:
-    first, second = unit_of(fmt, [one]), unit_of(fmt, [other])
+    first, second = unit_of(format_named(fmt), [one]), unit_of(format_named(fmt), [other])
     assert (first.digest, first.plain, first.sent) == (second.digest, second.plain, second.sent)
 
 
@@ -73,13 +82,13 @@ OTHER: dict[str, tuple[str, Value, Value]] = {
 
 @pytest.mark.parametrize(("fmt", "one", "other"), OTHER.values(), ids=OTHER)
 def test_what_says_something_else_has_another_digest(fmt: str, one: Value, other: Value) -> None:
-    assert unit_of(fmt, [one]).digest != unit_of(fmt, [other]).digest
+    assert unit_of(format_named(fmt), [one]).digest != unit_of(format_named(fmt), [other]).digest
 
 
 @pytest.mark.parametrize("fmt", [CHAT, CLAUDE])
 def test_cache_markers_are_forwarded_and_say_nothing(fmt: str) -> None:
-    bare = unit_of(fmt, [{"role": "user", "content": "hi"}])
-    marked = unit_of(fmt, [{"role": "user", "content": [{"type": "text", "text": "hi", **MARKER}]}])
+    bare = unit_of(format_named(fmt), [{"role": "user", "content": "hi"}])
+    marked = unit_of(format_named(fmt), [{"role": "user", "content": [{"type": "text", "text": "hi", **MARKER}]}])
     assert (bare.digest, bare.plain, bare.messages) == (marked.digest, marked.plain, marked.messages)
     assert json.loads(marked.sent)["content"] == [{"type": "text", "text": "hi", **MARKER}]
     assert b"cache_control" not in bare.sent
@@ -87,7 +96,7 @@ def test_cache_markers_are_forwarded_and_say_nothing(fmt: str) -> None:
 
 def test_what_a_tool_was_told_keeps_the_order_of_the_model() -> None:
     block = {"type": "tool_use", "id": "c", "name": "edit", "input": {"path": "a", "content": {"b": 1, "a": 2}}}
-    unit = unit_of(CLAUDE, [{"role": "assistant", "content": [block]}])
+    unit = unit_of(format_named(CLAUDE), [{"role": "assistant", "content": [block]}])
     assert b'"input":{"path":"a","content":{"b":1,"a":2}}' in unit.sent
 
 
@@ -98,23 +107,23 @@ def test_a_field_that_nobody_knows_is_forwarded() -> None:
         "reasoning_details": [{"index": 0, "data": "s"}],
         "x_new": {"b": None},
     }
-    assert json.loads(unit_of(CHAT, [value]).sent) == value
+    assert json.loads(unit_of(format_named(CHAT), [value]).sent) == value
 
 
 def test_one_form_is_the_form_of_itself() -> None:
     for fmt, one, other in (*SAME.values(), *OTHER.values()):
         for value in (one, other):
-            once = in_one_form(fmt, value)
-            assert list(in_one_form(fmt, once).items()) == list(once.items())
+            once = in_one_form(format_named(fmt), value)
+            assert list(in_one_form(format_named(fmt), once).items()) == list(once.items())
 
 
 def test_digests_of_prefixes_tell_where_two_conversations_part() -> None:
-    a, b, c = (unit_of(CHAT, [{"role": "user", "content": text}]) for text in "abc")
-    one, other = rolled([a, b, c]), rolled([a, c, c])
+    a, b, c = (unit_of(format_named(CHAT), [{"role": "user", "content": text}]) for text in "abc")
+    one, other = prefix_digests([a, b, c]), prefix_digests([a, c, c])
     assert one[0] == other[0]
     assert one[1] != other[1]
     assert one[2] != other[2]
-    assert rolled([a], b"x") != rolled([a], b"y")
+    assert prefix_digests([a], b"x") != prefix_digests([a], b"y")
 
 
 def test_the_items_of_an_assistant_are_one_unit() -> None:
@@ -125,9 +134,9 @@ def test_the_items_of_an_assistant_are_one_unit() -> None:
         {"type": "function_call", "call_id": "c", "name": "n", "arguments": "{}"},
         {"type": "function_call_output", "call_id": "c", "output": "ok"},
     ]
-    groups = grouped(RESPONSES, [json.dumps(item).encode() for item in items])
+    groups = grouped(format_named(RESPONSES), [json.dumps(item).encode() for item in items])
     assert [len(group) for group in groups] == [1, 3, 1]
-    assert [len(group) for group in grouped(CHAT, [b"{}", b"{}"])] == [1, 1]
+    assert [len(group) for group in grouped(format_named(CHAT), [b"{}", b"{}"])] == [1, 1]
 
 
 SYSTEMS = {
@@ -140,7 +149,8 @@ SYSTEMS = {
 
 @pytest.mark.parametrize(("one", "other", "same"), SYSTEMS.values(), ids=SYSTEMS)
 def test_system_text_has_a_digest_of_what_it_says(one: Any, other: Any, same: bool) -> None:
-    assert (head_digest((), one) == head_digest((), other)) is same
+    system = format_named(CLAUDE).server.canonical.system
+    assert (head_digest((), system(one)) == head_digest((), system(other))) is same
 
 
 # --- reading once ----------------------------------------------------------------------------------
@@ -152,17 +162,17 @@ def raw(text: str) -> list[tuple[bytes, ...]]:
 
 def test_a_message_is_read_once_and_never_for_another_key() -> None:
     units = Units()
-    (first,), (again,), (other,) = (units.of(CHAT, scope, raw("hi")) for scope in ("a", "a", "b"))
+    (first,), (again,), (other,) = (units.of(format_named(CHAT), scope, raw("hi")) for scope in ("a", "a", "b"))
     assert first is again
     assert first is not other
 
 
 def test_what_is_remembered_is_bounded() -> None:
     units = Units(room=5_000)
-    first: list[Unit] = units.of(CHAT, "a", raw("first"))
+    first: list[Unit] = units.of(format_named(CHAT), "a", raw("first"))
     for number in range(50):
-        units.of(CHAT, "a", raw(f"{number}" * 100))
-    assert units.of(CHAT, "a", raw("first"))[0] is not first[0]
+        units.of(format_named(CHAT), "a", raw(f"{number}" * 100))
+    assert units.of(format_named(CHAT), "a", raw("first"))[0] is not first[0]
 
 
 BROKEN = {
@@ -176,7 +186,7 @@ BROKEN = {
 @pytest.mark.parametrize("body", BROKEN.values(), ids=BROKEN)
 def test_what_is_no_message_is_refused_in_one_line(fmt: str, body: bytes) -> None:
     with pytest.raises(Refused) as refused:
-        Units().of(fmt, "a", [(body,)])
+        Units().of(format_named(fmt), "a", [(body,)])
     assert refused.value.status == 400
     assert "\n" not in str(refused.value)
 
@@ -184,9 +194,13 @@ def test_what_is_no_message_is_refused_in_one_line(fmt: str, body: bytes) -> Non
 def test_J4_a_request_costs_its_news() -> None:
     units = Units()
     said = [encoded({"role": "user", "content": f"message {number}"}) for number in range(500)]
-    units.of("openai-chat", "a", grouped("openai-chat", said))
+    units.of(format_named("openai-chat"), "a", grouped(format_named("openai-chat"), said))
     assert units.read == 500
-    units.of("openai-chat", "a", grouped("openai-chat", [*said, encoded({"role": "user", "content": "news"})]))
+    units.of(
+        format_named("openai-chat"),
+        "a",
+        grouped(format_named("openai-chat"), [*said, encoded({"role": "user", "content": "news"})]),
+    )
     assert units.read == 501
-    units.of("openai-chat", "b", grouped("openai-chat", said[:10]))
+    units.of(format_named("openai-chat"), "b", grouped(format_named("openai-chat"), said[:10]))
     assert units.read == 511, "another key shares nothing"

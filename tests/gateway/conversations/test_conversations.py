@@ -11,14 +11,15 @@ from hypothesis import given, settings, strategies as st
 
 from everlong.core import Message, Point, message_ref
 from everlong.engine import Call, Engine, Settings, Threads
+from everlong.gateway.config import Keep
 from everlong.gateway.conversations.conversations import Conversation, Conversations
-from everlong.gateway.conversations.persistence import Keep, StateStore
+from everlong.gateway.conversations.persistence import StateStore
 from everlong.gateway.conversations.threads import MemoryFirstThreads
 from everlong.gateway.exchange.body import forwarded_body
-from everlong.gateway.request import DIALECTS, parse_request
+from everlong.gateway.request import parse_request
 from everlong.llm import Answer, Asked, ScriptedServer, Step, Window
 from everlong.store import MemoryThreads
-from everlong.wire import problems
+from everlong.wire import format_named, problems
 from tests.gateway.resending import FORMATS, Resending, of_clients
 from tests.gateway.running import RunningGateway
 
@@ -60,16 +61,16 @@ class Desk:
     def placed(
         self, messages: list[Value], *, scope: str = "one", system: str = "", name: str = ""
     ) -> tuple[Conversation, bytes]:
-        dialect = DIALECTS[self.fmt]
-        body: Value = {"model": "gpt-4o", "max_tokens": 300, dialect.messages: messages}
+        spoken = format_named(self.fmt)
+        body: Value = {"model": "gpt-4o", "max_tokens": 300, spoken.api.messages: messages}
         if system:
-            body |= {dialect.system: system} if dialect.system else {}
-        asked = parse_request(dialect, json.dumps(body).encode())
-        spoken = self.conversations.spoken(asked, scope, name=name)
-        conversation = self.conversations.enter(scope, spoken)
+            body |= {spoken.api.system: system} if spoken.api.system else {}
+        request = parse_request(spoken, json.dumps(body).encode())
+        transcript = self.conversations.transcript(request, scope, name=name)
+        conversation = self.conversations.enter(scope, transcript)
         call = Call(model="gpt-4o", fmt=self.fmt, served=WINDOW, max_tokens=300)
         prepared = self.engine.prepare(conversation.thread, call)
-        sent = forwarded_body(asked, spoken, conversation, prepared)
+        sent = forwarded_body(request, transcript, conversation, prepared)
         self.engine.record_usage(prepared, None)
         self.conversations.leave(conversation)
         self.conversations.keep_marks(conversation)

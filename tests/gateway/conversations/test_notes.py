@@ -1,6 +1,6 @@
 """Notes in memory: bounded in bytes, the ones in use stay, one client's are not another's."""
 
-from everlong.gateway.conversations.persistence import Notes
+from everlong.gateway.conversations.opaque import Notes
 
 
 def test_long_notes_take_no_more_than_their_room() -> None:

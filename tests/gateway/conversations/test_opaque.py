@@ -5,9 +5,13 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from everlong.gateway.conversations.opaque import FIELDS, THOUGHTS, OpaqueField, opaque_parts, restored, restored_items
+from everlong.wire.formats.anthropic.server import THOUGHTS as BLOCKS
+from everlong.wire.formats.openai_chat.opaque import FIELDS, OpaqueField
+from everlong.wire.formats.openai_responses.server import THOUGHTS as ITEMS
+from tests.gateway.opaque_parts import opaque_parts, restored, restored_items
 
 Fields = dict[str, Any]
+THOUGHTS = {"anthropic": BLOCKS, "openai-responses": ITEMS}
 
 
 def _call(number: int, **more: Any) -> Fields:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from everlong.core import Message
-from everlong.gateway.conversations.persistence import Keep
+from everlong.gateway.config import Keep
 from everlong.llm import ScriptedServer, reads_files
 from everlong.store import MemoryThreads
 from tests.cli.running import everlong

@@ -162,7 +162,7 @@ FRONTS: dict[str, tuple[dict[str, bytes], dict[str, bytes]]] = {
 
 @pytest.mark.parametrize(("fields", "marked"), FRONTS.values(), ids=FRONTS)
 def test_bytes_in_front(fields: dict[str, bytes], marked: dict[str, bytes]) -> None:
-    assert marked_front(fields, 300) == marked
+    assert marked_front(MARKS, "system", fields, 300) == marked
 
 
 def test_bytes_of_messages() -> None:
@@ -172,7 +172,7 @@ def test_bytes_of_messages() -> None:
     members = [first, thought, b'{"content":"","role":"user"}', system]
     borne = first.replace(b'{"text":"b"', b"{" + SIGN + b'"text":"b"')
     for places in ([0], [3], [0, 3], [1, 2, 3]):
-        assert marked_members(members, places, 300) == [borne, *members[1:]]
+        assert marked_members(MARKS, members, places, 300) == [borne, *members[1:]]
     for places in ([], [-1]):
-        assert marked_members(members, places, 300) == members
-    assert encoded(json.loads(marked_members([first], [0], 3600)[0])).count(b'"ttl":"1h"') == 1
+        assert marked_members(MARKS, members, places, 300) == members
+    assert encoded(json.loads(marked_members(MARKS, [first], [0], 3600)[0])).count(b'"ttl":"1h"') == 1

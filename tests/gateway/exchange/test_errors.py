@@ -22,12 +22,26 @@ from everlong.errors import (
     StoreBusy,
     WireError,
 )
-from everlong.gateway.exchange.errors import OVERFLOW, STATUSES, refusal_body, refusal_event, status_of
-from everlong.gateway.request import DIALECTS
-from everlong.wire import Kind, classify
+from everlong.gateway.exchange.response import OVERFLOW, error_events, status_of as answer_to
+from everlong.gateway.request import FORMATS as SERVED
+from everlong.wire import Kind, classify, json_bytes
+from everlong.wire.formats.anthropic.server import ERROR_TYPES as ANTHROPIC_TYPES
+from everlong.wire.formats.openai_errors import ERROR_TYPES as OPENAI_TYPES
 
 CHAT, RESPONSES, ANTHROPIC = "openai-chat", "openai-responses", "anthropic"
-FORMATS = tuple(DIALECTS)
+FORMATS = tuple(SERVED)
+
+
+def refusal_body(fmt: str, status: int, kind: str, message: str) -> bytes:
+    return json_bytes(SERVED[fmt].server.errors.body(status, kind, message))
+
+
+def refusal_event(fmt: str, kind: str, message: str, status: int = 500, sequence: int = 0) -> bytes:
+    return error_events(SERVED[fmt].server.errors, status, kind, message, sequence)
+
+
+def status_of(error: EverlongError, fmt: str) -> tuple[int, str, str]:
+    return answer_to(error, SERVED[fmt].server.errors)
 
 
 def answering(status: int, body: bytes, kind: str) -> httpx2.Client:
@@ -77,11 +91,11 @@ def test_the_sdks_raise_what_they_raise_for_the_provider(
     for fmt in (CHAT, RESPONSES):
         with pytest.raises(by_openai, match="some reason") as raised:
             ask(fmt, status, refusal_body(fmt, status, "some_kind", "some reason"), stream=stream)
-        assert (raised.value.type, raised.value.status_code) == (STATUSES[status].openai, status)
+        assert (raised.value.type, raised.value.status_code) == (OPENAI_TYPES[status], status)
         assert raised.value.code
     with pytest.raises(by_anthropic, match="some reason") as told:
         ask(ANTHROPIC, status, refusal_body(ANTHROPIC, status, "some_kind", "some reason"), stream=stream)
-    assert (told.value.type, told.value.status_code) == (STATUSES[status].anthropic, status)
+    assert (told.value.type, told.value.status_code) == (ANTHROPIC_TYPES[status], status)
 
 
 BODIES = [

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from everlong.gateway.exchange.response import COMMENT, ResponseWriter
+from everlong.wire import format_named
 from tests.gateway.raw_upstream import CHUNKED, Talk, chunk, response
 from tests.gateway.running import RunningGateway
 from tests.gateway.talking import FORMATS, PATHS, RawClient, body_of, events_of, talk_through, whole_of
@@ -322,14 +323,16 @@ def test_no_comment_stands_within_an_answer() -> None:
         told.append(message)
 
     async def speak() -> bytes:
-        outlet = ResponseWriter(send, "openai-chat", lambda: [(b"x-everlong-request", b"7")])
-        await outlet.comment()
-        await outlet.comment()
-        await outlet.begin(200, [])
-        await outlet.chunk(b'data: {"ha')
-        await outlet.comment()  # a recovery that goes on while its answer comes
-        await outlet.chunk(b'lf": 1}\n\n')
-        await outlet.end()
+        writer = ResponseWriter(
+            send, format_named("openai-chat").server.errors, lambda: [(b"x-everlong-request", b"7")]
+        )
+        await writer.send_comment()
+        await writer.send_comment()
+        await writer.begin(200, [])
+        await writer.write(b'data: {"ha')
+        await writer.send_comment()  # a recovery that goes on while its answer comes
+        await writer.write(b'lf": 1}\n\n')
+        await writer.end()
         return b"".join(message.get("body", b"") for message in told)
 
     assert asyncio.run(speak()) == COMMENT * 2 + b'data: {"half": 1}\n\n'

@@ -13,7 +13,7 @@ from everlong.engine import Finished
 from everlong.errors import ContextOverflow, ProviderError, RateLimited
 from everlong.gateway.exchange.reader import LARGEST_EVENT, AnswerReader
 from everlong.llm import Answer, Asked, reply_of
-from everlong.wire import FORMATS, ReplyStream, Usage
+from everlong.wire import FORMATS, ReplyStream, Usage, format_named
 
 FMTS = ("anthropic", "openai-chat", "openai-responses")
 USAGE = Usage(prompt=900, cached=200, output=40)
@@ -43,15 +43,15 @@ def body_of(fmt: str, answer: Answer) -> bytes:
 
 
 def heard(fmt: str, chunks: Sequence[bytes], *, streamed: bool = True, status: int = 200) -> AnswerReader:
-    listening = AnswerReader(fmt, streamed, status=status)
+    listening = AnswerReader(format_named(fmt), streamed, status=status)
     for chunk in chunks:
-        listening.hear(chunk)
+        listening.feed(chunk)
     listening.end()
     return listening
 
 
 def as_a_client(fmt: str, stream: bytes) -> Finished:
-    reader = FORMATS[fmt].reader()
+    reader = format_named(fmt).reader()
     replies = ReplyStream(reader)
     list(replies.feed(stream))
     list(replies.close())
@@ -92,10 +92,10 @@ def test_a_stream_that_calls_itself_json_is_heard_as_one() -> None:
 
 @pytest.mark.parametrize("fmt", FMTS)
 def test_before_the_first_content_nothing_has_begun(fmt: str) -> None:
-    listening = AnswerReader(fmt, True)
+    listening = AnswerReader(format_named(fmt), True)
     events = stream_of(fmt, ANSWERS["words"]).split(b"\n\n")
     for event in events[:1]:
-        listening.hear(event + b"\n\n: ping\n\n")
+        listening.feed(event + b"\n\n: ping\n\n")
     assert (listening.events, listening.begun, listening.complete) == (1, False, False)
 
 
@@ -147,15 +147,15 @@ def test_an_error_body_is_classified_with_its_status(status: int, body: bytes, k
 
 
 def test_a_line_without_end_is_skipped_and_the_next_event_heard() -> None:
-    listening = AnswerReader("openai-chat", True)
+    listening = AnswerReader(format_named("openai-chat"), True)
     tracemalloc.start()
     try:
         for _ in range(160):
-            listening.hear(b"data: " + b"x" * 65_536)
+            listening.feed(b"data: " + b"x" * 65_536)
         kept = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    listening.hear(b'\n\ndata: {"choices":[{"delta":{"content":"Hi."},"finish_reason":"stop"}]}\n\n')
+    listening.feed(b'\n\ndata: {"choices":[{"delta":{"content":"Hi."},"finish_reason":"stop"}]}\n\n')
     assert kept < 4 * LARGEST_EVENT
     assert listening.events == 2
     finished = listening.finished()
@@ -164,34 +164,34 @@ def test_a_line_without_end_is_skipped_and_the_next_event_heard() -> None:
 
 
 def test_many_lines_of_one_event_are_bounded_too() -> None:
-    listening = AnswerReader("openai-chat", True)
+    listening = AnswerReader(format_named("openai-chat"), True)
     for _ in range(200):
-        listening.hear(b"data: " + b"x" * 10_000 + b"\n")
-    listening.hear(b"\n")
+        listening.feed(b"data: " + b"x" * 10_000 + b"\n")
+    listening.feed(b"\n")
     assert (listening.events, listening.begun, listening.error) == (1, False, None)
 
 
 def test_an_end_too_long_to_look_into_is_still_an_end() -> None:
-    listening = AnswerReader("openai-responses", True)
-    listening.hear(b'event: response.completed\ndata: {"type":"response.completed","x":"')
+    listening = AnswerReader(format_named("openai-responses"), True)
+    listening.feed(b'event: response.completed\ndata: {"type":"response.completed","x":"')
     for _ in range(20):
-        listening.hear(b"y" * 100_000)
-    listening.hear(b'"}\n\n')
+        listening.feed(b"y" * 100_000)
+    listening.feed(b'"}\n\n')
     assert listening.complete
 
 
 def test_an_answer_without_end_is_not_kept() -> None:
-    listening = AnswerReader("anthropic", True)
+    listening = AnswerReader(format_named("anthropic"), True)
     event = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "x" * 500_000}}
     data = b"event: content_block_delta\ndata: " + json.dumps(event).encode() + b"\n\n"
     tracemalloc.start()
     try:
         for _ in range(100):
-            listening.hear(data)
+            listening.feed(data)
         kept = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    listening.hear(b'event: message_stop\ndata: {"type":"message_stop"}\n\n')
+    listening.feed(b'event: message_stop\ndata: {"type":"message_stop"}\n\n')
     assert kept < 40_000_000
     assert listening.complete
     assert listening.finished() is None

@@ -9,6 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 from everlong.core import JsonObject
 from everlong.gateway.exchange.usage import LONGEST_LAST, LONGEST_LINE, PromptSizes, UsageRewriter, rewritten_body
+from everlong.wire import format_named
 
 FMTS = ("anthropic", "openai-chat", "openai-responses")
 GROWN = PromptSizes(added=40_000, window=128_000, prompt=20_000)
@@ -20,7 +21,7 @@ def dumped(value: JsonObject) -> bytes:
 
 
 def fed(fmt: str, figures: PromptSizes, chunks: Sequence[bytes]) -> bytes:
-    rewriting = UsageRewriter(fmt, figures)
+    rewriting = UsageRewriter(format_named(fmt).server.usage, figures)
     return b"".join([*map(rewriting.feed, chunks), rewriting.close()])
 
 
@@ -51,7 +52,7 @@ def usage_in(fmt: str, usage: JsonObject) -> tuple[bytes, bytes]:
 def told(fmt: str, usage: JsonObject, figures: PromptSizes) -> JsonObject:
     """The usage that comes out, the same from a body and from a stream."""
     body, event = usage_in(fmt, usage)
-    whole = json.loads(rewritten_body(fmt, body, figures))["usage"]
+    whole = json.loads(rewritten_body(format_named(fmt).server.usage, body, figures))["usage"]
     data = json.loads(fed(fmt, figures, [event]).partition(b"data: ")[2])
     inner = data.get("response") or data.get("message") or data
     assert inner["usage"] == whole
@@ -157,7 +158,10 @@ def test_bytes_around_the_usage_stay(fmt: str) -> None:
     body, event = usage_in(fmt, {"prompt_tokens": 21_000, "input_tokens": 21_000, "output_tokens": 1})
     odd = b'"n": 1.500, "s": "\\u00e9 \xc3\xa9", "big": 12345678901234567890123'
     for raw, written in (
-        (body.replace(b'"usage"', odd + b', "usage"'), lambda data: rewritten_body(fmt, data, GROWN)),
+        (
+            body.replace(b'"usage"', odd + b', "usage"'),
+            lambda data: rewritten_body(format_named(fmt).server.usage, data, GROWN),
+        ),
         (event.replace(b'"usage"', odd + b', "usage"'), lambda data: fed(fmt, GROWN, [data])),
     ):
         out = written(raw)
@@ -236,11 +240,11 @@ def test_nothing_is_added_to_an_answer_that_goes_on_or_is_an_error() -> None:
     assert fed("openai-responses", asked, [created + failed]) == created + failed
     for fmt in FMTS:
         error = b'{"type":"error","error":{"message":"no usage"}}'
-        assert rewritten_body(fmt, error, asked) == error
+        assert rewritten_body(format_named(fmt).server.usage, error, asked) == error
 
 
 def test_a_line_is_held_back_no_longer_than_needed() -> None:
-    rewriting = UsageRewriter("openai-chat", GROWN)
+    rewriting = UsageRewriter(format_named("openai-chat").server.usage, GROWN)
     assert rewriting.feed(PIECE[:-2]) == b""
     assert rewriting.feed(b"\n\n" + PIECE + b"da") == PIECE[:-2] + b"\n\n" + PIECE
     assert rewriting.feed(b"ta: x") == b""
@@ -249,7 +253,7 @@ def test_a_line_is_held_back_no_longer_than_needed() -> None:
 
 @pytest.mark.parametrize("fmt", FMTS)
 def test_a_line_without_end_is_handed_on_and_not_kept(fmt: str) -> None:
-    rewriting = UsageRewriter(fmt, GROWN)
+    rewriting = UsageRewriter(format_named(fmt).server.usage, GROWN)
     given, got = 6, len(rewriting.feed(b"data: "))
     for _ in range(200):
         given += 50_000
@@ -286,7 +290,7 @@ def test_a_response_that_repeats_a_long_answer_still_has_its_figures(named: bool
 )
 def test_bytes_without_figures_are_never_changed(fmt: str, data: bytes, cuts: list[int], figures: PromptSizes) -> None:
     assert fed(fmt, figures, split(data, cuts)) == data
-    assert rewritten_body(fmt, data, figures) == data
+    assert rewritten_body(format_named(fmt).server.usage, data, figures) == data
 
 
 @given(
@@ -299,7 +303,7 @@ def test_figures_that_are_right_are_never_changed(fmt: str, prompt: int, output:
     names = ("prompt_tokens", "completion_tokens") if fmt == "openai-chat" else ("input_tokens", "output_tokens")
     body, event = usage_in(fmt, {names[0]: prompt, names[1]: output, "total_tokens": prompt + output})
     right = PromptSizes(window=100_000, prompt=prompt, asked=True)
-    assert rewritten_body(fmt, body, right) == body
+    assert rewritten_body(format_named(fmt).server.usage, body, right) == body
     assert fed(fmt, right, split(event, cuts)) == event
 
 
@@ -335,5 +339,5 @@ hostile = st.recursive(
 @given(fmt=st.sampled_from(FMTS), usage=hostile, figures=st.sampled_from([GROWN, PromptSizes(window=9, asked=True)]))
 def test_usage_of_any_shape_passes_without_a_failure(fmt: str, usage: JsonObject, figures: PromptSizes) -> None:
     body, event = usage_in(fmt, usage)
-    assert isinstance(json.loads(rewritten_body(fmt, body, figures)), dict)
+    assert isinstance(json.loads(rewritten_body(format_named(fmt).server.usage, body, figures)), dict)
     assert fed(fmt, figures, [event]).endswith(b"\n\n")

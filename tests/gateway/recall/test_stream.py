@@ -8,6 +8,7 @@ from hypothesis import given, settings, strategies as st
 from everlong.gateway.recall.stream import RecallFilter
 from everlong.gateway.recall.tool import NAME
 from everlong.llm import Answer
+from everlong.wire import format_named
 from tests.gateway.recall_streams import (
     FIRST,
     FMTS,
@@ -43,7 +44,7 @@ UNTOUCHED = {
 @pytest.mark.parametrize("answer", UNTOUCHED.values(), ids=UNTOUCHED)
 @pytest.mark.parametrize("fmt", FMTS)
 def test_without_our_tool_each_event_passes_unchanged_at_once(fmt: str, answer: Answer) -> None:
-    hiding = RecallFilter(fmt)
+    hiding = RecallFilter(format_named(fmt).server.tool)
     for event in events(fmt, answer):
         assert hiding.feed(event) == event
     assert (hiding.close(), hiding.called, hiding.alone) == (b"", False, False)
@@ -60,7 +61,7 @@ def test_without_our_tool_the_bytes_are_the_same_however_they_are_split(
     fmt: str, answer: Answer, end: bytes, sizes: list[int]
 ) -> None:
     whole = b": keep-alive\n\n".join(events(fmt, answer)).replace(b"\n", end)
-    hiding, out, at, turn = RecallFilter(fmt), b"", 0, 0
+    hiding, out, at, turn = RecallFilter(format_named(fmt).server.tool), b"", 0, 0
     while at < len(whole):
         chunk = whole[at : at + sizes[turn % len(sizes)]]
         at, turn = at + len(chunk), turn + 1
@@ -138,7 +139,7 @@ def test_an_answer_without_continuation_can_be_ended(fmt: str, first: Answer) ->
 def test_other_line_ends_and_splits_give_the_same_answer(fmt: str, end: bytes, size: int) -> None:
     shown, out = None, b""
     for number, answer in enumerate((THINKS, READS), 1):
-        hiding = RecallFilter(fmt, shown)
+        hiding = RecallFilter(format_named(fmt).server.tool, shown)
         stream = b"".join(events(fmt, answer, number)).replace(b"\n", end)
         out += b"".join(hiding.feed(stream[at : at + size]) for at in range(0, len(stream), size)) + hiding.close()
         shown = hiding.shown
@@ -178,10 +179,10 @@ def test_signed_thoughts_of_two_streams_stay_apart() -> None:
 
     thought = {"type": "reasoning.text", "text": "Hm.", "signature": "s", "index": 0}
     call = {"index": 0, "id": "call_1", "type": "function", "function": {"name": NAME, "arguments": "{}"}}
-    first = RecallFilter("openai-chat")
+    first = RecallFilter(format_named("openai-chat").server.tool)
     assert first.feed(chunk(reasoning_details=[thought])) == chunk(reasoning_details=[thought])
     assert first.feed(chunk(tool_calls=[call])) == b""
-    second = RecallFilter("openai-chat", first.shown)
+    second = RecallFilter(format_named("openai-chat").server.tool, first.shown)
     passed = json.loads(second.feed(chunk(reasoning_details=[thought])).removeprefix(b"data: "))
     assert passed["choices"][0]["delta"]["reasoning_details"] == [thought | {"index": 1}]
 
@@ -190,7 +191,7 @@ def test_a_call_and_the_end_in_one_chunk_with_words() -> None:
     call = {"index": 0, "id": "call_1", "type": "function", "function": {"name": NAME, "arguments": "{}"}}
     delta = {"role": "assistant", "content": "One moment.", "tool_calls": [call]}
     choice = {"index": 0, "delta": delta, "finish_reason": "tool_calls"}
-    hiding = RecallFilter("openai-chat")
+    hiding = RecallFilter(format_named("openai-chat").server.tool)
     event = json.dumps({"id": "c", "choices": [choice], "usage": {"prompt_tokens": 3}}).encode()
     out = json.loads(hiding.feed(b"data: " + event + b"\n\n").removeprefix(b"data: "))
     assert out["choices"] == [
@@ -207,10 +208,12 @@ def test_usage_inside_the_choice_is_added_there() -> None:
         return b"data: " + json.dumps({"id": "c", "choices": [choice]}).encode() + b"\n\n"
 
     call = {"index": 0, "id": "call_1", "type": "function", "function": {"name": NAME, "arguments": "{}"}}
-    first = RecallFilter("openai-chat")
+    first = RecallFilter(format_named("openai-chat").server.tool)
     first.feed(b"data: " + json.dumps({"choices": [{"delta": {"tool_calls": [call]}}]}).encode() + b"\n\n")
     assert first.feed(last("tool_calls", 3)) == b""
-    out = json.loads(RecallFilter("openai-chat", first.shown).feed(last("stop", 4)).removeprefix(b"data: "))
+    out = json.loads(
+        RecallFilter(format_named("openai-chat").server.tool, first.shown).feed(last("stop", 4)).removeprefix(b"data: ")
+    )
     assert out["choices"][0]["usage"] == {"prompt_tokens": 7}
 
 
@@ -218,13 +221,13 @@ def test_usage_inside_the_choice_is_added_there() -> None:
 def test_half_a_surrogate_pair_passes_through_an_edited_stream(fmt: str) -> None:
     out, _ = through(fmt, SILENT, Answer(text="x" * 3, usage=SECOND))
     assert out
-    hiding = RecallFilter(fmt, through(fmt, SILENT)[1][0].shown)
+    hiding = RecallFilter(format_named(fmt).server.tool, through(fmt, SILENT)[1][0].shown)
     stream = b"".join(events(fmt, Answer(text="AZ", usage=SECOND), 2)).replace(b"AZ", b"A\\ud83d")
     assert b"A\\ud83d" in hiding.feed(stream)
 
 
 def test_a_huge_event_is_not_waited_for() -> None:
-    hiding = RecallFilter("openai-chat")
+    hiding = RecallFilter(format_named("openai-chat").server.tool)
     passed = sum(len(hiding.feed(b"data: " + b"x" * 65_536)) for _ in range(64))
     assert passed > 3_000_000
     rest = hiding.feed(b"\n\ndata: [DONE]\n\n")
@@ -235,13 +238,15 @@ def test_a_huge_event_is_not_waited_for() -> None:
 def test_errors_inside_a_continuation_reach_the_client(fmt: str) -> None:
     _, (first,) = through(fmt, LOOKS)
     error = b'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"busy"}}\n\n'
-    assert RecallFilter(fmt, first.shown).feed(error) == error
+    assert RecallFilter(format_named(fmt).server.tool, first.shown).feed(error) == error
 
 
 def test_a_failed_continuation_is_a_failure_of_the_answer_the_client_knows() -> None:
     _, (first,) = through("openai-responses", LOOKS)
     event = {"type": "response.failed", "sequence_number": 4, "response": {"id": "resp_2", "status": "failed"}}
-    out = RecallFilter("openai-responses", first.shown).feed(b"data: " + json.dumps(event).encode() + b"\n\n")
+    out = RecallFilter(format_named("openai-responses").server.tool, first.shown).feed(
+        b"data: " + json.dumps(event).encode() + b"\n\n"
+    )
     failed = json.loads(out.removeprefix(b"data: "))
     assert (failed["type"], failed["response"]["id"]) == ("response.failed", "resp_1")
     assert failed["sequence_number"] == first.shown.sequence

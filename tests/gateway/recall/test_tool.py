@@ -1,4 +1,4 @@
-"""The recall tool: offered, called, answered, hidden in whole answers, put back into later requests."""
+"""The recall tool: offered, called, continuation, hidden in whole answers, put back into later requests."""
 
 import json
 from datetime import UTC, datetime
@@ -9,22 +9,20 @@ from hypothesis import given, settings, strategies as st
 
 from everlong.core import CallId, Hit, Message, Role, Row, Text, ToolCall
 from everlong.engine import Found
-from everlong.gateway.recall.bodies import hidden_body, joined_body
-from everlong.gateway.recall.history import Round, beside, continued, put_back
-from everlong.gateway.recall.stream import RecallFilter
+from everlong.gateway.recall.history import Round, continued_response, notes_of, put_back
+from everlong.gateway.recall.stream import RecallFilter, hidden_body, joined_body
 from everlong.gateway.recall.text import recall_text
 from everlong.gateway.recall.tool import (
     NAME,
-    answered,
+    continuation,
     may_offer,
+    query_of,
     recall_calls,
-    rendered,
-    wanted,
     with_recall_tool,
     without_recall,
 )
 from everlong.llm import Answer
-from everlong.wire import FORMATS, problems
+from everlong.wire import format_named, problems
 from tests.gateway.recall_streams import (
     FIRST,
     FMTS,
@@ -54,11 +52,11 @@ def heard(fmt: str, answer: Answer, number: int = 1) -> Message:
 @pytest.mark.parametrize("fmt", FMTS)
 def test_the_tool_comes_last_and_once(fmt: str) -> None:
     own: list[Any] = [{"type": "function", "name": "read_file", "function": {"name": "read_file"}}]
-    tools = with_recall_tool(fmt, own)
+    tools = with_recall_tool(format_named(fmt), own)
     assert tools[:-1] == own
     assert NAME in json.dumps(tools[-1])
-    assert with_recall_tool(fmt, tools) is tools
-    assert len(with_recall_tool(fmt, [])) == 1
+    assert with_recall_tool(format_named(fmt), tools) is tools
+    assert len(with_recall_tool(format_named(fmt), [])) == 1
 
 
 @pytest.mark.parametrize(
@@ -96,7 +94,7 @@ def test_the_tool_is_offered_where_it_can_be_answered(fields: dict[str, Any], of
     ],
 )
 def test_what_is_wanted(arguments: str, what: str) -> None:
-    assert wanted(ToolCall(CallId("c"), NAME, arguments)) == what
+    assert query_of(ToolCall(CallId("c"), NAME, arguments)) == what
 
 
 def _valid(fmt: str, messages: list[Any]) -> list[Any]:
@@ -114,7 +112,7 @@ def test_a_request_goes_on_with_the_call_and_its_result(fmt: str, calls: tuple[t
     said = heard(fmt, Answer(thinking="Far back.", text="One moment.", calls=calls))
     results = {call.id: FOUND for call in recall_calls(said)}
     assert len(results) == len(calls)
-    goes_on = answered(fmt, said, results)
+    goes_on = continuation(format_named(fmt), said, results)
     assert _valid(fmt, _request(*goes_on)) == []
     assert json.dumps(goes_on).count(FOUND) == len(calls)
     assert goes_on[0].get("reasoning_content", "Far back.") == "Far back."
@@ -125,8 +123,8 @@ def test_reasoning_that_is_not_sealed_is_not_sent_again() -> None:
         {"type": "reasoning", "id": "rs_1", "summary": []},
         {"type": "function_call", "id": "fc_1", "call_id": "c", "name": NAME, "arguments": "{}"},
     ]
-    (said,) = FORMATS["openai-responses"].read_body({"input": items}).messages
-    (call, result) = answered("openai-responses", said, {CallId("c"): FOUND})
+    (said,) = format_named("openai-responses").read_body({"input": items}).messages
+    (call, result) = continuation(format_named("openai-responses"), said, {CallId("c"): FOUND})
     assert (call["type"], "id" in call, result["output"]) == ("function_call", False, FOUND)
 
 
@@ -137,13 +135,15 @@ def test_reasoning_that_is_not_sealed_is_not_sent_again() -> None:
 def test_a_body_without_our_call_is_the_same_bytes(fmt: str) -> None:
     for answer in (Answer(text=f"I may call {NAME}.", usage=FIRST), Answer(calls=(READ,), usage=FIRST)):
         whole = body(fmt, answer)
-        assert hidden_body(fmt, whole) is whole
-    assert hidden_body(fmt, b"no JSON: " + NAME.encode()) == b"no JSON: " + NAME.encode()
+        assert hidden_body(format_named(fmt).server.tool, whole) is whole
+    assert hidden_body(format_named(fmt).server.tool, b"no JSON: " + NAME.encode()) == b"no JSON: " + NAME.encode()
 
 
 @pytest.mark.parametrize("fmt", FMTS)
 def test_a_body_with_our_call_alone_just_ends(fmt: str) -> None:
-    seen = json.loads(hidden_body(fmt, body(fmt, Answer(text="One moment.", calls=(RECALL,), usage=FIRST))))
+    seen = json.loads(
+        hidden_body(format_named(fmt).server.tool, body(fmt, Answer(text="One moment.", calls=(RECALL,), usage=FIRST)))
+    )
     assert text_and_calls(fmt, seen) == ("One moment.", [])
     assert end_of(fmt, seen) == ENDS[fmt]
 
@@ -151,7 +151,7 @@ def test_a_body_with_our_call_alone_just_ends(fmt: str) -> None:
 @pytest.mark.parametrize("fmt", FMTS)
 def test_a_body_keeps_the_clients_own_calls(fmt: str) -> None:
     whole = body(fmt, Answer(calls=(RECALL, READ), usage=FIRST))
-    seen = json.loads(hidden_body(fmt, whole))
+    seen = json.loads(hidden_body(format_named(fmt).server.tool, whole))
     assert text_and_calls(fmt, seen) == ("", ["read_file"])
     assert end_of(fmt, seen) == end_of(fmt, json.loads(whole))
 
@@ -161,7 +161,7 @@ def test_a_body_keeps_the_clients_own_calls(fmt: str) -> None:
 def test_two_bodies_are_one_answer(fmt: str, calls: tuple[tuple[str, str], ...]) -> None:
     first = body(fmt, Answer(thinking="Far back. ", text="One moment. ", calls=(RECALL,), usage=FIRST))
     second = body(fmt, Answer(thinking="There.", text=FOUND, calls=calls, usage=SECOND), 2)
-    seen = json.loads(joined_body(fmt, first, second))
+    seen = json.loads(joined_body(format_named(fmt).server.tool, first, second))
     assert text_and_calls(fmt, seen) == (f"One moment. {FOUND}", [name for name, _ in calls])
     assert end_of(fmt, seen) == end_of(fmt, json.loads(second))
     assert tokens_of(fmt, seen) == (250, 30)
@@ -179,7 +179,7 @@ def _round(fmt: str, answer: Answer, number: int) -> Round:
 
 def _shown(fmt: str, rounds: list[Round]) -> list[Any]:
     """The exchange as a client that keeps only what it knows sends it again."""
-    seen = [item for round_ in rounds for item in rendered(fmt, without_recall(round_.message))]
+    seen = [item for round_ in rounds for item in format_named(fmt).server.tool.resent(without_recall(round_.message))]
     if fmt == "openai-responses":
         return [item for item in seen if item["type"] != "reasoning"]
     if fmt == "anthropic":
@@ -214,23 +214,23 @@ EXCHANGES = {
 @pytest.mark.parametrize("answers", EXCHANGES.values(), ids=EXCHANGES)
 def test_what_the_client_never_saw_stands_in_its_next_request(fmt: str, answers: list[Answer]) -> None:
     rounds = [_round(fmt, answer, number) for number, answer in enumerate(answers, 1)]
-    kept = beside(fmt, rounds)
+    kept = notes_of(format_named(fmt), rounds)
     sent = _request(*_shown(fmt, rounds), *_results(fmt, rounds))
-    whole = put_back(fmt, sent, kept.get)
+    whole = put_back(format_named(fmt), sent, kept.get)
     assert _valid(fmt, whole) == []
     ours = sum(len(recall_calls(round_.message)) for round_ in rounds)
     assert json.dumps(whole).count(FOUND) == json.dumps(whole).count(NAME) == ours
-    made = [*_request(), *answered(fmt, rounds[0].message, rounds[0].results)]
+    made = [*_request(), *continuation(format_named(fmt), rounds[0].message, rounds[0].results)]
     assert whole[: len(made) - (fmt == "anthropic")] == made[: len(made) - (fmt == "anthropic")]
-    assert put_back(fmt, whole, kept.get) == whole
-    assert put_back(fmt, [*sent, *_request()], kept.get)[: len(whole)] == whole
+    assert put_back(format_named(fmt), whole, kept.get) == whole
+    assert put_back(format_named(fmt), [*sent, *_request()], kept.get)[: len(whole)] == whole
 
 
 @pytest.mark.parametrize("words", ["Go on.", [{"type": "text", "text": "Go on."}]], ids=["string", "blocks"])
 def test_results_of_ours_stand_before_the_words_of_the_user(words: Any) -> None:
     rounds = [_round("anthropic", BESIDE, 1)]
     sent = _request(*_shown("anthropic", rounds), {"role": "user", "content": words})
-    *_, last = put_back("anthropic", sent, beside("anthropic", rounds).get)
+    *_, last = put_back(format_named("anthropic"), sent, notes_of(format_named("anthropic"), rounds).get)
     assert [block["type"] for block in last["content"]] == ["tool_result", "text"]
 
 
@@ -238,42 +238,42 @@ def test_results_of_ours_stand_before_the_words_of_the_user(words: Any) -> None:
 def test_an_answer_that_the_client_changed_is_left_alone(fmt: str) -> None:
     rounds = [_round(fmt, BESIDE, 1)]
     sent = json.loads(json.dumps(_request(*_shown(fmt, rounds), *_results(fmt, rounds))).replace("Both. ", "Both!"))
-    assert put_back(fmt, sent, beside(fmt, rounds).get) is sent
+    assert put_back(format_named(fmt), sent, notes_of(format_named(fmt), rounds).get) is sent
 
 
 @pytest.mark.parametrize("fmt", FMTS)
 def test_nothing_is_kept_or_changed_where_our_tool_was_not_called(fmt: str) -> None:
     rounds = [_round(fmt, READS, 1)]
     sent = _request(*_shown(fmt, rounds), *_results(fmt, rounds))
-    assert beside(fmt, rounds) == {}
-    assert put_back(fmt, sent, {}.get) is sent
+    assert notes_of(format_named(fmt), rounds) == {}
+    assert put_back(format_named(fmt), sent, {}.get) is sent
 
 
 @pytest.mark.parametrize("fmt", ["anthropic", "openai-responses"])
 def test_sealed_thoughts_find_an_answer_that_has_no_calls(fmt: str) -> None:
     rounds = [_round(fmt, ALONE, 1), _round(fmt, Answer(thinking="There.", text=FOUND), 2)]
-    seen = [item for round_ in rounds for item in rendered(fmt, without_recall(round_.message))]
+    seen = [item for round_ in rounds for item in format_named(fmt).server.tool.resent(without_recall(round_.message))]
     if fmt == "anthropic":
         seen = [{"role": "assistant", "content": [block for item in seen for block in item["content"]]}]
-    whole = put_back(fmt, _request(*seen, *_request()), beside(fmt, rounds).get)
-    first, last = (rendered(fmt, round_.message) for round_ in rounds)
-    assert whole == _request(*answered(fmt, rounds[0].message, rounds[0].results), *last, *_request())
+    whole = put_back(format_named(fmt), _request(*seen, *_request()), notes_of(format_named(fmt), rounds).get)
+    first, last = (format_named(fmt).server.tool.resent(round_.message) for round_ in rounds)
+    assert whole == _request(*continuation(format_named(fmt), rounds[0].message, rounds[0].results), *last, *_request())
     assert first[0] in whole
 
 
 def test_an_answer_kept_by_the_provider_gets_the_result_of_our_call() -> None:
     rounds = [_round("openai-responses", BESIDE, 1)]
     outputs = _results("openai-responses", rounds)
-    whole = put_back("openai-responses", outputs, beside("openai-responses", rounds).get)
+    whole = put_back(format_named("openai-responses"), outputs, notes_of(format_named("openai-responses"), rounds).get)
     assert [item["call_id"] for item in whole] == ["call_1_0", "call_1_1"]
     assert FOUND in whole[0]["output"]
 
 
 def test_the_next_request_names_the_response_that_holds_all() -> None:
     rounds = [_round("openai-responses", ALONE, 1), _round("openai-responses", Answer(text=FOUND), 2)]
-    kept = beside("openai-responses", rounds)
-    assert continued("resp_1", kept.get) == "resp_2"
-    assert continued("resp_7", kept.get) == "resp_7"
+    kept = notes_of(format_named("openai-responses"), rounds)
+    assert continued_response("resp_1", kept.get) == "resp_2"
+    assert continued_response("resp_7", kept.get) == "resp_7"
 
 
 # --- what it says --------------------------------------------------------------------------------
@@ -346,11 +346,11 @@ EVENTS += ["response.output_item.added", "response.output_item.done", "response.
 @given(st.sampled_from(FMTS), st.lists(st.dictionaries(NAMES, ODD, max_size=6), max_size=4))
 def test_odd_requests_and_answers_pass_unharmed(fmt: str, odd: list[Any]) -> None:
     rounds = [_round(fmt, BESIDE, 1)]
-    assert put_back(fmt, odd, beside(fmt, rounds).get) is odd
+    assert put_back(format_named(fmt), odd, notes_of(format_named(fmt), rounds).get) is odd
     for value in odd:
         whole = json.dumps(value).encode()
-        hidden_body(fmt, whole)
-        assert joined_body(fmt, whole, whole)
+        hidden_body(format_named(fmt).server.tool, whole)
+        assert joined_body(format_named(fmt).server.tool, whole, whole)
 
 
 @settings(deadline=None, max_examples=60)
@@ -359,8 +359,8 @@ def test_odd_requests_and_answers_pass_unharmed(fmt: str, odd: list[Any]) -> Non
     st.lists(st.tuples(st.sampled_from(EVENTS), st.dictionaries(NAMES, ODD, max_size=4)), max_size=4),
 )
 def test_odd_streams_pass_unharmed(fmt: str, odd: list[tuple[str, Any]]) -> None:
-    first = RecallFilter(fmt)
-    for hiding in (first, RecallFilter(fmt, first.shown)):
+    first = RecallFilter(format_named(fmt).server.tool)
+    for hiding in (first, RecallFilter(format_named(fmt).server.tool, first.shown)):
         for kind, event in odd:
             hiding.feed(b"data: " + json.dumps(event | {"type": kind}).encode() + b"\n\n")
         assert hiding.close() == b""

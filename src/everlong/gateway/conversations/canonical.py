@@ -1,9 +1,9 @@
-"""A client's messages in their one form: what is the same conversation looks the same, however it was written.
+"""A client's messages in one form: the same conversation looks the same, however a client writes it.
 
-Clients resend everything with each request, and move cache markers, write text as a string or as a block, and
-order their keys as they like. A unit is one message (in Responses: the assistant's items in a row); its digest
-does not depend on any of that, and neither do the bytes that are forwarded, but for the client's own cache markers.
-They depend on nothing else either: another process forwards the same bytes for the same message.
+Clients resend everything with each request. They move cache marks, write text as a string or as a block, and order
+fields as they like. A unit is one message (in Responses: the assistant's items in a row). Its digest does not depend
+on any of that, and neither do the forwarded bytes, apart from the client's own cache marks. They depend on nothing
+else either: another process forwards the same bytes for the same message.
 """
 
 import json
@@ -19,26 +19,36 @@ import msgspec
 from everlong.core import History, Json, JsonObject
 from everlong.errors import Refused, WireError
 from everlong.gateway.raw_json import Piece, decoded, encoded
-from everlong.wire import ANTHROPIC, COMPACTIONS, FORMATS, OPENAI_CHAT, OPENAI_RESPONSES, OUTPUTS
+from everlong.wire import Format
 
-__all__ = ["UNREADABLE", "Restore", "Unit", "Units", "grouped", "head_digest", "in_one_form", "rolled", "unit_of"]
+__all__ = [
+    "UNREADABLE",
+    "Restore",
+    "Unit",
+    "Units",
+    "grouped",
+    "head_digest",
+    "in_one_form",
+    "prefix_digests",
+    "unit_of",
+]
 
-#: The kind of refusal for a message that is none we know.
+#: The kind of refusal for a message that cannot be read.
 UNREADABLE = "unreadable_message"
+#: Cache marks of clients, in any format: routers understand them in Chat Completions too.
 MARKERS = frozenset({"cache_control"})
-#: Fields that say nothing of what was said: streams leave them behind, servers name things with them.
-NOISE = {
-    "openai-chat": frozenset({"index"}),
-    "anthropic": frozenset(),
-    "openai-responses": frozenset({"id", "status"}),
-}
-ROOM = 32 * 1024 * 1024  # bytes of messages that are remembered in their one form
+#: Fields whose contents belong to a tool or a user.
+CONTENTS = frozenset({"input", "arguments", "function", "source", "image_url"})
+CAPACITY = 32 * 1024 * 1024  # bytes of messages that are remembered in their one form
 DIGEST = 16  # bytes
+
+#: Puts back what a client dropped from the messages of a unit.
+Restore = Callable[[list[JsonObject]], list[JsonObject]]
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One message as the engine takes it and as it is forwarded; `sent` bears the client's cache markers."""
+    """One message as the engine takes it and as it is forwarded; `sent` bears the client's cache marks."""
 
     digest: bytes
     messages: History
@@ -46,40 +56,38 @@ class Unit:
     sent: bytes
 
 
-#: Puts back what a client dropped from the messages of a unit.
-Restore = Callable[[list[JsonObject]], list[JsonObject]]
-
-
 class Units:
-    """Units of raw messages. What was seen before is not read again."""
+    """Units of raw messages. A message that was seen before is not read again."""
 
-    def __init__(self, room: int = ROOM) -> None:
+    def __init__(self, room: int = CAPACITY) -> None:
         self._known: OrderedDict[bytes, Unit] = OrderedDict()
         self._room = room
         self._held = 0
         self._mine = Lock()
-        #: How many were read so far: what was known before was not.
+        #: How many messages were read so far.
         self.read = 0
 
-    def of(self, fmt: str, scope: str, raws: Sequence[Sequence[Piece]], restore: Restore | None = None) -> list[Unit]:
-        """The units of messages in their groups. Raises Refused naming the one that is no message."""
-        start = sha256(f"{fmt}/{scope}/".encode())
+    def of(
+        self, format_: Format, scope: str, groups: Sequence[Sequence[Piece]], restore: Restore | None = None
+    ) -> list[Unit]:
+        """Return the units of messages in their groups. Raises Refused naming the one that is no message."""
+        start = sha256(f"{format_.name}/{scope}/".encode())
         units = []
-        for at, raw in enumerate(raws):
+        for at, group in enumerate(groups):
             key = start.copy()
-            for piece in raw:
+            for piece in group:
                 key.update(piece)
-            units.append(self._unit(fmt, key.digest(), raw, at, restore))
+            units.append(self._unit(format_, key.digest(), group, at, restore))
         return units
 
-    def _unit(self, fmt: str, key: bytes, raw: Sequence[Piece], at: int, restore: Restore | None) -> Unit:
+    def _unit(self, format_: Format, key: bytes, group: Sequence[Piece], at: int, restore: Restore | None) -> Unit:
         with self._mine:
             known = self._known.get(key)
             if known is not None:
                 self._known.move_to_end(key)
                 return known
         try:
-            unit = unit_of(fmt, [_message(fmt, one, at) for one in raw], restore)
+            unit = unit_of(format_, [_message(format_, raw, at) for raw in group], restore)
         except WireError as error:
             raise Refused(str(error), status=400, kind=UNREADABLE) from None
         with self._mine:
@@ -91,53 +99,23 @@ class Units:
         return unit
 
 
-def unit_of(fmt: str, values: Sequence[JsonObject], restore: Restore | None = None) -> Unit:
-    """The unit of decoded messages."""
-    if restore is not None:
-        values = restore(list(values))
-    marked = [in_one_form(fmt, value) for value in values]
-    plain = [in_one_form(fmt, cast(JsonObject, _without(value, MARKERS))) for value in marked]
-    said = [_without(_named(fmt, value), NOISE[fmt]) for value in plain]
-    digest = _hashed(said)
-    written = _joined(plain)
-    return Unit(digest, _parsed(fmt, plain), written, written if marked == plain else _joined(marked))
-
-
-def head_digest(leading: Sequence[Unit], field: Json = None) -> bytes:
-    """The digest of system text: of the messages in front, and of the field that has its own."""
-    blocks = _without(_as_blocks(field), MARKERS)
-    return _hashed([[unit.digest.hex() for unit in leading], blocks])
-
-
-def rolled(units: Sequence[Unit], start: bytes = b"") -> list[bytes]:
-    """A digest for each prefix: equal for k units exactly if all k are the same.
-
-    Example: rolled([a, b])[0] == rolled([a, c])[0], rolled([a, b])[1] != rolled([a, c])[1]
-    """
-    digests = []
-    for unit in units:
-        start = blake2b(start + unit.digest, digest_size=DIGEST).digest()
-        digests.append(start)
-    return digests
-
-
 class _Item(msgspec.Struct):
     type: str | None = None
     role: str | None = None
 
 
 _item = msgspec.json.Decoder(_Item)
-_COMPACTIONS = COMPACTIONS
 
 
-def grouped(fmt: str, raws: Sequence[Piece]) -> list[tuple[Piece, ...]]:
-    """Raw messages in the groups that are one message each: the assistant's items of Responses belong together."""
-    if fmt != OPENAI_RESPONSES.name:
+def grouped(format_: Format, raws: Sequence[Piece]) -> list[tuple[Piece, ...]]:
+    """Return raw messages in groups that are one message each: the assistant's items of Responses belong together."""
+    of_assistant = format_.server.canonical.of_assistant
+    if of_assistant is None:
         return [(raw,) for raw in raws]
     groups: list[tuple[Piece, ...]] = []
     row: list[Piece] = []
     for raw in raws:
-        if _of_assistant(raw):
+        if _is_of_assistant(raw, of_assistant):
             row.append(raw)
             continue
         if row:
@@ -147,59 +125,61 @@ def grouped(fmt: str, raws: Sequence[Piece]) -> list[tuple[Piece, ...]]:
     return [*groups, tuple(row)] if row else groups
 
 
-def _of_assistant(raw: Piece) -> bool:
+def _is_of_assistant(raw: Piece, of_assistant: Callable[[str | None, str | None], bool]) -> bool:
     try:
         item = _item.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
-    if item.type in OUTPUTS or item.type in _COMPACTIONS:
-        return False
-    return item.role == "assistant" or (item.role is None and item.type != "message")
+    return of_assistant(item.type, item.role)
 
 
-def _message(fmt: str, raw: Piece, at: int) -> JsonObject:
+def unit_of(format_: Format, values: Sequence[JsonObject], restore: Restore | None = None) -> Unit:
+    """Return the unit of decoded messages."""
+    canonical = format_.server.canonical
+    if restore is not None:
+        values = restore(list(values))
+    marked = [in_one_form(format_, value) for value in values]
+    plain = [in_one_form(format_, cast(JsonObject, _without(value, MARKERS))) for value in marked]
+    compared = [_without(canonical.compared(_without_empty(value)), canonical.noise) for value in plain]
+    written = _joined(plain)
+    sent = written if marked == plain else _joined(marked)
+    return Unit(_hashed(compared), format_.read_messages(plain), written, sent)
+
+
+def in_one_form(format_: Format, value: JsonObject) -> JsonObject:
+    """Return a message as it is forwarded: text in the format's one form, fields in one order.
+
+    Example: {"role": "user", "content": "a"} and {"content": [{"type": "text", "text": "a"}], "role": "user"} are one.
+    """
+    return cast(JsonObject, _sorted(format_.server.canonical.form(value)))
+
+
+def head_digest(leading: Sequence[Unit], system: Json = None) -> bytes:
+    """Return the digest of system text: of the messages in front, and of the text in a field of its own."""
+    return _hashed([[unit.digest.hex() for unit in leading], _without(system, MARKERS)])
+
+
+def prefix_digests(units: Sequence[Unit], start: bytes = b"") -> list[bytes]:
+    """Return a digest for each prefix: equal for k units exactly if all k are the same.
+
+    Example: prefix_digests([a, b])[0] == prefix_digests([a, c])[0], and the two at 1 differ
+    """
+    digests = []
+    for unit in units:
+        start = blake2b(start + unit.digest, digest_size=DIGEST).digest()
+        digests.append(start)
+    return digests
+
+
+def _message(format_: Format, raw: Piece, at: int) -> JsonObject:
     value = decoded(raw)
     if not isinstance(value, dict):
-        raise WireError("a message is an object", fmt=fmt, where=f"[{at}]")
+        raise WireError("a message is an object", fmt=format_.name, where=f"[{at}]")
     return value
 
 
-def _parsed(fmt: str, values: Sequence[JsonObject]) -> History:
-    return FORMATS[fmt].read_messages(values)
-
-
-def in_one_form(fmt: str, value: JsonObject) -> JsonObject:
-    """A message as it is forwarded, its fields in one order.
-
-    Text is a block for Anthropic, where markers need one, and for Responses, whose own clients write it so; in Chat
-    it is a string, which old servers want.
-    Example: {"role": "user", "content": "a"} and {"content": [{"type": "text", "text": "a"}], "role": "user"} are one.
-    """
-    content = value.get("content")
-    if fmt == ANTHROPIC.name:
-        value = value | {"content": _as_blocks(content)} if "content" in value else value
-    elif fmt == OPENAI_CHAT.name:
-        text = _lone_text(content)
-        value = value if text is None else value | {"content": text}
-        value = value | {"tool_calls": _unnumbered(value["tool_calls"])} if "tool_calls" in value else value
-    elif isinstance(content, str) and content and value.get("role") in ("user", "system", "developer"):
-        value = value | {"content": [{"type": "input_text", "text": content}]}
-    return cast(JsonObject, _sorted(value))
-
-
-def _unnumbered(calls: Json) -> Json:
-    """Calls without the numbers that streams give them."""
-    if not isinstance(calls, list):
-        return calls
-    return [_without_number(call) if isinstance(call, dict) else call for call in calls]
-
-
-def _without_number(call: JsonObject) -> JsonObject:
-    return {name: field for name, field in call.items() if name != "index"}
-
-
 def _sorted(value: Json) -> Json:
-    """Fields in the order of their names; what a tool was told stays in the model's own."""
+    """Fields in the order of their names; the arguments of a tool stay in the model's own order."""
     if isinstance(value, list):
         return [_sorted(member) for member in value]
     if not isinstance(value, dict):
@@ -207,58 +187,22 @@ def _sorted(value: Json) -> Json:
     return {name: value[name] if name == "input" else _sorted(value[name]) for name in sorted(value)}
 
 
-def _as_blocks(content: Json) -> Json:
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}] if content else content
-    if not isinstance(content, list):
-        return content
-    blocks = [_result_in_blocks(block) for block in content]
-    return content if all(new is old for new, old in zip(blocks, content, strict=True)) else blocks
-
-
-def _result_in_blocks(block: Json) -> Json:
-    if not isinstance(block, dict) or block.get("type") != "tool_result":
-        return block
-    inner = block.get("content")
-    blocks = _as_blocks(inner) if isinstance(inner, str) else inner
-    return block if blocks is inner else block | {"content": blocks}
-
-
-def _lone_text(content: Json) -> str | None:
-    """The text of a content that is one plain block of it; a marker on it does not count."""
-    block = content[0] if isinstance(content, list) and len(content) == 1 else None
-    if not isinstance(block, dict) or block.get("type") != "text" or not isinstance(block.get("text"), str):
-        return None
-    return cast(str, block["text"]) if block.keys() <= {"type", "text"} else None
-
-
-def _named(fmt: str, value: JsonObject) -> JsonObject:
-    """As it is compared: what may be left out is left out, and text is a string wherever it is nothing but text."""
-    said: JsonObject = {name: field for name, field in value.items() if field not in (None, "", [])}
-    if fmt == OPENAI_RESPONSES.name:
-        said = said if "type" in said or "role" not in said else said | {"type": "message"}
-        content = said.get("content")
-        block = content[0] if isinstance(content, list) and len(content) == 1 else None
-        if isinstance(block, dict) and block.get("type") in ("input_text", "output_text"):
-            said = said | {"content": block.get("text")}
-    return said
+def _without_empty(value: JsonObject) -> JsonObject:
+    """Without fields that may as well be missing."""
+    return {name: field for name, field in value.items() if field not in (None, "", [])}
 
 
 def _without(value: Json, names: frozenset[str]) -> Json:
-    """Without fields of these names at the places of the format's own: blocks and calls, not what tools were told."""
+    """Without fields of these names where they are the format's: in blocks and calls, not in contents of tools."""
     if isinstance(value, list):
         members = [_without(member, names) for member in value]
         return value if all(new is old for new, old in zip(members, value, strict=True)) else members
     if not isinstance(value, dict):
         return value
-    fields = {name: field if name in TOLD else _without(field, names) for name, field in value.items()}
+    fields = {name: field if name in CONTENTS else _without(field, names) for name, field in value.items()}
     kept = {name: field for name, field in fields.items() if name not in names}
     unchanged = len(kept) == len(value) and all(field is value[name] for name, field in kept.items())
     return value if unchanged else kept
-
-
-#: Fields whose contents are a tool's or a user's own.
-TOLD = frozenset({"input", "arguments", "function", "source", "image_url"})
 
 
 def _hashed(value: Json) -> bytes:

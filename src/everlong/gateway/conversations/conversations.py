@@ -18,13 +18,12 @@ from uuid import uuid4
 from everlong.core import History, Json, JsonObject, Message, Point, Recalled, Role
 from everlong.engine import Engine, Threads, text_title
 from everlong.errors import NoThread
-from everlong.gateway.conversations.canonical import Restore, Unit, Units, grouped, head_digest, rolled
+from everlong.gateway.conversations.canonical import Restore, Unit, Units, grouped, head_digest, prefix_digests
 from everlong.gateway.conversations.marks import Mark, encoded_mark, entry_at, marks_in, standing_marks
 from everlong.gateway.conversations.persistence import OURS, StateStore
 from everlong.gateway.conversations.threads import MemoryFirstThreads
 from everlong.gateway.raw_json import decoded
 from everlong.gateway.request import ModelRequest
-from everlong.wire import FORMATS
 
 __all__ = ["Conversation", "Conversations", "SavedConversations", "Transcript"]
 
@@ -194,49 +193,51 @@ class Conversations:
         self._mine = RLock()
         threads.after_summary.append(self._summarised)
 
-    def spoken(self, asked: ModelRequest, scope: str, *, name: str = "", restore: Restore | None = None) -> Transcript:
+    def transcript(
+        self, request: ModelRequest, scope: str, *, name: str = "", restore: Restore | None = None
+    ) -> Transcript:
         """What a request says. With `name` the client names the conversation itself."""
-        fmt = asked.fmt
+        format_ = request.format
         # What is restored is one model's: another would not know it.
-        units = self._units.of(fmt, f"{scope}/{asked.model}", grouped(fmt, asked.messages), restore)
+        units = self._units.of(format_, f"{scope}/{request.model}", grouped(format_, request.messages), restore)
         leading = 0
         while leading < len(units) and all(message.role is Role.SYSTEM for message in units[leading].messages):
             leading += 1
-        field = asked.fields.get(asked.dialect.system, b"null")
+        field = request.fields.get(format_.api.system, b"null")
         in_field = decoded(field)
-        digest = head_digest(units[:leading], in_field)
+        digest = head_digest(units[:leading], format_.server.canonical.system(in_field))
         rest = units[leading:]
-        digests = rolled(rest, fmt.encode())
+        digests = prefix_digests(rest, format_.name.encode())
         first = next((at for at, unit in enumerate(rest) if unit.messages[0].role is Role.USER), len(rest) - 1)
         root = f"name/{name}" if name else (digests[first].hex() if digests else "")
-        head = (*_head_in_field(asked, in_field), *(message for unit in units[:leading] for message in unit.messages))
+        head = (*_head_in_field(request, in_field), *(message for unit in units[:leading] for message in unit.messages))
         size = memoryview(field).nbytes + sum(len(unit.plain) for unit in units[:leading])
         return Transcript(head, digest, tuple(units[:leading]), tuple(rest), tuple(digests), root, size)
 
-    def enter(self, scope: str, spoken: Transcript) -> Conversation:
+    def enter(self, scope: str, transcript: Transcript) -> Conversation:
         """The conversation that the request goes on with, with all that it says in its thread. Give it back."""
         with self._mine:
-            found = self._extended_by(scope, spoken)
+            found = self._extended_by(scope, transcript)
             if found is not None:
                 found.busy += 1
-                found.last = spoken.last
+                found.last = transcript.last
                 self._all.move_to_end(found.thread)
         if found is None:
-            found = self._begun(scope, spoken)
+            found = self._begun(scope, transcript)
         else:
             with found.lock:
-                self._renew(found, spoken)
-                self._put(found, spoken, self._made_elsewhere(found, spoken))
+                self._renew(found, transcript)
+                self._put(found, transcript, self._made_elsewhere(found, transcript))
         self._make_room()
         return found
 
-    def little_new(self, scope: str, spoken: Transcript) -> str:
+    def little_new(self, scope: str, transcript: Transcript) -> str:
         """The thread that the request adds so little to that no cut can come of it; "" where more may be to do."""
         with self._mine:
-            found = self._extended_by(scope, spoken)
-            if found is None or found.busy or found.head != spoken.head_digest:
+            found = self._extended_by(scope, transcript)
+            if found is None or found.busy or found.head != transcript.head_digest:
                 return ""
-            news = sum(len(unit.plain) for unit in spoken.units[len(found.digests) :])
+            news = sum(len(unit.plain) for unit in transcript.units[len(found.digests) :])
             return found.thread if news < min(LITTLE, found.quiet) else ""
 
     def leave(self, conversation: Conversation) -> None:
@@ -285,73 +286,75 @@ class Conversations:
     def __len__(self) -> int:
         return len(self._all)
 
-    def _extended_by(self, scope: str, spoken: Transcript) -> Conversation | None:
+    def _extended_by(self, scope: str, transcript: Transcript) -> Conversation | None:
         """The longest conversation that the request goes on with, just as it is.
 
         While another request of it is under way only the same one may share it: it must not see what is not its own.
         """
         found, longest = None, (-1, False)
-        for one in self._roots.get((scope, spoken.root), ()):
+        for one in self._roots.get((scope, transcript.root), ()):
             if one.busy:
-                if one.head == spoken.head_digest and one.last == spoken.last:
+                if one.head == transcript.head_digest and one.last == transcript.last:
                     return one
                 continue
-            length = (len(one.digests), one.head == spoken.head_digest)
-            if length <= longest or len(one.opening) != len(spoken.head):
+            length = (len(one.digests), one.head == transcript.head_digest)
+            if length <= longest or len(one.opening) != len(transcript.head):
                 continue
-            if one.shared_with(spoken.digests) == len(one.digests):
+            if one.shared_with(transcript.digests) == len(one.digests):
                 found, longest = one, length
         return found
 
-    def _renew(self, conversation: Conversation, spoken: Transcript) -> None:
+    def _renew(self, conversation: Conversation, transcript: Transcript) -> None:
         """System text that changed takes the place of what was there; nothing else depends on it."""
-        if conversation.head != spoken.head_digest:
-            self._threads.renew(conversation.thread, spoken.head)
+        if conversation.head != transcript.head_digest:
+            self._threads.renew(conversation.thread, transcript.head)
             self._engine.means.lives.drop(conversation.thread)
-            conversation.head, conversation.opening = spoken.head_digest, spoken.head
+            conversation.head, conversation.opening = transcript.head_digest, transcript.head
             conversation.counted.clear()
-            self._size_head(conversation, spoken)
+            self._size_head(conversation, transcript)
 
-    def _begun(self, scope: str, spoken: Transcript) -> Conversation:
+    def _begun(self, scope: str, transcript: Transcript) -> Conversation:
         """A new one, with what is known of conversations that began alike and is true of this one too."""
         with self._mine:
-            alike = list(self._roots.get((scope, spoken.root), ()))
-        conversation = Conversation(self._new_id(), scope, spoken.root, spoken.head_digest, opening=spoken.head, busy=1)
-        conversation.last = spoken.last
-        conversation.newest = self._kept.newest_mark(scope, spoken.root)
-        marks = _better(self._marks_of(alike, spoken), self._marks_kept(scope, spoken))
+            alike = list(self._roots.get((scope, transcript.root), ()))
+        conversation = Conversation(
+            self._new_id(), scope, transcript.root, transcript.head_digest, opening=transcript.head, busy=1
+        )
+        conversation.last = transcript.last
+        conversation.newest = self._kept.newest_mark(scope, transcript.root)
+        marks = _better(self._marks_of(alike, transcript), self._marks_kept(scope, transcript))
         self._threads.create(conversation.thread, owner=scope)
         with conversation.lock:
-            if spoken.head:
-                self._threads.append(conversation.thread, spoken.head)
-            self._size_head(conversation, spoken)
-            self._put(conversation, spoken, marks)
+            if transcript.head:
+                self._threads.append(conversation.thread, transcript.head)
+            self._size_head(conversation, transcript)
+            self._put(conversation, transcript, marks)
         with self._mine:
             self._all[conversation.thread] = conversation
-            self._roots.setdefault((scope, spoken.root), []).append(conversation)
+            self._roots.setdefault((scope, transcript.root), []).append(conversation)
         if not alike and not marks:
             self._began()
         return conversation
 
-    def _marks_of(self, alike: list[Conversation], spoken: Transcript) -> list[Mark]:
+    def _marks_of(self, alike: list[Conversation], transcript: Transcript) -> list[Mark]:
         """What conversations in memory know that is true of this one."""
         best: list[Mark] = []
-        for one in nlargest(LOOKED_AT, alike, key=lambda one: one.shared_with(spoken.digests)):
+        for one in nlargest(LOOKED_AT, alike, key=lambda one: one.shared_with(transcript.digests)):
             with one.lock, suppress(NoThread):  # given up meanwhile
-                best = _better(best, self._standing(one, one.shared_with(spoken.digests)))
+                best = _better(best, self._standing(one, one.shared_with(transcript.digests)))
         return best
 
-    def _marks_kept(self, scope: str, spoken: Transcript) -> list[Mark]:
+    def _marks_kept(self, scope: str, transcript: Transcript) -> list[Mark]:
         """What the store knows that is true of it."""
-        hexes = [digest.hex() for digest in spoken.digests]
+        hexes = [digest.hex() for digest in transcript.digests]
         kept = [
             mark
-            for digest, mark in self._kept.marks(scope, spoken.root)
+            for digest, mark in self._kept.marks(scope, transcript.root)
             if 0 < mark.upto <= len(hexes) and hexes[mark.upto - 1] == digest
         ]
         return standing_marks(kept, len(hexes))
 
-    def _made_elsewhere(self, conversation: Conversation, spoken: Transcript) -> list[Mark]:
+    def _made_elsewhere(self, conversation: Conversation, transcript: Transcript) -> list[Mark]:
         """What another process added to the same conversation and this one lacks."""
         newest = self._kept.newest_mark(conversation.scope, conversation.root)
         if newest == conversation.newest:
@@ -359,7 +362,7 @@ class Conversations:
         self._hand_over(conversation)
         conversation.newest = newest
         units = len(conversation.digests)
-        own, kept = self._standing(conversation, units), self._marks_kept(conversation.scope, spoken)
+        own, kept = self._standing(conversation, units), self._marks_kept(conversation.scope, transcript)
         if not kept or not own or kept[0].upto > own[0].upto:
             return kept
         if encoded_mark(kept[0]) != encoded_mark(own[0]):
@@ -371,26 +374,26 @@ class Conversations:
             return []
         return standing_marks(marks_in(list(self._threads.read(conversation.thread)), conversation.starts), shared)
 
-    def _put(self, conversation: Conversation, spoken: Transcript, marks: Iterable[Mark]) -> None:
+    def _put(self, conversation: Conversation, transcript: Transcript, marks: Iterable[Mark]) -> None:
         """All that the request says into the thread, and marks where they were made."""
         for mark in marks:
-            self._append(conversation, spoken, mark.at)
+            self._append(conversation, transcript, mark.at)
             length = self._threads.thread(conversation.thread).length
             entry = entry_at(mark, conversation.starts, length)
             if isinstance(entry, Point) or entry.before < length:
                 self._threads.append(conversation.thread, [entry])
             conversation.marked = self._threads.thread(conversation.thread).length
-        self._append(conversation, spoken)
+        self._append(conversation, transcript)
 
-    def _append(self, conversation: Conversation, spoken: Transcript, upto: int | None = None) -> None:
+    def _append(self, conversation: Conversation, transcript: Transcript, upto: int | None = None) -> None:
         """What the request says beyond what is in the thread, up to so many units."""
         start = len(conversation.digests)
-        new = spoken.units[start:upto]
+        new = transcript.units[start:upto]
         if not new:
             return
         order = self._threads.thread(conversation.thread).length
         self._threads.append(conversation.thread, [message for unit in new for message in unit.messages])
-        for unit, digest in zip(new, spoken.digests[start:], strict=False):
+        for unit, digest in zip(new, transcript.digests[start:], strict=False):
             conversation.starts.append(order)
             conversation.said.append(unit.messages)
             conversation.digests.append(digest)
@@ -399,10 +402,10 @@ class Conversations:
         with self._mine:
             self._held += FACTOR * sum(len(unit.plain) for unit in new)
 
-    def _size_head(self, conversation: Conversation, spoken: Transcript) -> None:
+    def _size_head(self, conversation: Conversation, transcript: Transcript) -> None:
         """Reckon with the system text as it is now."""
-        more = FACTOR * (spoken.head_size - conversation.head_size)
-        conversation.head_size = spoken.head_size
+        more = FACTOR * (transcript.head_size - conversation.head_size)
+        conversation.head_size = transcript.head_size
         conversation.size += more
         with self._mine:
             self._held += more
@@ -434,9 +437,9 @@ def _better(one: list[Mark], other: list[Mark]) -> list[Mark]:
     return other if other and (not one or other[0].upto > one[0].upto) else one
 
 
-def _head_in_field(asked: ModelRequest, field: Json) -> tuple[Message, ...]:
+def _head_in_field(request: ModelRequest, field: Json) -> tuple[Message, ...]:
     """The system text that stands in a field of its own."""
     if field is None:
         return ()
-    body: JsonObject = {asked.dialect.messages: [], asked.dialect.system: field}
-    return FORMATS[asked.fmt].read_body(body).messages
+    body: JsonObject = {request.format.api.messages: [], request.format.api.system: field}
+    return request.format.read_body(body).messages

@@ -15,47 +15,51 @@ from everlong.gateway.conversations.canonical import in_one_form
 from everlong.gateway.conversations.conversations import Conversation, Transcript
 from everlong.gateway.raw_json import Piece, decoded, encoded, pieces_of_list, pieces_of_object
 from everlong.gateway.request import ModelRequest
-from everlong.wire import ANTHROPIC, FORMATS, CacheMarks
+from everlong.wire import CacheMarks
 
 __all__ = ["forwarded_body", "marked_front", "marked_members", "marks_itself", "wants_marks"]
 
-FORMAT = ANTHROPIC.name
-MARKS = cast(CacheMarks, ANTHROPIC.marks)
-KEY = b'"%s"' % MARKS.field.encode()  # within a text its quotes would be escaped
 SYSTEM_ROLE = b'"system"'
 
 
-def wants_marks(asked: ModelRequest, spoken: Transcript) -> bool:
-    """Whether there may be marks at all and the client has left them to others."""
-    if asked.fmt != FORMAT or MARKS.field in asked.fields:
+def wants_marks(request: ModelRequest, transcript: Transcript) -> bool:
+    """Whether the format has cache marks and the client has set none."""
+    marks = request.format.marks
+    if marks is None or marks.field in request.fields:
         return False
-    front = any(KEY in bytes(asked.fields.get(name, b"")) for name in ("system", "tools"))
-    return not front and all(unit.sent is unit.plain for unit in (*spoken.leading, *spoken.units))
+    front = any(_key(marks) in bytes(request.fields.get(name, b"")) for name in (request.format.api.system, "tools"))
+    return not front and all(unit.sent is unit.plain for unit in (*transcript.leading, *transcript.units))
 
 
-def marks_itself(asked: ModelRequest) -> bool:
+def marks_itself(request: ModelRequest) -> bool:
     """Whether the client may have marked something: a quick look, before its messages are read."""
-    return asked.fmt == FORMAT and KEY in asked.body
+    marks = request.format.marks
+    return marks is not None and _key(marks) in request.body
 
 
-def marked_front(fields: Mapping[str, Piece], seconds: float) -> dict[str, bytes]:
-    """The field in front of the messages with a mark at its end: the system text, else the tools."""
-    system = bytes(fields.get("system", b"")).strip()
-    if system[:1] == b'"' and MARKS.may_bear({"type": "text", "text": decoded(system)}):
+def _key(marks: CacheMarks) -> bytes:
+    """The name of a mark as it stands in JSON; within a text its quotes would be escaped."""
+    return b'"%s"' % marks.field.encode()
+
+
+def marked_front(marks: CacheMarks, field: str, fields: Mapping[str, Piece], seconds: float) -> dict[str, bytes]:
+    """Return the field before the messages with a mark at its end: the system text (in `field`), else the tools."""
+    system = bytes(fields.get(field, b"")).strip()
+    if system[:1] == b'"' and marks.may_bear({"type": "text", "text": decoded(system)}):
         system = b'[{"type":"text","text":%s}]' % system
-    marked = _list_marked(system, seconds)
+    marked = _list_marked(marks, system, seconds)
     if marked is not None:
-        return {"system": marked}
-    tools = _list_marked(bytes(fields.get("tools", b"")).strip(), seconds, tools=True)
+        return {field: marked}
+    tools = _list_marked(marks, bytes(fields.get("tools", b"")).strip(), seconds, tools=True)
     return {} if tools is None else {"tools": tools}
 
 
-def marked_members(members: Sequence[bytes], places: Sequence[int], seconds: float) -> list[bytes]:
-    """The messages with marks on those at the given places; who may bear none hands it on to the nearest before it."""
+def marked_members(marks: CacheMarks, members: Sequence[bytes], places: Sequence[int], seconds: float) -> list[bytes]:
+    """Return the messages with marks at these places; one that may bear none leaves it to the nearest before it."""
     marked = list(members)
     for place in places:
         for at in range(place, -1, -1):
-            borne = marked[at] is not members[at] or _member_marked(members[at], seconds)
+            borne = marked[at] is not members[at] or _member_marked(marks, members[at], seconds)
             if isinstance(borne, bytes):
                 marked[at] = borne
             if borne:
@@ -63,82 +67,86 @@ def marked_members(members: Sequence[bytes], places: Sequence[int], seconds: flo
     return marked
 
 
-def _member_marked(member: bytes, seconds: float) -> bytes | None:
+def _member_marked(marks: CacheMarks, member: bytes, seconds: float) -> bytes | None:
     fields = dict(pieces_of_object(member))
     if bytes(fields.get("role", b"")) == SYSTEM_ROLE:
         return None
-    content = _list_marked(bytes(fields.get("content", b"")), seconds)
+    content = _list_marked(marks, bytes(fields.get("content", b"")), seconds)
     if content is None:
         return None
     fields["content"] = content
     return b"{" + b",".join(encoded(name) + b":" + raw for name, raw in fields.items()) + b"}"
 
 
-def _list_marked(raw: bytes, seconds: float, *, tools: bool = False) -> bytes | None:
+def _list_marked(marks: CacheMarks, raw: bytes, seconds: float, *, tools: bool = False) -> bytes | None:
     """A list of blocks, or of tools, whose last member that may bear a mark has one; None if there is none."""
     if raw[:1] != b"[":
         return None
-    bears = MARKS.tool_may_bear if tools else MARKS.may_bear
+    bears = marks.tool_may_bear if tools else marks.may_bear
     members = [bytes(piece) for piece in pieces_of_list(raw, "content")]
     last = next((at for at in range(len(members) - 1, -1, -1) if bears(decoded(members[at]))), None)
     if last is None:
         return None
     # The mark goes first, where its name would sort it, and no other byte is written again.
-    members[last] = b"{%s:%s,%s" % (KEY, encoded(MARKS.mark(seconds)), members[last].lstrip()[1:])
+    members[last] = b"{%s:%s,%s" % (_key(marks), encoded(marks.mark(seconds)), members[last].lstrip()[1:])
     return b"[" + b",".join(members) + b"]"
 
 
-def forwarded_body(asked: ModelRequest, spoken: Transcript, conversation: Conversation, prepared: Prepared) -> bytes:
+def forwarded_body(
+    request: ModelRequest, transcript: Transcript, conversation: Conversation, prepared: Prepared
+) -> bytes:
     """The body that is sent for a prepared request."""
     view = prepared.request.messages
-    own = _own(spoken, conversation)
-    in_field = len(spoken.head) - sum(len(unit.messages) for unit in spoken.leading)
-    said, others = _past_the_head(asked, view, conversation.opening[:in_field])
-    members = list(_members(asked, said, own))
+    own = _own(transcript, conversation)
+    in_field = len(transcript.head) - sum(len(unit.messages) for unit in transcript.leading)
+    said, others = _past_the_head(request, view, conversation.opening[:in_field])
+    members = list(_members(request, said, own))
     sent = [member for member, _ in members]
-    caching = prepared.request.caching
-    if caching is not None and wants_marks(asked, spoken):
-        others |= marked_front({**asked.fields, **others}, caching.seconds)
+    caching, marks = prepared.request.caching, request.format.marks
+    if caching is not None and marks is not None and wants_marks(request, transcript):
+        others |= marked_front(marks, request.format.api.system, {**request.fields, **others}, caching.seconds)
         head = len(view) - len(said)
         ends = [head + until for _, until in members]
-        counts = breakpoints(prepared.request) if _goes_on(asked, said) else ()
-        sent = marked_members(sent, [bisect_right(ends, count) - 1 for count in counts], caching.seconds)
-    return asked.written(sent, others | _length(asked, prepared))
+        counts = breakpoints(prepared.request) if _goes_on(request, said) else ()
+        sent = marked_members(marks, sent, [bisect_right(ends, count) - 1 for count in counts], caching.seconds)
+    return request.written(sent, others | _length(request, prepared))
 
 
-def _goes_on(asked: ModelRequest, said: Sequence[Message]) -> bool:
+def _goes_on(request: ModelRequest, said: Sequence[Message]) -> bool:
     """Whether this is a conversation that is likely to go on.
 
     A mark costs a quarter of what it covers, and saves more than all of it in the next request; so it pays if more
     than 22 in 100 requests are followed by another. One question without tools may well be all there is.
     """
-    return bool(asked.tools) or any(message.role is Role.ASSISTANT for message in said)
+    return bool(request.tools) or any(message.role is Role.ASSISTANT for message in said)
 
 
-def _own(spoken: Transcript, conversation: Conversation) -> dict[int, bytes]:
+def _own(transcript: Transcript, conversation: Conversation) -> dict[int, bytes]:
     """What the client sent for each message of the thread, by the message's identity."""
-    at = len(conversation.opening) - sum(len(unit.messages) for unit in spoken.leading)
-    leading = {id(message): unit.sent for message, unit in zip(conversation.opening[at:], spoken.leading, strict=False)}
-    pairs = zip(conversation.said, spoken.units, strict=False)
+    at = len(conversation.opening) - sum(len(unit.messages) for unit in transcript.leading)
+    leading = {
+        id(message): unit.sent for message, unit in zip(conversation.opening[at:], transcript.leading, strict=False)
+    }
+    pairs = zip(conversation.said, transcript.units, strict=False)
     return leading | {id(messages[0]): unit.sent for messages, unit in pairs if len(messages) == 1}
 
 
-def _past_the_head(asked: ModelRequest, view: History, head: History) -> tuple[History, dict[str, bytes]]:
+def _past_the_head(request: ModelRequest, view: History, head: History) -> tuple[History, dict[str, bytes]]:
     """The view without the system text that has a field of its own; that field anew, if there is more in it now."""
-    if not asked.dialect.system:
+    if not request.format.api.system:
         return view, {}
     untouched = len(view) >= len(head) and all(view[at] is message for at, message in enumerate(head))
     after = len(head) if untouched else 0
     end = after
-    while end < len(view) and view[end].role is Role.SYSTEM and view[end].origin != asked.fmt:
+    while end < len(view) and view[end].role is Role.SYSTEM and view[end].origin != request.fmt:
         end += 1
     if untouched and end == after:
         return view[after:], {}
-    rendered = FORMATS[asked.fmt].write_history(view[:end])
-    return view[end:], {asked.dialect.system: encoded(rendered.get(asked.dialect.system))}
+    rendered = request.format.write_history(view[:end])
+    return view[end:], {request.format.api.system: encoded(rendered.get(request.format.api.system))}
 
 
-def _members(asked: ModelRequest, view: Sequence[Message], own: dict[int, bytes]) -> Iterator[tuple[bytes, int]]:
+def _members(request: ModelRequest, view: Sequence[Message], own: dict[int, bytes]) -> Iterator[tuple[bytes, int]]:
     """What is sent, and for each how many messages of the view it and those before it hold."""
     ours: list[Message] = []
     for count, message in enumerate(view):
@@ -147,28 +155,28 @@ def _members(asked: ModelRequest, view: Sequence[Message], own: dict[int, bytes]
             ours.append(message)
             continue
         if ours:
-            yield from _rendered(asked, ours, count - len(ours))
+            yield from _rendered(request, ours, count - len(ours))
             ours = []
         yield sent, count + 1
     if ours:
-        yield from _rendered(asked, ours, len(view) - len(ours))
+        yield from _rendered(request, ours, len(view) - len(ours))
 
 
-def _rendered(asked: ModelRequest, messages: Sequence[Message], before: int) -> Iterator[tuple[bytes, int]]:
-    marks = FORMATS[asked.fmt].marks
+def _rendered(request: ModelRequest, messages: Sequence[Message], before: int) -> Iterator[tuple[bytes, int]]:
+    marks = request.format.marks
     if marks is not None:
         body, ends = marks.write_history(messages)
     else:  # nobody asks where each message went
-        body, ends = FORMATS[asked.fmt].write_history(tuple(messages)), []
-    members = cast("list[JsonObject]", body[asked.dialect.messages])
+        body, ends = request.format.write_history(tuple(messages)), []
+    members = cast("list[JsonObject]", body[request.format.api.messages])
     for member, end in zip(members, ends or [len(messages)] * len(members), strict=True):
-        yield encoded(in_one_form(asked.fmt, member)), before + end
+        yield encoded(in_one_form(request.format, member)), before + end
 
 
-def _length(asked: ModelRequest, prepared: Prepared) -> dict[str, bytes]:
+def _length(request: ModelRequest, prepared: Prepared) -> dict[str, bytes]:
     """How long the answer may be, where that is not what the client said."""
     allowed = prepared.request.max_tokens
-    if allowed is None or allowed == asked.max_tokens or (asked.max_tokens is None and not prepared.remedies):
+    if allowed is None or allowed == request.max_tokens or (request.max_tokens is None and not prepared.remedies):
         return {}
-    lengths = asked.dialect.lengths
-    return {next((name for name in lengths if name in asked.fields), lengths[0]): b"%d" % allowed}
+    lengths = request.format.api.lengths
+    return {next((name for name in lengths if name in request.fields), lengths[0]): b"%d" % allowed}

@@ -1,17 +1,17 @@
 """One request from a client to its answer: prepared by the engine, forwarded, recovered before the first byte.
 
-Whatever is decided about a request is decided here; how bytes are handed on is in `handing`, what is sent in `writing`.
+Everything about a request is decided here; how bytes are forwarded is in `forward`, what is sent in `body`.
 """
 
 import asyncio
+import json
 from collections.abc import Awaitable
 from dataclasses import dataclass
 from time import perf_counter
 from typing import TypeVar
 
-from everlong.compress import preset_named
 from everlong.core import Message
-from everlong.engine import Call, Finished, Prepared, Turn, whole
+from everlong.engine import Call, Finished, Prepared, Turn, counter_for, whole
 from everlong.errors import BudgetImpossible, EverlongError, ProviderError, Refused
 from everlong.gateway.clients import Client
 from everlong.gateway.conversations.canonical import UNREADABLE
@@ -33,7 +33,7 @@ __all__ = ["Exchange"]
 
 T = TypeVar("T")
 MILLION = 1_000_000
-FAR = 0.75  # of the high mark; no summary is begun below it
+FAR = 0.75  # of the threshold; no summary is begun below it
 SMALL = 256 * 1024  # bytes of a request that are read in no time
 
 
@@ -43,9 +43,9 @@ class Exchange:
 
     services: Services
     client: Client
-    asked: ModelRequest
+    request: ModelRequest
     upstream: Upstream
-    outlet: ResponseWriter
+    writer: ResponseWriter
     headers: Headers
     query: str
     mode: str
@@ -55,93 +55,80 @@ class Exchange:
     #: Whether the client has a whole answer.
     complete: bool = False
     _conversation: Conversation | None = None
-    _spoken: Transcript | None = None
+    _transcript: Transcript | None = None
     _entered: bool = False
-    _recalling: RecallExchange | None = None
-    _goes_on: bool = False
+    _recall: RecallExchange | None = None
+    _continues: bool = False
 
     async def run(self) -> None:
-        """Answer the client. What it must hear of ours is raised."""
-        said = self.asked
+        """Answer the client. Errors of ours that it must see are raised."""
+        original = self.request
         if self._offers_recall:
-            await self._offer()
-        if self.mode == "off" or self.asked.partial or not self.asked.messages:
-            await self._untouched()
+            await self._offer_recall()
+        if self.mode == "off" or self.request.partial or not self.request.messages:
+            await self._forward_unchanged()
             return
         try:
-            while await self._answered():
+            while await self._answer():
                 self.report.recalls += 1
         except Refused as error:
-            if error.kind != UNREADABLE or self.outlet.begun:
+            if error.kind != UNREADABLE or self.writer.begun:
                 raise
-            # What we cannot read the upstream may: it is its to refuse, and nobody here would answer a call of ours.
-            self.asked, self._recalling = said, None
-            await self._untouched()
+            # The upstream may read what we cannot, or refuse it; nobody here would answer a call of our tool.
+            self.request, self._recall = original, None
+            await self._forward_unchanged()
 
-    async def _answered(self) -> bool:
-        """One answer of the model; whether the request goes on, with what the model wanted to recall."""
-        self._goes_on = False
+    async def _forward_unchanged(self) -> None:
+        """Forward the client's own bytes there and back."""
+        answer = await self._send(self.request.body)
+        forwarder = self._forwarder(PromptSizes())
+        try:
+            await forwarder.forward_unchanged(answer)
+        finally:
+            answer.close()
+            self.complete = forwarder.finished is not None
+            self._report_answer(forwarder.finished)
+
+    async def _answer(self) -> bool:
+        """Get one answer of the model; return whether the request continues, with what the model wants to recall."""
+        self._continues = False
         turn = Turn(self.services.engine, quick=True)
         try:
             call = await self._call()
-            turn.prepared = self._prepared_at_once(call)
+            turn.prepared = self._prepare_at_once(call)
             if turn.prepared is None:
-                await self._patiently(whole(self._prepare_turn(turn, call)))
+                await self._with_comments(whole(self._prepare_turn(turn, call)))
             refusal = await self._attempt(turn)
             while refusal is not None:
-                refusal = await self._patiently(self._again(turn, refusal))
+                refusal = await self._with_comments(self._try_again(turn, refusal))
         finally:
             self._leave()
             turn.abandon()
-        return self._goes_on
+        return self._continues
 
-    async def _offer(self) -> None:
-        """Put the tool into the request, and what earlier answers recalled."""
-        if self._takes_no_time:
-            self._put_tool()
-        else:
-            await asyncio.to_thread(self._put_tool)
-
-    def _put_tool(self) -> None:
-        offering = with_tool(self.asked)
-        if offering is not self.asked:
-            self._recalling = RecallExchange(self.asked.fmt)
-        self.asked = with_earlier(offering, self.services.finding(self.client.scope, self.asked.model))
-
-    async def _untouched(self) -> None:
-        """Off is off: the client's own bytes there and back."""
-        answered = await self._send(self.asked.body)
-        handing = self._handing(PromptSizes())
-        try:
-            await handing.untouched(answered)
-        finally:
-            answered.close()
-            self.complete = handing.finished is not None
-            self._tell_answered(handing.finished)
-
-    # --- with the engine ---------------------------------------------------------------------------
+    # --- preparing ---------------------------------------------------------------------------------
 
     async def _call(self) -> Call:
-        asked, upstream = self.asked, self.upstream
+        request, upstream = self.request, self.upstream
         return Call(
-            model=asked.model,
-            fmt=asked.fmt,
+            model=request.model,
+            fmt=request.fmt,
             endpoint=upstream.endpoint.name,
             provider=upstream.endpoint.provider,
-            served=await self.services.models.served(upstream, self.client, asked.fmt, asked.model),
-            tools=asked.tools,
-            max_tokens=asked.max_tokens,
-            recall_tool=NAME if self._recalling is not None else "",
-            breakpoints=self.services.config.breakpoints == "auto" or marks_itself(asked),
+            served=await self.services.models.served(upstream, self.client, request.fmt, request.model),
+            tools=request.tools,
+            max_tokens=request.max_tokens,
+            recall_tool=NAME if self._recall is not None else "",
+            breakpoints=self.services.config.breakpoints == "auto" or marks_itself(request),
         )
 
-    def _prepared_at_once(self, call: Call) -> Prepared | None:
-        """The request for the conversation as it is now, where that takes no time; None where it may."""
-        self._spoken = None
+    def _prepare_at_once(self, call: Call) -> Prepared | None:
+        """Return the prepared request where preparing takes no time; None where it may."""
+        self._transcript = None
         if not self._takes_no_time:
             return None
-        spoken = self._spoken = self._read()
-        thread = self.services.conversations.little_new(self.client.scope, spoken)
+        transcript = self._transcript = self._read()
+        thread = self.services.conversations.little_new(self.client.scope, transcript)
         lock = self.services.engine.blocking.means.lives.lock(thread)
         if not thread or not lock.acquire(blocking=False):
             return None
@@ -154,178 +141,209 @@ class Exchange:
         turn.prepared = await asyncio.to_thread(self._prepare, call)
 
     def _read(self) -> Transcript:
-        services, scope = self.services, self.client.scope
-        restore = services.restoring(self.asked.fmt, scope, self.asked.model)
-        return services.conversations.spoken(self.asked, scope, name=self.name, restore=restore)
+        services, scope, request = self.services, self.client.scope, self.request
+        restore = services.opaque.restorer(request.format, scope, request.model)
+        return services.conversations.transcript(request, scope, name=self.name, restore=restore)
 
     def _prepare(self, call: Call) -> Prepared:
-        """Find the conversation, add what is new, make the request. Where there may be much to count, off the loop."""
+        """Find the conversation, add what is new, prepare the request. Not in the event loop if it may take long."""
         services, scope = self.services, self.client.scope
-        self._spoken = self._spoken or self._read()
-        self._conversation = conversation = services.conversations.enter(scope, self._spoken)
+        self._transcript = self._transcript or self._read()
+        self._conversation = conversation = services.conversations.enter(scope, self._transcript)
         self._entered = True
         with conversation.lock:
-            services.set_mode(conversation, self.mode)
+            self._set_mode(conversation)
             prepared = services.engine.blocking.prepare(conversation.thread, call)
-            self.report.before = services.original_tokens(conversation, prepared)
-            high = int(prepared.budget.room * prepared.budget.high)
-            conversation.quiet = 0 if prepared.cuts else (high - prepared.tokens) // 2
-        self._tell_prepared(prepared)
+            self.report.before = _original_tokens(conversation, prepared)
+            threshold = int(prepared.budget.room * prepared.budget.high)
+            conversation.quiet = 0 if prepared.cuts else (threshold - prepared.tokens) // 2
+        self._report_prepared(prepared)
         return prepared
 
+    def _set_mode(self, conversation: Conversation) -> None:
+        """Set the mode that the request asks for on its thread."""
+        settings = "{}" if self.mode == self.services.config.engine.mode else json.dumps({"mode": self.mode})
+        if conversation.settings != settings:
+            self.services.engine.threads.change(conversation.thread, settings=settings)
+            conversation.settings = settings
+
+    # --- sending -----------------------------------------------------------------------------------
+
     async def _attempt(self, turn: Turn) -> Refusal | None:
-        """Send what is prepared and hand its answer on; the refusal, where nothing was handed on."""
-        assert self._spoken is not None
+        """Send what is prepared and forward its answer; return the refusal, where nothing was forwarded."""
+        assert self._transcript is not None
         assert self._conversation is not None
         try:
-            answered = await self._send(forwarded_body(self.asked, self._spoken, self._conversation, turn.request))
+            body = forwarded_body(self.request, self._transcript, self._conversation, turn.request)
+            answer = await self._send(body)
         except ProviderError as error:
             return Refusal(error, error.status or 502)
-        handing = self._handing(self._figures(turn.request))
+        forwarder = self._forwarder(self._sizes(turn.request))
         try:
-            if not 200 <= answered.status < 300:
-                return await handing.refused(answered)
-            if answered.streamed:
-                refusal = await handing.streamed(answered)
+            if not 200 <= answer.status < 300:
+                return await forwarder.read_refusal(answer)
+            if answer.streamed:
+                refusal = await forwarder.forward_stream(answer)
             else:
-                refusal = await self._plain(turn, handing, answered)
+                refusal = await self._forward_plain(turn, forwarder, answer)
         except asyncio.CancelledError:
-            if handing.finished is not None:  # the client has all of it, and did not wait for the end of the connection
-                await whole(self._finished(turn, handing))
+            if forwarder.finished is not None:  # the client has all of it, and did not wait for the connection's end
+                await whole(self._finish(turn, forwarder))
             raise
         finally:
-            answered.close()
+            answer.close()
         if refusal is None:
-            finishing = self._finished(turn, handing)
-            at_once = handing.finished is not None and self._recalling is None
+            finishing = self._finish(turn, forwarder)
+            at_once = forwarder.finished is not None and self._recall is None
             await (finishing if at_once else whole(finishing))
         return refusal
 
-    async def _plain(self, turn: Turn, handing: AnswerForwarder, answered: UpstreamResponse) -> Refusal | None:
-        body, refusal = await handing.heard(answered)
-        if refusal is None and handing.finished is not None:
-            hidden = await turn.answered(handing.finished)
-            if hidden is not None:
-                return Refusal(hidden, answered.status, answered.headers, body)
+    async def _forward_plain(self, turn: Turn, forwarder: AnswerForwarder, answer: UpstreamResponse) -> Refusal | None:
+        body, refusal = await forwarder.read_plain(answer)
+        if refusal is None and forwarder.finished is not None:
+            overflow = await turn.answered(forwarder.finished)
+            if overflow is not None:
+                return Refusal(overflow, answer.status, answer.headers, body)
         if refusal is None:
-            await handing.plain(answered, body)
+            await forwarder.forward_plain(answer, body)
         return refusal
 
-    async def _again(self, turn: Turn, refusal: Refusal) -> Refusal | None:
-        """Another, smaller request; where there is none, the upstream's own words as they came."""
+    async def _try_again(self, turn: Turn, refusal: Refusal) -> Refusal | None:
+        """Send another, smaller request; where there is none, forward the upstream's own words as they came."""
         try:
             await turn.refused(refusal.error)
         except (ProviderError, BudgetImpossible) as final:
-            await self._hand_on(refusal, final)
+            await self._forward_refusal(refusal, final)
             return None
-        self._tell_prepared(turn.request)
+        self._report_prepared(turn.request)
         return await self._attempt(turn)
 
-    async def _hand_on(self, refusal: Refusal, final: EverlongError) -> None:
+    async def _forward_refusal(self, refusal: Refusal, final: EverlongError) -> None:
         self.report.error = str(final)
-        if self.outlet.begun or refusal.body is None:
-            await self.outlet.refuse(refusal.status, "upstream_refused", str(final), self._our_headers())
+        headers = self.report.headers()
+        if self.writer.begun or refusal.body is None:
+            await self.writer.send_error(refusal.status, "upstream_refused", str(final), headers)
         else:
-            await self.outlet.whole(refusal.status, [*refusal.headers, *self._our_headers()], refusal.body)
-
-    async def _finished(self, turn: Turn, handing: AnswerForwarder) -> None:
-        """The answer was handed on: write down what it cost, and let others know."""
-        finished = handing.finished
-        if finished is None:
-            await turn.failed(handing.broken or "the answer could not be read")
-        elif not turn.ended and await turn.answered(finished) is not None:
-            await turn.failed("the server did not read all of it, and the answer had begun")
-        self._tell_answered(finished, turn.request)
-        if finished is None:
-            return
-        if self._recalling is not None:
-            await self._recall(self._recalling, turn, handing, finished)
-        self.complete = True
-        if not self._far_from_full(turn.request):
-            model = self.services.models.of(self.upstream, self.client, self.asked.fmt)
-            for told in self.services.engine.after_turn:
-                told(turn.request, model)
-
-    def _far_from_full(self, prepared: Prepared) -> bool:
-        """Whether nothing can be due for long: presets of the documents count turns, ours counts tokens."""
-        by_tokens = preset_named(self.services.config.preset).due_by_tokens
-        return by_tokens and prepared.tokens < FAR * prepared.budget.high_mark
-
-    async def _recall(
-        self, recalling: RecallExchange, turn: Turn, handing: AnswerForwarder, finished: Finished
-    ) -> None:
-        """Bring what the model wants to recall: now, if it waits for nothing else, or for the client's next request."""
-        message = finished.message
-        results = await recalling.results(self.services.engine, turn.request.thread, message)
-        round_ = Round(message, results, handing.response)
-        self._goes_on = handing.goes_on
-        if handing.goes_on:
-            self.asked = recalling.continued(self.asked, round_)
-        else:
-            self.services.keep_notes(self.client.scope, self.asked.model, recalling.kept(round_))
-
-    # --- pieces ------------------------------------------------------------------------------------
-
-    async def _patiently(self, work: Awaitable[T]) -> T:
-        """The work, with signs of life to a client that waits for a stream."""
-        if not self.asked.stream:
-            return await work
-        config = self.services.config
-        return await with_comments(
-            work, self.outlet.comment, after=config.keepalive_after, every=config.keepalive_every
-        )
+            await self.writer.send_whole(refusal.status, [*refusal.headers, *headers], refusal.body)
 
     async def _send(self, body: bytes) -> UpstreamResponse:
         self.report.added_ms = (perf_counter() - self.started) * 1000 - self.report.waited_ms
         before = perf_counter()
-        sent = UpstreamRequest("POST", self.asked.dialect.path, self.query, self.headers, body)
+        request = UpstreamRequest("POST", self.request.format.api.path, self.query, self.headers, body)
         try:
-            return await self.services.forwarding.send(self.upstream, self.client, sent)
+            return await self.services.forwarding.send(self.upstream, self.client, request)
         finally:
             self.report.waited_ms += (perf_counter() - before) * 1000
 
-    def _handing(self, figures: PromptSizes) -> AnswerForwarder:
+    def _forwarder(self, sizes: PromptSizes) -> AnswerForwarder:
         return AnswerForwarder(
-            self.asked.fmt, self.outlet, self._our_headers, figures, self._leave, self._keep_opaque, self._recalling
+            format=self.request.format,
+            writer=self.writer,
+            headers=self.report.headers,
+            sizes=sizes,
+            opening=self._leave,
+            ending=self._keep_opaque,
+            recall=self._recall,
         )
 
     def _keep_opaque(self, message: Message) -> None:
         """Remember what a client may drop of an answer, before it has all of it and asks again."""
-        said = without_recall(message)
-        self.services.keep_opaque(self.asked.fmt, self.client.scope, self.asked.model, said)
+        request = self.request
+        shown = without_recall(message)
+        self.services.opaque.keep_answer(request.format, self.client.scope, request.model, shown)
 
-    def _figures(self, prepared: Prepared) -> PromptSizes:
+    def _sizes(self, prepared: Prepared) -> PromptSizes:
         original = self.services.config.usage == "original"
         return PromptSizes(
             added=max(0, self.report.before - prepared.tokens) if original else 0,
             window=prepared.window.context,
             prompt=prepared.tokens,
-            asked=self.asked.wants_usage or not self.asked.stream,
+            asked=self.request.wants_usage or not self.request.stream,
         )
+
+    async def _with_comments(self, work: Awaitable[T]) -> T:
+        """Return the result of the work, with comments to a client that waits for a stream."""
+        if not self.request.stream:
+            return await work
+        config, send = self.services.config, self.writer.send_comment
+        return await with_comments(work, send, after=config.keepalive_after, every=config.keepalive_every)
+
+    # --- afterwards --------------------------------------------------------------------------------
+
+    async def _finish(self, turn: Turn, forwarder: AnswerForwarder) -> None:
+        """Record what a forwarded answer cost, and start what is due after a turn."""
+        finished = forwarder.finished
+        if finished is None:
+            await turn.failed(forwarder.broken or "the answer could not be read")
+        elif not turn.ended and await turn.answered(finished) is not None:
+            await turn.failed("the server did not read all of it, and the answer had begun")
+        self._report_answer(finished, turn.request)
+        if finished is None:
+            return
+        if self._recall is not None:
+            await self._recall_results(self._recall, turn, forwarder, finished)
+        self.complete = True
+        if not self._far_from_full(turn.request):
+            model = self.services.models.of(self.upstream, self.client, self.request.fmt)
+            for observer in self.services.engine.after_turn:
+                observer(turn.request, model)
+
+    def _far_from_full(self, prepared: Prepared) -> bool:
+        """Whether nothing can be due for long. Some presets count turns instead of tokens: then it never is."""
+        by_tokens = self.services.config.engine.rules.due_by_tokens
+        return by_tokens and prepared.tokens < FAR * prepared.budget.high_mark
+
+    # --- the recall tool ---------------------------------------------------------------------------
+
+    @property
+    def _offers_recall(self) -> bool:
+        if self.mode == "off" or not (self.request.messages or self.request.partial):
+            return False
+        wanted = self.client.recall
+        return self.services.config.recall_tool if wanted is None else wanted
+
+    async def _offer_recall(self) -> None:
+        """Put the tool into the request, and what earlier answers recalled."""
+        if self._takes_no_time:
+            self._add_recall_tool()
+        else:
+            await asyncio.to_thread(self._add_recall_tool)
+
+    def _add_recall_tool(self) -> None:
+        offering = with_tool(self.request)
+        if offering is not self.request:
+            self._recall = RecallExchange(self.request.format)
+        find = self.services.opaque.finder(self.client.scope, self.request.model)
+        self.request = with_earlier(offering, find)
+
+    async def _recall_results(
+        self, recall: RecallExchange, turn: Turn, forwarder: AnswerForwarder, finished: Finished
+    ) -> None:
+        """Recall what the model wants: now, if it waits for nothing else, or for the client's next request."""
+        message = finished.message
+        results = await recall.results(self.services.engine, turn.request.thread, message)
+        round_ = Round(message, results, forwarder.response)
+        self._continues = forwarder.continues
+        if forwarder.continues:
+            self.request = recall.continued(self.request, round_)
+        else:
+            self.services.opaque.keep(self.client.scope, self.request.model, recall.notes(round_))
+
+    # --- pieces ------------------------------------------------------------------------------------
 
     @property
     def _takes_no_time(self) -> bool:
         """Whether reading the request and what is kept of it may be done in the event loop."""
         return self.report.bytes_in <= SMALL and self.services.kept.near
 
-    @property
-    def _offers_recall(self) -> bool:
-        if self.mode == "off" or not (self.asked.messages or self.asked.partial):
-            return False
-        wanted = self.client.recall
-        return self.services.config.recall_tool if wanted is None else wanted
-
     def _leave(self) -> None:
-        """No recovery any more: others may go on with the conversation."""
+        """Let others continue the conversation: from here on nothing is recovered."""
         if self._entered and self._conversation is not None:
             self._entered = False
             self.services.conversations.leave(self._conversation)
             self.services.conversations.keep_marks_soon(self._conversation)
 
-    def _our_headers(self) -> list[tuple[bytes, bytes]]:
-        return self.report.headers()
-
-    def _tell_prepared(self, prepared: Prepared) -> None:
+    def _report_prepared(self, prepared: Prepared) -> None:
         report = self.report
         report.thread = prepared.thread
         report.window, report.window_source = prepared.window.context, prepared.window.source
@@ -337,8 +355,20 @@ class Exchange:
         price = prepared.window.prices.input or 0.0
         report.saved_dollars = max(0, report.before - report.after) * price / MILLION
 
-    def _tell_answered(self, finished: Finished | None, prepared: Prepared | None = None) -> None:
+    def _report_answer(self, finished: Finished | None, prepared: Prepared | None = None) -> None:
         if finished is not None:
             self.report.usage = finished.usage
         if prepared is not None:
             self.report.recovered = prepared.attempt
+
+
+def _original_tokens(conversation: Conversation, prepared: Prepared) -> int:
+    """Return what the client's own messages would have taken, as the provider counts."""
+    if not prepared.edits and not prepared.cuts:
+        return prepared.tokens
+    counter = counter_for(prepared.call.model)
+    known = conversation.counted.get(prepared.call.model, (0, counter.messages(conversation.opening)))
+    new = conversation.said[known[0] :]
+    total = known[1] + sum(counter.message(message) for unit in new for message in unit)
+    conversation.counted[prepared.call.model] = (len(conversation.said), total)
+    return prepared.tokens + max(0, total - prepared.counted)

@@ -1,6 +1,6 @@
-"""An upstream's answer handed on: as it comes, heard on the way, its end always told.
+"""Forwards an upstream's answer as it comes, reads it on the way, and always reports its end.
 
-Until the first event of a stream is whole nothing is handed on, so that a refusal that comes as a stream is still a
+Nothing is forwarded until the first event of a stream is whole, so that a refusal that comes as a stream is still a
 refusal. A stream that breaks off, or just stops, ends with an error in the client's own format.
 """
 
@@ -16,7 +16,7 @@ from everlong.gateway.exchange.response import Headers, ResponseWriter
 from everlong.gateway.exchange.usage import PromptSizes, UsageRewriter, rewritten_body
 from everlong.gateway.recall.exchange import RecallExchange
 from everlong.gateway.upstreams.connections import UpstreamResponse
-from everlong.wire import as_error, classify
+from everlong.wire import Format, as_error, classify
 
 __all__ = ["AnswerForwarder", "Refusal"]
 
@@ -28,7 +28,7 @@ BROKE_OFF = "the upstream's answer ended before its end"
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What an upstream said instead of an answer; `body` as it came, None where it said nothing at all."""
+    """What an upstream sent instead of an answer; `body` as it came, None where it sent nothing at all."""
 
     error: ProviderError
     status: int
@@ -37,12 +37,12 @@ class Refusal:
 
 
 class StreamFilters:
-    """What a stream goes through on its way: our tool's calls are hidden, usage is told as it should be."""
+    """Changes a stream on its way: hides calls of the recall tool, rewrites usage."""
 
-    def __init__(self, fmt: str, figures: PromptSizes, recalling: RecallExchange | None) -> None:
-        self._rewriting = UsageRewriter(fmt, figures)
-        self._recalling = recalling
-        self._hiding = None if recalling is None else recalling.filter()
+    def __init__(self, format_: Format, sizes: PromptSizes, recall: RecallExchange | None) -> None:
+        self._usage = UsageRewriter(format_.server.usage, sizes)
+        self._recall = recall
+        self._hiding = None if recall is None else recall.filter()
 
     @property
     def held(self) -> bool:
@@ -51,164 +51,164 @@ class StreamFilters:
 
     @property
     def response(self) -> str:
-        """The provider's own name for the answer, if it has one."""
+        """The provider's own id of the answer, if it has one."""
         return "" if self._hiding is None else self._hiding.response
 
     def feed(self, chunk: bytes) -> bytes:
-        """What can be handed on now."""
-        return self._rewriting.feed(chunk if self._hiding is None else self._hiding.feed(chunk))
+        """Return what can be forwarded now."""
+        return self._usage.feed(chunk if self._hiding is None else self._hiding.feed(chunk))
 
     def close(self, *, ending: bool) -> bytes:
-        """What is left; with `ending` an end that was held back too."""
-        if self._hiding is None or self._recalling is None:
-            return self._rewriting.close()
+        """Return what is left; with `ending` an end that was held back too."""
+        if self._hiding is None or self._recall is None:
+            return self._usage.close()
         last = self._hiding.close()
         if ending and self._hiding.alone:
             last += self._hiding.ending()
-        self._recalling.streamed(self._hiding)
-        return self._rewriting.feed(last) + self._rewriting.close()
+        self._recall.end_stream(self._hiding)
+        return self._usage.feed(last) + self._usage.close()
 
 
 @dataclass(slots=True)
 class AnswerForwarder:
-    """Hands one answer on. `headers` gives ours, `opening` is told right before the first byte.
+    """Forwards one answer. `headers` gives ours; `opening` is called right before the first byte.
 
-    `ending` is told right before the bytes with which the client has the whole answer, and may ask again.
+    `ending` is called right before the bytes with which the client has the whole answer, and may ask again.
     """
 
-    fmt: str
-    outlet: ResponseWriter
+    format: Format
+    writer: ResponseWriter
     headers: Callable[[], Headers]
-    figures: PromptSizes
+    sizes: PromptSizes
     opening: Callable[[], None]
     ending: Callable[[Message], None]
-    recalling: RecallExchange | None = None
+    recall: RecallExchange | None = None
     finished: Finished | None = None
-    #: Whether the answer goes on in another one: its end was not handed on.
-    goes_on: bool = False
-    #: The provider's own name for the answer, in Responses.
+    #: Whether the answer continues in another one: its end was not forwarded.
+    continues: bool = False
+    #: The provider's own id of the answer, in Responses.
     response: str = ""
     #: Why it ended early, if it did.
     broken: str = ""
 
-    async def refused(self, answered: UpstreamResponse) -> Refusal:
-        """An answer that is none."""
-        body = await answered.whole(LARGEST_ERROR)
-        error = as_error(classify(body.decode("utf-8", "replace"), status=answered.status))
-        return Refusal(error, answered.status, answered.headers, body)
+    async def read_refusal(self, answer: UpstreamResponse) -> Refusal:
+        """Return the refusal that an answer with an error's status is."""
+        body = await answer.whole(LARGEST_ERROR)
+        error = as_error(classify(body.decode("utf-8", "replace"), status=answer.status))
+        return Refusal(error, answer.status, answer.headers, body)
 
-    async def heard(self, answered: UpstreamResponse) -> tuple[bytes, Refusal | None]:
-        """A plain answer, all of it, and the refusal that it may be. Nothing is handed on yet."""
-        body = await answered.whole(LARGEST_ANSWER)
-        listening = AnswerReader(self.fmt, streamed=False, status=answered.status)
-        listening.hear(body)
-        self.finished = listening.finished()
-        error = listening.error
-        return body, None if error is None else Refusal(error, answered.status, answered.headers, body)
+    async def read_plain(self, answer: UpstreamResponse) -> tuple[bytes, Refusal | None]:
+        """Return a plain answer, all of it, and the refusal that it may be. Nothing is forwarded yet."""
+        body = await answer.whole(LARGEST_ANSWER)
+        reader = AnswerReader(self.format, streamed=False, status=answer.status)
+        reader.feed(body)
+        self.finished = reader.finished()
+        error = reader.error
+        return body, None if error is None else Refusal(error, answer.status, answer.headers, body)
 
-    async def plain(self, answered: UpstreamResponse, body: bytes) -> None:
-        """Hand a plain answer on, or keep it until the answer that it goes on in is there."""
+    async def forward_plain(self, answer: UpstreamResponse, body: bytes) -> None:
+        """Forward a plain answer, or hold it until the answer that it continues in is there."""
         self.opening()
         if self.finished is not None:
             self.ending(self.finished.message)
-        if self.recalling is not None:
-            if self.recalling.goes_on(self.finished):
-                self.goes_on = True
-                self.recalling.plain(body)
+        if self.recall is not None:
+            if self.recall.continues_after(self.finished):
+                self.continues = True
+                self.recall.hold_body(body)
                 return
-            body = self.recalling.told(body)
-        told = rewritten_body(self.fmt, body, self.figures)
-        if self.outlet.begun:  # a stream was promised: there is no head any more to say otherwise
-            told = b"data: " + told.replace(b"\n", b" ") + b"\n\n"
-        await self.outlet.whole(answered.status, [*answered.headers, *self.headers()], told)
+            body = self.recall.shown_body(body)
+        shown = rewritten_body(self.format.server.usage, body, self.sizes)
+        if self.writer.begun:  # a stream was promised, and its head cannot be taken back
+            shown = b"data: " + shown.replace(b"\n", b" ") + b"\n\n"
+        await self.writer.send_whole(answer.status, [*answer.headers, *self.headers()], shown)
 
-    async def streamed(self, answered: UpstreamResponse) -> Refusal | None:
-        """Hand a stream on; the refusal, where it is one from its first event on."""
-        listening = AnswerReader(self.fmt, streamed=True, status=answered.status)
+    async def forward_stream(self, answer: UpstreamResponse) -> Refusal | None:
+        """Forward a stream; return the refusal, where it is one from its first event on."""
+        reader = AnswerReader(self.format, streamed=True, status=answer.status)
         try:
-            return await self._handed_on(answered, listening)
+            return await self._forward(answer, reader)
         finally:
-            if self.finished is None and listening.complete:  # the client left with all of it
-                self.finished = listening.finished()
+            if self.finished is None and reader.complete:  # the client left with all of it
+                self.finished = reader.finished()
 
-    async def _handed_on(self, answered: UpstreamResponse, listening: AnswerReader) -> Refusal | None:
-        stages = StreamFilters(self.fmt, self.figures, self.recalling)
+    async def _forward(self, answer: UpstreamResponse, reader: AnswerReader) -> Refusal | None:
+        filters = StreamFilters(self.format, self.sizes, self.recall)
         held, opened = b"", False
         try:
-            async with aclosing(answered.chunks()) as chunks:
+            async with aclosing(answer.chunks()) as chunks:
                 async for chunk in chunks:
-                    self._hear(listening, chunk)
+                    self._read(reader, chunk)
                     if opened:
-                        await self.outlet.chunk(stages.feed(chunk))
+                        await self.writer.write(filters.feed(chunk))
                         continue
                     held += chunk
-                    if listening.error is not None and not listening.begun:
-                        return Refusal(listening.error, answered.status, answered.headers, held)
-                    if listening.events or len(held) > HELD:
+                    if reader.error is not None and not reader.begun:
+                        return Refusal(reader.error, answer.status, answer.headers, held)
+                    if reader.events or len(held) > HELD:
                         opened = True
-                        await self._open(answered)
-                        await self.outlet.chunk(stages.feed(held))
+                        await self._open(answer)
+                        await self.writer.write(filters.feed(held))
         except ProviderError as error:
             if not opened:
                 return Refusal(error, error.status or 502)
             await self._break(str(error), error.status or 502)
             return None
         if not opened:
-            listening.end()
-            if listening.error is not None:
-                return Refusal(listening.error, answered.status, answered.headers, held)
-            await self._open(answered)
-            await self.outlet.chunk(stages.feed(held))
-        self.finished = listening.finished()
-        self.goes_on = self.recalling is not None and stages.held and self.recalling.goes_on(self.finished)
-        self.response = stages.response
-        await self.outlet.chunk(stages.close(ending=not self.goes_on))
-        if not self.goes_on:
-            await self._end(listening)
+            reader.end()
+            if reader.error is not None:
+                return Refusal(reader.error, answer.status, answer.headers, held)
+            await self._open(answer)
+            await self.writer.write(filters.feed(held))
+        self.finished = reader.finished()
+        self.continues = self.recall is not None and filters.held and self.recall.continues_after(self.finished)
+        self.response = filters.response
+        await self.writer.write(filters.close(ending=not self.continues))
+        if not self.continues:
+            await self._end(reader)
         return None
 
-    def _hear(self, listening: AnswerReader, chunk: bytes) -> None:
-        over = listening.complete
-        listening.hear(chunk)
-        if listening.complete and not over:
-            message = listening.message()
+    def _read(self, reader: AnswerReader, chunk: bytes) -> None:
+        over = reader.complete
+        reader.feed(chunk)
+        if reader.complete and not over:
+            message = reader.message()
             if message is not None:
                 self.ending(message)
 
-    async def untouched(self, answered: UpstreamResponse) -> None:
-        """Every byte as it came, whatever it is."""
-        listening = AnswerReader(self.fmt, answered.streamed, status=answered.status)
-        await self._open(answered)
+    async def forward_unchanged(self, answer: UpstreamResponse) -> None:
+        """Forward every byte as it came, whatever it is."""
+        reader = AnswerReader(self.format, answer.streamed, status=answer.status)
+        await self._open(answer)
         try:
-            async with aclosing(answered.chunks()) as chunks:
+            async with aclosing(answer.chunks()) as chunks:
                 async for chunk in chunks:
-                    listening.hear(chunk)
-                    await self.outlet.chunk(chunk)
+                    reader.feed(chunk)
+                    await self.writer.write(chunk)
         except ProviderError as error:
-            await self._break(str(error), error.status or 502, event=answered.streamed)
+            await self._break(str(error), error.status or 502, event=answer.streamed)
             return
         finally:
-            self.finished = listening.finished() if listening.complete or not answered.streamed else None
-        if answered.streamed:
-            await self._end(listening)
-        await self.outlet.end()
+            self.finished = reader.finished() if reader.complete or not answer.streamed else None
+        if answer.streamed:
+            await self._end(reader)
+        await self.writer.end()
 
-    async def _open(self, answered: UpstreamResponse) -> None:
+    async def _open(self, answer: UpstreamResponse) -> None:
         self.opening()
-        own = [(b"x-accel-buffering", b"no")] if answered.streamed else []
-        await self.outlet.begin(answered.status, [*answered.headers, *own, *self.headers()])
+        own = [(b"x-accel-buffering", b"no")] if answer.streamed else []
+        await self.writer.begin(answer.status, [*answer.headers, *own, *self.headers()])
 
-    async def _end(self, listening: AnswerReader) -> None:
-        self.finished = listening.finished()
-        if listening.complete or listening.error is not None:
-            await self.outlet.end()
+    async def _end(self, reader: AnswerReader) -> None:
+        self.finished = reader.finished()
+        if reader.complete or reader.error is not None:
+            await self.writer.end()
         else:
             await self._break(BROKE_OFF, 502)
 
     async def _break(self, reason: str, status: int, *, event: bool = True) -> None:
         self.broken = reason
         if event:
-            await self.outlet.refuse(status, "upstream_broke_off", reason)
+            await self.writer.send_error(status, "upstream_broke_off", reason)
         else:
             # Half of a plain answer must not pass for a whole one: the connection breaks here as it did there.
             raise ConnectionAbortedError(reason)

@@ -1,16 +1,43 @@
-"""What goes back to the client, in order: a head once, then bytes. Owns the sign of life while nothing is there yet."""
+"""The way back to one client: a head once, then bytes, comments while it waits, errors in its own format.
+
+Neither `with_comments` nor `until_disconnect` leaves a task behind: what ends the waiting has also ended the work.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from enum import Enum
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
-from everlong.gateway.exchange.errors import refusal_body, refusal_event
+from everlong.errors import (
+    BudgetImpossible,
+    ContextOverflow,
+    EverlongError,
+    InputError,
+    ProviderError,
+    RateLimited,
+    Refused,
+    StoreError,
+)
+from everlong.wire import Errors, json_bytes, sse_bytes
 
-__all__ = ["GONE", "Gone", "Headers", "ResponseWriter", "Send", "until_disconnect", "with_comments"]
+__all__ = [
+    "GONE",
+    "Gone",
+    "Headers",
+    "ResponseWriter",
+    "Send",
+    "error_events",
+    "status_of",
+    "until_disconnect",
+    "with_comments",
+]
 
+T = TypeVar("T")
 Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Receive: TypeAlias = Callable[[], Awaitable[Mapping[str, Any]]]
+#: Waits for a future, but not longer than so many seconds.
+Wait: TypeAlias = Callable[["asyncio.Future[Any]", float], Awaitable[object]]
 
 COMMENT = b": everlong is making room\n\n"
 EVENT_ENDS = (b"\n\n", b"\r\n\r\n")
@@ -19,16 +46,19 @@ STREAM: Headers = (
     (b"cache-control", b"no-cache"),
     (b"x-accel-buffering", b"no"),
 )
+#: The kind of a request that does not fit; OpenAI's own word for it.
+OVERFLOW = "context_length_exceeded"
+UNFORESEEN = "something went wrong inside the gateway; its log says more"
 
 
 class ResponseWriter:
-    """The way back to one client. `begun` is whether a head was sent, `status` which one."""
+    """Writes one response. `status` is that of the head, 0 before it was sent."""
 
-    def __init__(self, send: Send, fmt: str, own: Callable[[], Headers] = tuple) -> None:
+    def __init__(self, send: Send, errors: Errors, own: Callable[[], Headers] = tuple) -> None:
         self._send = send
-        self._fmt = fmt
-        self._own = own  # what is told of the request, where the head is a sign of life
-        self._signs = 0  # bytes of signs of life
+        self._errors = errors
+        self._own = own  # our headers, where the head is sent for a comment
+        self._comments = 0  # bytes of comments
         self._tail = b""  # the last bytes that were sent
         self.status = 0
         self.sent = 0
@@ -40,26 +70,26 @@ class ResponseWriter:
         return self.status != 0
 
     async def begin(self, status: int, headers: Headers) -> None:
-        """The head, once; where a sign of life was sent before, that was it."""
+        """Send the head, once; if a comment was sent before, its head counts."""
         if not self.begun:
             self.status = status
             await self._send({"type": "http.response.start", "status": status, "headers": list(headers)})
 
-    async def chunk(self, data: bytes) -> None:
-        """Bytes, at once."""
+    async def write(self, data: bytes) -> None:
+        """Send bytes at once."""
         if data:
             self.sent += len(data)
             self._tail = data[-4:] if len(data) >= 4 else (self._tail + data)[-4:]
             await self._send({"type": "http.response.body", "body": data, "more_body": True})
 
     async def end(self) -> None:
-        """There is no more; a second time does nothing."""
+        """End the response; a second time does nothing."""
         if not self.over:
             self.over = True
             await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def whole(self, status: int, headers: Headers, body: bytes) -> None:
-        """An answer that is all there."""
+    async def send_whole(self, status: int, headers: Headers, body: bytes) -> None:
+        """Send a response whose body is complete."""
         if not self.begun:
             self.status = status
             length = (b"content-length", b"%d" % len(body))
@@ -68,32 +98,71 @@ class ResponseWriter:
         self.over = True
         await self._send({"type": "http.response.body", "body": body, "more_body": False})
 
-    async def comment(self) -> None:
-        """A sign of life that every reader of events skips. Once an answer has begun it is one itself."""
-        if self.sent > self._signs or (self.begun and not self._signs):
+    async def send_comment(self) -> None:
+        """Send a comment, which every reader of events skips, unless the answer itself has begun."""
+        if self.sent > self._comments or (self.begun and not self._comments):
             return
         await self.begin(200, [*STREAM, *self._own()])
-        self._signs += len(COMMENT)
-        await self.chunk(COMMENT)
+        self._comments += len(COMMENT)
+        await self.write(COMMENT)
 
-    async def refuse(self, status: int, kind: str, message: str, headers: Headers = ()) -> None:
-        """An error of ours in the client's own format: an answer, or an event where the answer has begun."""
+    async def send_error(self, status: int, kind: str, message: str, headers: Headers = ()) -> None:
+        """Send an error of ours in the client's own format: a response, or events where the answer has begun."""
         if self.over:
             return
         if self.begun:
-            # What broke off in the middle of an event must not swallow the error.
-            apart = b"" if not self._tail or self._tail.endswith(EVENT_ENDS) else b"\n\n"
-            await self.chunk(apart + refusal_event(self._fmt, kind, message, status=status))
+            # An answer that broke off in the middle of an event must not swallow the error.
+            separator = b"" if not self._tail or self._tail.endswith(EVENT_ENDS) else b"\n\n"
+            await self.write(separator + error_events(self._errors, status, kind, message))
             await self.end()
             return
-        body = refusal_body(self._fmt, status, kind, message)
-        await self.whole(status, [(b"content-type", b"application/json"), *headers], body)
+        body = json_bytes(self._errors.body(status, kind, message))
+        await self.send_whole(status, [(b"content-type", b"application/json"), *headers], body)
 
 
-T = TypeVar("T")
-Receive: TypeAlias = Callable[[], Awaitable[Mapping[str, Any]]]
-#: Waits for a future, but not longer than so many seconds.
-Wait: TypeAlias = Callable[["asyncio.Future[Any]", float], Awaitable[object]]
+# --- errors ----------------------------------------------------------------------------------------
+
+
+def error_events(errors: Errors, status: int, kind: str, message: str, sequence: int = 0) -> bytes:
+    """Return the end of a stream that has begun and cannot continue: whole events, on which clients raise.
+
+    `sequence` is the number of the next event, where the format counts them.
+    """
+    return b"".join(sse_bytes(name, data) for name, data in errors.events(status, kind, message, sequence))
+
+
+def status_of(error: EverlongError, errors: Errors) -> tuple[int, str, str]:
+    """Return the answer to an error: the HTTP status, the kind for programs, the message for people.
+
+    A client learns what it can act on, and nothing of the inside. A request that does not fit is reported in the words
+    of the format's maker, which clients look for.
+    """
+    match error:
+        case Refused():
+            return error.status, error.kind, str(error)
+        case BudgetImpossible():
+            return 400, OVERFLOW, f"{errors.overflow(error.limit, error.needed)} {error}"
+        case ContextOverflow(ceiling=False):
+            words = errors.overflow(error.limit, error.requested)
+            return 400, OVERFLOW, str(error) if words in str(error) else f"{words} {error}"
+        case ContextOverflow() | RateLimited():
+            return _failed(error.status, 429), "too_many_requests", str(error)
+        case ProviderError():
+            return _failed(error.status, 502), "upstream_error", str(error)
+        case InputError():
+            return 400, "invalid_request", str(error)
+        case StoreError():
+            return 503, "storage", "the gateway's storage cannot be reached at the moment"
+        case _:
+            return 500, "internal_error", UNFORESEEN
+
+
+def _failed(status: int | None, otherwise: int) -> int:
+    """The upstream's status, if it says that something failed."""
+    return status if status is not None and 400 <= status <= 599 else otherwise
+
+
+# --- a client that waits ---------------------------------------------------------------------------
 
 
 class Gone(Enum):
@@ -117,7 +186,7 @@ async def with_comments(
     every: float,
     wait: Wait = _at_most,
 ) -> T:
-    """What the work gives. Past `after` seconds a comment is sent, and then `every` so many until it is done.
+    """Return the result of the work. After `after` seconds send a comment, then one `every` so many until it is done.
 
     A comment that cannot be sent ends the work.
     """
@@ -133,9 +202,9 @@ async def with_comments(
 
 
 async def until_disconnect(receive: Receive, work: Awaitable[T]) -> T | Literal[Gone.GONE]:
-    """What the work gives, or GONE where the client disconnects first: then the work is cancelled, and over.
+    """Return the result of the work, or GONE where the client disconnects first: then the work is cancelled.
 
-    `receive` is ASGI's. Whether the request's body was read before makes no difference.
+    `receive` is ASGI's. It does not matter whether the request's body was read before.
     """
     working = asyncio.ensure_future(work)
     watching = asyncio.ensure_future(_disconnected(receive))
@@ -150,14 +219,14 @@ async def until_disconnect(receive: Receive, work: Awaitable[T]) -> T | Literal[
 
 
 async def _disconnected(receive: Receive) -> None:
-    """Returns when the client is gone."""
+    """Return when the client is gone."""
     whole = False
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
             return
         if whole:
-            # A server that hands out the end of a body again and again would do so for ever: it tells nothing.
+            # A server that gives the end of a body again would do so for ever: nothing to learn from it.
             await asyncio.get_running_loop().create_future()
         whole = not message.get("more_body", False)
 
@@ -175,6 +244,6 @@ async def _ended(*tasks: "asyncio.Future[Any]") -> None:
             interrupted = True
     for task in tasks:
         if not task.cancelled():
-            task.exception()  # looked at, so that nobody is told of it later
+            task.exception()  # retrieved, so that asyncio does not warn about it later
     if interrupted:
         raise asyncio.CancelledError

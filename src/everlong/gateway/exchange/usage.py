@@ -4,10 +4,11 @@ An upstream counts what it was sent; a client whose history was shortened on the
 Only prompt figures, and what is derived of them, are written anew; an event without usage passes untouched.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import msgspec
+
+from everlong.wire import UsageShape
 
 __all__ = ["PromptSizes", "UsageRewriter", "rewritten_body"]
 
@@ -20,8 +21,6 @@ START = 512  # bytes of such a line that tell what it is
 LONGEST_LAST = 4 * 1024 * 1024  # bytes of a line that carries usage and repeats the whole answer
 USAGE, NO_USAGE = b'"usage"', b'"usage":null'  # the second in each chunk of a chat but the last
 PIECE = b'"delta"'  # one in each chunk of a chat that holds a piece of the answer, most often one token
-#: What all chunks of one chat have in common.
-FRAME = frozenset({"created", "id", "model", "object", "service_tier", "system_fingerprint"})
 CACHED = "cached_tokens"
 
 
@@ -56,80 +55,28 @@ class PromptSizes:
         return 0 < said < MOST and not few and (not self.window or said <= FAR * self.window)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Shape:
-    """Where a format keeps its usage: its fields, and `beside` those that the prompt's figure leaves out.
-
-    An event with usage holds one of `marks`; what a whole answer is stands in its field `inner`, if it has that, and is
-    known by one of `whole` in field `known_by`. Where it `repeats` the answer it may be long.
-    """
-
-    prompt: str
-    output: str
-    total: str = ""
-    details: str = ""
-    beside: tuple[str, ...] = ()
-    inner: str = ""
-    known_by: str
-    whole: tuple[bytes, ...]
-    marks: tuple[bytes, ...]
-    repeats: bool = False
-
-
-SHAPES: Mapping[str, _Shape] = {
-    "openai-chat": _Shape(
-        prompt="prompt_tokens",
-        output="completion_tokens",
-        total="total_tokens",
-        details="prompt_tokens_details",
-        known_by="object",
-        whole=(b'"chat.completion"',),
-        marks=(USAGE, b"[DONE]"),
-    ),
-    "openai-responses": _Shape(
-        prompt="input_tokens",
-        output="output_tokens",
-        total="total_tokens",
-        details="input_tokens_details",
-        inner="response",
-        known_by="status",
-        whole=(b'"completed"', b'"incomplete"'),
-        marks=(b"response.completed", b"response.incomplete", b"response.failed"),
-        repeats=True,
-    ),
-    "anthropic": _Shape(
-        prompt="input_tokens",
-        output="output_tokens",
-        beside=("cache_read_input_tokens", "cache_creation_input_tokens"),
-        inner="message",
-        known_by="type",
-        whole=(b'"message"',),
-        marks=(b"message_start", b"message_delta"),
-    ),
-}
-
 _Fields = dict[str, msgspec.Raw]
 _FIELDS = msgspec.json.Decoder(_Fields)
 _NUMBER = msgspec.json.Decoder(int | float | None)
 
 
-def rewritten_body(fmt: str, body: bytes, figures: PromptSizes) -> bytes:
-    """A whole answer with the figures to tell; the same bytes where there is nothing to change."""
-    return body if figures == PromptSizes() else _rewritten(SHAPES[fmt], body, figures)
+def rewritten_body(shape: UsageShape, body: bytes, figures: PromptSizes) -> bytes:
+    """Return a whole answer with the figures to tell; the same bytes where there is nothing to change."""
+    return body if figures == PromptSizes() else _rewritten(shape, body, figures)
 
 
 class UsageRewriter:
     """The same for a stream: feed it chunks, it gives what to hand on. Holds back a line that is not whole, no more."""
 
-    def __init__(self, fmt: str, figures: PromptSizes) -> None:
-        self._shape = SHAPES[fmt]
+    def __init__(self, shape: UsageShape, figures: PromptSizes) -> None:
+        self._shape = shape
         self._figures = figures
         self._idle = figures == PromptSizes()
         self._held: list[bytes] = []
         self._size = 0  # bytes held
         self._longest = LONGEST_LINE
         self._raw = False  # inside a line that is handed on as it comes
-        self._adding = _Adding(figures) if fmt == "openai-chat" and figures.asked and figures.prompt else None
+        self._adding = _Adding(shape, figures) if shape.frame and figures.asked and figures.prompt else None
 
     def feed(self, chunk: bytes) -> bytes:
         """What can be handed on now."""
@@ -196,7 +143,8 @@ class UsageRewriter:
 class _Adding:
     """The chunk of usage that a chat should have ended with, where its client asked and the upstream sent none."""
 
-    def __init__(self, figures: PromptSizes) -> None:
+    def __init__(self, shape: UsageShape, figures: PromptSizes) -> None:
+        self._shape = shape
         self._figures = figures
         self._frame: _Fields | None = None
         self._pieces = 0
@@ -218,12 +166,12 @@ class _Adding:
         if not self._needed:
             return b""
         self._needed = False
-        usage = _estimated(SHAPES["openai-chat"], self._figures, self._pieces)
-        frame = {name: raw for name, raw in (self._frame or {}).items() if name in FRAME}
+        usage = _estimated(self._shape, self._figures, self._pieces)
+        frame = {name: raw for name, raw in (self._frame or {}).items() if name in self._shape.frame}
         return b"data: " + msgspec.json.encode(frame | {"choices": [], "usage": usage}) + b"\n\n"
 
 
-def _rewritten(shape: _Shape, data: bytes, figures: PromptSizes) -> bytes:
+def _rewritten(shape: UsageShape, data: bytes, figures: PromptSizes) -> bytes:
     """An answer or an event with the figures to tell; the very same object where there is nothing to change."""
     event = _fields(data)
     inner = shape.inner if event is not None and shape.inner in event else ""
@@ -243,7 +191,7 @@ def _rewritten(shape: _Shape, data: bytes, figures: PromptSizes) -> bytes:
     return msgspec.json.encode({**event, inner: changed} if inner else changed)
 
 
-def _told(shape: _Shape, usage: _Fields, figures: PromptSizes) -> _Fields | None:
+def _told(shape: UsageShape, usage: _Fields, figures: PromptSizes) -> _Fields | None:
     """The usage to tell; None where it is the same."""
     prompt, output = _count(usage.get(shape.prompt)), _count(usage.get(shape.output))
     beside = [_count(usage.get(name)) for name in shape.beside]
@@ -267,14 +215,14 @@ def _rest(total: int, prompt: int, output: int) -> int:
     return total - prompt if prompt > 0 and output <= total - prompt <= FAR * output else output
 
 
-def _cap_details(shape: _Shape, usage: _Fields, prompt: int) -> None:
+def _cap_details(shape: UsageShape, usage: _Fields, prompt: int) -> None:
     """Cached tokens are part of the prompt: never more than it."""
     details = _fields(usage[shape.details]) if shape.details in usage else None
     if details is not None and not 0 <= _count(details.get(CACHED)) <= prompt:
         usage[shape.details] = msgspec.Raw(msgspec.json.encode(details | {CACHED: _raw(prompt)}))
 
 
-def _estimated(shape: _Shape, figures: PromptSizes, output: int) -> _Fields:
+def _estimated(shape: UsageShape, figures: PromptSizes, output: int) -> _Fields:
     """Usage where the upstream reports none."""
     prompt = figures.told(0)
     usage = {shape.prompt: _raw(prompt), shape.output: _raw(output)}

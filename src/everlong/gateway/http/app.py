@@ -14,33 +14,25 @@ from starlette.routing import Route
 from everlong import __version__
 from everlong.engine import counter_for
 from everlong.errors import Refused
-from everlong.gateway.exchange.errors import refusal_body, status_of
-from everlong.gateway.http.endpoint import format_of
-from everlong.gateway.http.endpoints import ModelEndpoint, ModelListEndpoint, PassThroughEndpoint, TokenCountEndpoint
+from everlong.gateway.exchange.response import status_of
+from everlong.gateway.http.endpoints import (
+    ModelEndpoint,
+    ModelListEndpoint,
+    PassThroughEndpoint,
+    TokenCountEndpoint,
+    format_of,
+)
 from everlong.gateway.operations.services import Services
-from everlong.gateway.request import DIALECTS
+from everlong.gateway.request import DEFAULT_FORMAT, FORMATS
 from everlong.windows import window
+from everlong.wire import Format, json_bytes
 
-__all__ = ["Beside", "gateway_app", "trim_memory", "use_one_heap"]
-
-M_ARENA_MAX = -8  # glibc's number for it
-
-
-def use_one_heap() -> None:
-    """One heap for all threads: what one lets go another can use. Call it before there are threads."""
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)
-
-
-def trim_memory() -> None:
-    """Let the system have what is free. Takes some milliseconds; not in the event loop."""
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)
-
+__all__ = ["Beside", "gateway_app", "use_one_heap"]
 
 Beside: TypeAlias = Callable[[Services], AbstractAsyncContextManager[Sequence[Route]]]
 
-TIDYING = 20.0  # seconds between two times that free memory is given back
+M_ARENA_MAX = -8  # glibc's number for the most heaps
+TRIMMING = 20.0  # seconds between two times that free memory is given back
 SWEEPING = 3_600.0  # seconds between two looks for what is too old
 LONGEST_PATH = 200  # characters of a path that an error repeats
 ALL = ["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -53,9 +45,9 @@ async def _nothing(_: Services) -> AsyncIterator[Sequence[Route]]:
 
 
 def gateway_app(made: Callable[[], Services], beside: Beside = _nothing) -> Starlette:
-    """The application. `made` gives its services when it starts, in the event loop it runs in.
+    """Return the application. `made` returns its services when it starts, in the event loop it runs in.
 
-    `beside` is what else is served on the port, for as long as the gateway is: its routes come after the gateway's.
+    `beside` gives further routes that are served on the port while the gateway runs; they come after the gateway's.
     """
 
     @asynccontextmanager
@@ -91,38 +83,38 @@ def _routes(services: Services) -> list[Route]:
         Route("/everlong/requests/{name}", _RecentRequests(services)),
     ]
     for start in BASES:
-        for dialect in DIALECTS.values():
-            answering = ModelEndpoint(services, dialect)
-            routes += [Route(start + dialect.path + end, answering, methods=["POST"]) for end in ("", "/")]
-        routes.append(Route(start + "/messages/count_tokens", TokenCountEndpoint(services), methods=["POST"]))
+        for format_ in FORMATS.values():
+            endpoint, path = ModelEndpoint(services, format_), start + format_.api.path
+            routes += [Route(path + end, endpoint, methods=["POST"]) for end in ("", "/")]
+            count_path = format_.server.count_path
+            if count_path:
+                routes.append(Route(start + count_path, TokenCountEndpoint(services, format_), methods=["POST"]))
         routes.append(Route(start + "/models", ModelListEndpoint(services), methods=["GET"]))
     return [*routes, Route("/v1/{path:path}", PassThroughEndpoint(services), methods=ALL)]
 
 
 class _RecentRequests:
-    """Recent requests, told to the key that made them and nobody else."""
+    """Lists recent requests for the key that made them and nobody else."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
 
     async def __call__(self, scope: dict[str, object], receive: object, send: object) -> None:
         request = Request(scope)
-        response = await asyncio.to_thread(self._told, request)  # the store may be far away
+        response = await asyncio.to_thread(self._response, request)  # the store may be far away
         await response(scope, receive, send)  # type: ignore[arg-type]
 
-    def _told(self, request: Request) -> Response:
+    def _response(self, request: Request) -> Response:
         try:
             client = self._services.clients.identify(request.scope["headers"])
         except Refused as error:
-            status, kind, message = status_of(error, "openai-chat")
-            return _json(refusal_body("openai-chat", status, kind, message), status)
+            return _error(DEFAULT_FORMAT, *status_of(error, DEFAULT_FORMAT.server.errors))
         name = request.path_params.get("name")
         if name is None:
             return _json(("[" + ",".join(self._services.recent.of(client.scope)) + "]").encode())
         found = self._services.recent.one(client.scope, name)
         if found is None:
-            message = "no recent request of this key has that id"
-            return _json(refusal_body("openai-chat", 404, "unknown_request", message), 404)
+            return _error(DEFAULT_FORMAT, 404, "unknown_request", "no recent request of this key has that id")
         return _json(found.encode())
 
 
@@ -130,16 +122,19 @@ def _json(body: bytes, status: int = 200) -> Response:
     return Response(body, status, {"content-type": "application/json"})
 
 
+def _error(format_: Format, status: int, kind: str, message: str) -> Response:
+    return _json(json_bytes(format_.server.errors.body(status, kind, message)), status)
+
+
 async def _not_found(request: Request, _: Exception) -> Response:
     path = request.scope["path"][:LONGEST_PATH]
     message = f"no endpoint {request.method} {path}; the API is below /v1"
-    fmt = format_of(request.scope["headers"])
-    return _json(refusal_body(fmt, 404, "unknown_endpoint", message), 404)
+    return _error(format_of(request.scope["headers"]), 404, "unknown_endpoint", message)
 
 
 async def _failed(request: Request, _: Exception) -> Response:
-    fmt = format_of(request.scope["headers"])
-    return _json(refusal_body(fmt, 500, "internal", "the gateway failed; its log has the reason"), 500)
+    message = "the gateway failed; its log has the reason"
+    return _error(format_of(request.scope["headers"]), 500, "internal", message)
 
 
 def _warm_up() -> None:
@@ -150,11 +145,26 @@ def _warm_up() -> None:
 
 async def _trim_regularly() -> None:
     while True:
-        await asyncio.sleep(TIDYING)
-        await asyncio.to_thread(trim_memory)
+        await asyncio.sleep(TRIMMING)
+        await asyncio.to_thread(_trim_memory)
 
 
 async def _sweep_regularly(services: Services) -> None:
     while True:
         await asyncio.to_thread(services.kept.sweep)
         await asyncio.sleep(SWEEPING)
+
+
+# --- memory of a process that serves for long: the C library's to do, where it can -----------------
+
+
+def use_one_heap() -> None:
+    """Use one heap for all threads, so that one can use what another frees. Call it before there are threads."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)
+
+
+def _trim_memory() -> None:
+    """Give free memory back to the system. Takes some milliseconds; not in the event loop."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)

@@ -1,166 +1,334 @@
-"""The endpoints that models answer: a request is admitted, read, and run as an exchange."""
+"""The gateway's endpoints: models that answer, token counts, lists of models, and everything else passed through.
+
+Every endpoint identifies the client, reads the request, reports errors in the client's format, and reports the end.
+What is done with a model's request is decided in the exchange.
+"""
 
 import asyncio
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import aclosing
-from typing import cast
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from time import perf_counter
+from typing import Any, TypeAlias, cast
 from urllib.parse import unquote
+from uuid import uuid4
 
 from everlong.core import Json, JsonObject
 from everlong.engine import Call, calibration_of, counter_for
 from everlong.errors import EverlongError, ProviderError, Refused
 from everlong.gateway.clients import Client, request_mode
+from everlong.gateway.config import GatewayConfig
 from everlong.gateway.exchange.exchange import Exchange
-from everlong.gateway.exchange.response import GONE, Headers, until_disconnect
-from everlong.gateway.http.endpoint import CLIENT_GONE, Endpoint, HttpRequest, Scope
+from everlong.gateway.exchange.response import GONE, Headers, ResponseWriter, Send, status_of, until_disconnect
 from everlong.gateway.operations.limits import BYTES_PER_TOKEN
+from everlong.gateway.operations.reports import Report, log_request
 from everlong.gateway.operations.services import Services
 from everlong.gateway.raw_json import decoded, encoded, pieces_of_object
-from everlong.gateway.request import DIALECTS, Dialect, ModelRequest, parse_request
+from everlong.gateway.request import DEFAULT_FORMAT, FORMATS, ModelRequest, parse_request
 from everlong.gateway.upstreams.connections import UpstreamRequest
 from everlong.gateway.upstreams.routing import Routes, Upstream, upstream_path
-from everlong.wire import FORMATS
+from everlong.wire import Format
 
-__all__ = [
-    "ModelEndpoint",
-    "ModelListEndpoint",
-    "PassThroughEndpoint",
-    "TokenCountEndpoint",
-    "refuse_compressed",
-    "route",
-]
+__all__ = ["ModelEndpoint", "ModelListEndpoint", "PassThroughEndpoint", "TokenCountEndpoint", "format_of"]
 
+Scope: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
+
+log = logging.getLogger("everlong.gateway")
+
+CLIENT_GONE = 499  # the usual status for a client that did not wait
+FAILED = 500
+BROKE_OFF = 502
 THREAD_HEADER = b"x-everlong-thread"
 ENCODING_HEADER = b"content-encoding"
+UNBUFFERED = (b"x-accel-buffering", b"no")
+ONE_MODEL = "/models/"
+LONGEST_SHOWN = 200  # characters of a path and of a model's name in reports
 LONGEST_MODEL = 1_000  # characters of a model's name; what is learned of a model is held under it
 LONGEST_NAME = 200  # characters of a conversation's name
+LARGEST_COUNT = 1024 * 1024  # bytes of an answer with a count
+LARGEST_LIST = 16 * 1024 * 1024  # bytes of a list of models
+LONGEST_START = 1_024  # bytes in which a body begins
+
+
+# --- what every endpoint does ----------------------------------------------------------------------
+
+
+@dataclass(slots=True, kw_only=True)
+class HttpRequest:
+    """One request at an endpoint, and the way back."""
+
+    scope: Scope
+    receive: Receive
+    writer: ResponseWriter
+    format: Format
+    client: Client
+    report: Report
+    started: float
+
+    @property
+    def headers(self) -> Headers:
+        """The client's headers, as they came."""
+        headers: Headers = self.scope["headers"]
+        return headers
+
+    @property
+    def query(self) -> str:
+        """The part behind the question mark, as it came."""
+        query: bytes = self.scope["query_string"]
+        return query.decode("latin-1")
+
+    async def body(self, config: GatewayConfig) -> bytes:
+        """Return what was sent, within the limits."""
+        body = await read_body(self.scope, self.receive, most=config.largest_body, seconds=config.body_timeout)
+        self.report.bytes_in = len(body)
+        return body
+
+    def note_upstream(self, upstream: Upstream, model: str) -> None:
+        """Report who answers, and with which model."""
+        self.report.upstream, self.report.model = upstream.name, model[:LONGEST_SHOWN]
+
+    def note_added_time(self) -> None:
+        """Report the time so far as ours; from here on it is the upstream's."""
+        self.report.added_ms = (perf_counter() - self.started) * 1000
+
+    async def send_json(self, status: int, body: bytes) -> None:
+        """Send an answer of ours."""
+        self.note_added_time()
+        headers = [(b"content-type", b"application/json"), *self.report.headers()]
+        await self.writer.send_whole(status, headers, body)
+
+
+class Endpoint(ABC):
+    """An endpoint as ASGI. It never raises for what a client or an upstream did; `answer` may."""
+
+    def __init__(self, services: Services) -> None:
+        self.services = services
+
+    @abstractmethod
+    async def answer(self, request: HttpRequest) -> None:
+        """Answer one request. Errors that the client must see are raised."""
+
+    def format(self, headers: Headers) -> Format:
+        """Return the format in which the client wants to be answered."""
+        return format_of(headers)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request and report it."""
+        started = perf_counter()
+        format_, path = self.format(scope["headers"]), scope["path"][:LONGEST_SHOWN]
+        report = Report(id=uuid4().hex[:16], time=datetime.now(UTC), path=path, fmt=format_.name)
+        writer = ResponseWriter(send, format_.server.errors, report.headers)
+        client: Client | None = None
+        try:
+            client = self.services.clients.identify(scope["headers"])
+            report.client = client.name or client.scope[:8]
+            request = HttpRequest(
+                scope=scope,
+                receive=receive,
+                writer=writer,
+                format=format_,
+                client=client,
+                report=report,
+                started=started,
+            )
+            await self.answer(request)
+        except EverlongError as error:
+            await self._send_error(writer, format_, error, report, started)
+        except ConnectionAbortedError:  # the upstream broke off, and so does the answer
+            report.status = BROKE_OFF
+        except (ConnectionError, asyncio.CancelledError) as error:
+            report.status = report.status or CLIENT_GONE
+            if isinstance(error, asyncio.CancelledError):
+                raise
+        except Exception:  # ours: the client learns that something failed, also in the middle of a stream
+            log.exception("an answer failed")
+            await self._send_error(writer, format_, EverlongError(), report, started)
+        finally:
+            self._report(report, writer, client, started)
+
+    async def _send_error(
+        self, writer: ResponseWriter, format_: Format, error: EverlongError, report: Report, started: float
+    ) -> None:
+        status, kind, message = status_of(error, format_.server.errors)
+        report.kind, report.error = kind, message
+        report.added_ms = report.added_ms or (perf_counter() - started) * 1000
+        self.services.metrics.refused(kind)
+        headers = report.headers()
+        after = error.after if isinstance(error, Refused) else None
+        if after is not None:
+            headers.append((b"retry-after", b"%d" % after))
+        await writer.send_error(status, kind, message, headers)
+
+    def _report(self, report: Report, writer: ResponseWriter, client: Client | None, started: float) -> None:
+        report.status = report.status or writer.status or FAILED
+        report.seconds = perf_counter() - started
+        report.bytes_out = writer.sent
+        self.services.metrics.answered(report)
+        log_request(report)
+        if client is not None:
+            self.services.recent.add(client.scope, report)
+
+
+def format_of(headers: Headers) -> Format:
+    """Return the format that a client speaks, by a header that only its kind sends."""
+    names = {name.lower() for name, _ in headers} - {b""}
+    return next((each for each in FORMATS.values() if each.server.client_header in names), DEFAULT_FORMAT)
+
+
+async def read_body(scope: Scope, receive: Receive, *, most: int, seconds: float) -> bytes:
+    """Return the body of a request. Raises Refused where it is too large or too slow.
+
+    ConnectionError where the client goes away.
+    """
+    length = dict(scope["headers"]).get(b"content-length", b"")
+    if length.isdigit() and int(length) > most:
+        raise _too_large(most)
+    parts, size = [], 0
+    try:
+        async with asyncio.timeout(seconds):
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise ConnectionResetError("the client went away while it sent its request")
+                part = message.get("body", b"")
+                size += len(part)
+                if size > most:
+                    raise _too_large(most)
+                parts.append(part)
+                if not message.get("more_body", False):
+                    return parts[0] if len(parts) == 1 else b"".join(parts)
+    except TimeoutError:
+        raise Refused(f"the request did not arrive within {seconds:g} s", status=408, kind="too_slow") from None
+
+
+def _too_large(most: int) -> Refused:
+    return Refused(f"a request has at most {most:,} bytes", status=413, kind="too_large")
+
+
+def _refuse_compressed(headers: Headers) -> None:
+    """Raise Refused for a body that is compressed: it could not be read."""
+    encodings = [value.strip().lower() for name, value in headers if name.lower() == ENCODING_HEADER]
+    if any(encoding not in (b"", b"identity") for encoding in encodings):
+        raise Refused("compressed requests are not read: send the body as it is", status=415, kind="compressed_body")
+
+
+# --- models that answer ----------------------------------------------------------------------------
 
 
 class ModelEndpoint(Endpoint):
-    """The endpoint of one format."""
+    """The endpoint of one format: a request is admitted, read, and run as an exchange."""
 
-    def __init__(self, services: Services, dialect: Dialect) -> None:
+    def __init__(self, services: Services, format_: Format) -> None:
         super().__init__(services)
-        self._dialect = dialect
+        self._format = format_
 
-    def fmt(self, headers: Headers) -> str:  # noqa: ARG002 - the path says it
-        """The endpoint's own."""
-        return self._dialect.fmt
+    def format(self, headers: Headers) -> Format:  # noqa: ARG002 - the path says it
+        """Return the endpoint's own format."""
+        return self._format
 
-    async def answer(self, visit: HttpRequest) -> None:
+    async def answer(self, request: HttpRequest) -> None:
         """Run the exchange, for as long as the client waits for it."""
-        services, report, headers = self.services, visit.report, visit.headers
-        mode = request_mode(headers, visit.client, services.config.mode)
-        refuse_compressed(headers)
-        body = await visit.body(services.config)
-        with services.limiter.admit(visit.client, len(body) // BYTES_PER_TOKEN):
-            asked, upstream = route(services.routes, parse_request(self._dialect, body))
-            visit.goes_to(upstream, asked.model)
-            report.mode, report.streamed = mode, asked.stream
+        services, report, headers = self.services, request.report, request.headers
+        mode = request_mode(headers, request.client, services.config.engine.mode)
+        _refuse_compressed(headers)
+        body = await request.body(services.config)
+        with services.limiter.admit(request.client, len(body) // BYTES_PER_TOKEN):
+            model_request, upstream = _route(services.routes, parse_request(self._format, body))
+            request.note_upstream(upstream, model_request.model)
+            report.mode, report.streamed = mode, model_request.stream
             exchange = Exchange(
                 services=services,
-                client=visit.client,
-                asked=asked,
+                client=request.client,
+                request=model_request,
                 upstream=upstream,
-                outlet=visit.outlet,
+                writer=request.writer,
                 headers=headers,
-                query=visit.query,
+                query=request.query,
                 mode=mode,
-                name=_name_in(headers),
-                started=visit.started,
+                name=_conversation_name(headers),
+                started=request.started,
                 report=report,
             )
-            if await until_disconnect(visit.receive, exchange.run()) is GONE and not exchange.complete:
+            if await until_disconnect(request.receive, exchange.run()) is GONE and not exchange.complete:
                 report.status = CLIENT_GONE
                 services.metrics.gone()
 
 
-def route(routes: Routes, asked: ModelRequest) -> tuple[ModelRequest, Upstream]:
-    """The upstream of a request, and the request with the model's name as it is known there."""
-    upstream = routes.choose(asked.model, asked.fmt)
-    if len(asked.model) > LONGEST_MODEL:
+def _route(routes: Routes, request: ModelRequest) -> tuple[ModelRequest, Upstream]:
+    """Return the upstream of a request, and the request with the model's name as it is known there."""
+    upstream = routes.choose(request.model, request.fmt)
+    if len(request.model) > LONGEST_MODEL:
         raise Refused(f"no model's name has more than {LONGEST_MODEL} characters", status=404, kind="unknown_model")
-    name = routes.model_sent(upstream, asked.model)
-    return (asked if name == asked.model else asked.with_model(name)), upstream
+    name = routes.model_sent(upstream, request.model)
+    return (request if name == request.model else request.with_model(name)), upstream
 
 
-def refuse_compressed(headers: Headers) -> None:
-    """Raises Refused for a body that is compressed: what it says could not be read."""
-    if any(
-        name.lower() == ENCODING_HEADER and value.strip().lower() not in (b"", b"identity") for name, value in headers
-    ):
-        raise Refused("compressed requests are not read: send the body as it is", status=415, kind="compressed_body")
-
-
-def _name_in(headers: Headers) -> str:
-    """The client's own name for the conversation."""
+def _conversation_name(headers: Headers) -> str:
+    """Return the client's own name for the conversation; "" where it has none."""
     name = next((value for header, value in headers if header.lower() == THREAD_HEADER), b"").decode("latin-1").strip()
     if len(name) > LONGEST_NAME or not name.isprintable():
         raise Refused(f"x-everlong-thread has at most {LONGEST_NAME} plain characters", status=400, kind="bad_header")
     return name
 
 
-COUNT_PATH = "/messages/count_tokens"
-LARGEST_ANSWER = 1024 * 1024
+# --- token counts ----------------------------------------------------------------------------------
 
 
-class TokenCountEndpoint(Endpoint):
-    """Counts what a client would send, without sending it."""
+class TokenCountEndpoint(ModelEndpoint):
+    """Counts what a client would send, without sending it: by the format's maker, or ours for every other upstream."""
 
-    def fmt(self, headers: Headers) -> str:  # noqa: ARG002 - only Anthropic's has it
-        """Anthropic's."""
-        return "anthropic"
-
-    async def answer(self, visit: HttpRequest) -> None:
-        """Answer one question."""
-        services, report = self.services, visit.report
-        refuse_compressed(visit.headers)
-        body = await visit.body(services.config)
-        with services.limiter.admit(visit.client):
-            asked, upstream = route(services.routes, parse_request(DIALECTS["anthropic"], body))
-            visit.goes_to(upstream, asked.model)
-            if upstream.endpoint.provider != "anthropic":
-                tokens = await asyncio.to_thread(self._count, asked, upstream)
-                await visit.tell(200, encoded({"input_tokens": tokens}))
+    async def answer(self, request: HttpRequest) -> None:
+        """Answer with the count."""
+        services, report, server = self.services, request.report, self._format.server
+        _refuse_compressed(request.headers)
+        body = await request.body(services.config)
+        with services.limiter.admit(request.client):
+            model_request, upstream = _route(services.routes, parse_request(self._format, body))
+            request.note_upstream(upstream, model_request.model)
+            if upstream.endpoint.provider != server.maker:
+                tokens = await asyncio.to_thread(self._count, model_request, upstream)
+                await request.send_json(200, encoded(server.counted(tokens)))
                 return
-            visit.asks_upstream()
-            sent = UpstreamRequest("POST", COUNT_PATH, visit.query, visit.headers, asked.body)
-            answered = await services.forwarding.send(upstream, visit.client, sent)
-            told = await answered.whole(LARGEST_ANSWER)
-            await visit.outlet.whole(answered.status, [*answered.headers, *report.headers()], told)
+            request.note_added_time()
+            sent = UpstreamRequest("POST", server.count_path, request.query, request.headers, model_request.body)
+            answer = await services.forwarding.send(upstream, request.client, sent)
+            counted = await answer.whole(LARGEST_COUNT)
+            await request.writer.send_whole(answer.status, [*answer.headers, *report.headers()], counted)
 
-    def _count(self, asked: ModelRequest, upstream: Upstream) -> int:
-        """Ours, corrected by what the upstream reported before."""
-        document = FORMATS["anthropic"].read_body(decoded(asked.body))
-        counter = counter_for(asked.model)
+    def _count(self, request: ModelRequest, upstream: Upstream) -> int:
+        """Our count, corrected by what the upstream reported before."""
+        document = self._format.read_body(decoded(request.body))
+        counter = counter_for(request.model)
         counted = counter.messages(document.messages) + counter.tools(document.tools)
-        call = Call(model=asked.model, endpoint=upstream.endpoint.name)
+        call = Call(model=request.model, endpoint=upstream.endpoint.name)
         return calibration_of(self.services.engine.threads, call, counter).expected(counted)
 
 
-LARGEST_LIST = 16 * 1024 * 1024
-LONGEST_START = 1_024  # bytes in which a body begins
-ONE_MODEL = "/models/"
-UNBUFFERED = (b"x-accel-buffering", b"no")
+# --- everything else -------------------------------------------------------------------------------
 
 
 class PassThroughEndpoint(Endpoint):
-    """Everything below /v1 that has no endpoint of its own goes to the upstream of its model, or the first there is."""
+    """Passes all else below /v1 to the upstream of its model, or to the first there is."""
 
-    async def answer(self, visit: HttpRequest) -> None:
-        """Hand one request on, and its answer back."""
-        path = upstream_path(_raw_path(visit.scope))
-        body = await visit.body(self.services.config)
+    async def answer(self, request: HttpRequest) -> None:
+        """Forward one request, and its answer back."""
+        path = upstream_path(_raw_path(request.scope))
+        body = await request.body(self.services.config)
         tokens = len(body) // BYTES_PER_TOKEN if _is_object(body) else 0  # a picture or a recording has none
-        with self.services.limiter.admit(visit.client, tokens):
-            upstream, body = self._routed(path, body, visit)
-            sent = UpstreamRequest(visit.scope["method"], path, visit.query, visit.headers, body)
-            if await until_disconnect(visit.receive, self._handed_on(upstream, sent, visit)) is GONE:
-                visit.report.status = CLIENT_GONE
+        with self.services.limiter.admit(request.client, tokens):
+            upstream, body = self._route(path, body, request)
+            sent = UpstreamRequest(request.scope["method"], path, request.query, request.headers, body)
+            if await until_disconnect(request.receive, self._forward(upstream, sent, request)) is GONE:
+                request.report.status = CLIENT_GONE
                 self.services.metrics.gone()
 
-    def _routed(self, path: str, body: bytes, visit: HttpRequest) -> tuple[Upstream, bytes]:
+    def _route(self, path: str, body: bytes, request: HttpRequest) -> tuple[Upstream, bytes]:
         """By the model that the body or the path names, if one does, as its upstream knows it."""
-        routes, fmt = self.services.routes, visit.report.fmt
+        routes, fmt = self.services.routes, request.format.name
         model = _model_in(body)
         if model:
             upstream = routes.choose(model, fmt)
@@ -172,49 +340,48 @@ class PassThroughEndpoint(Endpoint):
             upstream = routes.choose(model, fmt)
         else:
             upstream = routes.default(fmt)
-        visit.goes_to(upstream, model)
+        request.note_upstream(upstream, model)
         return upstream, body
 
-    async def _handed_on(self, upstream: Upstream, sent: UpstreamRequest, visit: HttpRequest) -> None:
-        visit.asks_upstream()
-        outlet = visit.outlet
-        answered = await self.services.forwarding.send(upstream, visit.client, sent)
-        visit.report.streamed = answered.streamed
-        own = [UNBUFFERED] if answered.streamed else []
+    async def _forward(self, upstream: Upstream, sent: UpstreamRequest, request: HttpRequest) -> None:
+        request.note_added_time()
+        writer = request.writer
+        answer = await self.services.forwarding.send(upstream, request.client, sent)
+        request.report.streamed = answer.streamed
+        own = [UNBUFFERED] if answer.streamed else []
         try:
-            await outlet.begin(answered.status, [*answered.headers, *own, *visit.report.headers()])
-            async with aclosing(answered.chunks()) as chunks:
+            await writer.begin(answer.status, [*answer.headers, *own, *request.report.headers()])
+            async with aclosing(answer.chunks()) as chunks:
                 async for chunk in chunks:
-                    await outlet.chunk(chunk)
-            await outlet.end()
+                    await writer.write(chunk)
+            await writer.end()
         except ProviderError as error:
             # What it means is not known here: the connection breaks as it did there.
-            visit.report.error = str(error)
+            request.report.error = str(error)
             raise ConnectionAbortedError(str(error)) from error
         finally:
-            answered.close()
+            answer.close()
 
 
 class ModelListEndpoint(PassThroughEndpoint):
-    """The models of all upstreams, as one list; an upstream that does not tell is left out."""
+    """Lists the models of all upstreams; an upstream that does not answer is left out."""
 
-    async def answer(self, visit: HttpRequest) -> None:
+    async def answer(self, request: HttpRequest) -> None:
         """Answer with the list; that of a lone upstream as it is."""
-        upstreams = [one for one in self.services.routes.upstreams if visit.report.fmt in one.formats]
+        upstreams = [each for each in self.services.routes.upstreams if request.format.name in each.formats]
         if len(upstreams) == 1:
-            await super().answer(visit)
+            await super().answer(request)
             return
-        with self.services.limiter.admit(visit.client):
-            lists = await asyncio.gather(*(self._rows(one, visit.client, visit.headers) for one in upstreams))
-        rows: list[Json] = [row for one in lists for row in one]
-        await visit.tell(200, encoded({"object": "list", "data": rows, "has_more": False}))
+        with self.services.limiter.admit(request.client):
+            lists = await asyncio.gather(*(self._rows(each, request.client, request.headers) for each in upstreams))
+        rows: list[Json] = [row for listed in lists for row in listed]
+        await request.send_json(200, encoded({"object": "list", "data": rows, "has_more": False}))
 
     async def _rows(self, upstream: Upstream, client: Client, headers: Headers) -> list[Json]:
         try:
-            answered = await self.services.forwarding.send(
-                upstream, client, UpstreamRequest("GET", "/models", "", headers)
-            )
-            body = decoded(await answered.whole(LARGEST_LIST))
+            sent = UpstreamRequest("GET", "/models", "", headers)
+            answer = await self.services.forwarding.send(upstream, client, sent)
+            body = decoded(await answer.whole(LARGEST_LIST))
         except EverlongError:
             return []
         data = body.get("data") if isinstance(body, dict) else None
@@ -222,12 +389,12 @@ class ModelListEndpoint(PassThroughEndpoint):
 
 
 def _model_in(body: bytes) -> str:
-    """The model that a JSON body names; "" if there is none. The rest of it, which may be long, is not read."""
+    """Return the model that a JSON body names; "" if there is none. The rest of it, which may be long, is not read."""
     try:
-        said = decoded(pieces_of_object(body).get("model", b"null")) if _is_object(body) else None
+        model = decoded(pieces_of_object(body).get("model", b"null")) if _is_object(body) else None
     except Refused:
         return ""
-    return said if isinstance(said, str) else ""
+    return model if isinstance(model, str) else ""
 
 
 def _is_object(body: bytes) -> bool:
@@ -236,7 +403,7 @@ def _is_object(body: bytes) -> bool:
 
 
 def _raw_path(scope: Scope) -> str:
-    """The path as it was written, below /v1."""
+    """Return the path as it was written, below /v1."""
     raw = scope.get("raw_path") or scope["path"].encode()
     path: str = raw.partition(b"?")[0].decode("latin-1")
     return path.removeprefix("/v1") or "/"

@@ -58,7 +58,7 @@ def serve(
         listening = stack.enter_context(_listen(config))
         host, port = listening.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
-        tell(f"Everlong listens at http://{shown}:{port}/v1 (upstreams: {', '.join(names)}; mode {config.mode})")
+        tell(f"Everlong listens at http://{shown}:{port}/v1 (upstreams: {', '.join(names)}; mode {config.engine.mode})")
         if config.workers > 1:
             os.environ[SHARED] = stack.enter_context(tempfile.TemporaryDirectory(prefix="everlong-metrics-"))
         os.environ[TOLD] = json.dumps({"file": file, "options": given})

@@ -12,7 +12,8 @@ from types import TracebackType
 from typing import Self
 
 from everlong.errors import Refused
-from everlong.gateway.clients import Client, Limits
+from everlong.gateway.clients import Client
+from everlong.gateway.config import Limits
 
 __all__ = ["BYTES_PER_TOKEN", "Admission", "Limiter"]
 

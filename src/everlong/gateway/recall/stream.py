@@ -1,25 +1,21 @@
-"""A stream of server-sent events without the calls of our tool, byte for byte where there are none.
+"""Answers without the calls of the recall tool: streams byte for byte where there are none, and whole bodies.
 
-    upstream ──▶ Hiding ──▶ client        our tool alone called: the end is held back, the model gets its result,
-    upstream ──▶ Continuing ──▶ client    and the stream of the continuation follows as if it were one answer
+    upstream ──▶ RecallFilter ──▶ client    our tool alone called: the end is held back, the model gets its result,
+    upstream ──▶ RecallFilter ──▶ client    and the stream of the continuation follows as if it were one answer
 
 Events are passed on when they are whole, which is when a client can read them. An event that is edited is written
-anew; all others are the upstream's bytes.
+again; all others are the upstream's bytes.
 """
 
 import json
 import re
-from collections.abc import Mapping
 
-from everlong.core import Json, JsonObject
+from everlong.core import JsonObject
 from everlong.errors import ProviderError
-from everlong.gateway.recall.chat_stream import ChatEditing
-from everlong.gateway.recall.editor import Event, Shown, StreamEditor
-from everlong.gateway.recall.messages_stream import MessagesEditing
-from everlong.gateway.recall.responses_stream import ResponsesEditing
-from everlong.wire import BYTE_ORDER_MARK, DONE
+from everlong.gateway.recall.tool import NAME
+from everlong.wire import BYTE_ORDER_MARK, DONE, HiddenTool, Shown, added_usage, json_bytes, sse_bytes
 
-__all__ = ["ContinuedFilter", "RecallFilter", "json_bytes"]
+__all__ = ["RecallFilter", "hidden_body", "joined_body"]
 
 #: Two line ends in a row. The groups are atomic: a carriage return and its line feed are one.
 EVENT_END = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
@@ -28,18 +24,12 @@ LINE_END = re.compile(rb"\r\n|\n|\r")
 WAITED_FOR = 1024 * 1024
 READ = 64 * 1024 * 1024
 
-EDITINGS: Mapping[str, type[StreamEditor]] = {
-    "anthropic": MessagesEditing,
-    "openai-chat": ChatEditing,
-    "openai-responses": ResponsesEditing,
-}
-
 
 class RecallFilter:
-    """Feed it the chunks of a stream; it gives what the client gets."""
+    """Takes the chunks of a stream and gives what the client gets. With `earlier` it continues that stream."""
 
-    def __init__(self, fmt: str, earlier: Shown | None = None) -> None:
-        self._editing = EDITINGS[fmt](earlier)
+    def __init__(self, tool: HiddenTool, earlier: Shown | None = None) -> None:
+        self._editor = tool.editor(NAME, earlier)
         self._rest = bytearray()
         self._looked = 0  # up to here no event ends in the rest
         self._passing = False  # in the middle of an event that was too large to wait for
@@ -47,22 +37,22 @@ class RecallFilter:
     @property
     def called(self) -> bool:
         """Whether our tool was called."""
-        return self._editing.called
+        return self._editor.called
 
     @property
     def alone(self) -> bool:
         """Whether our tool alone was called and the answer is over: its end is held back."""
-        return self._editing.held
+        return self._editor.held
 
     @property
     def response(self) -> str:
         """The id under which the provider keeps this answer, in Responses, once it is over; "" elsewhere."""
-        return self._editing.response
+        return self._editor.response
 
     @property
     def shown(self) -> Shown:
-        """What the client has seen, for `Continuing`."""
-        return self._editing.shown()
+        """What the client has seen, for the filter of the next stream."""
+        return self._editor.shown()
 
     def feed(self, chunk: bytes) -> bytes:
         """What can go to the client now."""
@@ -83,12 +73,12 @@ class RecallFilter:
 
     def ending(self) -> bytes:
         """The end that was held back, as of an answer that called nothing: for when there is no continuation."""
-        return b"".join(_written(event) for event in self._editing.ending())
+        return b"".join(sse_bytes(name, data) for name, data in self._editor.ending())
 
     def _is_plain(self, chunk: bytes) -> bool:
         """Whether it is whole events, none of interest: by far the most are."""
-        whole = not self._editing.touched and not self._passing and chunk.endswith((b"\n\n", b"\r\n\r\n"))
-        return whole and not any(sign in chunk for sign in self._editing.SIGNS)
+        whole = not self._editor.touched and not self._passing and chunk.endswith((b"\n\n", b"\r\n\r\n"))
+        return whole and not any(sign in chunk for sign in self._editor.SIGNS)
 
     def _event(self) -> bytes | None:
         end = EVENT_END.search(self._rest, self._looked)
@@ -106,24 +96,24 @@ class RecallFilter:
         if self._passing:
             self._passing = False
             return event
-        editing = self._editing
-        if not editing.touched and not any(sign in event for sign in editing.SIGNS):
+        editor = self._editor
+        if not editor.touched and not any(sign in event for sign in editor.SIGNS):
             return event
         data = _data(event)
         if data == DONE.encode():
-            editing.held = editing.held or editing.alone
-            return b"" if editing.held else event
+            editor.held = editor.held or editor.alone
+            return b"" if editor.held else event
         value = _json_object(data)
         if value is None:
             return event
-        edited = editing.edited(value)
+        edited = editor.edited(value)
         if edited is None:
             return b""
         return event if edited is value else _rewritten(event, edited)
 
     def _bound(self, out: list[bytes]) -> None:
         size = len(self._rest)
-        if self._editing.touched and not self._passing:
+        if self._editor.touched and not self._passing:
             if size > READ:
                 raise ProviderError(f"the stream holds an event of more than {READ:,} bytes")
         elif self._passing or size > WAITED_FOR:
@@ -133,19 +123,7 @@ class RecallFilter:
             self._passing, self._looked = True, 0
 
 
-class ContinuedFilter(RecallFilter):
-    """The stream of a continuation, going on where an earlier one was held back; our tool is hidden here too."""
-
-    def __init__(self, fmt: str, earlier: Shown) -> None:
-        super().__init__(fmt, earlier)
-
-
 # --- one event -------------------------------------------------------------------------------------
-
-
-def json_bytes(value: Json) -> bytes:
-    """JSON that any reader takes; half of a surrogate pair becomes its escape."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace")
 
 
 def _lines(event: bytes) -> list[bytes]:
@@ -171,7 +149,27 @@ def _rewritten(event: bytes, value: JsonObject) -> bytes:
     return b"\n".join([*others, b"data: " + json_bytes(value)]) + b"\n\n"
 
 
-def _written(event: Event) -> bytes:
-    name, data = event
-    text = data.encode() if isinstance(data, str) else json_bytes(data)
-    return (f"event: {name}\n".encode() if name else b"") + b"data: " + text + b"\n\n"
+# --- whole answers ---------------------------------------------------------------------------------
+
+
+def hidden_body(tool: HiddenTool, body: bytes) -> bytes:
+    """Return the answer without calls of our tool, the same bytes if there are none; with no call left it just ends."""
+    if NAME.encode() not in body:
+        return body
+    answer = _json_object(body)
+    if answer is None:
+        return body
+    hidden = tool.hide(answer, NAME)
+    return body if hidden is answer else json_bytes(hidden)
+
+
+def joined_body(tool: HiddenTool, first: bytes, second: bytes) -> bytes:
+    """Return two answers as one: the first, and the second that continues from its call of our tool."""
+    one, other = _json_object(first), _json_object(second)
+    if one is None or other is None:
+        return second
+    one, other = tool.hide(one, NAME), tool.hide(other, NAME)
+    whole = tool.join(one, other)
+    if isinstance(one.get("usage"), dict) or isinstance(other.get("usage"), dict):
+        whole["usage"] = added_usage(one.get("usage"), other.get("usage"))
+    return json_bytes(whole)

@@ -17,6 +17,7 @@ from yarl import URL
 
 from everlong.errors import ProviderError, Refused
 from everlong.gateway.clients import Client
+from everlong.gateway.request import DEFAULT_FORMAT, FORMATS
 from everlong.gateway.upstreams.routing import Upstream
 from everlong.llm import Connections
 
@@ -228,7 +229,7 @@ def headers_from(raw: Headers) -> list[tuple[bytes, bytes]]:
 
 def _credential_header(to: Upstream, used: set[bytes]) -> str:
     """Where the upstream's key goes. A provider we know has its own place; elsewhere it is the one the client used."""
-    usual = "x-api-key" if to.endpoint.fmt == "anthropic" else "authorization"
+    usual = FORMATS.get(to.endpoint.fmt, DEFAULT_FORMAT).api.key_header
     known = [kind for kind in (b"authorization", b"x-api-key") if kind in used]
     return known[0].decode() if len(known) == 1 and not to.endpoint.provider else usual
 

@@ -12,13 +12,17 @@ from urllib.parse import urlsplit
 
 from everlong.errors import InputError, Refused
 from everlong.gateway.config import GatewayConfig, UpstreamTable
-from everlong.gateway.request import DIALECTS
+from everlong.gateway.request import FORMATS
 from everlong.llm import KNOWN, Endpoint, endpoint_at
+from everlong.wire import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
 
 __all__ = ["Routes", "Upstream", "routes_from", "upstream_path"]
 
-ALL = tuple(DIALECTS)
-CHAT, RESPONSES, ANTHROPIC = ("openai-chat",), ("openai-chat", "openai-responses"), ("anthropic",)
+ALL = tuple(FORMATS)
+CHAT, RESPONSES = (OPENAI_CHAT.name,), (OPENAI_CHAT.name, OPENAI_RESPONSES.name)
+MESSAGES = (ANTHROPIC.name,)
+#: The providers whose own formats these are.
+MAKERS = tuple(sorted({each.server.maker for each in FORMATS.values()}))
 LONGEST_NAME = 100  # characters of a model's name that an error repeats
 LONGEST_PATH = 1_024
 PLAIN_PATH = re.compile(r"(?:/(?:[A-Za-z0-9._~!$&'()*+,=:-]|%[0-9A-Fa-f]{2})+)+/?")
@@ -36,7 +40,7 @@ class Upstream:
     name: str
     endpoint: Endpoint
     models: tuple[str, ...] = ("*",)
-    formats: tuple[str, ...] = ("openai-chat", "openai-responses", "anthropic")
+    formats: tuple[str, ...] = ALL
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +57,7 @@ class Provider:
 
 #: In the order in which they are asked; OpenRouter takes what no other does.
 PROVIDERS: Mapping[str, Provider] = {
-    "anthropic": Provider(("claude-*",), ANTHROPIC),
+    "anthropic": Provider(("claude-*",), MESSAGES),
     "openai": Provider(
         ("gpt-*", "o[1-9]*", "chatgpt-*", "codex*", "computer-use-*", "text-embedding-*", "ft:*"), RESPONSES
     ),
@@ -153,7 +157,7 @@ def _keyed(environment: Mapping[str, str], *, own_keys: bool) -> Routes:
     if len(found) == 1:
         found = [replace(found[0], models=("*",))]
     if not own_keys:
-        makers = [_provider(name, {}) for name in ("anthropic", "openai")]
+        makers = [_provider(name, {}) for name in MAKERS]
         rest = [(one, tuple(fmt for fmt in one.formats if fmt not in spoken)) for one in makers]
         found += [replace(one, models=("*",), formats=formats) for one, formats in rest if formats]
     if not found:
@@ -174,8 +178,8 @@ def _one_for_everything(where: str, environment: Mapping[str, str]) -> Routes:
     own = environment.get("EVERLONG_UPSTREAM", "") in ("", where)
     key, fmt = (environment.get(name, "") if own else "" for name in ("EVERLONG_KEY", "EVERLONG_FORMAT"))
     endpoint, known = _endpoint(where, key, environment)
-    if fmt and fmt not in DIALECTS:
-        raise InputError(f"EVERLONG_FORMAT is one of {', '.join(DIALECTS)}, not {fmt!r}")
+    if fmt and fmt not in FORMATS:
+        raise InputError(f"EVERLONG_FORMAT is one of {', '.join(FORMATS)}, not {fmt!r}")
     endpoint = replace(endpoint, fmt=fmt) if fmt else endpoint
     name = _name(where, endpoint)
     return Routes(
@@ -219,7 +223,7 @@ def _endpoint(where: str, key: str, environment: Mapping[str, str]) -> tuple[End
         raise InputError(f"an upstream is an http or https address or one of {', '.join(KNOWN)}")
     endpoint = endpoint_at(where if address.path.strip("/") else where.rstrip("/") + "/v1", key=key)
     # Other paths of a provider often speak other formats: DeepSeek's /anthropic.
-    usual = endpoint.provider in ("anthropic", "openai") or endpoint.url in (url for url, _, _ in KNOWN.values())
+    usual = endpoint.provider in MAKERS or endpoint.url in (url for url, _, _ in KNOWN.values())
     return endpoint, PROVIDERS.get(endpoint.provider) if usual else None
 
 

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from everlong.core import History, Json, JsonObject, JsonText, Message, Role
+from everlong.errors import InputError
 from everlong.wire.document import Document
 from everlong.wire.formats.reply_reader import Outgoing, ReplyReader
 from everlong.wire.formats.reply_writer import ReplyWriter
+from everlong.wire.formats.server import ServerSide
 from everlong.wire.formats.validation import Problem, surrogate_problems
 from everlong.wire.replies import Request
 
@@ -174,6 +176,8 @@ class Deltas:
     split: Callable[[JsonObject], tuple[Place, str] | None]
     #: The event again.
     join: Callable[[Place, str], JsonObject]
+    #: Types of events that end a stream.
+    endings: frozenset[str] = frozenset()
 
 
 class ReadMessage(Protocol):
@@ -216,6 +220,15 @@ class Format:
     tools: Tools
     #: None where the provider caches without being told.
     marks: CacheMarks | None = None
+    #: What a server of ours has to know to serve clients of this format; None where none does.
+    server_side: ServerSide | None = None
+
+    @property
+    def server(self) -> ServerSide:
+        """What a server of ours has to know to serve clients of this format. Raises InputError where none does."""
+        if self.server_side is None:
+            raise InputError(f"clients that speak {self.name} cannot be served")
+        return self.server_side
 
     def problems(self, body: JsonObject) -> list[Problem]:
         """Return everything for which the provider would reject the body; [] if it is valid."""

@@ -3,6 +3,7 @@
 from everlong.core import Json, JsonObject
 from everlong.wire.formats.anthropic import exchange, marks, messages
 from everlong.wire.formats.anthropic.rules import RULES, anthropic_problems
+from everlong.wire.formats.anthropic.server import DELTAS, SERVER
 from everlong.wire.formats.anthropic.written import WRITER
 from everlong.wire.formats.format import Api, CacheMarks, Format, Signs, Tools
 
@@ -61,6 +62,7 @@ FORMAT = Format(
     ask=exchange.ask,
     reader=exchange.MessagesReader,
     writer=WRITER,
+    deltas=DELTAS,
     usage="anthropic",
     faults=anthropic_problems,
     rules=RULES,
@@ -75,4 +77,5 @@ FORMAT = Format(
         remove=marks.without_marks,
         write_history=messages.write_placed,
     ),
+    server_side=SERVER,
 )

@@ -4,6 +4,7 @@ from everlong.core import Json, JsonObject
 from everlong.wire.formats.format import Api, Format, Signs, Tools
 from everlong.wire.formats.openai_chat import exchange, messages
 from everlong.wire.formats.openai_chat.rules import RULES, chat_problems
+from everlong.wire.formats.openai_chat.server import DELTAS, SERVER
 from everlong.wire.formats.openai_chat.written import WRITER
 
 __all__ = ["FORMAT"]
@@ -44,8 +45,10 @@ FORMAT = Format(
     ask=exchange.ask,
     reader=exchange.ChatReader,
     writer=WRITER,
+    deltas=DELTAS,
     usage="openai-chat",
     faults=chat_problems,
     rules=RULES,
     tools=Tools(declare=_declare, forbid='{"tool_choice":"none"}'),
+    server_side=SERVER,
 )

@@ -4,6 +4,7 @@ from everlong.core import Json, JsonObject
 from everlong.wire.formats.format import Api, Format, Signs, Tools
 from everlong.wire.formats.openai_responses import exchange, messages
 from everlong.wire.formats.openai_responses.rules import RULES, responses_problems
+from everlong.wire.formats.openai_responses.server import DELTAS, SERVER
 from everlong.wire.formats.openai_responses.written import WRITER
 
 __all__ = ["FORMAT"]
@@ -58,8 +59,10 @@ FORMAT = Format(
     ask=exchange.ask,
     reader=exchange.ResponsesReader,
     writer=WRITER,
+    deltas=DELTAS,
     usage="openai-responses",
     faults=responses_problems,
     rules=RULES,
     tools=Tools(declare=_declare, forbid='{"tool_choice":"none"}'),
+    server_side=SERVER,
 )

@@ -1,32 +1,32 @@
-"""Our tool's calls in a stream of Anthropic Messages: hidden, and two streams as one."""
+"""A tool that clients never see, in Anthropic Messages: blocks hidden, two answers as one."""
 
+from collections.abc import Sequence
 from typing import cast
 
 from everlong.core import Json, JsonObject
-from everlong.gateway.recall.editor import Event, Shown, StreamEditor
-from everlong.gateway.recall.tool import NAME
-from everlong.gateway.recall.usage import added
+from everlong.wire.formats.anthropic.messages import write_message
+from everlong.wire.formats.hidden_tool import Event, HiddenTool, Shown, StreamEditor, added_usage, list_in, object_in
 
-__all__ = ["MessagesEditing"]
+__all__ = ["TOOL", "MessagesEditor"]
 
 #: How an answer ends that has no calls left.
 STOPS = {"tool_use": "end_turn", "": "end_turn"}
 
 
-class MessagesEditing(StreamEditor):
+class MessagesEditor(StreamEditor):
     """Content blocks that start, grow and stop; those that stay are numbered without gaps."""
 
     SIGNS = (b"content_block_start", b"message_start", b"message_delta")
 
-    def __init__(self, earlier: Shown | None) -> None:
-        super().__init__(earlier)
+    def __init__(self, tool: str, earlier: Shown | None = None) -> None:
+        super().__init__(tool, earlier)
         self._next = earlier.places if earlier else 0
         self._ours: set[int] = set()
         self._places: dict[int, int] = {}
         self._stop = ""
 
     def edited(self, event: JsonObject) -> JsonObject | None:
-        """One event."""
+        """Return one event for the client."""
         index = event.get("index")
         at = index if isinstance(index, int) else 0
         match event.get("type"):
@@ -48,7 +48,7 @@ class MessagesEditing(StreamEditor):
     def _started(self, event: JsonObject, at: int) -> JsonObject | None:
         block = event.get("content_block")
         if isinstance(block, dict) and block.get("type") == "tool_use":
-            if block.get("name") == NAME:
+            if block.get("name") == self.tool:
                 self.called = True
                 self._ours.add(at)
                 return None
@@ -78,15 +78,69 @@ class MessagesEditing(StreamEditor):
             self.usage = self.usage | {name: value for name, value in usage.items() if value is not None}
 
     def shown(self) -> Shown:
-        """How many blocks, and the usage."""
-        usage = added(dict(self.earlier.usage), self.usage) if self.earlier else self.usage
+        """Return how many blocks were shown, and the usage."""
+        usage = added_usage(dict(self.earlier.usage), self.usage) if self.earlier else self.usage
         return Shown(places=self._next, usage=usage)
 
     def ending(self) -> list[Event]:
-        """The reason to stop, with the usage, and the end."""
+        """Return the reason to stop, with the usage, and the end."""
         delta: Json = {"stop_reason": STOPS.get(self._stop, self._stop), "stop_sequence": None}
         usage = cast(Json, dict(self.shown().usage))
         return [
             ("message_delta", {"type": "message_delta", "delta": delta, "usage": usage}),
             ("message_stop", {"type": "message_stop"}),
         ]
+
+
+# --- whole answers ---------------------------------------------------------------------------------
+
+
+def _declare(name: str, description: str, parameters: Json) -> JsonObject:
+    return {"name": name, "description": description, "input_schema": parameters}
+
+
+def _hide(answer: JsonObject, tool: str) -> JsonObject:
+    blocks = list_in(answer.get("content"))
+    kept = [block for block in blocks if not (_is_call(block) and object_in(block).get("name") == tool)]
+    if len(kept) == len(blocks):
+        return answer
+    shown = answer | {"content": kept}
+    if not any(map(_is_call, kept)):
+        stop = answer.get("stop_reason")
+        shown["stop_reason"] = STOPS.get(stop, stop) if isinstance(stop, str) else stop
+    return shown
+
+
+def _is_call(block: Json) -> bool:
+    return isinstance(block, dict) and block.get("type") == "tool_use"
+
+
+def _join(first: JsonObject, second: JsonObject) -> JsonObject:
+    content = [*list_in(first.get("content")), *list_in(second.get("content"))]
+    return second | {"id": first.get("id"), "content": content}
+
+
+def _blocks(messages: Sequence[Json]) -> list[Json]:
+    return [block for message in messages for block in list_in(object_in(message).get("content"))]
+
+
+def _with_results(message: Json, results: list[Json]) -> list[Json]:
+    """All results of an answer stand in the message after it, before any words."""
+    blocks = [block for result in results for block in list_in(object_in(result).get("content"))]
+    fields = object_in(message)
+    if fields.get("role") != "user":
+        return [*results, message]
+    content = fields.get("content")
+    words: list[Json] = [{"type": "text", "text": content}] if isinstance(content, str) else list_in(content)
+    return [fields | {"content": [*blocks, *words]}]
+
+
+TOOL = HiddenTool(
+    declare=_declare,
+    resent=write_message,
+    editor=MessagesEditor,
+    hide=_hide,
+    join=_join,
+    blocks=_blocks,
+    with_results=_with_results,
+)

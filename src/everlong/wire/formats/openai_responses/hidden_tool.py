@@ -1,30 +1,29 @@
-"""Our tool's calls in a stream of OpenAI Responses: hidden, and two streams as one."""
+"""A tool that clients never see, in Responses: items hidden, two answers as one."""
 
 from typing import cast
 
-from everlong.core import Json, JsonObject
-from everlong.gateway.recall.editor import Event, Shown, StreamEditor
-from everlong.gateway.recall.tool import NAME
-from everlong.gateway.recall.usage import added
-from everlong.wire import CALLS
+from everlong.core import Json, JsonObject, Message
+from everlong.wire.formats.hidden_tool import Event, HiddenTool, Shown, StreamEditor, added_usage, list_in, object_in
+from everlong.wire.formats.openai_responses.items import CALLS, OUTPUTS
+from everlong.wire.formats.openai_responses.messages import write_message
 
-__all__ = ["ResponsesEditing", "is_ours"]
+__all__ = ["TOOL", "ResponsesEditor"]
 
 BEGINS = frozenset({"response.created", "response.in_progress", "response.queued"})
 ENDS = frozenset({"response.completed", "response.incomplete"})
 FRAME = ("id", "created_at")
 
 
-def is_ours(item: Json) -> bool:
-    """Whether an item is a call of our tool."""
-    return isinstance(item, dict) and item.get("type") == "function_call" and item.get("name") == NAME
+def _calls(item: Json, tool: str) -> bool:
+    """Whether an item is a call of the tool."""
+    return isinstance(item, dict) and item.get("type") == "function_call" and item.get("name") == tool
 
 
 def _is_call(item: Json) -> bool:
     return isinstance(item, dict) and str(item.get("type")) in CALLS
 
 
-class ResponsesEditing(StreamEditor):
+class ResponsesEditor(StreamEditor):
     """Output items that are added, grow and are done; what stays is numbered without gaps.
 
     The last event holds the whole answer, under the id that the first stream began with: clients check it.
@@ -32,8 +31,8 @@ class ResponsesEditing(StreamEditor):
 
     SIGNS = (b"response.output_item.", b"response.completed", b"response.incomplete")
 
-    def __init__(self, earlier: Shown | None) -> None:
-        super().__init__(earlier)
+    def __init__(self, tool: str, earlier: Shown | None = None) -> None:
+        super().__init__(tool, earlier)
         self._next = earlier.places if earlier else 0
         self._sequence = earlier.sequence if earlier else None
         self._ours: set[int] = set()
@@ -43,7 +42,7 @@ class ResponsesEditing(StreamEditor):
         self._end = "response.completed"
 
     def edited(self, event: JsonObject) -> JsonObject | None:
-        """One event."""
+        """Return one event for the client."""
         kind, index = str(event.get("type")), event.get("output_index")
         at = index if isinstance(index, int) else None
         if kind in BEGINS:
@@ -60,7 +59,7 @@ class ResponsesEditing(StreamEditor):
 
     def _added(self, event: JsonObject, at: int) -> None:
         item = event.get("item")
-        if is_ours(item):
+        if _calls(item, self.tool):
             number = event.get("sequence_number")
             if not self.touched and isinstance(number, int):
                 self._sequence = number
@@ -97,16 +96,16 @@ class ResponsesEditing(StreamEditor):
         return self._numbered(event | {"response": self._whole()}, None)
 
     def _look(self, output: Json) -> None:
-        """Servers that only tell the whole answer call our tool in it all the same."""
+        """Some servers call the tool only in the whole answer, which comes last."""
         for item in output if isinstance(output, list) else []:
-            self.called = self.called or is_ours(item)
-            self.others = self.others or (_is_call(item) and not is_ours(item))
+            self.called = self.called or _calls(item, self.tool)
+            self.others = self.others or (_is_call(item) and not _calls(item, self.tool))
 
     def _shown_items(self) -> list[Json]:
         before = [*self.earlier.items] if self.earlier else []
         output = self._response.get("output")
         told = output if isinstance(output, list) and output else self._items
-        return [*before, *(item for item in told if not is_ours(item))]
+        return [*before, *(item for item in told if not _calls(item, self.tool))]
 
     def _whole(self) -> JsonObject:
         """The answer as the client knows it."""
@@ -125,14 +124,61 @@ class ResponsesEditing(StreamEditor):
         return {name: self._response[name] for name in FRAME if name in self._response}
 
     def shown(self) -> Shown:
-        """The items so far, the number of the next event, the usage."""
-        usage = added(dict(self.earlier.usage), self.usage) if self.earlier else self.usage
+        """Return the items so far, the number of the next event and the usage."""
+        usage = added_usage(dict(self.earlier.usage), self.usage) if self.earlier else self.usage
         items = tuple(self._shown_items())
         return Shown(frame=self._frame(), places=self._next, sequence=self._sequence, items=items, usage=usage)
 
     def ending(self) -> list[Event]:
-        """The whole answer without our call."""
+        """Return the whole answer without our call."""
         event: JsonObject = {"type": self._end, "response": self._whole()}
         if self._sequence is not None:
             event["sequence_number"] = self._sequence
         return [(self._end, event)]
+
+
+# --- whole answers ---------------------------------------------------------------------------------
+
+
+def _declare(name: str, description: str, parameters: Json) -> JsonObject:
+    return {"type": "function", "name": name, "description": description, "parameters": parameters, "strict": False}
+
+
+def _resent(message: Message) -> list[JsonObject]:
+    """The items without reasoning that is not sealed: the provider knows it by its id alone, and may not have kept it.
+
+    Where such an item goes, the others go without their ids, under which it would be looked for.
+    """
+    items = write_message(message)
+    sealed = [item for item in items if item.get("type") != "reasoning" or item.get("encrypted_content")]
+    if len(sealed) == len(items):
+        return items
+    return [{name: value for name, value in item.items() if name != "id"} for item in sealed]
+
+
+def _hide(answer: JsonObject, tool: str) -> JsonObject:
+    items = list_in(answer.get("output"))
+    kept = [item for item in items if not _calls(item, tool)]
+    return answer if len(kept) == len(items) else answer | {"output": kept}
+
+
+def _join(first: JsonObject, second: JsonObject) -> JsonObject:
+    """Under the id of the second, which a next request may name."""
+    return second | {"output": [*list_in(first.get("output")), *list_in(second.get("output"))]}
+
+
+def _called_elsewhere(items: list[Json]) -> frozenset[str]:
+    called = {str(object_in(item).get("call_id")) for item in items if _is_call(item)}
+    answered = [item for item in items if str(object_in(item).get("type")) in OUTPUTS]
+    return frozenset(str(object_in(item).get("call_id")) for item in answered) - called
+
+
+TOOL = HiddenTool(
+    declare=_declare,
+    resent=_resent,
+    editor=ResponsesEditor,
+    hide=_hide,
+    join=_join,
+    blocks=list,
+    called_elsewhere=_called_elsewhere,
+)

@@ -1,35 +1,39 @@
-"""Our tool's calls in a stream of Chat Completions: hidden, and two streams as one."""
+"""A tool that clients never see, in Chat Completions: pieces of calls hidden, two answers as one."""
 
+from collections.abc import Sequence
 from typing import cast
 
 from everlong.core import Json, JsonObject
-from everlong.gateway.recall.editor import Event, Shown, StreamEditor
-from everlong.gateway.recall.tool import NAME
-from everlong.gateway.recall.usage import added
-from everlong.wire import GrowingCalls
+from everlong.wire.formats.hidden_tool import Event, HiddenTool, Shown, StreamEditor, added_usage, list_in, object_in
+from everlong.wire.formats.openai_chat.exchange import GrowingCalls
+from everlong.wire.formats.openai_chat.messages import write_message
+from everlong.wire.framing import DONE
 
-__all__ = ["ChatEditing"]
+__all__ = ["TOOL", "ChatEditor"]
 
 FRAME = ("id", "object", "created", "model")
 THOUGHTS = "reasoning_details"
 #: How an answer ends that has no calls left.
 FINISHES = {"tool_calls": "stop", "function_call": "stop", "": "stop"}
+#: Fields of a message that continue in the second answer.
+TEXTS = ("content", "reasoning_content", "reasoning", "refusal")
+LISTS = ("reasoning_details", "thinking_blocks", "annotations")
 
 
-class ChatEditing(StreamEditor):
+class ChatEditor(StreamEditor):
     """Pieces of calls are told apart as the server numbers them; those that stay are numbered without gaps."""
 
     SIGNS = (b'"tool_calls"', b'"reasoning_details"')
 
-    def __init__(self, earlier: Shown | None) -> None:
-        super().__init__(earlier)
+    def __init__(self, tool: str, earlier: Shown | None = None) -> None:
+        super().__init__(tool, earlier)
         self._calls = GrowingCalls()
         self._thoughts = earlier.places if earlier else 0
         self._frame: JsonObject = dict(earlier.frame) if earlier else {}
         self._finish = ""
 
     def edited(self, event: JsonObject) -> JsonObject | None:
-        """One chunk. What comes after a held end (the usage) is held too."""
+        """Return one chunk for the client. What comes after a held end (the usage) is held too."""
         choices = event.get("choices")
         if not isinstance(choices, list):
             return event
@@ -56,7 +60,7 @@ class ChatEditing(StreamEditor):
             return event
         out = event | self._frame
         if isinstance(event.get("usage"), dict):
-            out["usage"] = added(dict(self.earlier.usage), event["usage"])
+            out["usage"] = added_usage(dict(self.earlier.usage), event["usage"])
         return out
 
     def _choice(self, choice: JsonObject) -> JsonObject | None:
@@ -66,7 +70,7 @@ class ChatEditing(StreamEditor):
         out = choice if changed is None or changed is delta else choice | {"delta": changed}
         if isinstance(choice.get("usage"), dict):  # Moonshot's place for it
             self.usage = cast(JsonObject, choice["usage"])
-            out = out | {"usage": added(dict(self.earlier.usage), self.usage)} if self.earlier else out
+            out = out | {"usage": added_usage(dict(self.earlier.usage), self.usage)} if self.earlier else out
         finish = choice.get("finish_reason")
         if isinstance(finish, str) and finish:
             self._finish = finish
@@ -96,11 +100,11 @@ class ChatEditing(StreamEditor):
                 continue
             names = [cast(JsonObject, cast(JsonObject, call)["function"])["name"] for call in self._calls.whole()]
             number = grown[0].number
-            if names[number] == NAME:
+            if names[number] == self.tool:
                 self.called = True
                 continue
             self.others = True
-            before = sum(name == NAME for name in names[:number])
+            before = sum(name == self.tool for name in names[:number])
             kept.append({**cast(JsonObject, piece), "index": number - before} if before else piece)
         if len(kept) == len(pieces):
             return delta if kept == pieces else delta | {"tool_calls": kept}
@@ -120,19 +124,19 @@ class ChatEditing(StreamEditor):
         return delta | {THOUGHTS: pieces} if base else delta
 
     def shown(self) -> Shown:
-        """The frame of the chunks, the thoughts, the usage."""
-        usage = added(dict(self.earlier.usage), self.usage) if self.earlier else self.usage
+        """Return the frame of the chunks, the number of thoughts and the usage."""
+        usage = added_usage(dict(self.earlier.usage), self.usage) if self.earlier else self.usage
         return Shown(frame=self._frame, places=self._thoughts, usage=usage)
 
     def ending(self) -> list[Event]:
-        """The last chunk, the usage where there was one, and the end."""
+        """Return the last chunk, the usage where there was one, and the end."""
         shown = self.shown()
         finish = FINISHES.get(self._finish, self._finish)
         last: JsonObject = {"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]}
         events: list[Event] = [("", {**shown.frame, **last})]
         if shown.usage:
             events.append(("", {**shown.frame, "choices": [], "usage": dict(shown.usage)}))
-        return [*events, ("", "[DONE]")]
+        return [*events, ("", DONE)]
 
 
 def _without_arguments(piece: Json) -> Json:
@@ -146,3 +150,58 @@ def _without_arguments(piece: Json) -> Json:
 def _says(delta: Json) -> bool:
     """Whether there is anything in it besides who speaks."""
     return isinstance(delta, dict) and any(value for name, value in delta.items() if name != "role")
+
+
+# --- whole answers ---------------------------------------------------------------------------------
+
+
+def _declare(name: str, description: str, parameters: Json) -> JsonObject:
+    function: JsonObject = {"name": name, "description": description, "parameters": parameters}
+    return {"type": "function", "function": function}
+
+
+def _hide(answer: JsonObject, tool: str) -> JsonObject:
+    choice = _choice(answer)
+    hidden = _hide_in(choice, tool)
+    rest = cast(list[Json], answer["choices"])[1:] if choice else []
+    return answer if hidden is choice else answer | {"choices": [hidden, *rest]}
+
+
+def _hide_in(choice: JsonObject, tool: str) -> JsonObject:
+    message = object_in(choice.get("message"))
+    calls = list_in(message.get("tool_calls"))
+    kept = [call for call in calls if object_in(object_in(call).get("function")).get("name") != tool]
+    if len(kept) == len(calls):
+        return choice
+    rest: JsonObject = {name: value for name, value in message.items() if name != "tool_calls"}
+    if kept:
+        return choice | {"message": rest | {"tool_calls": kept}}
+    finish = choice.get("finish_reason")
+    ended = FINISHES.get(finish, finish) if isinstance(finish, str) else finish
+    return choice | {"message": rest, "finish_reason": ended}
+
+
+def _join(first: JsonObject, second: JsonObject) -> JsonObject:
+    before, after = object_in(_choice(first).get("message")), object_in(_choice(second).get("message"))
+    message = before | after
+    for name in TEXTS:
+        texts = [text for text in (before.get(name), after.get(name)) if isinstance(text, str)]
+        if texts:
+            message[name] = "".join(texts)
+    for name in LISTS:
+        if name in before or name in after:
+            message[name] = [*list_in(before.get(name)), *list_in(after.get(name))]
+    frame: JsonObject = {name: first[name] for name in ("id", "created") if name in first}
+    return second | frame | {"choices": [_choice(second) | {"message": message}]}
+
+
+def _choice(answer: JsonObject) -> JsonObject:
+    choices = list_in(answer.get("choices"))
+    return object_in(choices[0]) if choices else {}
+
+
+def _blocks(messages: Sequence[Json]) -> list[Json]:
+    return [call for message in messages for call in list_in(object_in(message).get("tool_calls"))]
+
+
+TOOL = HiddenTool(declare=_declare, resent=write_message, editor=ChatEditor, hide=_hide, join=_join, blocks=_blocks)

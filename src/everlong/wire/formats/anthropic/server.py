@@ -1,0 +1,158 @@
+"""Anthropic Messages as clients speak it to a server of ours: errors, one form of a message, usage, opaque blocks."""
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from everlong.core import Json, JsonObject, JsonText
+from everlong.wire.formats.anthropic.hidden_tool import TOOL
+from everlong.wire.formats.format import Deltas, Place
+from everlong.wire.formats.hidden_tool import Event, object_in
+from everlong.wire.formats.opaque import Find, ThoughtParts
+from everlong.wire.formats.server import Canonical, Errors, ServerSide, UsageShape, error_type, writable
+
+__all__ = ["DELTAS", "ERROR_TYPES", "SERVER", "THOUGHTS", "BlockParts"]
+
+# --- errors ----------------------------------------------------------------------------------------
+
+#: What a status is called.
+ERROR_TYPES: Mapping[int, str] = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    408: "timeout_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    500: "api_error",
+    502: "api_error",
+    503: "overloaded_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
+
+
+def _error_body(status: int, _kind: str, message: str) -> JsonObject:
+    return {"type": "error", "error": {"type": error_type(ERROR_TYPES, status), "message": writable(message)}}
+
+
+def _error_events(status: int, kind: str, message: str, _sequence: int) -> list[Event]:
+    return [("error", _error_body(status, kind, message))]
+
+
+def _overflow(limit: int | None, needed: int | None) -> str:
+    known = limit is not None and needed is not None
+    return f"prompt is too long: {needed} tokens > {limit} maximum." if known else "prompt is too long."
+
+
+# --- one form of a message -------------------------------------------------------------------------
+
+
+def _in_blocks(message: JsonObject) -> JsonObject:
+    """The message with its text as a block, where cache marks need one."""
+    return message | {"content": as_blocks(message["content"])} if "content" in message else message
+
+
+def as_blocks(content: Json) -> Json:
+    """Return a content as blocks, those of tool results too; the same object if it is."""
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content else content
+    if not isinstance(content, list):
+        return content
+    blocks = [_result_in_blocks(block) for block in content]
+    return content if all(new is old for new, old in zip(blocks, content, strict=True)) else blocks
+
+
+def _result_in_blocks(block: Json) -> Json:
+    if not isinstance(block, dict) or block.get("type") != "tool_result":
+        return block
+    inner = block.get("content")
+    blocks = as_blocks(inner) if isinstance(inner, str) else inner
+    return block if blocks is inner else block | {"content": blocks}
+
+
+# --- opaque blocks ---------------------------------------------------------------------------------
+
+#: Blocks that stand before the call they led to; each sample is whole.
+THOUGHTS: tuple[JsonObject, ...] = (
+    {"type": "thinking", "thinking": "First the files.", "signature": "c2lnbmVk"},
+    {"type": "redacted_thinking", "data": "c2VhbGVk"},
+)
+
+
+class BlockParts(ThoughtParts):
+    """Signed and redacted thinking."""
+
+    SEALS: Mapping[str, str] = {"thinking": "signature", "redacted_thinking": "data"}
+
+    def call_id(self, call: Json) -> str | None:
+        """Return the id of a `tool_use` block."""
+        if not isinstance(call, dict) or call.get("type") != "tool_use":
+            return None
+        identity = call.get("id")
+        return identity if isinstance(identity, str) else ""
+
+    def call_content(self, call: JsonObject) -> tuple[Json, Json]:
+        """Return the name and the input."""
+        return call.get("name"), call.get("input")
+
+    def parts(self, members: Sequence[Json], model: str = "") -> dict[str, JsonText]:  # noqa: ARG002 - all want it back
+        """Return the thinking to remember of a message."""
+        content = object_in(members[0]).get("content") if members else None
+        return self._thoughts(content) if isinstance(content, list) else {}
+
+    def restored(self, members: list[JsonObject], find: Find) -> list[JsonObject]:
+        """Return the messages with the thinking that assistants' messages lack."""
+        return [self._restored(each, find) if each.get("role") == "assistant" else each for each in members]
+
+    def _restored(self, message: JsonObject, find: Find) -> JsonObject:
+        content = message.get("content")
+        if not isinstance(content, list):
+            return message
+        whole = self._with_thoughts(content, find)
+        return message if whole is content else message | {"content": whole}
+
+    def _is_own(self, block: JsonObject) -> bool:  # noqa: ARG002 - all blocks of a message are
+        return True
+
+
+# --- events that hold nothing but more of one text -------------------------------------------------
+
+TEXTS: Mapping[str, str] = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
+
+
+def _split(event: JsonObject) -> tuple[Place, str] | None:
+    delta, index = event.get("delta"), event.get("index")
+    if event.get("type") != "content_block_delta" or not isinstance(delta, dict) or not isinstance(index, int):
+        return None
+    kind = delta.get("type")
+    text = delta.get(TEXTS[kind]) if isinstance(kind, str) and kind in TEXTS else None
+    return ((cast(str, kind), index), text) if isinstance(text, str) and len(delta) == 2 else None
+
+
+def _join(place: Place, text: str) -> JsonObject:
+    kind, index = place
+    return {"type": "content_block_delta", "index": index, "delta": {"type": kind, TEXTS[kind]: text}}
+
+
+DELTAS = Deltas(split=_split, join=_join, endings=frozenset({"message_stop"}))
+
+SERVER = ServerSide(
+    maker="anthropic",
+    client_header=b"anthropic-version",
+    count_path="/messages/count_tokens",
+    counted=lambda tokens: {"input_tokens": tokens},
+    errors=Errors(body=_error_body, events=_error_events, overflow=_overflow),
+    canonical=Canonical(form=_in_blocks, system=as_blocks),
+    usage=UsageShape(
+        prompt="input_tokens",
+        output="output_tokens",
+        beside=("cache_read_input_tokens", "cache_creation_input_tokens"),
+        inner="message",
+        known_by="type",
+        whole=(b'"message"',),
+        marks=(b"message_start", b"message_delta"),
+    ),
+    opaque=BlockParts(),
+    tool=TOOL,
+)

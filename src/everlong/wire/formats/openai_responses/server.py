@@ -1,0 +1,162 @@
+"""Responses as clients speak it to a server of ours: errors, one form of an item, usage, opaque items."""
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from everlong.core import Json, JsonObject, JsonText
+from everlong.wire.formats.format import Deltas, Place
+from everlong.wire.formats.hidden_tool import Event
+from everlong.wire.formats.opaque import Find, ThoughtParts
+from everlong.wire.formats.openai_errors import error_body, error_object, overflow_text
+from everlong.wire.formats.openai_responses.hidden_tool import TOOL
+from everlong.wire.formats.openai_responses.items import CALLS, OUTPUTS
+from everlong.wire.formats.openai_responses.messages import COMPACTIONS
+from everlong.wire.formats.server import Canonical, Errors, ServerSide, UsageShape
+
+__all__ = ["DELTAS", "SERVER", "THOUGHTS", "ItemParts"]
+
+# --- errors ----------------------------------------------------------------------------------------
+
+#: What a failed response holds besides its error.
+FAILED_RESPONSE: Mapping[str, Json] = {
+    "id": "resp_everlong",
+    "object": "response",
+    "created_at": 0,
+    "status": "failed",
+    "incomplete_details": None,
+    "instructions": None,
+    "metadata": {},
+    "model": "",
+    "output": [],
+    "parallel_tool_calls": True,
+    "tool_choice": "auto",
+    "tools": [],
+    "usage": None,
+}
+
+
+def _error_events(status: int, kind: str, message: str, sequence: int) -> list[Event]:
+    """An `error`, on which OpenAI's SDK raises, then a `response.failed`, which is what Codex waits for.
+
+    The error has its fields twice, within and beside: documented is one, sent by OpenAI the other.
+    """
+    error = error_object(status, kind, message)
+    beside: JsonObject = {name: error[name] for name in ("code", "message", "param")}
+    first: JsonObject = {"type": "error", "sequence_number": sequence, **beside, "error": error}
+    response: JsonObject = {**FAILED_RESPONSE, "error": {name: error[name] for name in ("code", "message")}}
+    last: JsonObject = {"type": "response.failed", "sequence_number": sequence + 1, "response": response}
+    return [("error", first), ("response.failed", last)]
+
+
+# --- one form of an item ---------------------------------------------------------------------------
+
+
+def _in_blocks(item: JsonObject) -> JsonObject:
+    """The item with its text as a block, as OpenAI's own clients write it."""
+    content = item.get("content")
+    if isinstance(content, str) and content and item.get("role") in ("user", "system", "developer"):
+        return item | {"content": [{"type": "input_text", "text": content}]}
+    return item
+
+
+def _compared(item: JsonObject) -> JsonObject:
+    """A message has its type, and text is a string wherever it is nothing but text."""
+    item = item if "type" in item or "role" not in item else item | {"type": "message"}
+    content = item.get("content")
+    block = content[0] if isinstance(content, list) and len(content) == 1 else None
+    if isinstance(block, dict) and block.get("type") in ("input_text", "output_text"):
+        return item | {"content": block.get("text")}
+    return item
+
+
+def _of_assistant(kind: str | None, role: str | None) -> bool:
+    if kind in OUTPUTS or kind in COMPACTIONS:
+        return False
+    return role == "assistant" or (role is None and kind != "message")
+
+
+# --- opaque items ----------------------------------------------------------------------------------
+
+#: Items that stand before the call they led to; each sample is whole.
+THOUGHTS: tuple[JsonObject, ...] = (
+    {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "c2VhbGVk"},
+)
+
+
+class ItemParts(ThoughtParts):
+    """Encrypted reasoning."""
+
+    SEALS: Mapping[str, str] = {"reasoning": "encrypted_content"}
+
+    def call_id(self, call: Json) -> str | None:
+        """Return the id of an item that is a call."""
+        if not isinstance(call, dict) or str(call.get("type")) not in CALLS:
+            return None
+        identity = call.get("call_id")
+        return identity if isinstance(identity, str) else ""
+
+    def call_content(self, call: JsonObject) -> tuple[Json, Json]:
+        """Return the name and what the kind of call holds."""
+        return call.get("name"), call.get(CALLS[str(call["type"])].payload)
+
+    def parts(self, members: Sequence[Json], model: str = "") -> dict[str, JsonText]:  # noqa: ARG002 - all want it back
+        """Return the reasoning to remember of an answer's items."""
+        return self._thoughts(members)
+
+    def restored(self, members: list[JsonObject], find: Find) -> list[JsonObject]:
+        """Return the items with the reasoning that is missing."""
+        whole = self._with_thoughts(cast("list[Json]", members), find)
+        return members if whole is members else [item for item in whole if isinstance(item, dict)]
+
+    def _is_own(self, block: JsonObject) -> bool:
+        return block.get("type") == "reasoning" or block.get("role") == "assistant"
+
+
+# --- events that hold nothing but more of one text -------------------------------------------------
+
+TEXTS = frozenset(
+    {
+        "response.function_call_arguments.delta",
+        "response.output_text.delta",
+        "response.reasoning_summary_text.delta",
+        "response.reasoning_text.delta",
+    }
+)
+
+
+def _split(event: JsonObject) -> tuple[Place, str] | None:
+    kind, text, index = event.get("type"), event.get("delta"), event.get("output_index")
+    if not isinstance(kind, str) or kind not in TEXTS:
+        return None
+    return ((kind, index), text) if isinstance(text, str) and isinstance(index, int) else None
+
+
+def _join(place: Place, text: str) -> JsonObject:
+    return {"type": place[0], "output_index": place[1], "delta": text}
+
+
+ENDINGS = frozenset({"response.completed", "response.incomplete", "response.failed"})
+DELTAS = Deltas(split=_split, join=_join, endings=ENDINGS)
+
+SERVER = ServerSide(
+    maker="openai",
+    text_message=lambda text: {"role": "user", "content": text},
+    continues="previous_response_id",
+    errors=Errors(body=error_body, events=_error_events, overflow=overflow_text),
+    canonical=Canonical(
+        form=_in_blocks, compared=_compared, noise=frozenset({"id", "status"}), of_assistant=_of_assistant
+    ),
+    usage=UsageShape(
+        prompt="input_tokens",
+        output="output_tokens",
+        total="total_tokens",
+        details="input_tokens_details",
+        inner="response",
+        known_by="status",
+        whole=(b'"completed"', b'"incomplete"'),
+        marks=(b"response.completed", b"response.incomplete", b"response.failed"),
+        repeats=True,
+    ),
+    opaque=ItemParts(),
+    tool=TOOL,
+)
