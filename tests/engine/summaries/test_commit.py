@@ -5,9 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from everlong.core import EventKind, Recalled
+from everlong.core import EventKind, Point, Recalled, Withdrawal
 from everlong.engine.settings import Settings
-from everlong.engine.summaries.commit import commit_summary
+from everlong.engine.summaries import commit
+from everlong.engine.summaries.commit import SUMMARY, commit_summary
 from everlong.engine.summaries.snapshot import Snapshot, Wanted, snapshot_of
 from everlong.engine.thread import CallContext, newest_summary, refreshed, work_on
 from everlong.llm import ScriptedModel, Window, reads_files
@@ -102,3 +103,68 @@ def test_a_question_that_came_before_the_summary_and_after_the_cut_is_looked_up(
         assert any("amber-heron-42" in message.text for message in sent)
 
     asyncio.run(asyncio.wait_for(run(), 300))
+
+
+async def with_a_snapshot(by_hand: bool = False) -> tuple[Talk, Snapshot]:
+    """A thread from which a summary was begun, and nothing happened since."""
+    talk = Talk(ScriptedModel(reads_files(1), Window(16_000, told=True)), Settings(window=16_000))
+    for turn in range(8):
+        await talk.say(f"Question {turn}: what does function_{turn} do?")
+    with talk.engine.blocking.means.journal(talk.thread) as journal:
+        started = journal.note(EventKind.SUMMARY_STARTED)
+        wanted = Wanted(reason="it is due", style="structured", by_hand=by_hand)
+        snapshot = snapshot_of(work_in(talk, journal), wanted)
+    assert snapshot is not None
+    return talk, replace(snapshot, started=started)
+
+
+def test_a_committed_summary_is_a_compaction_that_is_reported_with_its_size() -> None:
+    talk, snapshot = asyncio.run(with_a_snapshot())
+    means = talk.engine.blocking.means
+    with means.journal(talk.thread) as journal:
+        outcome = commit_summary(work_in(talk, journal), snapshot, WRITTEN)
+    (compressed,) = [event for event in talk.events if event.kind is EventKind.CONTEXT_COMPRESSED]
+    assert (outcome.kind, compressed.reason) == (EventKind.SUMMARY_APPLIED, SUMMARY)
+    state = means.lives.get(talk.thread)
+    assert state is not None
+    assert state.view is not None
+    assert outcome.tokens == compressed.tokens_after == state.view.tokens
+    assert compressed.tokens_before == snapshot.before
+    point = means.threads.points(talk.thread)[-1][0]
+    assert (point.id, outcome.summary and outcome.summary.covers) == (snapshot.started, snapshot.covers)
+
+
+@pytest.mark.parametrize("what", ["undo", "summary"])
+def test_a_summary_that_was_overtaken_is_not_committed(what: str) -> None:
+    talk, snapshot = asyncio.run(with_a_snapshot())
+    means = talk.engine.blocking.means
+    (row,) = means.threads.append(
+        talk.thread, [Point(boundary=2, summary=(user("x"),), tokens_before=9, tokens_after=5, reason=SUMMARY)]
+    )
+    if what == "undo":
+        means.threads.append(talk.thread, [Withdrawal(row.order)])
+    with means.journal(talk.thread) as journal:
+        outcome = commit_summary(work_in(talk, journal), snapshot, WRITTEN)
+    assert (outcome.kind, outcome.reason) == (EventKind.SUMMARY_SKIPPED, "the thread was changed meanwhile")
+
+
+def test_a_summary_by_hand_compacts_even_where_a_compaction_came_first() -> None:
+    talk, snapshot = asyncio.run(with_a_snapshot(by_hand=True))
+    means = talk.engine.blocking.means
+    assert talk.engine.blocking.compact(talk.thread, talk.call) is not None
+    for turn in range(3):
+        asyncio.run(talk.say(f"And then {turn}: what does function_{turn} do?"))
+    with means.journal(talk.thread) as journal:
+        outcome = commit_summary(work_in(talk, journal), snapshot, WRITTEN)
+    assert outcome.kind is EventKind.SUMMARY_APPLIED
+    assert outcome.tokens is not None
+
+
+@pytest.mark.parametrize(("gain", "kind"), [(1.0, EventKind.SUMMARY_APPLIED), (0.0, EventKind.SUMMARY_SKIPPED)])
+def test_a_summary_that_saves_nothing_is_not_committed(
+    gain: float, kind: EventKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commit, "GAIN", gain)
+    talk, snapshot = asyncio.run(with_a_snapshot())
+    with talk.engine.blocking.means.journal(talk.thread) as journal:
+        assert commit_summary(work_in(talk, journal), snapshot, WRITTEN).kind is kind
