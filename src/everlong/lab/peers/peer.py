@@ -125,11 +125,11 @@ def _end(running: subprocess.Popen[str], errors: IO[str]) -> None:
 class Peer:
     """Messages and a budget in, messages out. If the peer fails, none: each reason is reported once."""
 
-    def __init__(self, row: PeerRow, process: Process, tell: Callable[[str], None]) -> None:
+    def __init__(self, row: PeerRow, process: Process, report: Callable[[str], None]) -> None:
         self.row = row
         self._process = process
-        self._tell = tell
-        self._told: set[str] = set()
+        self._report = report
+        self._reported: set[str] = set()
         self._sent: list[Message] = []
         self._written: list[
             Message
@@ -145,7 +145,7 @@ class Peer:
         """Return what the peer would send."""
         answer = self._ask(messages, budget)
         if "error" in answer:
-            self._tell_once(answer["error"])
+            self._report_once(answer["error"])
             return ()
         return tuple(self._message(entry) for entry in answer["messages"])
 
@@ -175,11 +175,11 @@ class Peer:
         decoded: dict[str, Any] = json.loads(answer)
         return decoded
 
-    def _tell_once(self, error: str) -> None:
+    def _report_once(self, error: str) -> None:
         kind = error.partition(":")[0]
-        if kind not in self._told:
-            self._told.add(kind)
-            self._tell(f"{self.name} gives nothing for some: {error}")
+        if kind not in self._reported:
+            self._reported.add(kind)
+            self._report(f"{self.name} gives nothing for some: {error}")
 
     def _forget(self, length: int) -> None:
         del self._sent[length:]

@@ -35,7 +35,7 @@ class Bench:
             return HERE if environment == CORE else None
         return environment if self.environments.installed(environment) else None
 
-    def tell(self, line: str) -> None:
+    def report(self, line: str) -> None:
         """Report progress, beside the tables."""
         self.environments.tell(line)
 
@@ -52,11 +52,11 @@ class Bench:
                     command, cwd=folder, env=settings, capture_output=True, text=True, timeout=PATIENCE, check=False
                 )
             except subprocess.TimeoutExpired:
-                self.tell(f"left out: not done after {PATIENCE} s")
+                self.report(f"left out: not done after {PATIENCE} s")
                 return None
             if done.returncode:
                 lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
-                self.tell(f"left out: {lines[-1]}")
+                self.report(f"left out: {lines[-1]}")
                 return None
             result: Result = json.loads(result_file.read_text(encoding="utf-8"))
             return result

@@ -81,7 +81,7 @@ def run(bench: Bench) -> list[Table]:
     results: dict[CountRow, list[Measured]] = {row: [] for row in usable}
     for turn in range(1 if bench.quick else 3):
         for row, place in usable.items():
-            bench.tell(f"counting, round {turn + 1}: {row.title}")
+            bench.report(f"counting, round {turn + 1}: {row.title}")
             result = bench.perform(place, WORKER, task="count", module=row.module, counter=row.counter, **job)
             if result is not None:
                 results[row].append(result)

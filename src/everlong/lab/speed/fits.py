@@ -86,7 +86,7 @@ def judge(outputs: list[Output], cases: list[tuple[list[Message], int]]) -> FitV
 
 def run(bench: Bench) -> list[Table]:
     """Measure every way on the same transcripts, each in a process of its own; then how everlong's cost grows."""
-    bench.tell("fitting: writing the transcripts")
+    bench.report("fitting: writing the transcripts")
     cases = [_case(bench, TOKENS, seed) for seed in (QUICK_SEEDS if bench.quick else SEEDS)]
     large = _case(bench, QUICK_LARGE if bench.quick else LARGE, LARGE_SEED)
     usable = {row: place for row in ROWS if (place := bench.place(row.environment))}
@@ -94,7 +94,7 @@ def run(bench: Bench) -> list[Table]:
     seconds: dict[FitRow, list[float]] = {row: [] for row in usable}
     for turn in range(1 if bench.quick else 3):
         for row, place in usable.items():
-            bench.tell(f"fitting, round {turn + 1}: {row.title}")
+            bench.report(f"fitting, round {turn + 1}: {row.title}")
             result = _perform(bench, replace(row, environment=place), cases if turn == 0 else cases[:WARMING], large)
             if result is not None:
                 outputs.setdefault(row, result["outputs"])

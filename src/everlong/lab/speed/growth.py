@@ -49,7 +49,7 @@ def run(bench: Bench) -> list[Table]:
         file = bench.stored(size, SEED)
         tokens = total(json.loads(file.read_text(encoding="utf-8")))
         for question in FIGURES:
-            bench.tell(f"fitting, {size:,} tokens: {question}")
+            bench.report(f"fitting, {size:,} tokens: {question}")
             job = {"transcript": str(file), "tokens": tokens, "question": question}
             rounds = [bench.perform(place, __name__, **job) for _ in range(1 if bench.quick else 3)]
             figures = [result["figure"] for result in rounds if result is not None]

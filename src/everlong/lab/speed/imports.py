@@ -93,7 +93,7 @@ def _size(megabytes: float | None) -> str:
 
 
 def _cost(bench: Bench, row: ImportRow, place: Environment) -> ImportCost | None:
-    bench.tell(f"import: {row.title}")
+    bench.report(f"import: {row.title}")
     first = _start(bench, place, PROBE.format(statement=row.statement))  # also writes the compiled files
     if first is None:
         return None
@@ -116,7 +116,7 @@ def _start(bench: Bench, environment: Environment, code: str) -> str | None:
     command = [str(bench.environments.python(environment)), "-c", code]
     done = subprocess.run(command, env=bench.environments.settings(), capture_output=True, text=True, check=False)
     if done.returncode:
-        bench.tell(f"left out: {(done.stderr.strip().splitlines() or ['it failed'])[-1]}")
+        bench.report(f"left out: {(done.stderr.strip().splitlines() or ['it failed'])[-1]}")
         return None
     return done.stdout.split()[-1]
 

@@ -48,7 +48,7 @@ def run(bench: Bench) -> list[Table]:
         return []
     measured: dict[int, dict[str, Any]] = {}
     for size in QUICK_SIZES if bench.quick else SIZES:
-        bench.tell(f"selection, {size:,} tokens")
+        bench.report(f"selection, {size:,} tokens")
         file = bench.stored(size, SEED)
         repeats = QUICK_REPEATS if bench.quick else REPEATS
         figures = bench.perform(place, __name__, transcript=str(file), repeats=repeats)

@@ -29,10 +29,10 @@ def _messages(task: Task) -> None:
             "json",
         ]
         command += ["--continue"] if turn else []
-        told = json.loads(output_of(command, settings))
-        if told["is_error"]:
-            raise RuntimeError(told["result"])
-        task.answers.append(told["result"])
+        reply = json.loads(output_of(command, settings))
+        if reply["is_error"]:
+            raise RuntimeError(reply["result"])
+        task.answers.append(reply["result"])
 
 
 if __name__ == "__main__":

@@ -140,7 +140,7 @@ def run_gateway(bench: Bench, party: Party, place: Environment, upstream: int = 
             taken = perf_counter() - start
             if problem:
                 lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-                bench.tell(f"left out, {party.title}: {problem}; {lines[-1] if lines else 'it printed nothing'}")
+                bench.report(f"left out, {party.title}: {problem}; {lines[-1] if lines else 'it printed nothing'}")
                 yield None
             else:
                 yield RunningGateway(party, place, port, process.pid, taken, resident_megabytes(process.pid))

@@ -57,7 +57,7 @@ def run_with(bench: Bench, parties: tuple[Party, ...]) -> list[Table]:
             place = _place(bench, party)
             if place is None:
                 continue
-            bench.tell(f"gateways, starting: {party.title}")
+            bench.report(f"gateways, starting: {party.title}")
             gateway = stack.enter_context(run_gateway(bench, party, place, upstream.port))
             if gateway is not None:
                 gateways.append(gateway)
@@ -84,14 +84,14 @@ def _tables(bench: Bench, gateways: list[RunningGateway]) -> list[Table]:
     tables: list[Table] = []
     for size in QUICK_SIZES if bench.quick else SIZES:
         files = _conversations(bench, size)
-        bench.tell(f"gateways, {size.tokens:,} tokens, one request at a time")
+        bench.report(f"gateways, {size.tokens:,} tokens, one request at a time")
         growing, new = files[: size.growing], files[size.growing :]
         job = {"question": "latencies", "targets": targets, "steps": size.steps}
         timings = bench.perform(_tools(bench), CLIENT, **job, growing=growing, new=new)
         if timings is None:
             return []
         tables.append(added_table(size.tokens, timings))
-        bench.tell(f"gateways, {size.tokens:,} tokens, {size.clients} clients at once")
+        bench.report(f"gateways, {size.tokens:,} tokens, {size.clients} clients at once")
         job |= {"question": "throughput", "seconds": size.seconds, "rounds": size.rounds, "paces": list(PACES)}
         sums = bench.perform(_tools(bench), CLIENT, **job, conversations=new[: size.clients])
         if sums is not None:

@@ -226,9 +226,9 @@ def _added_verdict(tokens: int, ours: Any) -> list[str]:
     if not ours or tokens not in MOST_ADDED:
         return []
     values = [ours[MAIN, how].median for how in TIMED if (MAIN, how) in ours]
-    told = ", ".join(f"{NAMES[how]} {figure(ours[MAIN, how].median)} ms" for how in TIMED if (MAIN, how) in ours)
+    medians = ", ".join(f"{NAMES[how]} {figure(ours[MAIN, how].median)} ms" for how in TIMED if (MAIN, how) in ours)
     met = bool(values) and max(values) <= MOST_ADDED[tokens]
-    return [f"Aim: at most {MOST_ADDED[tokens]:g} ms added in the median, growing. everlong: {told}, {_met(met)}."]
+    return [f"Aim: at most {MOST_ADDED[tokens]:g} ms added in the median, growing. everlong: {medians}, {_met(met)}."]
 
 
 def _share_verdict(tokens: int, rates: dict[int, dict[str, Rate]]) -> list[str]:
