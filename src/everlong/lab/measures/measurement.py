@@ -21,6 +21,11 @@ from everlong.lab.strategies.table import strategy_named
 
 __all__ = ["Group", "Job", "Outcome", "Plan", "Result", "Row", "measured", "summed"]
 
+#: Every measure by its name.
+MEASURES = {measure.name: measure for measure in (PROBES, EDITS, DIALOGS)}
+FITS = "fits"
+CUT = "cut"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
@@ -79,12 +84,6 @@ class Result:
     total: int
     uncut: int
     rows: tuple[Row, ...]
-
-
-#: Every measure by its name.
-MEASURES = {measure.name: measure for measure in (PROBES, EDITS, DIALOGS)}
-FITS = "fits"
-CUT = "cut"
 
 
 @dataclass(frozen=True, slots=True)

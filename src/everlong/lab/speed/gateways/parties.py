@@ -97,6 +97,8 @@ PARTIES = (
 )
 
 
+# --- started and ended ---------------------------------------------------------------------------
+
 PATIENCE = 90  # seconds to the first answer
 BETWEEN_TRIES = 0.02  # seconds
 FAREWELL = 10  # seconds to end by itself

@@ -27,7 +27,10 @@ Message = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How a client writes a request in one format. `write` turns OpenAI messages into (settings, messages, tools)."""
+    """How a client writes a request in one format.
+
+    `key` holds the header lines of its key; `write` turns OpenAI messages into (settings, messages, tools).
+    """
 
     path: str
     key: str
@@ -137,6 +140,8 @@ def pace(milliseconds: int) -> bytes:
 def _packed(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
+
+# --- the connection ------------------------------------------------------------------------------
 
 PATIENCE = 120  # seconds without a byte
 LENGTH = re.compile(rb"(?i)\r\ncontent-length: *(\d+)")

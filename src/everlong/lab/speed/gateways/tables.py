@@ -27,6 +27,18 @@ Figures = dict[str, dict[str, Any]]
 #: How an answer comes.
 TIMED = ("plain", "streamed")
 
+MOST_ADDED = {20_000: 3.0, 200_000: 12.0}  # ms in the median, by tokens
+LEAST_SHARE = {20_000: 0.60}  # of direct, by tokens
+MOST_MEGABYTES, MOST_SECONDS = 150, 2.0
+
+THINKING = 40  # ms; less than any model takes, and still a gateway's own work shows
+#: Milliseconds that the upstream takes for an answer -> how the table calls it.
+PACES = {0: "flat out", THINKING: f"{THINKING} ms upstream"}
+
+MAIN = KINDS[0]
+COLUMNS = [(kind, how) for kind in KINDS for how in TIMED]
+NAMES = {"plain": "plain", "streamed": "first chunk"}
+
 
 @dataclass(frozen=True, slots=True)
 class Added:
@@ -41,14 +53,14 @@ def ninetieth(times: list[float]) -> float:
     return sorted(times)[ceil(len(times) * 0.9) - 1]
 
 
-def added(found: Figures, direct: Figures) -> dict[tuple[str, str], Added]:
+def added(timings: Figures, direct: Figures) -> dict[tuple[str, str], Added]:
     """Return what a gateway adds for each kind, plain and streamed. Kinds that were never answered are missing."""
     return {
         (kind, how): Added(
             (median(times[how]) - median(direct[kind][how])) * 1e3,
             (ninetieth(times[how]) - ninetieth(direct[kind][how])) * 1e3,
         )
-        for kind, times in found.items()
+        for kind, times in timings.items()
         for how in TIMED
         if times[how] and direct[kind][how]
     }
@@ -63,25 +75,12 @@ class Rate:
     cpu: float
 
 
-def rate(found: dict[str, Any], direct: dict[str, Any]) -> Rate:
+def rate(sums: dict[str, Any], direct: dict[str, Any]) -> Rate:
     """Return the rate at which many clients got answers."""
-    each_second = found["answered"] / found["seconds"]
+    each_second = sums["answered"] / sums["seconds"]
     straight = direct["answered"] / direct["seconds"]
-    cpu = found["cpu"] / found["answered"] * 1e3 if found["answered"] else 0.0
+    cpu = sums["cpu"] / sums["answered"] * 1e3 if sums["answered"] else 0.0
     return Rate(each_second, each_second / straight if straight else 0.0, cpu)
-
-
-MOST_ADDED = {20_000: 3.0, 200_000: 12.0}  # ms in the median, by tokens
-LEAST_SHARE = {20_000: 0.60}  # of direct, by tokens
-MOST_MEGABYTES, MOST_SECONDS = 150, 2.0
-
-THINKING = 40  # ms; less than any model takes, and still a gateway's own work shows
-#: Milliseconds that the upstream takes for an answer -> how the table calls it.
-PACES = {0: "flat out", THINKING: f"{THINKING} ms upstream"}
-
-MAIN = KINDS[0]
-COLUMNS = [(kind, how) for kind in KINDS for how in TIMED]
-NAMES = {"plain": "plain", "streamed": "first chunk"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,12 +211,12 @@ def _met(met: bool) -> str:
     return "met" if met else "NOT met"
 
 
-def _refused(found: dict[str, Figures]) -> list[str]:
+def _refused(figures: dict[str, Figures]) -> list[str]:
     """Return a line for each refusal, by gateway and kind of request, or by pace and gateway."""
     return [
-        f"{one}, {other}: {times['refused']} refused: {times['said'][:200]}"
-        for one, others in found.items()
-        for other, times in others.items()
+        f"{outer}, {inner}: {times['refused']} refused: {times['said'][:200]}"
+        for outer, groups in figures.items()
+        for inner, times in groups.items()
         if times["refused"]
     ]
 
