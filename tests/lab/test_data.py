@@ -8,13 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from everlong.core import CallId, Role, ToolCall
+from everlong.core import Role
 from everlong.errors import InputError
-from everlong.lab.cases import every
 from everlong.lab.data import agents, data_folder, dialogue_names, dialogues, half_of, in_half, rows
-from everlong.lab.measures.dialogs import question_cases
-from everlong.lab.measures.edits import edit_cases, replaced_texts
-from everlong.lab.measures.probes import probe_cases
 from tests.lab.folders import DATA
 
 
@@ -87,61 +83,8 @@ def test_where_a_file_of_work_is_missing_those_that_are_there_are_named(tmp_path
 # --- cases --------------------------------------------------------------------------------------
 
 
-def test_probes_know_their_kind_and_source() -> None:
-    found = probe_cases(DATA, ("office",))
-    assert [group.conversation.id for group in found] == ["ferry-office", "tea-shop"]
-    assert [dict(case.groups)["kind"] for case in found[0].cases] == ["edit_line", "path", "identifier", "code"]
-    assert dict(found[1].cases[0].groups)["source"] == "everlong/tea"
-    assert [case.at for case in found[0].cases] == sorted(case.at for case in found[0].cases)
-
-
-def test_a_probe_of_a_conversation_that_is_missing_is_told(tmp_path: Path) -> None:
-    (tmp_path / "agents").mkdir()
-    (tmp_path / "agents/a.jsonl").write_text('{"id": "x", "messages": []}\n')
-    (tmp_path / "agents/probes.jsonl").write_text(
-        '{"conversation": "y", "file": "a", "at": 1, "kind": "path", "needle": "z"}\n'
-    )
-    with pytest.raises(InputError, match="no conversation 'y' in a"):
-        probe_cases(tmp_path, ("a",))
-
-
-EDITS = {
-    "two lines": ({"old_string": "a\nb", "new_string": "c\nd"}, ["a\nb"]),
-    "one line": ({"old_string": "a", "new_string": "b"}, []),
-    "one line and its end": ({"old_string": "a\n"}, []),
-    "another tool's name": ({"path": "x", "oldText": "a\nb"}, ["a\nb"]),
-    "several at once": ({"edits": [{"old_str": "a\nb"}, {"old_str": "c\nd"}]}, ["a\nb", "c\nd"]),
-    "new text only": ({"content": "a\nb"}, []),
-}
-
-
-@pytest.mark.parametrize(("arguments", "texts"), EDITS.values(), ids=EDITS)
-def test_replaced_texts_of_two_lines_and_more_count(arguments: dict[str, object], texts: list[str]) -> None:
-    assert list(replaced_texts(ToolCall(CallId("1"), "edit", json.dumps(arguments)))) == texts
-
-
-def test_every_edit_of_the_data_is_a_case() -> None:
-    found = edit_cases(agents(DATA, "office"))
-    assert [len(group.cases) for group in found] == [2, 1]
-
-
-def test_questions_without_evidence_are_no_cases() -> None:
-    (found,) = question_cases(DATA, "harbour")
-    assert len(found.cases) == 3
-    assert found.cases[1].wanted == tuple(found.conversation.messages[at].text for at in (2, 4))
-    assert found.cases[0].question is not None
-    assert found.cases[0].question.role is Role.USER
-
-
 def test_dialogue_data_sets_are_found() -> None:
     assert dialogue_names(DATA) == ("harbour", "tea")
-
-
-@pytest.mark.parametrize("step", [1, 2, 3, 10])
-def test_every_nth_case_over_all_conversations(step: int) -> None:
-    found = probe_cases(DATA, ("office",))
-    flat = [case for group in found for case in group.cases]
-    assert [case for group in every(found, step) for case in group.cases] == flat[::step]
 
 
 ODD_WORK = {
@@ -185,23 +128,3 @@ def test_odd_turns_are_one_clear_line(tmp_path: Path, turns: object) -> None:
     (tmp_path / "odd" / "conversations.jsonl").write_text(json.dumps({"id": "a", "messages": turns}))
     with pytest.raises(InputError, match=r"conversations\.jsonl: a turn cannot be read"):
         list(dialogues(tmp_path, "odd"))
-
-
-@pytest.mark.parametrize("field", [{"evidence": 7}, {"evidence": ["9"]}, {"evidence": [[]]}, {"conversation": "z"}])
-def test_odd_questions_are_one_clear_line(tmp_path: Path, field: dict[str, object]) -> None:
-    (tmp_path / "odd").mkdir()
-    turns = [{"id": "1", "role": "user", "content": "x"}]
-    (tmp_path / "odd" / "conversations.jsonl").write_text(json.dumps({"id": "a", "messages": turns}))
-    asked = {"id": "q", "conversation": "a", "question": "x?", "evidence": ["1"]} | field
-    (tmp_path / "odd" / "questions.jsonl").write_text(json.dumps(asked))
-    with pytest.raises(InputError, match=r"questions\.jsonl: q "):
-        question_cases(tmp_path, "odd")
-
-
-def test_a_probe_at_no_number_is_one_clear_line(tmp_path: Path) -> None:
-    (tmp_path / "agents").mkdir()
-    (tmp_path / "agents" / "w.jsonl").write_text(json.dumps({"id": "a", "messages": []}))
-    probe = {"id": "a#0", "conversation": "a", "file": "w", "at": "twelve", "kind": "path", "needle": "x"}
-    (tmp_path / "agents" / "probes.jsonl").write_text(json.dumps(probe))
-    with pytest.raises(InputError, match="a#0 cannot be read"):
-        probe_cases(tmp_path, ("w",))

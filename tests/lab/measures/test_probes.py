@@ -11,7 +11,7 @@ from everlong.lab.data import Conversation
 from everlong.lab.measures.probes import MOST_PROBES, conversations_in, found_probes, probe_cases, probes_in, save
 from everlong.lab.strategies.strategy import counter
 from everlong.wire import OPENAI_CHAT
-from tests.lab.folders import said, step
+from tests.lab.folders import DATA, said, step
 
 FAR = "a quiet line of output that says nothing at all\n" * 400  # more than 3 000 tokens
 NEAR = "a quiet line of output\n" * 20
@@ -111,3 +111,30 @@ def test_what_is_saved_reads_back_as_the_same_cases(tmp_path: Path) -> None:
 def test_a_file_that_is_no_conversation_is_named() -> None:
     with pytest.raises(InputError, match=r"notes\.txt"):
         conversations_in(b"hello", "notes.txt")
+
+
+def test_probes_know_their_kind_and_source() -> None:
+    found = probe_cases(DATA, ("office",))
+    assert [group.conversation.id for group in found] == ["ferry-office", "tea-shop"]
+    assert [dict(case.groups)["kind"] for case in found[0].cases] == ["edit_line", "path", "identifier", "code"]
+    assert dict(found[1].cases[0].groups)["source"] == "everlong/tea"
+    assert [case.at for case in found[0].cases] == sorted(case.at for case in found[0].cases)
+
+
+def test_a_probe_of_a_conversation_that_is_missing_is_told(tmp_path: Path) -> None:
+    (tmp_path / "agents").mkdir()
+    (tmp_path / "agents/a.jsonl").write_text('{"id": "x", "messages": []}\n')
+    (tmp_path / "agents/probes.jsonl").write_text(
+        '{"conversation": "y", "file": "a", "at": 1, "kind": "path", "needle": "z"}\n'
+    )
+    with pytest.raises(InputError, match="no conversation 'y' in a"):
+        probe_cases(tmp_path, ("a",))
+
+
+def test_a_probe_at_no_number_is_one_clear_line(tmp_path: Path) -> None:
+    (tmp_path / "agents").mkdir()
+    (tmp_path / "agents" / "w.jsonl").write_text(json.dumps({"id": "a", "messages": []}))
+    probe = {"id": "a#0", "conversation": "a", "file": "w", "at": "twelve", "kind": "path", "needle": "x"}
+    (tmp_path / "agents" / "probes.jsonl").write_text(json.dumps(probe))
+    with pytest.raises(InputError, match="a#0 cannot be read"):
+        probe_cases(tmp_path, ("w",))
