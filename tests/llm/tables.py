@@ -3,13 +3,12 @@
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from aiohttp import web
 
 from everlong.core import Json, JsonObject
-from everlong.llm.refreshing import DEFAULT_SOURCES, Source
-from everlong.windows import LITELLM, MODELS_DEV, bundled
+from everlong.windows import LITELLM, MODELS_DEV, SOURCES, Source, bundled
 
 __all__ = ["Answers", "litellm_table", "models_dev_table", "never", "served"]
 
@@ -83,8 +82,6 @@ async def served(answers: Answers) -> AsyncGenerator[tuple[Source, ...], None]:
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     port = runner.addresses[0][1]
     try:
-        yield tuple(
-            Source(source.table, f"http://127.0.0.1:{port}/{source.table}", source.parse) for source in DEFAULT_SOURCES
-        )
+        yield tuple(replace(source, url=f"http://127.0.0.1:{port}/{source.table}") for source in SOURCES)
     finally:
         await runner.cleanup()

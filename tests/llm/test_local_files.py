@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from everlong.errors import InputError
-from everlong.llm.local.fetching import FILE, MEMBER, cache_folder, model_file
-from everlong.llm.local.model import LocalServer
+from everlong.llm.local.model_files import FILE, MEMBER, cache_folder, model_file
+from everlong.llm.local.server import LocalServer
 
 FETCH = """
 import sys
 from pathlib import Path
 from everlong.errors import InputError
-from everlong.llm.local.fetching import model_file
+from everlong.llm.local.model_files import model_file
 try:
     model_file(Path(sys.argv[1]))
 except InputError as error:
@@ -27,7 +27,7 @@ except InputError as error:
 OUTLIVE = """
 import sys
 from pathlib import Path
-from everlong.llm.local.model import LocalServer
+from everlong.llm.local.server import LocalServer
 with LocalServer(Path(sys.argv[1]), context=512) as one, LocalServer(Path(sys.argv[1]), context=512) as two:
     print(one._process.pid, two._process.pid, one.address != two.address, flush=True)
     sys.stdin.read()

@@ -1,7 +1,8 @@
 """A small registry of our own, in the shape of the real one: makers, resellers, clouds, a server of one's own."""
 
-from everlong.windows.entries import LITELLM, MODELS_DEV, Entry
+from everlong.windows.entries import MODELS_DEV, Entry
 from everlong.windows.registry import Registry
+from everlong.windows.sources.litellm import LITELLM
 
 JULY, MAY = "2026-07-02", "2026-05-01"
 

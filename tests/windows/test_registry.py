@@ -3,8 +3,9 @@
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from everlong.windows.entries import LITELLM, Entry
+from everlong.windows.entries import Entry
 from everlong.windows.registry import Registry
+from everlong.windows.sources.litellm import LITELLM
 from tests.windows.tables import JULY, MAY, SMALL, row
 
 ANSWERS = [

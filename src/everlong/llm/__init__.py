@@ -5,28 +5,30 @@ from typing import TYPE_CHECKING
 from everlong.doors import open_door
 
 if TYPE_CHECKING:
-    from everlong.llm.client import HttpModel as HttpModel, Patience as Patience
-    from everlong.llm.connections import Connections as Connections, read_whole as read_whole
+    from everlong.llm.client import (
+        Connections as Connections,
+        HttpModel as HttpModel,
+        Patience as Patience,
+        read_whole as read_whole,
+    )
     from everlong.llm.endpoints import (
         KNOWN as KNOWN,
         Endpoint as Endpoint,
         endpoint_at as endpoint_at,
         endpoint_from_environment as endpoint_from_environment,
     )
-    from everlong.llm.kept_tables import (
-        Tried as Tried,
-        keep_registry as keep_registry,
-        keep_try as keep_try,
-        last_try as last_try,
-        registry_now as registry_now,
-    )
-    from everlong.llm.local.fetching import cache_folder as cache_folder, model_file as model_file
-    from everlong.llm.local.model import LocalServer as LocalServer
-    from everlong.llm.refreshing import (
+    from everlong.llm.local.model_files import cache_folder as cache_folder, model_file as model_file
+    from everlong.llm.local.server import LocalServer as LocalServer
+    from everlong.llm.registry_refresh import (
+        LastTry as LastTry,
         Refreshed as Refreshed,
         RefreshSettings as RefreshSettings,
+        last_try as last_try,
         refresh as refresh,
         refresh_if_due as refresh_if_due,
+        registry_now as registry_now,
+        write_registry as write_registry,
+        write_try as write_try,
     )
     from everlong.llm.scripted.hostile import (
         HOSTILE as HOSTILE,
@@ -56,13 +58,12 @@ else:
     __all__, __getattr__, __dir__ = open_door(
         __name__,
         {
-            "client": "HttpModel Patience",
-            "connections": "Connections read_whole",
+            "client": "Connections HttpModel Patience read_whole",
             "endpoints": "Endpoint KNOWN endpoint_at endpoint_from_environment",
-            "kept_tables": "Tried keep_registry keep_try last_try registry_now",
-            "local.fetching": "cache_folder model_file",
-            "local.model": "LocalServer",
-            "refreshing": "RefreshSettings Refreshed refresh refresh_if_due",
+            "local.model_files": "cache_folder model_file",
+            "local.server": "LocalServer",
+            "registry_refresh": "LastTry RefreshSettings Refreshed last_try refresh refresh_if_due registry_now write_registry "
+            "write_try",
             "scripted.hostile": "HOSTILE MALFORMED OVERFLOWS TOO_LONG breaks_at reports window_body",
             "scripted.model": "OVERFLOW ScriptedModel Window",
             "scripted.script": "Answer Asked Broken Raw Refusal Script Step echo in_turn reads_files reply_of",

@@ -1,23 +1,25 @@
-"""A model over HTTP: one request, its answer as a stream of pieces, every failure a piece too.
+"""A model over HTTP: one request, its reply as a stream of pieces, every failure a piece too.
 
 Retries what is worth retrying before the first piece (connections, 429, 5xx), never an overflow. Closing the stream
-closes the connection, so the provider stops. Keys go into headers and nowhere else: not to where a server redirects
-to, and not into an error where a server repeats them.
+closes the connection, so the provider stops. Keys go into headers and nowhere else: redirects are not followed, no
+password of ~/.netrc is used, and an error in which a server repeats a key is shown without it.
 """
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from types import TracebackType
 from typing import Self
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import stamina
 
+from everlong.core import Json
 from everlong.errors import EverlongError, ProviderError, RateLimited
-from everlong.llm.connections import Connections, read_whole
 from everlong.llm.endpoints import Endpoint
-from everlong.llm.serving import served_window
+from everlong.windows import Served, listing_window, llama_cpp_window, ollama_running_window, ollama_show_window
 from everlong.wire import (
     Failed,
     Finished,
@@ -31,13 +33,15 @@ from everlong.wire import (
     format_named,
 )
 
-__all__ = ["HttpModel", "Patience"]
+__all__ = ["Connections", "HttpModel", "Patience", "read_whole", "served_window"]
 
 LARGEST_ERROR = 64 * 1024  # bytes of an error page that are read
 WORTH_RETRYING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 MOST_MODELS = 1_000  # names whose windows are remembered
 SHORTEST_SECRET = 8  # characters; what is shorter may be any word
 HIDDEN = "[key]"
+WINDOW_SECONDS = 3.0  # for all questions about a window together
+LARGEST_LISTING = 4 * 1024 * 1024  # bytes; a listing of thousands of models fits
 
 
 class _Again(Exception):
@@ -72,34 +76,34 @@ class HttpModel:
         self._asking: dict[str, asyncio.Task[int | None]] = {}
 
     async def served_window(self, model: str) -> int | None:
-        """The window in force that the server itself tells; asked once a model, and again where nobody was there."""
+        """Return the window in force that the server reports. It is asked once for each model."""
         if model in self._served:
             return self._served[model]
         task = self._asking.get(model)
         if task is None or task.get_loop() is not asyncio.get_running_loop():
             task = self._asking[model] = asyncio.create_task(self._ask_window(model))
-        # Who goes away leaves the others their answer.
+        # A cancelled caller leaves the others their answer.
         return await asyncio.shield(task)
 
     async def _ask_window(self, model: str) -> int | None:
         try:
-            told = await served_window(await self._connections.here(), self._at, model)
+            tokens = await served_window(await self._connections.here(), self._at, model)
             while len(self._served) >= MOST_MODELS:
                 self._served.pop(next(iter(self._served)))
-            self._served[model] = told
+            self._served[model] = tokens
         except aiohttp.ClientConnectorError:
             return None
         finally:
             self._asking.pop(model, None)
-        return told
+        return tokens
 
     async def stream(self, request: Request) -> AsyncGenerator[Reply, None]:
-        """The pieces of the answer; the last is Finished or Failed."""
+        """Yield the pieces of the reply; the last is Finished or Failed."""
         begun = False
         reader = self._format.reader()
         last: Finished | Failed
         try:
-            response = await self._asked(self._format.ask(request, self._at.key))
+            response = await self._post(self._format.ask(request, self._at.key))
             stream = ReplyStream(reader)
             async with response:
                 async for chunk in response.content.iter_any():
@@ -115,16 +119,16 @@ class HttpModel:
         except ProviderError as error:
             last = Failed(self._without_keys(error), begun=begun)
         except (EverlongError, ValueError, RecursionError) as error:
-            told = ProviderError(f"{self.endpoint} gave no readable answer: {_words(error)}")
-            last = Failed(self._without_keys(told), begun=begun)
+            unreadable = ProviderError(f"{self.endpoint} gave no readable answer: {_words(error)}")
+            last = Failed(self._without_keys(unreadable), begun=begun)
         yield last
 
     def _broken(self, reader: ReplyReader, error: BaseException, *, begun: bool) -> Finished | Failed:
-        """A connection that is lost after the end of an answer takes nothing from it."""
+        """Return the last piece: a connection that is lost after the end of a reply takes nothing from it."""
         return reader.finished() if reader.complete else Failed(self._unreached(error), begun=begun)
 
-    async def _asked(self, outgoing: Outgoing) -> aiohttp.ClientResponse:
-        """The response whose stream begins; the refusal is raised."""
+    async def _post(self, outgoing: Outgoing) -> aiohttp.ClientResponse:
+        """Send the request, again where that is worth it; return the response that begins. Raises the refusal."""
         try:
             async for attempt in stamina.retry_context(
                 on=_Again,
@@ -134,12 +138,12 @@ class HttpModel:
                 timeout=None,
             ):
                 with attempt:
-                    return await self._once(outgoing)
+                    return await self._post_once(outgoing)
         except _Again as again:
             raise again.error from None
         raise AssertionError("a retry either returns or raises")
 
-    async def _once(self, outgoing: Outgoing) -> aiohttp.ClientResponse:
+    async def _post_once(self, outgoing: Outgoing) -> aiohttp.ClientResponse:
         headers = {"content-type": "application/json", **outgoing.headers, **dict(self._at.headers)}
         body = json.dumps(outgoing.body, ensure_ascii=False).encode("utf-8", "backslashreplace")
         session = await self._connections.here()
@@ -155,7 +159,7 @@ class HttpModel:
             text = (await read_whole(response, LARGEST_ERROR)).decode("utf-8", "replace")
         moved = response.headers.get("location", "")
         if response.status in range(300, 400) and moved:
-            raise ProviderError(f"{self.endpoint} sends elsewhere, to {moved}", status=response.status)
+            raise ProviderError(f"{self.endpoint} redirects to {moved}", status=response.status)
         refusal = self._without_keys(as_error(classify(text or response.reason or "", status=response.status)))
         if response.status in WORTH_RETRYING and type(refusal) in (ProviderError, RateLimited):
             raise _Again(refusal)
@@ -165,16 +169,16 @@ class HttpModel:
         return self._without_keys(ProviderError(f"{self.endpoint} cannot be reached: {_words(error)}"))
 
     def _without_keys(self, error: ProviderError) -> ProviderError:
-        """The error, without keys in its words: some servers repeat what they were sent."""
-        said = str(error)
+        """Return the error without keys in its text: some servers repeat what they were sent."""
+        text = str(error)
         for secret in (self._at.key, *(value for _, value in self._at.headers)):
             if len(secret) >= SHORTEST_SECRET:
-                said = said.replace(secret, HIDDEN)
-        error.args = (said,)
+                text = text.replace(secret, HIDDEN)
+        error.args = (text,)
         return error
 
     async def close(self) -> None:
-        """Let go of its connections; a second time does nothing."""
+        """Close its connections; a second time does nothing."""
         for task in [*self._asking.values()]:
             task.cancel()
         await self._connections.close()
@@ -186,6 +190,113 @@ class HttpModel:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+
+# --- windows that servers report --------------------------------------------------------------------
+
+
+async def served_window(session: aiohttp.ClientSession, endpoint: Endpoint, model: str) -> int | None:
+    """Ask a server for the window it really serves. None if it does not say, which most do not.
+
+    Hosted providers are not asked: the registry knows their windows. Raises aiohttp.ClientConnectorError if the server
+    cannot be reached: ask again later.
+    """
+    if endpoint.provider and endpoint.provider != "ollama":
+        return None
+    address = urlsplit(endpoint.url)
+    root = f"{address.scheme}://{address.netloc}"
+    headers = {"authorization": f"Bearer {endpoint.key}"} if endpoint.key else {}
+    questions: tuple[tuple[str, str, Json, Callable[[Json], Served | None]], ...] = (
+        ("GET", f"{endpoint.name}/models", None, lambda raw: listing_window(raw, model)),
+        ("GET", f"{root}/props", None, llama_cpp_window),
+        ("GET", f"{root}/api/ps", None, lambda raw: ollama_running_window(raw, model)),
+        ("POST", f"{root}/api/show", {"model": model}, ollama_show_window),
+    )
+    try:
+        async with asyncio.timeout(WINDOW_SECONDS):
+            for method, url, body, read in questions:
+                served = read(await _json_answer(session, method, url, body, headers))
+                if served is not None and served.in_force:
+                    return served.context
+    except TimeoutError:
+        return None
+    return None
+
+
+async def _json_answer(
+    session: aiohttp.ClientSession, method: str, url: str, body: Json, headers: dict[str, str]
+) -> Json:
+    """Return what the server answers; None for anything that is not JSON."""
+    try:
+        async with session.request(method, url, json=body, headers=headers, allow_redirects=False) as response:
+            if response.status != 200:
+                return None
+            answer: Json = json.loads(await read_whole(response, LARGEST_LISTING))
+            return answer
+    except aiohttp.ClientConnectorError:
+        raise
+    except (aiohttp.ClientError, ConnectionError, ValueError, RecursionError):
+        return None
+
+
+# --- connections -----------------------------------------------------------------------------------
+
+
+class Connections:
+    """Connections to one server: a pool for each event loop that uses them, closed with the loop at the latest."""
+
+    def __init__(self, url: str, timeout: aiohttp.ClientTimeout) -> None:
+        self._url = url
+        self._timeout = timeout
+        self._closers: dict[asyncio.AbstractEventLoop, AsyncGenerator[aiohttp.ClientSession, None]] = {}
+        self._open: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
+
+    async def here(self) -> aiohttp.ClientSession:
+        """Return the pool of the running event loop."""
+        loop = asyncio.get_running_loop()
+        pool = self._open.get(loop)
+        if pool is not None and not pool.closed:
+            return pool
+        for old in [old for old in self._open if old.is_closed()]:
+            del self._open[old], self._closers[old]
+        self._closers[loop] = self._until_the_loop_ends()
+        self._open[loop] = await anext(self._closers[loop])
+        return self._open[loop]
+
+    async def close(self) -> None:
+        """Close the pool of the running event loop; a second time does nothing."""
+        loop = asyncio.get_running_loop()
+        closer = self._closers.pop(loop, None)
+        self._open.pop(loop, None)
+        if closer is not None:
+            await closer.aclose()
+
+    async def _until_the_loop_ends(self) -> AsyncGenerator[aiohttp.ClientSession, None]:
+        """Yield a pool. An event loop that ends closes its open generators, and so this pool."""
+        connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=300)
+        session = aiohttp.ClientSession(connector=connector, timeout=self._timeout, proxy=_proxy_for(self._url))
+        try:
+            yield session
+        finally:
+            await session.close()
+
+
+def _proxy_for(url: str) -> str | None:
+    address = urlsplit(url)
+    proxy = getproxies().get(address.scheme)
+    if not proxy or urlsplit(proxy).scheme not in ("http", "https") or proxy_bypass(address.netloc):
+        return None
+    return proxy
+
+
+async def read_whole(response: aiohttp.ClientResponse, most: int) -> bytes:
+    """Return the body, or its first `most` bytes."""
+    body = bytearray()
+    async for chunk in response.content.iter_any():
+        body += chunk
+        if len(body) >= most:
+            break
+    return bytes(body[:most])
 
 
 def _words(error: BaseException) -> str:

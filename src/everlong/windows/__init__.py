@@ -5,10 +5,7 @@ from typing import TYPE_CHECKING
 from everlong.doors import open_door
 
 if TYPE_CHECKING:
-    from everlong.windows.assembling import LEAST_WINDOW as LEAST_WINDOW, assembled as assembled
-    from everlong.windows.entries import LITELLM as LITELLM, MODELS_DEV as MODELS_DEV, Entry as Entry, Prices as Prices
-    from everlong.windows.litellm import parse_litellm as parse_litellm
-    from everlong.windows.models_dev import parse_models_dev as parse_models_dev
+    from everlong.windows.entries import MODELS_DEV as MODELS_DEV, Entry as Entry, Prices as Prices
     from everlong.windows.registry import Registry as Registry
     from everlong.windows.resolution import Window as Window, window as window
     from everlong.windows.served import (
@@ -20,17 +17,22 @@ if TYPE_CHECKING:
         row_window as row_window,
     )
     from everlong.windows.snapshot import FILE as FILE, bundled as bundled, pack as pack, unpack as unpack
+    from everlong.windows.sources import SOURCES as SOURCES
+    from everlong.windows.sources.litellm import LITELLM as LITELLM
+    from everlong.windows.sources.models_dev import parse_models_dev as parse_models_dev
+    from everlong.windows.tables import LEAST_WINDOW as LEAST_WINDOW, Source as Source, assembled as assembled
 else:
     __all__, __getattr__, __dir__ = open_door(
         __name__,
         {
-            "assembling": "LEAST_WINDOW assembled",
-            "entries": "Entry LITELLM MODELS_DEV Prices",
-            "litellm": "parse_litellm",
-            "models_dev": "parse_models_dev",
+            "entries": "Entry MODELS_DEV Prices",
             "registry": "Registry",
             "resolution": "Window window",
             "served": "Served listing_window llama_cpp_window ollama_running_window ollama_show_window row_window",
             "snapshot": "FILE bundled pack unpack",
+            "sources": "SOURCES",
+            "sources.litellm": "LITELLM",
+            "sources.models_dev": "parse_models_dev",
+            "tables": "LEAST_WINDOW Source assembled",
         },
     )

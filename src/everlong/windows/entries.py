@@ -10,10 +10,9 @@ from typing import NamedTuple
 
 from everlong.core import Json
 
-__all__ = ["LITELLM", "MODELS_DEV", "NO_PRICES", "Entry", "Prices", "consistent", "dollars", "entry_of", "tokens"]
+__all__ = ["MODELS_DEV", "NO_PRICES", "Entry", "Prices", "consistent", "dollars", "entry_of", "tokens"]
 
 MODELS_DEV = "models.dev"
-LITELLM = "litellm"
 
 MOST_TOKENS = 16_000_000  # the largest real window is 10 485 760; tables also hold 99 999 999
 LEAST_OUTPUT = 256  # embedding models are listed with an output of 1

@@ -166,11 +166,12 @@ else:
             "repair.shapes": "NOT_ITS_OWN",
             "replies": "Caching CallGrew Failed Finished Reply Request Restarted Said Thought breakpoints",
             "sessions": "NANOBOT SESSION_FORMATS",
-            "sessions.session": "RecordedRequest SessionFormat",
             "sessions.chatbox_messages": "message_id",
             "sessions.conversation": "HEADING summary_text tell_summary",
-            "sessions.nanobot": "NANOBOT_SUMMARY SUFFIX file_name legacy_file_name nanobot_lines session_key summary_in summary_message",
+            "sessions.nanobot": "NANOBOT_SUMMARY SUFFIX file_name legacy_file_name nanobot_lines session_key summary_in "
+            "summary_message",
             "sessions.records": "aside fields_of records_of stamp",
+            "sessions.session": "RecordedRequest SessionFormat",
             "usage": "Usage merged plausible read_usage",
         },
     )

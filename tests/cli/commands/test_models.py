@@ -6,7 +6,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from everlong.llm import Tried, keep_registry, keep_try
+from everlong.llm import LastTry, write_registry, write_try
 from everlong.windows import Registry
 from tests.windows.tables import row
 
@@ -26,8 +26,8 @@ def test_the_age_of_the_tables_is_shown(tmp_path: Path) -> None:
 def test_what_was_fetched_answers_and_is_dated(tmp_path: Path) -> None:
     now = datetime.now(UTC)
     day = now.date().isoformat()
-    keep_registry(tmp_path, Registry((row("openai", "gpt-99", 2_000_000, date=day),)))
-    keep_try(tmp_path, Tried(now))
+    write_registry(tmp_path, Registry((row("openai", "gpt-99", 2_000_000, date=day),)))
+    write_try(tmp_path, LastTry(now))
     shown = models(tmp_path, "gpt-99").stdout
     assert f"2 000 000 (registry, models.dev of {day})" in shown
     assert f"models.dev of {day} (" in shown

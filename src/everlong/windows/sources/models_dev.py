@@ -1,23 +1,27 @@
-"""Reading models.dev: the body of https://models.dev/api.json as a registry.
+"""models.dev: the body of https://models.dev/api.json as a registry.
 
     {provider: {"id", "models": {id: {"limit": {"context", "input", "output"}, "cost": {…}, "modalities": {…}}}}}
 
-Tolerant: what is not of this shape is left out. Fetching it, and knowing what day it is, is for others.
+What is not of this shape is left out. Pure: others fetch it and know the day.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from everlong.core import Json, JsonObject
 from everlong.windows.entries import MODELS_DEV, Entry, entry_of
 from everlong.windows.names import is_chat
 from everlong.windows.providers import canonical
 from everlong.windows.registry import Registry
+from everlong.windows.tables import Source
 
-__all__ = ["parse_models_dev"]
+__all__ = ["SOURCE", "parse_models_dev"]
+
+LIMITS = ("context", "input", "output")
+COSTS = ("input", "output", "cache_read", "cache_write")
 
 
 def parse_models_dev(body: Json, date: str) -> Registry:
-    """The chat models of the table, as of `date` (2026-07-02)."""
+    """Return the chat models of the table, as of `date` (2026-07-02)."""
     return Registry(tuple(_entries(body, date)))
 
 
@@ -38,3 +42,23 @@ def _writes_text(facts: JsonObject) -> bool:
 
 def _object(value: Json) -> JsonObject:
     return value if isinstance(value, dict) else {}
+
+
+def _unflatten(rows: Sequence[JsonObject]) -> Json:
+    providers: dict[str, dict[str, Json]] = {}
+    for row in rows:
+        limits: JsonObject = {name: row.get(name) for name in LIMITS}
+        costs: JsonObject = {name: row.get(f"usd_per_m_{name}") for name in COSTS}
+        models = providers.setdefault(str(row.get("provider")), {})
+        models[str(row.get("id"))] = {"limit": limits, "cost": costs}
+    return {name: {"models": models} for name, models in providers.items()}
+
+
+SOURCE = Source(
+    table=MODELS_DEV,
+    option="models-dev",
+    url="https://models.dev/api.json",
+    home="https://models.dev",
+    parse=parse_models_dev,
+    unflatten=_unflatten,
+)

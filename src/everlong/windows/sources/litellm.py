@@ -1,20 +1,23 @@
-"""Reading litellm's price table: model_prices_and_context_window.json as a registry.
+"""litellm's price table: model_prices_and_context_window.json as a registry.
 
     {name: {"litellm_provider", "mode", "max_input_tokens", "max_output_tokens", "input_cost_per_token", …}}
 
-Tolerant: what is not of this shape is left out. Its `max_input_tokens` is the largest prompt; the whole window
-it does not tell. Fetching it, and knowing what day it is, is for others.
+What is not of this shape is left out. Its `max_input_tokens` is the largest prompt; it does not say how large the
+whole window is. Pure: others fetch it and know the day.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from everlong.core import Json, JsonObject
-from everlong.windows.entries import LITELLM, Entry, entry_of
+from everlong.windows.entries import Entry, entry_of
 from everlong.windows.names import is_chat
 from everlong.windows.providers import canonical
 from everlong.windows.registry import Registry
+from everlong.windows.tables import Source
 
-__all__ = ["COSTS", "PER_MILLION", "parse_litellm"]
+__all__ = ["LITELLM", "SOURCE", "parse_litellm"]
+
+LITELLM = "litellm"
 
 CHAT_MODES = ("chat", "completion", "responses", None)
 PER_MILLION = 1_000_000
@@ -28,7 +31,7 @@ COSTS = {
 
 
 def parse_litellm(body: Json, date: str) -> Registry:
-    """The chat models of the table, as of `date` (2026-11-09)."""
+    """Return the chat models of the table, as of `date` (2026-11-09)."""
     return Registry(tuple(_entries(body, date)))
 
 
@@ -55,3 +58,27 @@ def _per_million(price: Json) -> Json:
     if isinstance(price, bool) or not isinstance(price, int | float):
         return None
     return round(price * PER_MILLION, PRICE_DIGITS)
+
+
+def _unflatten(rows: Sequence[JsonObject]) -> Json:
+    return {str(row.get("id")): _priced(row) for row in rows}
+
+
+def _priced(row: JsonObject) -> JsonObject:
+    costs: JsonObject = {field: _per_token(row.get(f"usd_per_m_{name}")) for name, field in COSTS.items()}
+    limits: JsonObject = {"max_input_tokens": row.get("input"), "max_output_tokens": row.get("output")}
+    return {"litellm_provider": row.get("provider"), **limits, **costs}
+
+
+def _per_token(price: Json) -> Json:
+    return price / PER_MILLION if isinstance(price, int | float) else None
+
+
+SOURCE = Source(
+    table=LITELLM,
+    option="litellm",
+    url="https://raw.githubusercontent.com/BerriAI/litellm/main/model_prices_and_context_window.json",
+    home="https://github.com/BerriAI/litellm",
+    parse=parse_litellm,
+    unflatten=_unflatten,
+)

@@ -1,32 +1,58 @@
-"""Putting the tables together: limits that one leaves out filled in from the other, nothing twice.
+"""Public tables of models: what a source of one is, and several put together into one registry. Pure.
 
-The snapshot that comes with the package and a table that was fetched later are made in the same way. Pure.
+The snapshot that comes with the package and a table that was fetched later are made in the same way.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
+from everlong.core import Json, JsonObject
 from everlong.windows.entries import Entry, consistent
 from everlong.windows.names import key_of
 from everlong.windows.providers import REGIONAL, makers_of
 from everlong.windows.registry import Registry
 
-__all__ = ["LEAST_WINDOW", "assembled"]
+__all__ = ["LEAST_WINDOW", "Source", "assembled"]
 
 LEAST_WINDOW = 1_024  # what is listed with less embeds or draws
 
 
-def assembled(models_dev: Registry, litellm: Registry) -> Registry:
-    """Both tables: limits that models.dev leaves to a base model filled in, nothing twice, nothing without a window."""
-    filled = Registry(()).merged(Registry(tuple(_with_limits(models_dev, litellm)))).merged(litellm)
-    kept = [entry for entry in filled if entry.window >= LEAST_WINDOW]
-    return Registry(tuple(_without_regions(kept)))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A public table of models: all that is known of it."""
+
+    #: Its name in the registry, and as an option of a command.
+    table: str
+    option: str
+    #: Where it is fetched, and where people find it.
+    url: str
+    home: str
+    licence: str = "MIT"
+    #: The rows of the table as of a day ("2026-11-09").
+    parse: Callable[[Json, str], Registry]
+    #: The table's own shape, made of the rows of a flat extract ({"provider", "id", "context", …}).
+    unflatten: Callable[[Sequence[JsonObject]], Json]
 
 
-def _with_limits(models_dev: Registry, litellm: Registry) -> Iterator[Entry]:
-    """models.dev's rows; one without a window takes it from the same model elsewhere, and is marked so."""
-    windows, prompts = _by_key(models_dev), _by_key(litellm)
-    for entry in models_dev:
+def assembled(tables: Sequence[Registry]) -> Registry:
+    """Return the tables as one: nothing twice, nothing without a window.
+
+    Limits that the first table leaves to a base model are filled in from the rest.
+    """
+    first, *others = tables
+    rest = Registry(()) if not others else others[0]
+    for other in others[1:]:
+        rest = rest.merged(other)
+    filled = Registry(()).merged(Registry(tuple(_with_limits(first, rest)))).merged(rest)
+    large = [entry for entry in filled if entry.window >= LEAST_WINDOW]
+    return Registry(tuple(_without_regions(large)))
+
+
+def _with_limits(first: Registry, rest: Registry) -> Iterator[Entry]:
+    """The rows of the first table; one without a window takes it from the same model elsewhere, and is marked so."""
+    windows, prompts = _by_key(first), _by_key(rest)
+    for entry in first:
         key = key_of(entry.id)
         like = None if entry.window and entry.output else _same_model(key, windows.get(key, []), prompts.get(key, []))
         if like is None:
@@ -39,10 +65,10 @@ def _with_limits(models_dev: Registry, litellm: Registry) -> Iterator[Entry]:
 
 
 def _same_model(key: str, windows: list[Entry], prompts: list[Entry]) -> Entry | None:
-    """Whose limits to take: the maker's, else what most say.
+    """The entry whose limits to take: the maker's, else what most say.
 
-    litellm knows the maker's prompt limit only; where somebody in models.dev has the same limit with the
-    whole window beside it, that is the one meant.
+    Some tables know only the maker's prompt limit; where the first table has the same limit with the whole window
+    beside it, that is the one meant.
     """
     makers = makers_of(key)
     for maker in makers:

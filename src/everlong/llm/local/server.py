@@ -31,7 +31,7 @@ class LocalServer:
         if context < SMALLEST_CONTEXT:
             raise InputError(f"a context of {context} tokens is too small; at least {SMALLEST_CONTEXT}")
         self.context = context
-        self._command = [sys.executable, "-m", "everlong.llm.local.serving", str(file), str(context), str(threads)]
+        self._command = [sys.executable, "-m", "everlong.llm.local.process", str(file), str(context), str(threads)]
         self._process: subprocess.Popen[str] | None = None
         self.address = ""
 

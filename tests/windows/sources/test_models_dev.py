@@ -4,7 +4,7 @@ import pytest
 
 from everlong.core import Json
 from everlong.windows.entries import Entry
-from everlong.windows.models_dev import parse_models_dev
+from everlong.windows.sources.models_dev import parse_models_dev
 
 BODY: Json = {
     "openai": {

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from everlong.core import Json
-from everlong.windows.litellm import parse_litellm
+from everlong.windows.sources.litellm import parse_litellm
 
 DAY = "2026-11-09"
 

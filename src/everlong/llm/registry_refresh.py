@@ -7,7 +7,9 @@ and is one line. Nothing here waits for anything but its own fetch; nothing that
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+import tempfile
+import zlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,22 +17,86 @@ from zlib import crc32
 
 import aiohttp
 
-from everlong.core import Json
+from everlong.core import JsonObject
 from everlong.errors import InputError
-from everlong.llm.kept_tables import Tried, keep_registry, keep_try, kept_registry, last_try, registry_now
-from everlong.windows import LITELLM, MODELS_DEV, Entry, Registry, assembled, parse_litellm, parse_models_dev
+from everlong.windows import FILE, LEAST_WINDOW, SOURCES, Entry, Registry, Source, assembled, bundled, pack, unpack
 
 __all__ = [
-    "DEFAULT_SOURCES",
+    "NEVER_TRIED",
+    "LastTry",
     "RefreshSettings",
     "Refreshed",
-    "Source",
     "due",
+    "fetched_registry",
     "implausible",
+    "last_try",
     "refresh",
     "refresh_if_due",
     "registry_now",
+    "write_registry",
+    "write_try",
 ]
+
+STATE = "refresh.json"
+
+
+@dataclass(frozen=True, slots=True)
+class LastTry:
+    """The last time that tables were fetched, or were to be; `failure` is why they were not, in one line."""
+
+    at: datetime | None
+    failure: str = ""
+
+
+NEVER_TRIED = LastTry(None)
+
+
+def registry_now(folder: Path) -> Registry:
+    """What the package brought, with what was fetched since. Never raises, never waits for a network."""
+    fetched = fetched_registry(folder)
+    if not len(fetched):
+        return bundled()
+    return Registry(tuple(entry for entry in bundled().merged(fetched) if entry.window >= LEAST_WINDOW))
+
+
+def fetched_registry(folder: Path) -> Registry:
+    """What was fetched; an empty registry if nothing was, or it cannot be read."""
+    try:
+        return unpack((folder / FILE).read_bytes())
+    except (OSError, EOFError, ValueError, LookupError, TypeError, AttributeError, zlib.error):
+        return Registry(())
+
+
+def write_registry(folder: Path, registry: Registry) -> None:
+    """Keep what was fetched in place of what was kept before. Raises OSError."""
+    tables: list[JsonObject] = [{"name": name, "date": date} for name, date in registry.snapshots]
+    _write_file(folder / FILE, pack(registry, tables))
+
+
+def last_try(folder: Path) -> LastTry:
+    """When tables were last fetched into the folder; NEVER_TRIED if nothing readable says so."""
+    try:
+        state = json.loads((folder / STATE).read_bytes())
+        at = datetime.fromisoformat(state["tried"])
+        return NEVER_TRIED if at.tzinfo is None else LastTry(at, str(state["failure"]))
+    except (OSError, ValueError, LookupError, TypeError):
+        return NEVER_TRIED
+
+
+def write_try(folder: Path, tried: LastTry) -> None:
+    """Keep when it was tried and what came of it. Raises OSError."""
+    state = {"tried": None if tried.at is None else tried.at.isoformat(), "failure": tried.failure}
+    _write_file(folder / STATE, json.dumps(state, ensure_ascii=False).encode("utf-8", "backslashreplace"))
+
+
+def _write_file(path: Path, content: bytes) -> None:
+    """The whole file or nothing: who reads meanwhile sees the old one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
+        whole = Path(scratch) / path.name
+        whole.write_bytes(content)
+        whole.replace(path)
+
 
 LARGEST = 32 * 1024 * 1024  # bytes; the tables are 1 to 4 MB
 BLOCK = 64 * 1024
@@ -44,25 +110,6 @@ UNFINISHED = "the last refresh did not finish"
 
 log = logging.getLogger("everlong.refresh")
 _under_way: set[asyncio.Task["Refreshed | None"]] = set()  # asyncio itself holds tasks only weakly
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A public table: its name in the registry, where it is, and how it is read."""
-
-    table: str
-    url: str
-    parse: Callable[[Json, str], Registry]
-
-
-DEFAULT_SOURCES = (
-    Source(MODELS_DEV, "https://models.dev/api.json", parse_models_dev),
-    Source(
-        LITELLM,
-        "https://raw.githubusercontent.com/BerriAI/litellm/main/model_prices_and_context_window.json",
-        parse_litellm,
-    ),
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +151,7 @@ async def refresh(
     folder: Path,
     *,
     now: datetime,
-    sources: Sequence[Source] = DEFAULT_SOURCES,
+    sources: Sequence[Source] = SOURCES,
     seconds: float = SECONDS,
 ) -> Refreshed:
     """Fetch the first table that can be had and believed, and keep it. Raises nothing; the old stays otherwise."""
@@ -113,21 +160,21 @@ async def refresh(
             return await refresh(own, folder, now=now, sources=sources, seconds=seconds)
     failures: list[str] = []
     try:
-        await asyncio.to_thread(keep_try, folder, Tried(now, UNFINISHED))
+        await asyncio.to_thread(write_try, folder, LastTry(now, UNFINISHED))
         for source in sources:
             try:
                 body = await _fetched(session, source.url, seconds)
-                rows = await asyncio.to_thread(_read, folder, source, body, now)
+                rows = await asyncio.to_thread(_believed_rows, folder, source, body, now)
             except (aiohttp.ClientError, TimeoutError, OSError, ValueError, ArithmeticError, RecursionError) as error:
-                failures.append(f"{source.table}: {_told(error)}")
+                failures.append(f"{source.table}: {_reason(error)}")
                 continue
-            await asyncio.to_thread(_keep, folder, source, rows, now)
+            await asyncio.to_thread(_write_rows, folder, source, rows, now)
             said = f"{len(rows):,} models of {source.table}, as of {_day(now)}"
             return Refreshed(table=source.table, rows=len(rows), said="; ".join([said, *failures]))
         said = f"the tables of models stay as they are ({'; '.join(failures) or 'no source is named'})"
-        await asyncio.to_thread(keep_try, folder, Tried(now, said))
+        await asyncio.to_thread(write_try, folder, LastTry(now, said))
     except OSError as error:
-        said = f"the tables of models cannot be kept: {_told(error)}"
+        said = f"the tables of models cannot be kept: {_reason(error)}"
     return Refreshed(table="", rows=0, said=said)
 
 
@@ -136,7 +183,7 @@ def refresh_if_due(
     now: datetime,
     *,
     settings: RefreshSettings = DEFAULT_REFRESH,
-    sources: Sequence[Source] = DEFAULT_SOURCES,
+    sources: Sequence[Source] = SOURCES,
 ) -> "asyncio.Task[Refreshed | None]":
     """Refresh in the background if it is time. The task needs no waiting for; its result is None if it was not."""
 
@@ -157,7 +204,7 @@ def due(
     folder: Path,
     now: datetime,
     settings: RefreshSettings = DEFAULT_REFRESH,
-    sources: Sequence[Source] = DEFAULT_SOURCES,
+    sources: Sequence[Source] = SOURCES,
 ) -> bool:
     """Whether it is time: a week after the last refresh, or after the bundled table; a day after one that failed."""
     if settings.offline or not settings.days or not sources:
@@ -206,22 +253,28 @@ async def _fetched(session: aiohttp.ClientSession, url: str, seconds: float) -> 
         return bytes(body)
 
 
-def _read(folder: Path, source: Source, body: bytes, now: datetime) -> Registry:
+def _believed_rows(folder: Path, source: Source, body: bytes, now: datetime) -> Registry:
     """The rows of a table, made as the bundled ones were. Raises ValueError if they cannot be believed."""
     known = registry_now(folder)
     fresh = source.parse(json.loads(body), _day(now))
-    both = assembled(fresh, _of(known, LITELLM)) if source.table == MODELS_DEV else assembled(Registry(()), fresh)
-    rows = _of(both, source.table)
+    rows = _of(assembled(_tables(source, fresh, known)), source.table)
     reason = implausible(rows, _of(known, source.table))
     if reason:
         raise ValueError(reason)
     return rows
 
 
-def _keep(folder: Path, source: Source, rows: Registry, now: datetime) -> None:
-    others = (entry for entry in kept_registry(folder) if entry.table != source.table)
-    keep_registry(folder, Registry((*others, *rows)))
-    keep_try(folder, Tried(now))
+def _tables(source: Source, fresh: Registry, known: Registry) -> list[Registry]:
+    """The table that was fetched, with what is known of those that are believed less; nothing of the others."""
+    names = [each.table for each in SOURCES]
+    at = names.index(source.table)
+    return [*(Registry(()) for _ in names[:at]), fresh, *(_of(known, name) for name in names[at + 1 :])]
+
+
+def _write_rows(folder: Path, source: Source, rows: Registry, now: datetime) -> None:
+    others = (entry for entry in fetched_registry(folder) if entry.table != source.table)
+    write_registry(folder, Registry((*others, *rows)))
+    write_try(folder, LastTry(now))
 
 
 def _of(registry: Registry, table: str) -> Registry:
@@ -236,7 +289,7 @@ def _day(now: datetime) -> str:
     return now.astimezone(UTC).date().isoformat()
 
 
-def _told(error: BaseException) -> str:
+def _reason(error: BaseException) -> str:
     if isinstance(error, json.JSONDecodeError | UnicodeDecodeError):
         return "no JSON"
     return " ".join(str(error).split()) or type(error).__name__

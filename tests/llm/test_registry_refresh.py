@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,18 +12,23 @@ import pytest
 from aiohttp import web
 
 from everlong.errors import InputError
-from everlong.llm.kept_tables import NEVER_TRIED, Tried, keep_registry, keep_try, kept_registry, last_try, registry_now
-from everlong.llm.refreshing import (
+from everlong.llm.registry_refresh import (
     LARGEST,
+    NEVER_TRIED,
+    LastTry,
     Refreshed,
     RefreshSettings,
-    Source,
     due,
+    fetched_registry,
     implausible,
+    last_try,
     refresh,
     refresh_if_due,
+    registry_now,
+    write_registry,
+    write_try,
 )
-from everlong.windows import Registry, bundled, parse_models_dev, window
+from everlong.windows import SOURCES, Registry, bundled, window
 from tests.llm.tables import Answers, litellm_table, models_dev_table, never, served
 from tests.windows.tables import row
 
@@ -47,7 +53,7 @@ def test_a_new_table_counts_from_the_next_reading_on(tmp_path: Path) -> None:
     assert found.output == window("gpt-4o").output, "a figure that the new table lacks is kept from the old"
     assert window("gpt-99", registry=registry).context == 2_000_000
     assert not window("gpt-99").known, "the bundled registry is as it was"
-    assert last_try(tmp_path) == Tried(NOW)
+    assert last_try(tmp_path) == LastTry(NOW)
 
 
 def test_a_table_like_the_bundled_one_changes_no_window(tmp_path: Path) -> None:
@@ -61,7 +67,7 @@ def test_a_fetched_table_is_put_together_as_the_bundled_one_was(tmp_path: Path) 
     table["openai"]["models"]["gpt-99"] = {"cost": {"input": 1}}  # type: ignore[index, call-overload]
     table["reseller"] = {"models": {"gpt-99": {"limit": {"context": 300_000}}}}
     refreshed(tmp_path, Answers(table))
-    rows = {(entry.provider, entry.id): entry for entry in kept_registry(tmp_path)}
+    rows = {(entry.provider, entry.id): entry for entry in fetched_registry(tmp_path)}
     assert rows["openai", "gpt-99"].window == 300_000
     assert rows["openai", "gpt-99"].inferred
     assert ("openai", "tiny") not in rows
@@ -127,7 +133,7 @@ AWAY: list[tuple[str, object, str]] = [
 
 @pytest.mark.parametrize(("answer", "said"), [case[1:] for case in AWAY], ids=[case[0] for case in AWAY])
 def test_a_first_source_that_fails_leaves_everything_as_it_was(tmp_path: Path, answer: object, said: str) -> None:
-    keep_registry(tmp_path, Registry((row("openai", "gpt-99", 2_000_000, date="2027-01-04"),)))
+    write_registry(tmp_path, Registry((row("openai", "gpt-99", 2_000_000, date="2027-01-04"),)))
     before = set(registry_now(tmp_path))
     answers = Answers(answer)  # type: ignore[arg-type]
     done = refreshed(tmp_path, answers, now=NOW + timedelta(days=7), seconds=0.5 if answer is never else 30.0)
@@ -137,11 +143,11 @@ def test_a_first_source_that_fails_leaves_everything_as_it_was(tmp_path: Path, a
     assert done.said.endswith("; litellm: status 404)")
     assert "\n" not in done.said
     assert set(registry_now(tmp_path)) == before
-    assert last_try(tmp_path) == Tried(NOW + timedelta(days=7), done.said)
+    assert last_try(tmp_path) == LastTry(NOW + timedelta(days=7), done.said)
 
 
 def test_no_network_is_one_line(tmp_path: Path) -> None:
-    source = Source("models.dev", NOWHERE, parse_models_dev)
+    source = replace(SOURCES[0], url=NOWHERE)
     done = asyncio.run(refresh(None, tmp_path, now=NOW, sources=[source]))
     assert done.table == ""
     assert done.said.startswith("the tables of models stay as they are (models.dev: Cannot connect to host 127.0.0.1:1")
@@ -168,7 +174,7 @@ def test_cancelling_leaves_no_half_file(tmp_path: Path) -> None:
 
     asyncio.run(run())
     assert [path.name for path in tmp_path.iterdir()] == ["refresh.json"]
-    assert last_try(tmp_path) == Tried(NOW, "the last refresh did not finish")
+    assert last_try(tmp_path) == LastTry(NOW, "the last refresh did not finish")
     assert registry_now(tmp_path) is bundled()
 
 
@@ -196,7 +202,7 @@ def test_a_kept_table_that_cannot_be_read_is_no_table(tmp_path: Path, content: b
 def test_a_refresh_puts_a_table_in_place_of_a_broken_one(tmp_path: Path) -> None:
     (tmp_path / "models.json.gz").write_bytes(BROKEN["half"])
     assert refreshed(tmp_path, Answers(models_dev_table(gpt_99=2_000_000))).table
-    assert len(kept_registry(tmp_path)) > 1_000
+    assert len(fetched_registry(tmp_path)) > 1_000
 
 
 @pytest.mark.parametrize(
@@ -237,28 +243,28 @@ def test_which_tables_are_believed(fresh: Registry, known: Registry, reason: str
 BUNDLED_DAY = datetime.fromisoformat(dict(bundled().snapshots)["models.dev"]).replace(tzinfo=UTC)
 HOURS = timedelta(hours=1)
 #: The last try, how long ago it was, the settings, and whether a refresh is due.
-TIMES: list[tuple[str, Tried | None, timedelta, RefreshSettings, bool]] = [
+TIMES: list[tuple[str, LastTry | None, timedelta, RefreshSettings, bool]] = [
     ("a bundled table of today", None, 2 * HOURS, RefreshSettings(), False),
     ("a bundled table of last week", None, 8 * 24 * HOURS, RefreshSettings(), True),
-    ("refreshed yesterday", Tried(NOW), 24 * HOURS, RefreshSettings(), False),
-    ("just under a week", Tried(NOW), 7 * 24 * HOURS - HOURS, RefreshSettings(), False),
-    ("a week and a tenth", Tried(NOW), 7 * 24 * HOURS * 1.1, RefreshSettings(), True),
-    ("failed an hour ago", Tried(NOW, "no network"), HOURS, RefreshSettings(), False),
-    ("failed two days ago", Tried(NOW, "no network"), 48 * HOURS, RefreshSettings(), True),
-    ("a clock set back", Tried(NOW), -HOURS, RefreshSettings(), True),
-    ("offline", Tried(NOW), 365 * 24 * HOURS, RefreshSettings(offline=True), False),
-    ("never", Tried(NOW), 365 * 24 * HOURS, RefreshSettings(days=0), False),
-    ("daily", Tried(NOW), 27 * HOURS, RefreshSettings(days=1), True),
-    ("failed, but asked for oftener", Tried(NOW, "no network"), 14 * HOURS, RefreshSettings(days=0.5), True),
+    ("refreshed yesterday", LastTry(NOW), 24 * HOURS, RefreshSettings(), False),
+    ("just under a week", LastTry(NOW), 7 * 24 * HOURS - HOURS, RefreshSettings(), False),
+    ("a week and a tenth", LastTry(NOW), 7 * 24 * HOURS * 1.1, RefreshSettings(), True),
+    ("failed an hour ago", LastTry(NOW, "no network"), HOURS, RefreshSettings(), False),
+    ("failed two days ago", LastTry(NOW, "no network"), 48 * HOURS, RefreshSettings(), True),
+    ("a clock set back", LastTry(NOW), -HOURS, RefreshSettings(), True),
+    ("offline", LastTry(NOW), 365 * 24 * HOURS, RefreshSettings(offline=True), False),
+    ("never", LastTry(NOW), 365 * 24 * HOURS, RefreshSettings(days=0), False),
+    ("daily", LastTry(NOW), 27 * HOURS, RefreshSettings(days=1), True),
+    ("failed, but asked for oftener", LastTry(NOW, "no network"), 14 * HOURS, RefreshSettings(days=0.5), True),
 ]
 
 
 @pytest.mark.parametrize(("tried", "ago", "settings", "is_due"), [t[1:] for t in TIMES], ids=[t[0] for t in TIMES])
 def test_when_a_refresh_is_due(
-    tmp_path: Path, tried: Tried | None, ago: timedelta, settings: RefreshSettings, is_due: bool
+    tmp_path: Path, tried: LastTry | None, ago: timedelta, settings: RefreshSettings, is_due: bool
 ) -> None:
     if tried is not None:
-        keep_try(tmp_path, tried)
+        write_try(tmp_path, tried)
     since = BUNDLED_DAY if tried is None or tried.at is None else tried.at
     assert due(tmp_path, since + ago, settings) is is_due
 
@@ -267,7 +273,7 @@ def test_not_everyone_asks_at_the_same_hour(tmp_path: Path) -> None:
     week = 7 * 24 * HOURS
     folders = [tmp_path / str(number) for number in range(40)]
     for folder in folders:
-        keep_try(folder, Tried(NOW))
+        write_try(folder, LastTry(NOW))
     answers = [[due(folder, NOW + week * (1 + share / 100)) for share in range(11)] for folder in folders]
     assert len({answer.index(True) for answer in answers}) > 3
     assert answers == [[due(folder, NOW + week * (1 + share / 100)) for share in range(11)] for folder in folders]

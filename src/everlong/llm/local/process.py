@@ -1,4 +1,4 @@
-"""The process that holds the model: `python -m everlong.llm.local.serving FILE CONTEXT THREADS`.
+"""The process that holds the model: `python -m everlong.llm.local.process FILE CONTEXT THREADS`.
 
 Prints its address as one line and serves until its standard input ends, so that it never outlives who started it.
 """

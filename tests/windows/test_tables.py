@@ -1,13 +1,14 @@
 """Putting two tables together: what is filled in, what is dropped, what is kept once."""
 
-from everlong.windows.assembling import assembled
-from everlong.windows.entries import LITELLM, Entry
+from everlong.windows.entries import Entry
 from everlong.windows.registry import Registry
+from everlong.windows.sources.litellm import LITELLM
+from everlong.windows.tables import assembled
 from tests.windows.tables import MAY, row
 
 
 def both(models_dev: list[Entry], litellm: list[Entry]) -> list[Entry]:
-    return list(assembled(Registry(tuple(models_dev)), Registry(tuple(litellm))))
+    return list(assembled([Registry(tuple(models_dev)), Registry(tuple(litellm))]))
 
 
 def prompt(provider: str, model: str, tokens: int) -> Entry:
