@@ -1,21 +1,23 @@
 """Where a cut is due and where it goes: by price, by window, by what one wants to pay."""
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from everlong.core import EventKind
-from everlong.engine.budget import budget_of, target_share, writing_weight
+from everlong.engine.budget import Anchor, budget_of, due_at, target_share, window_of, writing_weight
 from everlong.engine.contracts import Call
 from everlong.engine.engine import Engine
 from everlong.engine.settings import HIGHEST_THRESHOLD, LOWEST_THRESHOLD, Settings
 from everlong.engine.summaries.schedule import is_due_when_idle, style_of
+from everlong.errors import BudgetImpossible
 from everlong.llm import ScriptedModel, Window, reads_files
 from everlong.store import MemoryThreads
-from everlong.windows import Prices
-from tests.core.build import assistant, user
+from everlong.windows import Prices, Registry
+from tests.core.build import assistant, system, user
 from tests.engine.talking import Talk
 
 ANTHROPIC, HALF, PLAIN = Prices(3.0, 15.0, 0.3, 3.75), Prices(2.5, 10.0, 1.25), Prices(3.0, 15.0)
@@ -122,3 +124,58 @@ def cuts(engine: Engine) -> list[str]:
     """Why what was sent was cut."""
     events = engine.blocking.means.threads.events("t")
     return [event.reason for event in events if event.kind is EventKind.CONTEXT_COMPRESSED]
+
+
+def test_limit_and_threshold_leave_room_for_the_tools_and_give_nothing_away() -> None:
+    call = Call(model="gpt-4o", tools=TOOLS, standing=(system("The house rules. " * 50),), max_tokens=100)
+    budget = budget_of(MemoryThreads(), Settings(window=32_000), call)
+    beside = budget.counter.messages(call.standing)
+    assert budget.beside == beside
+    assert budget.parts.tools == beside + budget.counter.tools(TOOLS)
+    assert budget.true(budget.limit) <= budget.messages + budget.parts.tools < budget.true(budget.limit + 2)
+    assert budget.true(budget.threshold) <= budget.true_threshold < budget.true(budget.threshold + 2)
+    assert budget.messages == 32_000 - 100 - budget.parts.margin - budget.parts.tools
+    assert dict(budget.other_parts) == {
+        "tool schemas": budget.counter.tools(TOOLS),
+        "standing context": beside,
+        "reserve for the answer": 100,
+        "margin": budget.parts.margin,
+    }
+
+
+def test_tools_that_leave_nothing_for_messages_are_an_error_that_adds_up() -> None:
+    call, settings = Call(model="gpt-4o", tools=TOOLS, max_tokens=100), Settings(window=16_000)
+    parts = budget_of(MemoryThreads(), settings, call).parts
+    enough = next(size for size in range(400, 2_000) if size - 100 - parts.tools - size // 32 > 0)
+    assert budget_of(MemoryThreads(), replace(settings, window=2 * enough), call).messages > 0
+    with pytest.raises(BudgetImpossible) as told:
+        budget_of(MemoryThreads(), replace(settings, window=parts.tools), call)
+    assert told.value.limit == parts.tools
+    assert sum(size for _, size in told.value.parts) >= parts.tools
+
+
+@pytest.mark.parametrize(("model", "kept"), [("gpt-4o", True), ("gpt-4o-mini", False)])
+def test_a_report_of_another_model_anchors_nothing(model: str, kept: bool) -> None:
+    anchor = Anchor("gpt-4o", 0, 500, 700)
+    budget = budget_of(MemoryThreads(), Settings(window=32_000), Call(model=model), anchor=anchor)
+    assert (budget.gauge.anchor is not None) is kept
+    assert budget.unanchored().gauge.anchor is None
+    assert (budget.limit == budget.compacted_limit) is not kept
+
+
+@pytest.mark.parametrize(
+    ("preset", "threshold", "tokens"),
+    [("chatbox", 0.9, 100_800), ("chatbox", 0.5, 84_000), ("auto", 0.9, None), ("nanobot", 0.9, None)],
+    ids=["its own threshold", "a person's", "ours", "by rounds"],
+)
+def test_where_a_preset_wants_a_summary(preset: str, threshold: float, tokens: int | None) -> None:
+    assert due_at(Settings(preset=preset, threshold=threshold), 200_000) == tokens
+
+
+def test_a_window_is_looked_up_once_for_the_same_figures_and_tables() -> None:
+    small, large = Registry(()), Registry(())
+    assert window_of("m", "", override=9_000).context == 9_000
+    assert window_of("m", "", override=8_000).context == 8_000
+    assert window_of("m", "", default=4_000).context == 4_000
+    assert window_of("m", "", registry=small) is window_of("m", "", registry=small)
+    assert window_of("m", "", registry=small) is not window_of("m", "", registry=large)

@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from everlong.compress.steps.superseded import superseded as superseded
     from everlong.compress.steps.terminal import as_shown as as_shown, terminal as terminal
     from everlong.compress.steps.tool_rounds import tool_rounds as tool_rounds
+    from everlong.compress.text.boundaries import Cut as Cut, cut_characters as cut_characters
     from everlong.compress.text.file_access import Use as Use, accesses as accesses, looks_failed as looks_failed
     from everlong.compress.text.markers import gap_in_result as gap_in_result
     from everlong.compress.text.originals import original_in as original_in
-    from everlong.compress.text.trimming import Cut as Cut, cut_characters as cut_characters
 else:
     __all__, __getattr__, __dir__ = open_door(
         __name__,
@@ -73,9 +73,9 @@ else:
             "steps.superseded": "superseded",
             "steps.terminal": "as_shown terminal",
             "steps.tool_rounds": "tool_rounds",
+            "text.boundaries": "Cut cut_characters",
             "text.file_access": "Use accesses looks_failed",
             "text.markers": "gap_in_result",
             "text.originals": "original_in",
-            "text.trimming": "Cut cut_characters",
         },
     )

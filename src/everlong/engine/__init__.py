@@ -53,7 +53,7 @@ if TYPE_CHECKING:
         outlook as outlook,
         outlook_of as outlook_of,
     )
-    from everlong.engine.recall import Found as Found
+    from everlong.engine.recall import RecallResult as RecallResult
     from everlong.engine.settings import (
         DEFAULT_SETTINGS as DEFAULT_SETTINGS,
         DEFAULT_THRESHOLD as DEFAULT_THRESHOLD,
@@ -99,17 +99,14 @@ else:
         __name__,
         {
             "budget": "calibration_of counter_for due_at learned_window target_share",
-            "contracts": "Assembler Caching Call CallGrew Compressor Failed Finished Model Prepared Provider Reply Request "
-            "Restarted Said Thought Threads assemble breakpoints with_beside without_tail",
+            "contracts": "Assembler Caching Call CallGrew Compressor Failed Finished Model Prepared Provider Reply Request Restarted Said Thought Threads assemble breakpoints with_beside without_tail",
             "engine": "Engine",
             "events": "Observer logs_events traces_events",
             "fitted": "Fitted copied count fit fit_document forget_counts",
             "preparation": "prepared_from standing",
             "preview": "Meter Outlook Preview SMALLEST outlook outlook_of",
-            "recall": "Found",
-            "settings": "DEFAULT_SETTINGS DEFAULT_THRESHOLD HIGHEST_THRESHOLD LOWEST_THRESHOLD Mode SETTINGS "
-            "SURFACE_DEFAULTS Settings Summarizing Surface defaults_of read_settings unknown_names "
-            "variables_of",
+            "recall": "RecallResult",
+            "settings": "DEFAULT_SETTINGS DEFAULT_THRESHOLD HIGHEST_THRESHOLD LOWEST_THRESHOLD Mode SETTINGS SURFACE_DEFAULTS Settings Summarizing Surface defaults_of read_settings unknown_names variables_of",
             "summaries.author": "Author",
             "summaries.commit": "Outcome SUMMARY",
             "summaries.schedule": "Summaries",

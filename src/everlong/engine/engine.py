@@ -12,7 +12,7 @@ from everlong.engine.contracts import Call, Model, Prepared, Threads
 from everlong.engine.events import Observer
 from everlong.engine.preparation import compact_now, planned_point, prepare, remember, standing
 from everlong.engine.preview import Preview, preview
-from everlong.engine.recall import Found, recall
+from everlong.engine.recall import RecallResult, recall
 from everlong.engine.recovery import recover
 from everlong.engine.settings import DEFAULT_SETTINGS, Settings
 from everlong.engine.thread import EngineContext, newest_compaction, work_on
@@ -116,7 +116,7 @@ class BlockingEngine:
         """Remove a pin."""
         self.means.threads.unpin(thread, pin)
 
-    def recall(self, thread: str, what: str, *, limit: int = 10) -> Found:
+    def recall(self, thread: str, what: str, *, limit: int = 10) -> RecallResult:
         """Return what a reference names, byte for byte, or what answers a query."""
         return recall(self.means.threads, thread, what, limit=limit)
 
@@ -208,6 +208,6 @@ class Engine:
         """Remove a pin."""
         await asyncio.to_thread(self.blocking.unpin, thread, pin)
 
-    async def recall(self, thread: str, what: str, *, limit: int = 10) -> Found:
+    async def recall(self, thread: str, what: str, *, limit: int = 10) -> RecallResult:
         """Return what a reference names, byte for byte, or what answers a query."""
         return await asyncio.to_thread(self.blocking.recall, thread, what, limit=limit)

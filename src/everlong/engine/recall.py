@@ -15,7 +15,7 @@ from everlong.errors import InputError
 from everlong.relevance import Index, language_of, query_of_text, terms_of, words_of
 from everlong.tokens import Counter
 
-__all__ = ["Found", "recall", "recalled_block"]
+__all__ = ["RecallResult", "recall", "recalled_block"]
 
 LOOKED_UP = 12  # messages that a search may bring
 LOOKED_UP_EACH = 4  # for each question, where there are several
@@ -31,21 +31,21 @@ SENT = 1 << 30  # where the numbers of what is sent anyway begin
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RecallResult:
     """What a recall brought: the original bytes of a reference, or the messages that answer a query."""
 
     original: bytes | None = None
     hits: tuple[Hit, ...] = ()
 
 
-def recall(threads: Threads, thread: str, what: str, *, limit: int = 10) -> Found:
+def recall(threads: Threads, thread: str, what: str, *, limit: int = 10) -> RecallResult:
     """Return what a reference names, byte for byte, or else what answers a query, best first."""
     if not what.strip():
         raise InputError("nothing to recall: give a reference or a few words")
     original = threads.original(thread, what.strip())
     if original is not None:
-        return Found(original=original)
-    return Found(hits=tuple(threads.search(what, thread=thread, limit=limit)))
+        return RecallResult(original=original)
+    return RecallResult(hits=tuple(threads.search(what, thread=thread, limit=limit)))
 
 
 def recalled_block(

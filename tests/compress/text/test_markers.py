@@ -2,6 +2,7 @@
 
 import pytest
 
+from everlong.compress.text.boundaries import Cut
 from everlong.compress.text.markers import (
     WORDS,
     gap_in_message,
@@ -10,7 +11,6 @@ from everlong.compress.text.markers import (
     picture_stub,
     result_placeholder,
 )
-from everlong.compress.text.trimming import Cut
 from everlong.core import ref_of
 from tests.compress.talks import task
 

@@ -5,7 +5,7 @@ Except in the step that is still under way, and in calls that a provider signed.
 
 from everlong.compress.draft import Draft, Task, last_round_at
 from everlong.compress.text.argument_texts import described
-from everlong.compress.text.rewriting import Cause, Change, Origins, rewrite
+from everlong.compress.text.changes import Cause, Change, Origins, rewrite
 from everlong.core import Role, ToolCall
 
 __all__ = ["call_arguments"]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from everlong.compress.draft import OURS, Draft, Task
-from everlong.compress.text.shortening import Shorter, is_stub, original, shorten, with_stub
+from everlong.compress.text.substitutes import Shorter, is_stub, original, shorten, with_stub
 from everlong.core import Part, Ref, Role, Text, ToolCall, ToolResult, pairs_of
 
 __all__ = ["duplicates"]

@@ -16,9 +16,9 @@ from typing import Literal
 
 from everlong.compress.draft import OURS, Draft, Task, bound_reasoning, firm_steps, rounds_in
 from everlong.compress.text.argument_texts import described
-from everlong.compress.text.rewriting import Cause, Change, Origins, rewrite
-from everlong.compress.text.tool_results import Found, placeholder, results_in, shortened, with_text
-from everlong.compress.text.trimming import Cut, cut_characters, fair_cap
+from everlong.compress.text.boundaries import Cut, cut_characters, fair_cap
+from everlong.compress.text.changes import Cause, Change, Origins, rewrite
+from everlong.compress.text.tool_results import PlacedResult, placeholder, results_in, shortened, with_text
 from everlong.core import Protection, Reasoning, Step, ToolCall, part_ref, protected, safe_cuts, steps_of
 from everlong.errors import BudgetImpossible
 
@@ -138,7 +138,7 @@ def _unread_cut(draft: Draft, task: Task) -> Draft:
     return rewrite(draft, task, UNREAD, [change for change in cuts if change is not None])
 
 
-def _excerpt(found: Found, cap: int, origins: Origins, task: Task) -> Change | None:
+def _excerpt(found: PlacedResult, cap: int, origins: Origins, task: Task) -> Change | None:
     text = found.result.text
     room = cap - (found.tokens - task.counter.text(text))  # beside pictures and the frame
     if room < SMALLEST_EXCERPT:

@@ -5,7 +5,7 @@ under the limit. Results of the last round stay.
 """
 
 from everlong.compress.draft import Draft, Task, last_round_at
-from everlong.compress.text.rewriting import Cause, Change, Origins, rewrite
+from everlong.compress.text.changes import Cause, Change, Origins, rewrite
 from everlong.compress.text.tool_results import placeholder, results_in
 
 __all__ = ["hard_trim"]

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from everlong.compress.draft import OURS, Draft, Task
+from everlong.compress.text.changes import Cause, Change, rewrite
 from everlong.compress.text.markers import picture_stub
-from everlong.compress.text.rewriting import Cause, Change, rewrite
 from everlong.core import Image, Text, ToolResult, part_ref
 from everlong.tokens import dimensions
 

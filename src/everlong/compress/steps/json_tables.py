@@ -22,7 +22,7 @@ from functools import partial
 from typing import NoReturn, TypeAlias, cast
 
 from everlong.compress.draft import Draft, Task
-from everlong.compress.text.shortening import Shorter, each_text, open_results, shorten
+from everlong.compress.text.substitutes import Shorter, each_text, open_results, shorten
 from everlong.core import Json, JsonObject
 from everlong.errors import InputError
 

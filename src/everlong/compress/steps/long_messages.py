@@ -7,9 +7,9 @@ the long ones share what is left. What comes out is within the limit.
 from collections.abc import Iterator
 
 from everlong.compress.draft import Draft, Task, last_round_at
+from everlong.compress.text.boundaries import Cut, cut_characters, fair_cap
+from everlong.compress.text.changes import Cause, Change, Origins, rewrite, sealed
 from everlong.compress.text.markers import gap_in_message
-from everlong.compress.text.rewriting import Cause, Change, Origins, rewrite, sealed
-from everlong.compress.text.trimming import Cut, cut_characters, fair_cap
 from everlong.core import Message, Ref, Role, Text
 
 __all__ = ["long_messages"]

@@ -9,8 +9,8 @@ import re
 from enum import IntEnum
 
 from everlong.compress.draft import Draft, Task, last_round_at
-from everlong.compress.text.rewriting import Cause, Change, Origins, rewrite
-from everlong.compress.text.tool_results import Found, placeholder, results_in, string_argument
+from everlong.compress.text.changes import Cause, Change, Origins, rewrite
+from everlong.compress.text.tool_results import PlacedResult, placeholder, results_in, string_argument
 from everlong.core import JsonText, Message, Role
 
 __all__ = ["Priority", "priority", "priority_of"]
@@ -103,7 +103,7 @@ def priority_of(message: Message, tool: str = "", arguments: JsonText = "") -> P
     return _priority(Role.TOOL if message.results else message.role, text, tool, arguments)
 
 
-def _result_priority(found: Found) -> Priority:
+def _result_priority(found: PlacedResult) -> Priority:
     return _priority(Role.TOOL, found.result.text, found.tool, found.call.arguments if found.call else "")
 
 

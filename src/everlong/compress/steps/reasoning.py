@@ -5,7 +5,7 @@ message that held nothing else goes.
 """
 
 from everlong.compress.draft import Draft, Task, bound_reasoning, last_round_at
-from everlong.compress.text.rewriting import Cause, Change, rewrite
+from everlong.compress.text.changes import Cause, Change, rewrite
 from everlong.core import Reasoning
 
 __all__ = ["reasoning"]

@@ -13,7 +13,7 @@ from functools import partial
 from typing import NamedTuple
 
 from everlong.compress.draft import Draft, Task
-from everlong.compress.text.shortening import Shorter, each_text, open_results, original, shorten
+from everlong.compress.text.substitutes import Shorter, each_text, open_results, original, shorten
 from everlong.core import Ref, bytes_of
 
 __all__ = ["USUAL", "Repeats", "collapse", "expand", "repeated_lines"]

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from everlong.compress.draft import Draft, Task
-from everlong.compress.text.rewriting import Cause, Change, Origins, rewrite
-from everlong.compress.text.tool_results import Found, results_in, shortened, with_text
-from everlong.compress.text.trimming import Cut, cut_characters, cut_lines
+from everlong.compress.text.boundaries import Cut, cut_characters, cut_lines
+from everlong.compress.text.changes import Cause, Change, Origins, rewrite
+from everlong.compress.text.tool_results import PlacedResult, results_in, shortened, with_text
 from everlong.core import Ref, ToolResult, part_ref
 
 __all__ = ["Unit", "soft_trim"]
@@ -102,7 +102,7 @@ def _trimmed(result: ToolResult, task: Task, limit: Limit, ref: Ref) -> ToolResu
     return with_text(result, shortened(cut, ref, task, limit.tokens, tail_share))
 
 
-def _may_exceed(found: Found, limit: Limit) -> bool:
+def _may_exceed(found: PlacedResult, limit: Limit) -> bool:
     """Whether it is worth counting its text: most results are far below, and were counted with all they hold."""
     return limit.longer(found.result.text) or (limit.tokens is not None and found.tokens > limit.tokens)
 

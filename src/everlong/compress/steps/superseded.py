@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from everlong.compress.draft import OURS, Draft, Task
 from everlong.compress.text.file_access import Access, Use, accesses, looks_failed, looks_partial
-from everlong.compress.text.shortening import Shorter, is_stub, open_results, original, shorten, with_stub
+from everlong.compress.text.substitutes import Shorter, is_stub, open_results, original, shorten, with_stub
 from everlong.core import Ref, ToolCall, ToolResult, pairs_of
 
 __all__ = ["superseded"]

@@ -11,7 +11,7 @@ from functools import partial
 from unicodedata import category, east_asian_width
 
 from everlong.compress.draft import Draft, Task
-from everlong.compress.text.shortening import Shorter, each_text, open_results, shorten
+from everlong.compress.text.substitutes import Shorter, each_text, open_results, shorten
 
 __all__ = ["as_shown", "terminal"]
 

@@ -7,7 +7,7 @@ result is protected stays with it, and the other way round. A message left with 
 from collections.abc import Iterator
 
 from everlong.compress.draft import OURS, Draft, Task, rounds_in
-from everlong.compress.text.rewriting import Cause, Change, rewrite
+from everlong.compress.text.changes import Cause, Change, rewrite
 from everlong.core import Reasoning, ToolCall, ToolResult, pairs_of
 
 __all__ = ["tool_rounds"]

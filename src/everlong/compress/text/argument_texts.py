@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from everlong.compress.text.rewriting import sealed
+from everlong.compress.text.changes import sealed
 from everlong.core import JsonText, Ref, ToolCall
 
 __all__ = ["described", "without_long_texts"]

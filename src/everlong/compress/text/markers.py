@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 
 from everlong.compress.draft import Task
-from everlong.compress.text.trimming import Cut, tail_start
+from everlong.compress.text.boundaries import Cut, tail_start
 from everlong.core import Ref
 
 __all__ = ["gap_in_message", "gap_in_result", "is_placeholder", "picture_stub", "result_placeholder"]

@@ -9,20 +9,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from everlong.compress.draft import OURS, Draft, Slot, Task
+from everlong.compress.text.boundaries import Cut, cut_characters
+from everlong.compress.text.changes import Change, Origins, part_tokens
 from everlong.compress.text.markers import gap_in_result, is_placeholder, result_placeholder
-from everlong.compress.text.rewriting import Change, Origins, part_tokens
-from everlong.compress.text.trimming import Cut, cut_characters
 from everlong.core import Image, JsonText, Ref, Text, ToolCall, ToolResult, pairs_of
 from everlong.relevance import PATH_KEYS
 from everlong.tokens import Counter
 
-__all__ = ["Found", "placeholder", "results_in", "shortened", "string_argument", "with_text"]
+__all__ = ["PlacedResult", "placeholder", "results_in", "shortened", "string_argument", "with_text"]
 
 WORTH = 20  # tokens; for fewer a result is not taken away
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class PlacedResult:
     """A result as it stands in a draft. `open` says whether a step may touch it."""
 
     position: int
@@ -39,7 +39,7 @@ class Found:
         return self.result.name or (self.call.name if self.call else "")
 
 
-def results_in(draft: Draft, counter: Counter) -> Iterator[Found]:
+def results_in(draft: Draft, counter: Counter) -> Iterator[PlacedResult]:
     """Every result, oldest first."""
     messages = draft.messages
     calls = {pair.result: messages[pair.call[0]].parts[pair.call[1]] for pair in pairs_of(messages)}
@@ -49,10 +49,10 @@ def results_in(draft: Draft, counter: Counter) -> Iterator[Found]:
             if isinstance(part, ToolResult):
                 call = calls.get((position, index))
                 known = call if isinstance(call, ToolCall) else None
-                yield Found(position, index, slot, part, known, part_tokens(slot, index, counter), free)
+                yield PlacedResult(position, index, slot, part, known, part_tokens(slot, index, counter), free)
 
 
-def placeholder(found: Found, origins: Origins, task: Task, least: int = WORTH) -> tuple[Change, int] | None:
+def placeholder(found: PlacedResult, origins: Origins, task: Task, least: int = WORTH) -> tuple[Change, int] | None:
     """The result as one line, and the tokens that saves; None if it is one already, or saves fewer than `least`."""
     if is_placeholder(found.result.text):
         return None

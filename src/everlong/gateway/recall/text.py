@@ -6,7 +6,7 @@ Framed as data: what stands in it was said earlier and is not addressed to the m
 from dataclasses import dataclass
 
 from everlong.core import Message, Role, Row
-from everlong.engine import Found
+from everlong.engine import RecallResult
 from everlong.relevance import language_of
 from everlong.summarize import framed
 
@@ -50,7 +50,7 @@ WORDS = {
 }
 
 
-def recall_text(found: Found, most: int, language: str = "") -> str:
+def recall_text(found: RecallResult, most: int, language: str = "") -> str:
     """The result as text of at most `most` characters (never under a frame's worth); its language is that of the text
     unless one is named."""
     room = max(most - FRAME, SHORTEST)
@@ -65,7 +65,7 @@ def recall_text(found: Found, most: int, language: str = "") -> str:
     return framed(_listed(rows, room, words), "background", words.hits)
 
 
-def _rows(found: Found) -> list[Row]:
+def _rows(found: RecallResult) -> list[Row]:
     """The messages found and those around each, best first, none twice."""
     rows: dict[tuple[str, int], Row] = {}
     for hit in found.hits:

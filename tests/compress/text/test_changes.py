@@ -1,6 +1,6 @@
 """Changes to parts, and the edits that tell of them."""
 
-from everlong.compress.text.rewriting import Cause, Change, Origins, rewrite
+from everlong.compress.text.changes import Cause, Change, Origins, rewrite
 from everlong.core import (
     Action,
     CallId,

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from everlong.compress.text.trimming import (
+from everlong.compress.text.boundaries import (
     Cut,
     boundary_after,
     boundary_before,

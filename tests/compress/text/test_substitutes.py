@@ -1,6 +1,6 @@
 """Where a part stood in the history, after other steps took parts out or changed them."""
 
-from everlong.compress.text.shortening import Shorter, is_stub, original, shorten, with_stub
+from everlong.compress.text.substitutes import Shorter, is_stub, original, shorten, with_stub
 from everlong.core import CallId, Message, Reasoning, Role, Text, ToolResult, ref_of
 from tests.compress.lossless import ENDING, PICTURE, SOURCE, draft, task
 
