@@ -16,6 +16,8 @@ from everlong.core import Action, Protection
 from everlong.lab import HALVES
 from everlong.wire import problems
 
+#: Packages whose English sentences are translated.
+ROOMS = ("compress", "engine", "wire")
 #: Modules that hold texts.
 TABLES = ("english.py", "chinese.py", "chinese_reasons.py")
 #: Keys that the code puts together.
@@ -62,6 +64,20 @@ def test_every_reason_is_translated(language: Language) -> None:
         values = {name: f"«{name}»" for name in names(english)}
         assert names(translation) == names(english)
         assert say.reason(english.format(**values)) == translation.format(**values)
+
+
+#: Sentences that the lower layers put together from pieces.
+ASSEMBLED = ("arguments ", "{a} was changed later", "{a} was read again", "joined with its neighbour")
+
+
+@pytest.mark.parametrize("language", TRANSLATED, ids=lambda language: language.code)
+def test_every_translated_sentence_is_still_said_somewhere(language: Language) -> None:
+    package = Path(cli.__path__[0]).parent
+    code = "\n".join(path.read_text(encoding="utf-8") for room in ROOMS for path in (package / room).rglob("*.py"))
+    joined = re.sub(r'"\s*\n\s*f?"', "", code)  # a string over several lines
+    for english, _ in language.reasons:
+        pieces = [piece.strip() for piece in re.split(r"{\w}", english)]
+        assert english.startswith(ASSEMBLED) or all(piece in joined for piece in pieces), english
 
 
 def test_the_reason_of_a_summary_by_rules_is_said_without_its_mark() -> None:
