@@ -12,12 +12,11 @@ from rich.console import Console
 
 from everlong.agent import DEFAULT_CONFIG, CallEnded, CallStarted, Entered, Outcome, TurnEnded
 from everlong.cli.chat.drawing import LONGEST_OPEN, Blocks, markdown
-from everlong.cli.chat.json_lines import event_json
 from everlong.cli.chat.keyboard import completions
-from everlong.cli.chat.options import ChatOptions
+from everlong.cli.chat.program import event_json
 from everlong.cli.chat.sample import begin_sample, sample_talk
 from everlong.cli.chat.screen import MOST_SHOWN, Screen, meter_text
-from everlong.cli.chat.source import choose, provider_of_key
+from everlong.cli.chat.setup import ChatOptions, choose, provider_of_key
 from everlong.cli.words.chinese import CHINESE
 from everlong.cli.words.english import ENGLISH
 from everlong.cli.words.wording import Words

@@ -1,39 +1,51 @@
 """A run of `everlong chat`: store, model, agent and terminal are set up, used, and closed.
 
-Someone types at a prompt, or one message comes from an option or a pipe and one answer goes out.
+Someone types at a prompt, or one message comes from an option or a pipe and one answer goes out: as text, or as lines
+of JSON for a program.
 """
 
+import json
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, assert_never
 
 import click
 from stamina.instrumentation import set_on_retry_hooks
 
-from everlong.agent import AgentConfig, TurnEnded
+from everlong.agent import AgentConfig, AgentEvent, CallEnded, CallStarted, Entered, TurnEnded
 from everlong.cli.chat.commands import COMMANDS, run_command, talk_threads
-from everlong.cli.chat.json_lines import event_json, meter_json, write_line
 from everlong.cli.chat.keyboard import Keyboard, Person, is_person
-from everlong.cli.chat.options import ChatOptions, config_for, for_local_model
 from everlong.cli.chat.sample import begin_sample
 from everlong.cli.chat.screen import Screen
 from everlong.cli.chat.session import Session, Setup, open_session
-from everlong.cli.chat.source import Source, choose, default_model, local_source
+from everlong.cli.chat.setup import (
+    ChatOptions,
+    Source,
+    choose,
+    config_for,
+    default_model,
+    for_local_model,
+    local_source,
+)
 from everlong.cli.chat.turns import Chat, Inbox, Worker
 from everlong.cli.sessions.options import find_thread, session_store
 from everlong.cli.terminal.tables import amount, console
 from everlong.cli.terminal.text import one_line
 from everlong.cli.words.wording import Words
-from everlong.errors import EverlongError, InputError
+from everlong.core import Event
+from everlong.engine import CallGrew, Failed, Finished, Meter, Restarted, Said, Thought
+from everlong.errors import ContextOverflow, EverlongError, InputError
 from everlong.llm import HttpModel, cache_folder, registry_now
 from everlong.store import default_store
 
-__all__ = ["run"]
+__all__ = ["event_json", "run"]
 
 MOST_PIPED = 4_000_000  # characters of standard input
+USAGE = ("prompt", "cached", "cache_written", "output", "reasoning")
 LATEST = 1
 FENCE = "<stdin>\n{text}\n</stdin>"
 #: How a line begins that looks like a command but is a pasted path or text.
@@ -86,7 +98,7 @@ def _history_file() -> Path:
     return Path(base) / "everlong" / "chat-history"
 
 
-# --- setting up -------------------------------------------------------------------------------
+# --- setting up --------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -118,7 +130,7 @@ def _open_chat(options: ChatOptions, say: Words, person: Person | None) -> Itera
             registry=registry_now(cache_folder(os.environ)),
         )
         session = stack.enter_context(_open_session(worker, setup, screen, patient=person is None))
-        watch = (lambda event: write_line(event_json(event))) if options.json_wanted else None
+        watch = (lambda event: _write_line(event_json(event))) if options.json_wanted else None
         yield Chat(
             worker=worker,
             session=session,
@@ -189,7 +201,7 @@ def _enter_thread(chat: Chat, options: ChatOptions, *, talking: bool) -> None:
             chat.welcome_back()
 
 
-# --- talking ----------------------------------------------------------------------------------
+# --- talking -----------------------------------------------------------------------------------
 
 
 def _prompt_loop(chat: Chat, keyboard: Keyboard) -> None:
@@ -234,11 +246,11 @@ def _answer_once(chat: Chat, message: str, options: ChatOptions) -> None:
         ended = chat.turn(message)
     except EverlongError as error:
         if options.json_wanted:
-            write_line({"event": "failed", "error": str(error), "kind": "program", "begun": False})
+            _write_line({"event": "failed", "error": str(error), "kind": "program", "begun": False})
         raise
     meter = chat.worker.do(chat.session.meter())
     if options.json_wanted and meter is not None:
-        write_line(meter_json(meter, chat.session.thread, chat.session.config.model))
+        _write_line(_meter_json(meter, chat.session.thread, chat.session.config.model))
     elif chat.screen.aside.is_terminal:
         chat.show_meter()
     _check(chat, ended)
@@ -250,3 +262,78 @@ def _check(chat: Chat, ended: TurnEnded | None) -> None:
         raise click.Abort
     if ended is None or ended.reason == "failed":
         raise InputError(chat.error or chat.say("failed"))
+
+
+# --- lines of JSON: each is an ASCII object with an `event` ------------------------------------
+
+
+def event_json(event: AgentEvent | Event) -> dict[str, Any]:
+    """Return an event as JSON. Example: Said("Hi") -> {"event": "said", "text": "Hi"}"""
+    match event:
+        case Said(text):
+            return {"event": "said", "text": text}
+        case Thought(text):
+            return {"event": "thought", "text": text}
+        case CallGrew(number, call, name, arguments):
+            return {"event": "call_grew", "number": number, "call": call, "name": name, "arguments": arguments}
+        case Restarted(reason):
+            return {"event": "restarted", "reason": reason}
+        case Failed(error, begun):
+            kind = "overflow" if isinstance(error, ContextOverflow) else "provider"
+            return {"event": "failed", "error": str(error), "kind": kind, "begun": begun}
+        case Entered(message):
+            return {"event": "entered", "text": message.text}
+        case TurnEnded(reason, steps, tokens):
+            return {"event": "turn_ended", "reason": reason, "steps": steps, "tokens": tokens}
+        case Event():
+            return _notice(event)
+        case Finished() | CallStarted() | CallEnded():
+            return _larger(event)
+        case _:
+            assert_never(event)
+
+
+def _larger(event: Finished | CallStarted | CallEnded) -> dict[str, Any]:
+    match event:
+        case Finished(message, usage, stop):
+            used = None if usage is None else {name: getattr(usage, name) for name in USAGE}
+            return {"event": "finished", "text": message.text, "usage": used, "stop": stop}
+        case CallStarted(call, name, arguments):
+            return {"event": "call_started", "call": call, "name": name, "arguments": arguments}
+        case CallEnded(call, name, outcome, seconds):
+            return {
+                "event": "call_ended",
+                "call": call,
+                "name": name,
+                "failed": outcome.failed,
+                "text": outcome.text,
+                "images": len(outcome.images),
+                "seconds": round(seconds, 3),
+            }
+        case _:
+            assert_never(event)
+
+
+def _notice(event: Event) -> dict[str, Any]:
+    """Return an event of the thread; figures that do not apply are left out."""
+    figures = {name: getattr(event, name) for name in ("reason", "model", "tokens_before", "tokens_after", "cost")}
+    return {"event": event.kind.value} | {name: value for name, value in figures.items() if value not in (None, "")}
+
+
+def _meter_json(meter: Meter, thread: str, model: str) -> dict[str, Any]:
+    """Return how full the window is at the end."""
+    return {
+        "event": "meter",
+        "thread": thread,
+        "model": model,
+        "tokens": meter.tokens,
+        "limit": meter.limit if meter.known else None,
+        "percent": meter.percent if meter.known else None,
+        "certainty": meter.certainty,
+    }
+
+
+def _write_line(value: dict[str, Any]) -> None:
+    """Write one line to standard output and flush it."""
+    sys.stdout.write(json.dumps(value) + "\n")
+    sys.stdout.flush()

@@ -33,8 +33,8 @@ def chat_command(**given: Any) -> None:
     /help lists the commands. Ctrl-C stops an answer or a tool; the thread can always be gone on with.
     """
     try:
-        from everlong.cli.chat.options import ChatOptions  # noqa: PLC0415 - needs an extra
         from everlong.cli.chat.program import run  # noqa: PLC0415
+        from everlong.cli.chat.setup import ChatOptions  # noqa: PLC0415 - needs an extra
     except ImportError as error:
         raise InputError(f"chatting needs more packages ({error.name}): pip install 'everlong[llm]'") from None
     run(ChatOptions(**given))

@@ -7,8 +7,7 @@ still sends.
 import re
 from dataclasses import dataclass
 
-from everlong.cli.maps.plan import Plan, plan_of
-from everlong.cli.maps.rows import Row, State, rows_of
+from everlong.cli.maps.rows import Plan, Row, State, plan_of, rows_of
 from everlong.core import Budget, History, Json, head_length
 from everlong.engine import Meter, TokenMap, counter_for, fit_document, map_tokens
 from everlong.errors import InputError

@@ -1,23 +1,39 @@
-"""The token map on a terminal, in 80 columns or more. It draws an `Inspection`, the most important first."""
+"""The token map on a terminal, in 80 columns or more. It draws an `Inspection`, the most important first.
+
+Without colours (a pipe, NO_COLOR) letters stand for the categories.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from everlong.cli.maps.inspection import Inspection
-from everlong.cli.maps.pen import BOUNDARY, FREE, REPLY, Pen
-from everlong.cli.maps.plan import causes_of
-from everlong.cli.maps.rows import NEAREST, SCHEMAS, Row, State, cells_of, segments_of, states_of, totals_of
-from everlong.cli.terminal.tables import amount, percent, thousands
+from everlong.cli.maps.rows import (
+    NEAREST,
+    SCHEMAS,
+    Row,
+    Segment,
+    State,
+    causes_of,
+    cells_of,
+    segments_of,
+    states_of,
+    totals_of,
+)
+from everlong.cli.terminal.tables import amount, bar, percent, thousands
 from everlong.cli.terminal.text import one_line
 from everlong.cli.words.wording import Words
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
     from rich.text import Text
 
 __all__ = ["draw_map"]
 
+WIDE = 100  # columns; from here on bars are longer
+FREE, REPLY, BOUNDARY = "free", "reply", "boundary"
 MOST_LINES = 4  # of the picture
 CELL_TOKENS = 4  # tokens that a cell stands for before the picture gets another line
 SHARE_COLUMNS = 48  # columns that a table of shares needs beside its bars
@@ -25,9 +41,145 @@ ROUNDS_PER_TOP = 3  # rounds matter most: their list has three times as many row
 PLACES_NAMED = 3
 
 
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """A cell: its style and sign with colours, and its letter without."""
+
+    style: str
+    letter: str
+    sign: str = "█"
+
+
+LOOKS: dict[str, _Look] = {
+    SCHEMAS: _Look("#8a94a3", "#"),
+    "system": _Look("#64708a", "S"),
+    "user": _Look("#e08a3c", "U"),
+    "assistant": _Look("#5b7fd6", "A"),
+    "reasoning": _Look("#a9b9ea", "r"),
+    "calls": _Look("#1f8a80", "c"),
+    "results": _Look("#6bbcae", "="),
+    "images": _Look("#d0709c", "i"),
+    "other": _Look("#a39c94", "?"),
+    FREE: _Look("dim", "·", "─"),
+    REPLY: _Look("dim", "%", "╌"),
+    BOUNDARY: _Look("bold", "¦", "┃"),
+    State.STAYS.value: _Look("#4f9d69", "|"),
+    State.TRIMMED.value: _Look("#d9a53a", "~"),
+    State.GOES.value: _Look("dim", ".", "·"),
+}
+
+
+@dataclass(frozen=True)
+class _Pen:
+    """Draws on a console in one language."""
+
+    out: "Console"
+    say: Words
+    colour: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "colour", self.out.color_system is not None and not self.out.no_color)
+
+    @property
+    def width(self) -> int:
+        """The columns of the terminal."""
+        return self.out.width
+
+    @property
+    def _bar_width(self) -> int:
+        return 24 if self.width >= WIDE else 12
+
+    def print(self, what: "Text | Table | str" = "") -> None:
+        """Print a line or a table."""
+        self.out.print(what)
+
+    def line(self, *pieces: tuple[str, str]) -> None:
+        """Print a line of (text, style) pieces."""
+        self.print(self.text(*pieces))
+
+    def heading(self, title: str, beside: str = "") -> None:
+        """Print a title after a blank line."""
+        self.print()
+        self.line((title, "bold"), (f"  {beside}" if beside else "", "dim"))
+
+    def more(self, left: int, tokens: int | None = None) -> None:
+        """Print how much a list leaves out, if anything."""
+        if left <= 0:
+            return
+        if tokens is None:
+            text = self.say("more_rows", n=amount(left))
+        else:
+            text = self.say("more_tokens", n=amount(left), tokens=amount(tokens))
+        self.line((f"  {text} ({self.say('more_hint')})", "dim"))
+
+    def text(self, *pieces: tuple[str, str]) -> "Text":
+        """Return (text, style) pieces as one text; brackets in it are not markup."""
+        from rich.text import Text  # noqa: PLC0415 - loaded when something is drawn
+
+        return Text.assemble(*pieces)
+
+    def named(self, text: str, category: str) -> "Text":
+        """Return a text in the colour of a category."""
+        return self.text((text, LOOKS[category].style if self.colour else ""))
+
+    def bar(self, part: int, whole: int, category: str, width: int = 0) -> "Text":
+        """Return a bar for a column of its own."""
+        width = width if width > 0 else self._bar_width
+        return self.named(bar(part, whole, width).ljust(width), category)
+
+    def ribbon(self, segments: Sequence[Segment], whole: int) -> "Text":
+        """Return a bar that shows what it is made of; without colours, a plain bar."""
+        tokens = sum(size for _, size in segments)
+        if not self.colour:
+            return self.bar(tokens, whole, SCHEMAS)
+        width = self._bar_width
+        drawn = self.cells(cells_of(segments, max(1, round(width * tokens / whole)) if whole else 0))
+        drawn.pad_right(width - len(drawn))
+        return drawn
+
+    def cells(self, names: Iterable[str]) -> "Text":
+        """Return one sign for each cell."""
+        line = self.text()
+        for look in (LOOKS[name] for name in names):
+            if self.colour:
+                line.append(look.sign, look.style)
+            else:
+                line.append(look.letter)
+        return line
+
+    def legend(self, names: Iterable[str]) -> "Text":
+        """Return what the cells mean; an entry that does not fit begins a new line."""
+        lines = self.text()
+        used = 0
+        for name in names:
+            look = LOOKS[name]
+            sign = look.letter if not self.colour else "■" if look.sign == "█" else look.sign
+            entry = self.text((sign, look.style if self.colour else ""), (f" {self.say(name)}", "dim"))
+            if used and used + 3 + entry.cell_len > self.width:
+                lines.append("\n")
+                used = 0
+            lines.append("   " if used else "").append_text(entry)
+            used += (3 if used else 0) + entry.cell_len
+        return lines
+
+    def grid(self, *head: str, title_at: int = 1, left: Sequence[int] = ()) -> "Table":
+        """Return a table as wide as the terminal. Only column `title_at` is cut if it does not fit."""
+        from rich.table import Table  # noqa: PLC0415
+
+        drawn = Table(box=None, expand=True, pad_edge=False, padding=(0, 1), header_style="dim", show_edge=False)
+        for at, name in enumerate(head):
+            if at == 0:
+                drawn.add_column(name, justify="right", no_wrap=True, style="dim", min_width=2)
+            elif at == title_at:
+                drawn.add_column(name, ratio=1, no_wrap=True, overflow="ellipsis")
+            else:
+                drawn.add_column(name, justify="left" if at in left or at < title_at else "right", no_wrap=True)
+        return drawn
+
+
 def draw_map(inspection: Inspection, out: "Console", say: Words, *, top: int = 10) -> None:
     """Draw everything. `top` is the most rows of a list, 0 for all."""
-    pen = Pen(out, say)
+    pen = _Pen(out, say)
     _window(inspection, pen)
     _picture(inspection, pen)
     _plan(inspection, pen)
@@ -41,10 +193,10 @@ def draw_map(inspection: Inspection, out: "Console", say: Words, *, top: int = 1
     _warnings(inspection, pen, top)
 
 
-# --- the window, the history, the budget ----------------------------------------------------------
+# --- the window, the history, the budget -------------------------------------------------------
 
 
-def _window(inspection: Inspection, pen: Pen) -> None:
+def _window(inspection: Inspection, pen: _Pen) -> None:
     """Draw the total against the window, and how both figures were obtained."""
     say = pen.say
     facts = [
@@ -73,7 +225,7 @@ def _window(inspection: Inspection, pen: Pen) -> None:
         pen.line((say("compacted", n=amount(inspection.map.total), at=f"#{inspection.sent_from}"), "yellow"))
 
 
-def _picture(inspection: Inspection, pen: Pen) -> None:
+def _picture(inspection: Inspection, pen: _Pen) -> None:
     """Draw the history in up to four lines; with a budget, what happens to it below each."""
     say, total = pen.say, inspection.map.total
     if not total:
@@ -99,7 +251,7 @@ def _picture(inspection: Inspection, pen: Pen) -> None:
         pen.print(pen.legend([State.STAYS, State.TRIMMED, State.GOES]))
 
 
-def _plan(inspection: Inspection, pen: Pen) -> None:
+def _plan(inspection: Inspection, pen: _Pen) -> None:
     """Draw what a budget does, by cause."""
     plan, say = inspection.plan, pen.say
     if plan is None:
@@ -116,7 +268,7 @@ def _plan(inspection: Inspection, pen: Pen) -> None:
     pen.print(grid)
 
 
-def _gauge(inspection: Inspection, pen: Pen) -> "Text":
+def _gauge(inspection: Inspection, pen: _Pen) -> "Text":
     """Return the window as one line: what is in it, what is free, what is reserved for the reply."""
     sent = [row for row in inspection.rows if inspection.is_sent(row.index)]
     inside = totals_of([(SCHEMAS, inspection.map.schemas), *segments_of(sent)])
@@ -125,14 +277,14 @@ def _gauge(inspection: Inspection, pen: Pen) -> "Text":
     return pen.cells(cells_of([*inside.items(), (FREE, free), (REPLY, kept)], pen.width))
 
 
-def _counting(inspection: Inspection, pen: Pen) -> str:
+def _counting(inspection: Inspection, pen: _Pen) -> str:
     say = pen.say
     most = [say("at_most", n=amount(inspection.used_at_most))] if inspection.spread else []
     how = [say("estimated" if inspection.spread else "exact"), *most, say("vocabulary", name=inspection.map.vocabulary)]
     return say("comma").join(how)
 
 
-def _source(inspection: Inspection, pen: Pen) -> str:
+def _source(inspection: Inspection, pen: _Pen) -> str:
     limits = inspection.window
     return pen.say(f"source_{limits.source}", **({"date": limits.date} if limits.source == "registry" else {}))
 
@@ -143,10 +295,10 @@ def _mark_boundaries(inspection: Inspection, cells: list[str]) -> None:
         cells[min(len(cells) - 1, starts[at] * len(cells) // inspection.map.total)] = BOUNDARY
 
 
-# --- the lists --------------------------------------------------------------------------------------
+# --- the lists ---------------------------------------------------------------------------------
 
 
-def _rounds(inspection: Inspection, pen: Pen, top: int) -> None:
+def _rounds(inspection: Inspection, pen: _Pen, top: int) -> None:
     """Draw the rounds in order of time; if there are too many, the heaviest of them."""
     rounds, say = inspection.map.rounds, pen.say
     if not rounds:
@@ -168,7 +320,7 @@ def _rounds(inspection: Inspection, pen: Pen, top: int) -> None:
     pen.more(len(rounds) - len(kept), sum(w.tokens for w in rounds) - sum(w.tokens for _, w in kept))
 
 
-def _shares(inspection: Inspection, pen: Pen) -> None:
+def _shares(inspection: Inspection, pen: _Pen) -> None:
     weights, say = inspection.map, pen.say
     extra = [(SCHEMAS, say(SCHEMAS), weights.schemas, "")] if weights.schemas else []
     roles = [(role.value, say.name(role.value), tokens, amount(n)) for role, tokens, n in weights.by_role]
@@ -178,7 +330,7 @@ def _shares(inspection: Inspection, pen: Pen) -> None:
 
 
 def _share_table(
-    inspection: Inspection, pen: Pen, title: str, rows: Iterable[tuple[str, str, int, str]], last: Sequence[str]
+    inspection: Inspection, pen: _Pen, title: str, rows: Iterable[tuple[str, str, int, str]], last: Sequence[str]
 ) -> None:
     listed = sorted(rows, key=lambda row: -row[2])
     if not listed:
@@ -193,7 +345,7 @@ def _share_table(
     pen.print(grid)
 
 
-def _tools(inspection: Inspection, pen: Pen, top: int) -> None:
+def _tools(inspection: Inspection, pen: _Pen, top: int) -> None:
     tools, say = inspection.map.by_tool, pen.say
     if not tools:
         return
@@ -209,20 +361,20 @@ def _tools(inspection: Inspection, pen: Pen, top: int) -> None:
     pen.more(len(tools) - len(kept), sum(tool.tokens for tool in tools[len(kept) :]))
 
 
-def _heaviest(inspection: Inspection, pen: Pen, top: int) -> None:
+def _heaviest(inspection: Inspection, pen: _Pen, top: int) -> None:
     rows = [inspection.rows[weight.index] for weight in inspection.map.heaviest[: top or None]]
     title, column = pen.say("heaviest"), pen.say("share")
     _messages(pen, title, column, rows, lambda row: percent(row.tokens, inspection.map.total))
 
 
-def _protected(inspection: Inspection, pen: Pen, top: int) -> None:
+def _protected(inspection: Inspection, pen: _Pen, top: int) -> None:
     rows = [row for row in inspection.rows if row.protected]
     kept, rest = rows[: top or None], rows[top or len(rows) :]
     _messages(pen, pen.say("protected"), pen.say("column_why"), kept, lambda row: pen.say.name(row.protected))
     pen.more(len(rest), sum(row.tokens for row in rest))
 
 
-def _messages(pen: Pen, title: str, column: str, rows: Sequence[Row], beside: Callable[[Row], str]) -> None:
+def _messages(pen: _Pen, title: str, column: str, rows: Sequence[Row], beside: Callable[[Row], str]) -> None:
     if not rows:
         return
     say = pen.say
@@ -236,7 +388,7 @@ def _messages(pen: Pen, title: str, column: str, rows: Sequence[Row], beside: Ca
     pen.print(grid)
 
 
-def _repeats(inspection: Inspection, pen: Pen, top: int) -> None:
+def _repeats(inspection: Inspection, pen: _Pen, top: int) -> None:
     repeats, say = inspection.map.repeats, pen.say
     if not repeats:
         return
@@ -253,7 +405,7 @@ def _repeats(inspection: Inspection, pen: Pen, top: int) -> None:
     pen.more(len(repeats) - len(kept), sum(repeat.wasted for repeat in repeats[len(kept) :]))
 
 
-def _problems(inspection: Inspection, pen: Pen, top: int) -> None:
+def _problems(inspection: Inspection, pen: _Pen, top: int) -> None:
     say = pen.say
     pen.print()
     if not inspection.problems:
@@ -268,7 +420,7 @@ def _problems(inspection: Inspection, pen: Pen, top: int) -> None:
     pen.more(len(inspection.problems) - len(kept))
 
 
-def _warnings(inspection: Inspection, pen: Pen, top: int) -> None:
+def _warnings(inspection: Inspection, pen: _Pen, top: int) -> None:
     if not inspection.warnings:
         return
     pen.heading(pen.say("warnings"))

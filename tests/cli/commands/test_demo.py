@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from everlong.cli.demo.play import FACTS, THREAD, Outcome, Play, Turn
+from everlong.cli.commands.demo import FACTS, THREAD, Outcome, Play, Turn
 from everlong.cli.terminal.files import read_document
 from everlong.core import Message
 from everlong.store import open_store
