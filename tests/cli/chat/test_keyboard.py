@@ -10,6 +10,7 @@ import pexpect
 import pytest
 
 from everlong.agent import open_calls
+from everlong.cli.chat.keyboard import completions
 from everlong.core import Message
 from everlong.llm import Answer, Asked, ScriptedServer, Step, Window
 from everlong.store import open_store
@@ -245,3 +246,15 @@ def test_a_question_is_seen_though_the_answer_goes_to_a_file(tmp_path: Path, ser
     answer = (tmp_path / "answer.md").read_text()
     assert "The tool ended: shell was not allowed" in answer
     assert "wants to act" not in answer
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [("/thr", ["/threads ", "/threshold "]), ("/x", []), ("hello", []), ("/image ", ["a.png", "sub/"])],
+)
+def test_tab_completes_commands_and_paths(tmp_path: Path, line: str, found: list[str]) -> None:
+    (tmp_path / "a.png").touch()
+    (tmp_path / "sub").mkdir()
+    start = f"{line}{tmp_path}/" if line == "/image " else line
+    prefix = f"{tmp_path}/" if line == "/image " else ""
+    assert completions(start, ["/threads", "/threshold", "/image"], ["/image"]) == [prefix + each for each in found]
