@@ -1,4 +1,8 @@
-"""Pure steps that bring a history under a size, each reporting what it changed."""
+"""Compression: pure steps that bring a history under a size, each reporting what it changed, and presets made of them.
+
+A step is one function in `steps`, a preset one value in `presets`; `compact` runs a preset on a draft. Nothing here does I/O,
+asks a model, or knows providers, threads or stores.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -42,8 +46,6 @@ if TYPE_CHECKING:
     from everlong.compress.steps.tool_rounds import tool_rounds as tool_rounds
     from everlong.compress.text.boundaries import Cut as Cut, cut_characters as cut_characters
     from everlong.compress.text.file_access import Use as Use, accesses as accesses, looks_failed as looks_failed
-    from everlong.compress.text.markers import gap_in_result as gap_in_result
-    from everlong.compress.text.originals import original_in as original_in
 else:
     __all__, __getattr__, __dir__ = open_door(
         __name__,
@@ -75,7 +77,5 @@ else:
             "steps.tool_rounds": "tool_rounds",
             "text.boundaries": "Cut cut_characters",
             "text.file_access": "Use accesses looks_failed",
-            "text.markers": "gap_in_result",
-            "text.originals": "original_in",
         },
     )

@@ -4,13 +4,14 @@ The same bytes have the same reference on every machine and in every thread; a r
 checked against what it returns.
 """
 
+from collections.abc import Iterator
 from hashlib import blake2b
 from typing import NewType
 
 from everlong.core.encoding import encode
 from everlong.core.messages import Image, Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 
-__all__ = ["Ref", "bytes_of", "message_ref", "part_content", "part_ref", "ref_of"]
+__all__ = ["Ref", "bytes_of", "message_ref", "original_in", "part_content", "part_ref", "ref_of"]
 
 Ref = NewType("Ref", str)
 
@@ -51,3 +52,20 @@ def part_content(part: Part) -> str:
 def part_ref(part: Part) -> Ref:
     """The reference of a part's content."""
     return ref_of(part_content(part))
+
+
+def original_in(message: Message, part: int | None, ref: str) -> bytes | None:
+    """Return the content of the message, of that part of it or inside it, that the reference names; None if none is."""
+    for content in _contents(message, part):
+        if ref_of(content) == Ref(ref):
+            return bytes_of(content)
+    return None
+
+
+def _contents(message: Message, part: int | None) -> Iterator[str]:
+    if part is not None and part < len(message.parts):
+        whole = message.parts[part]
+        yield part_content(whole)
+        if isinstance(whole, ToolResult):
+            yield from map(part_content, whole.content)
+    yield encode(message)

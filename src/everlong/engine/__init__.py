@@ -1,4 +1,9 @@
-"""Prepares every request of a conversation. Pure functions for those who hold their own messages."""
+"""The engine: prepares every request of a conversation, learns from every answer, recovers from every refusal.
+
+`Engine` works on threads in a store, `fit` and `count` on messages that the caller holds; `converse` is one turn, `Summaries`
+and `Titles` write beside it. The engine decides what is sent and explains it. It knows no HTTP, no database and no user
+interface: stores and models are contracts here (`Threads`, `Model`) that other packages meet.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -44,7 +49,6 @@ if TYPE_CHECKING:
         fit_document as fit_document,
         forget_counts as forget_counts,
     )
-    from everlong.engine.preparation import prepared_from as prepared_from, standing as standing
     from everlong.engine.preview import (
         SMALLEST as SMALLEST,
         Meter as Meter,
@@ -77,9 +81,7 @@ if TYPE_CHECKING:
     from everlong.engine.thread import (
         LEFT_BEFORE as LEFT_BEFORE,
         newest_summary as newest_summary,
-        refreshed as refreshed,
         summary_in as summary_in,
-        work_on as work_on,
     )
     from everlong.engine.token_map import (
         FRAMING as FRAMING,
@@ -103,7 +105,6 @@ else:
             "engine": "Engine",
             "events": "Observer logs_events traces_events",
             "fitted": "Fitted copied count fit fit_document forget_counts",
-            "preparation": "prepared_from standing",
             "preview": "Meter Outlook Preview SMALLEST outlook outlook_of",
             "recall": "RecallResult",
             "settings": "DEFAULT_SETTINGS DEFAULT_THRESHOLD HIGHEST_THRESHOLD LOWEST_THRESHOLD Mode SETTINGS SURFACE_DEFAULTS Settings Summarizing Surface defaults_of read_settings unknown_names variables_of",
@@ -111,7 +112,7 @@ else:
             "summaries.commit": "Outcome SUMMARY",
             "summaries.schedule": "Summaries",
             "summaries.titles": "Titles",
-            "thread": "LEFT_BEFORE newest_summary refreshed summary_in work_on",
+            "thread": "LEFT_BEFORE newest_summary summary_in",
             "token_map": "FRAMING MessageWeight RoundWeight TokenMap call_title map_tokens message_title text_title",
             "turn": "Turn converse whole",
             "usage": "Spent cost_of spent_on",

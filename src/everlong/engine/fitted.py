@@ -11,8 +11,8 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Any, cast
 
-from everlong.compress import Preset, original_in, preset_named
-from everlong.core import Action, Budget, Edit, Json, JsonObject, Message
+from everlong.compress import Preset, preset_named
+from everlong.core import Action, Budget, Edit, Json, JsonObject, Message, original_in
 from everlong.engine.budget import counter_for, target_share
 from everlong.engine.view import View, ViewOptions, view_of
 from everlong.errors import BudgetImpossible, InputError, WireError

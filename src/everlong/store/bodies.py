@@ -13,7 +13,6 @@ from enum import IntEnum
 from hashlib import blake2b
 from typing import Any, assert_never
 
-from everlong.compress import original_in
 from everlong.core import (
     Action,
     Edit,
@@ -31,6 +30,7 @@ from everlong.core import (
     bytes_of,
     decode,
     encode,
+    original_in,
     part_ref,
     ref_of,
 )
