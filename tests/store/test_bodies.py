@@ -175,3 +175,9 @@ def test_rows_that_were_stored_long_ago_read_back() -> None:
     for kind, (text, entry) in stored.items():
         assert decode_entry(kind, text) == entry
         assert (kind_of(entry), encode_entry(entry)) == (kind, text)
+
+
+@pytest.mark.parametrize(("length", "apart"), [(LARGE - 1, False), (LARGE, True)])
+def test_a_text_is_stored_apart_from_a_fixed_length_on(length: int, apart: bool) -> None:
+    body = body_of(Message(Role.USER, (Text("a"), Text("x" * length))))
+    assert list(body.large.values()) == (["x" * length] if apart else [])

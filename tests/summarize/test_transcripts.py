@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 from everlong.compress import Task, background
 from everlong.core import CallId, Image, Message, Opaque, Role, Text, ToolCall, ToolResult, pairs_of, steps_of
 from everlong.summarize.summary import as_message
-from everlong.summarize.transcripts import FRAME, chunks, clamped, transcript
+from everlong.summarize.transcripts import FRAME, LINE_END, chunks, clamped, transcript
 from everlong.tokens import Counter
 from tests.core.build import assistant, calls, result, user
 from tests.properties.histories import histories
@@ -165,3 +165,15 @@ def test_a_huge_message_is_a_part_of_its_own_and_keeps_its_ends() -> None:
     assert joined(parts) == said
     text = "".join(transcript(part, counter=COUNTER, limit=2_000, language="en") for part in parts)
     assert all(word in text for word in ("before", "START", "END", "after"))
+
+
+def test_a_chunk_may_be_exactly_full() -> None:
+    steps = (user("one two three"), user("four five six"))
+    lines = ["[user] one two three", "[user] four five six"]
+    full = FRAME + sum(LINE_END + COUNTER.text(line) for line in lines)
+    assert [len(chunks(steps, counter=COUNTER, room=room)) for room in (full - 1, full)] == [2, 1]
+
+
+@pytest.mark.parametrize(("length", "text"), [(30, "a" * 30), (31, "a" * 20 + " […1…] " + "a" * 10)])
+def test_a_text_of_exactly_the_limit_is_not_clamped(length: int, text: str) -> None:
+    assert clamped("a" * length, 30) == text

@@ -61,3 +61,18 @@ def test_C3_all_but_one_of_the_reports_stay_under_the_upper_figure(true: float, 
     calibration = observed(*(true * (1 + n) for n in noise))
     over = [ratio for ratio in calibration.ratios if calibration.at_most(10_000) < int(10_000 * ratio)]
     assert len(over) <= 1
+
+
+@pytest.mark.parametrize(("counted", "kept"), [(199, 0), (200, 1)])
+def test_reports_of_small_requests_are_ignored(counted: int, kept: int) -> None:
+    assert len(Calibration().observe(counted, counted).ratios) == kept
+
+
+@pytest.mark.parametrize(("ratio", "kept"), [(4.0, 1), (4.01, 0), (0.25, 1), (0.249, 0)])
+def test_reports_about_another_request_are_ignored(ratio: float, kept: int) -> None:
+    assert len(Calibration().observe(10_000, round(10_000 * ratio)).ratios) == kept
+
+
+def test_the_measured_spread_counts_from_the_third_report_on() -> None:
+    two = Calibration(prior=0.25, ratios=(1.0, 1.0))
+    assert (two.spread, two.observe(1_000, 1_000).spread) == (0.25, 0.01)

@@ -237,3 +237,11 @@ def test_summaries_are_not_messages_of_the_thread(store: Threads) -> None:
     store.append("t", [*talk(1), full_point(2)])
     assert all(isinstance(row.entry, Message) for row in store.last("t", 10))
     assert SUMMARY[0] not in [row.entry for row in store.read("t")]
+
+
+def test_a_point_that_is_the_first_row_can_be_withdrawn(store: Threads) -> None:
+    store.create("t")
+    store.append("t", [point(0)])
+    store.append("t", [Withdrawal(0), user("hello")])
+    assert [(row.order, stands) for row, stands in store.points("t")] == [(0, False)]
+    assert store.open("t").messages == (user("hello"),)

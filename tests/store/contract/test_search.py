@@ -166,3 +166,10 @@ def test_what_is_appended_is_found_at_once(store: Threads) -> None:
 def test_words_deep_in_a_long_result_are_found(store: Threads) -> None:
     store.append("a", [calls("2"), result("2", "nothing here\n" * 5_000 + "the zeppelin landed\n" + "nope\n" * 5_000)])
     assert [hit.row.order for hit in store.search("zeppelin")] == [9]
+
+
+def test_every_term_counts_however_few_hits_are_wanted(store: Threads) -> None:
+    store.create("b", owner="bob")
+    texts = ["the turtle sleeps", "the turtle sings", "a bird sings", "a choir sings", "nothing here"]
+    store.append("b", [user(text) for text in texts])
+    assert [hit.row.order for hit in store.search("turtle sings", thread="b", limit=1)] == [1]

@@ -1,6 +1,7 @@
 """The index is derived: without it, with an old or a broken one, everything reads back the same."""
 
 import json
+import os
 import shutil
 import sqlite3
 from datetime import UTC, datetime
@@ -193,6 +194,22 @@ def test_a_header_that_is_rewritten_says_the_same_to_an_old_index_and_a_new_one(
     lines = path_of(folder, "t").read_text(encoding="utf-8").splitlines()
     headers = [line for line in lines if json.loads(line).get("_type") == "metadata"]
     assert len(headers) == (1 if size == 0 else 5), "a small file has one header, a large one gets another at its end"
+
+
+def test_a_header_that_another_program_rewrites_in_place_is_noticed(tmp_path: Path) -> None:
+    folder = tmp_path / "sessions"
+    with JsonlThreads(folder) as store:
+        store.create("t", title="lamps")
+        store.append("t", [user("hello")])
+        path = path_of(folder, "t")
+        before = path.stat()
+        with path.open("r+b") as file:  # the same file, of the same size
+            file.seek(path.read_bytes().index(b"lamps"))
+            file.write(b"doors")
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns + 1_000_000))
+        assert (path.stat().st_ino, path.stat().st_size) == (before.st_ino, before.st_size)
+        assert store.thread("t").title == "doors"
+        assert told(store) == from_scratch(folder, tmp_path)
 
 
 def test_an_append_sets_the_time_of_change_in_the_first_line_alone(tmp_path: Path) -> None:

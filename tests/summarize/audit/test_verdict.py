@@ -328,3 +328,23 @@ def test_an_audit_never_raises_and_only_takes_away(
 def test_an_audit_of_hostile_text_is_not_quadratic() -> None:
     long = ("user " * 4_000 + "a/" * 4_000 + "1." * 4_000 + "用户" * 4_000 + "<" * 4_000 + "not " * 4_000)[:60_000]
     audit(Summary(context=long, next=(long,)), (user(long), assistant(long)))
+
+
+def test_a_summary_may_be_exactly_as_long_as_the_limit() -> None:
+    summary = Summary(context=GOOD["en"])
+    size = COUNTER.text(summary.context)
+    assert audit(summary, limit=size)[2] == ()
+    assert audit(summary, limit=size - 1)[2] == (f"{size} tokens long, {size - 1} are the limit",)
+
+
+def test_a_summary_must_be_shorter_than_what_it_replaces() -> None:
+    covered = (user(GOOD["en"]),)
+    replaced = COUNTER.messages(covered)
+    problems = {len(words): audit(Summary(context=words), covered)[2] for words in _texts_of(replaced)}
+    assert [any("no shorter than" in problem for problem in found) for found in problems.values()] == [False, True]
+
+
+def _texts_of(tokens: int) -> list[str]:
+    """The sentence with words added: one token less, and as many as that."""
+    texts = [" ".join([GOOD["en"], *["page"] * more]) for more in range(40)]
+    return [next(text for text in texts if COUNTER.text(text) == size) for size in (tokens - 1, tokens)]
