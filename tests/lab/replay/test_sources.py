@@ -11,10 +11,9 @@ from hypothesis import given, settings, strategies as st
 from everlong.core import Json, JsonObject, Role
 from everlong.engine import cost_of
 from everlong.errors import InputError
-from everlong.lab.replay.records import recorded_of
 from everlong.lab.replay.results import Recorded
 from everlong.lab.replay.sessions import Session, moments_of
-from everlong.lab.replay.sources import sessions_at, sessions_in
+from everlong.lab.replay.sources import recorded_of, sessions_at, sessions_in
 from everlong.lab.strategies.strategy import counter
 from everlong.windows import window
 from everlong.wire import Usage

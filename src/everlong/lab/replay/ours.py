@@ -34,7 +34,7 @@ from everlong.lab.replay.courses import Beside, Sending, Terms
 from everlong.store import MemoryThreads
 from everlong.summarize import clipped, one_line
 from everlong.tokens import Counter
-from everlong.wire import Usage
+from everlong.wire import OPENAI_CHAT, Usage
 
 __all__ = ["Ours", "marks_of"]
 
@@ -48,7 +48,7 @@ LONGEST_ITEM = 300  # characters
 class _Author:
     """The model that writes summaries in a replay. `called` are its calls since the last request."""
 
-    fmt = "openai-chat"
+    fmt = OPENAI_CHAT.name
     endpoint = "replay"
     provider = ""
 

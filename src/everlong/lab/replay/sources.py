@@ -7,33 +7,48 @@ stood before is there, unless the file no longer holds it. The messages of sub-a
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from itertools import chain, count
 from pathlib import Path
 
 from everlong.core import History, JsonObject, Message, Role
+from everlong.engine import cost_of
 from everlong.errors import InputError
 from everlong.lab.cases import Cases
 from everlong.lab.data import Conversation, agents
 from everlong.lab.measures.probes import chat_form, probe_cases, probes_in
-from everlong.lab.replay.records import SYNTHETIC, recorded_of
 from everlong.lab.replay.results import Recorded, SessionFacts
 from everlong.lab.replay.sessions import Session
 from everlong.lab.strategies.strategy import counter
 from everlong.tokens import CALL_FRAME, MESSAGE_FRAME
-from everlong.wire import SESSION_FORMATS, Document, SessionFormat, decode_bytes, marks_of, read_all, unpack
+from everlong.windows import Prices, window
+from everlong.wire import (
+    SESSION_FORMATS,
+    Document,
+    RecordedRequest,
+    SessionFormat,
+    Usage,
+    decode_bytes,
+    marks_of,
+    merged,
+    read_all,
+    unpack,
+)
 
-__all__ = ["published", "sessions_at", "sessions_in"]
+__all__ = ["published", "recorded_of", "sessions_at", "sessions_in"]
 
-#: The programs that can be named instead of a path -> where they keep their sessions, below the home directory.
-PLACES = {name: program.folders for name, program in SESSION_FORMATS.items() if program.folders}
 SUFFIXES = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
 LOOKED_FOR = "sessions of Claude Code, Codex, pi or nanobot, or any other conversation, as .json or .jsonl, also .gz"
 SHOWN_NAMES = 5
 
 _SUFFIX = re.compile(r"\.jsonl?(?:\.gz)?$")
+SYNTHETIC = "<synthetic>"  # the model name of replies that no model wrote
+HOUR_WRITE = 2.0  # times the input price: what Anthropic charges for a prefix that is cached for an hour
+MILLION = 1_000_000
+NOTHING = Usage()
 
 
 def sessions_at(paths: Sequence[str], tell: Callable[[str], None], *, home: Path | None = None) -> list[Session]:
@@ -252,3 +267,66 @@ def _chain_document(program: SessionFormat, chain: Sequence[JsonObject]) -> Docu
     """Return the records of a sub-agent as the conversation that it was to that agent."""
     lines = [(f"record {at}", record | {"isSidechain": False}) for at, record in enumerate(chain, start=1)]
     return program.read(lines, ())[0]
+
+
+# --- recorded usage ----------------------------------------------------------------------------
+
+
+def recorded_of(fmt: str, records: Iterable[JsonObject]) -> tuple[Recorded, ...]:
+    """Return the usage of each model, the most used first; () if the format keeps none.
+
+    Example: three lines of one Claude Code reply, with 1, 1 and 250 tokens of output -> one request, 250
+    """
+    requests: dict[Hashable, RecordedRequest] = {}
+    program = SESSION_FORMATS.get(fmt)
+    for key, request in program.requests(records) if program and program.requests else ():
+        requests[key] = _joined(requests[key], request) if key in requests else request
+    by_model: dict[str, list[RecordedRequest]] = {}
+    for request in requests.values():
+        if request.usage != NOTHING:
+            by_model.setdefault(request.model, []).append(request)
+    usages = [_summed(model, group) for model, group in by_model.items()]
+    return tuple(sorted(usages, key=lambda usage: (-usage.requests, usage.model)))
+
+
+def _joined(earlier: RecordedRequest, later: RecordedRequest) -> RecordedRequest:
+    """Return two reports of the same request as one. Each figure only grows, so their order does not matter."""
+    return replace(
+        later,
+        usage=merged(earlier.usage, later.usage),
+        cost=max(earlier.cost, later.cost),
+        hour=max(earlier.hour, later.hour),
+    )
+
+
+def _summed(model: str, requests: list[RecordedRequest]) -> Recorded:
+    paid = [dollars for request in requests if (dollars := _dollars(request)) is not None]
+    return Recorded(
+        model=model,
+        requests=len(requests),
+        prompt=sum(request.usage.prompt for request in requests),
+        read=sum(request.usage.cached for request in requests),
+        written=sum(request.usage.cache_written for request in requests),
+        output=sum(request.usage.output for request in requests),
+        dollars=sum(paid) if paid else None,
+    )
+
+
+def _dollars(request: RecordedRequest) -> float | None:
+    """Return the cost that the file names, else the one by the price table."""
+    if request.cost > 0:
+        return request.cost
+    prices = _prices(request.model, request.provider)
+    dollars = cost_of(request.usage, prices)
+    if dollars is None or not request.hour or prices.input is None or prices.cache_write is None:
+        return dollars
+    return dollars + request.hour * (HOUR_WRITE * prices.input - prices.cache_write) / MILLION
+
+
+@lru_cache(maxsize=256)
+def _prices(model: str, provider: str) -> Prices:
+    return window(model, provider=provider).prices if model else Prices()
+
+
+#: The programs that can be named instead of a path -> where they keep their sessions, below the home directory.
+PLACES = {name: program.folders for name, program in SESSION_FORMATS.items() if program.folders}
