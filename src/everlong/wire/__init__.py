@@ -80,11 +80,6 @@ if TYPE_CHECKING:
     from everlong.wire.refusals.overflow_signs_served import SERVED_SIGNS as SERVED_SIGNS, SHARED_SIGNS as SHARED_SIGNS
     from everlong.wire.refusals.shape_signs import SHAPE_SIGNS as SHAPE_SIGNS
     from everlong.wire.refusals.signs import Kind as Kind
-    from everlong.wire.refusals.silent import (
-        SilentOverflow as SilentOverflow,
-        silent_overflow as silent_overflow,
-        truncated_window as truncated_window,
-    )
     from everlong.wire.repair import (
         Repaired as Repaired,
         repair_history as repair_history,
@@ -130,7 +125,15 @@ if TYPE_CHECKING:
         stamp as stamp,
     )
     from everlong.wire.sessions.session import RecordedRequest as RecordedRequest, SessionFormat as SessionFormat
-    from everlong.wire.usage import Usage as Usage, merged as merged, plausible as plausible, read_usage as read_usage
+    from everlong.wire.usage import (
+        SilentOverflow as SilentOverflow,
+        Usage as Usage,
+        merged as merged,
+        plausible as plausible,
+        read_usage as read_usage,
+        silent_overflow as silent_overflow,
+        truncated_window as truncated_window,
+    )
 else:
     __all__, __getattr__, __dir__ = open_door(
         __name__,
@@ -139,15 +142,15 @@ else:
             "documents": "document_of list_format marks_of read read_all sent_as user_texts value_of with_messages write",
             "fields": "dump load unpack",
             "formats": "ANTHROPIC FORMATS GEMINI OPENAI_CHAT OPENAI_RESPONSES format_named problems",
-            "formats.server": "Canonical ServerSide Errors UsageShape",
+            "formats.format": "Api CacheMarks Deltas Format Place",
             "formats.hidden_tool": "Event HiddenTool Shown StreamEditor added_usage",
             "formats.opaque": "Find OpaqueParts",
-            "formats.format": "Api CacheMarks Deltas Format Place",
             "formats.openai_chat.exchange": "GrowingCalls",
             "formats.openai_responses.items": "CALLS OUTPUTS",
             "formats.openai_responses.messages": "COMPACTIONS",
             "formats.reply_reader": "Outgoing ReplyReader ReplyStream",
             "formats.reply_writer": "ReplyWriter WrittenReply text_pieces",
+            "formats.server": "Canonical Errors ServerSide UsageShape",
             "formats.translation": "arguments_object",
             "formats.validation": "Problem",
             "framing": "BYTE_ORDER_MARK DONE JsonEvents SseEvent SseReader json_bytes sse_bytes",
@@ -158,7 +161,6 @@ else:
             "refusals.overflow_signs_served": "SERVED_SIGNS SHARED_SIGNS",
             "refusals.shape_signs": "SHAPE_SIGNS",
             "refusals.signs": "Kind",
-            "refusals.silent": "SilentOverflow silent_overflow truncated_window",
             "repair": "Repaired repair_history valid",
             "repair.arguments": "repaired_arguments",
             "repair.blanks": "NO_OUTPUT",
@@ -172,6 +174,6 @@ else:
             "summary_message",
             "sessions.records": "aside fields_of records_of stamp",
             "sessions.session": "RecordedRequest SessionFormat",
-            "usage": "Usage merged plausible read_usage",
+            "usage": "SilentOverflow Usage merged plausible read_usage silent_overflow truncated_window",
         },
     )

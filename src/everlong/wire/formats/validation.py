@@ -10,10 +10,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NoReturn, cast
 
-from everlong.core import Json
+from everlong.core import Json, Message, Part, Reasoning, Role, ToolCall, ToolResult
 from everlong.wire.fields import dump
 
-__all__ = ["Problem", "argument_fault", "blank", "has_surrogate", "strict_json", "surrogate_problems"]
+__all__ = [
+    "Problem",
+    "argument_fault",
+    "blank",
+    "has_surrogate",
+    "may_hold",
+    "misplaced",
+    "strict_json",
+    "surrogate_problems",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,3 +115,18 @@ def _items(value: Json) -> list[Json]:
 
 def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is no JSON")
+
+
+def misplaced(message: Message) -> bool:
+    """Whether a part stands where no provider takes it and no format could write it."""
+    if not all(may_hold(message.role, part) or isinstance(part, ToolResult) for part in message.parts):
+        return True
+    results = len(message.results)
+    if message.role is not Role.TOOL:
+        return results > 0
+    return results == 0 or not all(isinstance(part, ToolResult) for part in message.parts[:results])
+
+
+def may_hold(role: Role, part: Part) -> bool:
+    """Whether a message of this role may hold a part; results are looked at apart."""
+    return not isinstance(part, ToolResult) and (role is Role.ASSISTANT or not isinstance(part, ToolCall | Reasoning))

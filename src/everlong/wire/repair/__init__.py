@@ -12,13 +12,14 @@ from functools import reduce
 from everlong.core import Action, Edit, History, Message, message_ref
 from everlong.wire.formats import format_named
 from everlong.wire.formats.format import Format, Rules
+from everlong.wire.formats.validation import misplaced
 from everlong.wire.repair.arguments import repair_arguments
 from everlong.wire.repair.blanks import drop_blanks
 from everlong.wire.repair.draft import Draft, Note, Pass, Placed, each
 from everlong.wire.repair.ids import repair_names
 from everlong.wire.repair.pairs import pair_results
 from everlong.wire.repair.repeats import drop_repeats
-from everlong.wire.repair.shapes import misplaced, plain, seat_parts, usual_shapes
+from everlong.wire.repair.shapes import plain, seat_parts, usual_shapes
 from everlong.wire.repair.surrogates import clean_surrogates
 from everlong.wire.repair.thinking import drop_loose_thinking, drop_unsigned_thinking
 from everlong.wire.repair.turns import open_with_user, place_system, trim_ending

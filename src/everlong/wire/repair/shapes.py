@@ -6,12 +6,13 @@ pictures to those whom the provider lets show them. A tool message without resul
 
 from dataclasses import replace
 
-from everlong.core import Image, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
+from everlong.core import Image, Message, Opaque, Part, Reasoning, Role, Text, ToolResult
 from everlong.wire.formats.format import Rules
 from everlong.wire.formats.translation import image_note
+from everlong.wire.formats.validation import may_hold, misplaced
 from everlong.wire.repair.draft import Change
 
-__all__ = ["NOT_ITS_OWN", "as_user", "misplaced", "plain", "seat_parts", "usual_shapes"]
+__all__ = ["NOT_ITS_OWN", "as_user", "plain", "seat_parts", "usual_shapes"]
 
 
 def seat_parts(message: Message, rules: Rules) -> Change | None:
@@ -19,7 +20,7 @@ def seat_parts(message: Message, rules: Rules) -> Change | None:
     if not misplaced(message) and not _hidden_pictures(message, rules):
         return None
     results = message.results
-    rest = tuple(_stub(part, message.role, rules) for part in message.parts if _may_hold(message.role, part))
+    rest = tuple(_stub(part, message.role, rules) for part in message.parts if may_hold(message.role, part))
     reasons = _reasons(message, rules)
     if not results:
         known = as_user(message, rest) if message.role is Role.TOOL else message.with_parts(rest)
@@ -29,24 +30,9 @@ def seat_parts(message: Message, rules: Rules) -> Change | None:
     return Change((message.with_parts(rest), Message(Role.TOOL, results, origin=message.origin)), reasons)
 
 
-def misplaced(message: Message) -> bool:
-    """Whether a part stands where no provider takes it, and no renderer would know what to do."""
-    if not all(_may_hold(message.role, part) or isinstance(part, ToolResult) for part in message.parts):
-        return True
-    results = len(message.results)
-    if message.role is not Role.TOOL:
-        return results > 0
-    return results == 0 or not all(isinstance(part, ToolResult) for part in message.parts[:results])
-
-
 def as_user(message: Message, parts: tuple[Part, ...]) -> Message:
     """What the user says in it, as a message of the user; the carried fields belong to the results."""
     return replace(message, role=Role.USER, parts=parts, extra="")
-
-
-def _may_hold(role: Role, part: Part) -> bool:
-    """Results aside."""
-    return not isinstance(part, ToolResult) and (role is Role.ASSISTANT or not isinstance(part, ToolCall | Reasoning))
 
 
 def _hidden_pictures(message: Message, rules: Rules) -> bool:

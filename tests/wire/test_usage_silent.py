@@ -3,8 +3,7 @@
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from everlong.wire.refusals.silent import SilentOverflow, silent_overflow, truncated_window
-from everlong.wire.usage import Usage
+from everlong.wire.usage import SilentOverflow, Usage, silent_overflow, truncated_window
 
 SILENT = [
     pytest.param(
