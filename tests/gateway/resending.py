@@ -9,7 +9,7 @@ from threading import Event
 from typing import Any
 
 from everlong.gateway.clients import Clients
-from everlong.gateway.raw_json import pieces_of_list, pieces_of_object
+from everlong.gateway.request import pieces_of_list, pieces_of_object
 from everlong.llm import Asked, ScriptedServer
 from everlong.wire import format_named, problems
 from tests.gateway.running import RunningGateway

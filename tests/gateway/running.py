@@ -13,7 +13,7 @@ import uvicorn
 from everlong.gateway.config import load_config
 from everlong.gateway.http.app import gateway_app
 from everlong.gateway.operations.services import Services, services_for
-from everlong.gateway.upstreams.routing import routes_from
+from everlong.gateway.upstreams.providers import routes_from
 
 
 class RunningGateway:

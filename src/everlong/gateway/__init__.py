@@ -7,7 +7,7 @@ from everlong.doors import open_door
 if TYPE_CHECKING:
     from everlong.gateway.clients import Client as Client, hashed as hashed, new_key as new_key
     from everlong.gateway.config import GatewayConfig as GatewayConfig
-    from everlong.gateway.exchange.reader import AnswerReader as AnswerReader
+    from everlong.gateway.exchange.answer import AnswerReader as AnswerReader
     from everlong.gateway.exchange.response import COMMENT as COMMENT
     from everlong.gateway.exchange.usage import (
         PromptSizes as PromptSizes,
@@ -33,14 +33,14 @@ else:
         {
             "clients": "Client hashed new_key",
             "config": "GatewayConfig",
-            "exchange.reader": "AnswerReader",
+            "exchange.answer": "AnswerReader",
             "exchange.response": "COMMENT",
             "exchange.usage": "PromptSizes UsageRewriter rewritten_body",
             "http.server": "application config_from_environment serve",
             "operations.reports": "Report",
             "operations.services": "Services",
-            "upstreams.routing": "Upstream",
             "request": "FORMATS",
             "upstreams.connections": "UpstreamConnections UpstreamRequest",
+            "upstreams.routing": "Upstream",
         },
     )

@@ -1,21 +1,25 @@
-"""Who asks: the client behind a request's headers.
+"""The gateway's clients: who sent a request, and how much one client may send.
 
-A key is compared by its hash, in constant time, and is never repeated: not in an error, not in a scope.
+A key is compared by its hash, in constant time, and is never repeated: not in an error, not in a scope. Limits are
+exact: every admission of the last minute is remembered, so no minute, wherever it begins, holds more than the limit.
 """
 
 import hmac
+import math
 import re
 import secrets
-from collections.abc import Sequence
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import TypeAlias, cast, get_args
+from types import TracebackType
+from typing import Self, TypeAlias, cast, get_args
 
 from everlong.engine import Mode
 from everlong.errors import Refused
 from everlong.gateway.config import NO_LIMITS, KeyTable, Limits
 
-__all__ = ["Client", "Clients", "hashed", "new_key", "request_mode"]
+__all__ = ["BYTES_PER_TOKEN", "Admission", "Client", "Clients", "Limiter", "hashed", "new_key", "request_mode"]
 
 HeaderList: TypeAlias = Sequence[tuple[bytes, bytes]]
 
@@ -31,10 +35,10 @@ KEY = re.compile(rb"(?:[A-Za-z0-9-]+ )?[\x21-\x2b\x2d-\x7e]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
-    """Whoever a key belongs to. State is kept under `scope`, which is made of the key and does not tell it.
+    """The owner of a key. State is kept under `scope`, which is made of the key and does not reveal it.
 
-    `key` is what the client sent, for upstreams that want the client's own. `mode` and `recall` are None where the
-    gateway's setting holds.
+    `key` is the key that the client sent, for upstreams that want the client's own. `mode` and `recall` are None where
+    the gateway's setting applies.
     """
 
     scope: str
@@ -46,7 +50,7 @@ class Client:
 
 
 class Clients:
-    """Those who may ask. Without `keys` that is everyone, told apart by the key they send.
+    """Identifies clients. Without `keys` everyone is served, and the key they send tells them apart.
 
     With `pass_through` a client keeps the key it sent, for upstreams that want it. A key of the gateway's own is
     never passed on.
@@ -57,7 +61,7 @@ class Clients:
         self._pass_through = pass_through and not keys
 
     def identify(self, headers: HeaderList) -> Client:
-        """The client that sent these headers. Raises Refused: 401, or 400 where they name two keys."""
+        """Return the client that sent these headers. Raises Refused: 401, or 400 where they name two keys."""
         key = _key_in(headers)
         if self._keys:
             return self._known(key)
@@ -89,22 +93,22 @@ class Clients:
 
 
 def hashed(key: str) -> str:
-    """What the configuration keeps of a key: its SHA-256, in hex."""
+    """Return what the configuration keeps of a key: its SHA-256, in hex."""
     return sha256(key.encode()).hexdigest()
 
 
 def new_key() -> str:
-    """A key for a client: "el-" and 40 random characters."""
+    """Return a new key for a client: "el-" and 40 random characters."""
     return "el-" + secrets.token_urlsafe(KEY_LENGTH)[:KEY_LENGTH]
 
 
 def request_mode(headers: HeaderList, client: Client, default: Mode) -> Mode:
-    """What is done with a request: what its `x-everlong-mode` says, else the client's mode, else the gateway's."""
-    said = [value for name, value in headers if name.lower() == MODE_HEADER]
-    if not said:
+    """Return the mode of a request: its `x-everlong-mode`, else the client's mode, else the gateway's."""
+    values = [value for name, value in headers if name.lower() == MODE_HEADER]
+    if not values:
         return cast(Mode, client.mode or default)
     modes = {mode.encode(): mode for mode in get_args(Mode)}
-    mode = modes.get(said[0].strip().lower()) if len(said) == 1 else None
+    mode = modes.get(values[0].strip().lower()) if len(values) == 1 else None
     if mode is None:
         raise Refused(f"x-everlong-mode is one of {', '.join(get_args(Mode))}", status=400, kind="bad_mode")
     return cast(Mode, mode)
@@ -140,3 +144,139 @@ def _without_scheme(value: bytes) -> bytes:
 
 def _no_such_key() -> Refused:
     return Refused("this key is not known here", status=401, kind="invalid_key")
+
+
+# --- limits ----------------------------------------------------------------------------------------
+
+MINUTE = 60.0
+BYTES_PER_TOKEN = 4  # for limits alone
+
+
+@dataclass(slots=True)
+class _Account:
+    """What one client sent in the last minute, and what it has under way."""
+
+    #: When requests were let in, and their tokens; the oldest first.
+    admitted: deque[tuple[float, int]] = field(default_factory=deque)
+    tokens: int = 0
+    under_way: int = 0
+    touched: float = 0.0
+
+    def forget_before(self, then: float) -> None:
+        while self.admitted and self.admitted[0][0] <= then:
+            self.tokens -= self.admitted.popleft()[1]
+
+
+class Limiter:
+    """Counts what all clients send. `clock` gives seconds and never goes back, as time.monotonic does.
+
+    Nothing waits here. A client without limits is not counted, and one that was idle for a minute is forgotten.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._accounts: OrderedDict[str, _Account] = OrderedDict()
+
+    def __len__(self) -> int:
+        """How many scopes are remembered."""
+        return len(self._accounts)
+
+    def admit(self, client: Client, tokens_estimate: int = 0) -> "Admission":
+        """Return the admission of a request, to be entered before it is served and left when it is over.
+
+        with limiter.admit(client, 1_200): …  # raises Refused (429) on entering
+        """
+        return Admission(self, client, max(0, tokens_estimate))
+
+    def _enter(self, client: Client, tokens: int) -> None:
+        limits = client.limits
+        if limits.requests_per_minute is limits.tokens_per_minute is limits.at_once is None:
+            return
+        now = self._clock()
+        self._forget_the_idle(now)
+        account = self._accounts.setdefault(client.scope, _Account())
+        self._accounts.move_to_end(client.scope)
+        account.touched = now
+        account.forget_before(now - MINUTE)
+        _check(account, limits, tokens, now)
+        account.under_way += 1
+        account.admitted.append((now, tokens))
+        account.tokens += tokens
+
+    def _leave(self, client: Client) -> None:
+        account = self._accounts.get(client.scope)
+        if account and account.under_way:
+            account.under_way -= 1
+
+    def _forget_the_idle(self, now: float) -> None:
+        """The account that was touched longest ago goes, if nothing of it counts any more; one that is busy waits."""
+        while self._accounts:
+            scope, account = next(iter(self._accounts.items()))
+            if account.touched > now - MINUTE:
+                return
+            if account.under_way:
+                account.touched = now
+                self._accounts.move_to_end(scope)
+            else:
+                del self._accounts[scope]
+
+
+class Admission:
+    """One request, admitted once and released once. Leaving twice, or without having entered, does nothing."""
+
+    def __init__(self, limiter: Limiter, client: Client, tokens: int) -> None:
+        self._limiter = limiter
+        self._client = client
+        self._tokens = tokens
+        self._inside = False
+
+    def enter(self) -> None:
+        """Admit the request. Raises Refused (429, "too_many_requests") with the seconds to wait."""
+        if not self._inside:
+            self._limiter._enter(self._client, self._tokens)
+            self._inside = True
+
+    def leave(self) -> None:
+        """Free its place."""
+        if self._inside:
+            self._inside = False
+            self._limiter._leave(self._client)
+
+    def __enter__(self) -> Self:
+        self.enter()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.leave()
+
+
+def _check(account: _Account, limits: Limits, tokens: int, now: float) -> None:
+    requests, most, at_once = limits.requests_per_minute, limits.tokens_per_minute, limits.at_once
+    if at_once is not None and account.under_way >= at_once:
+        raise _too_many(f"{at_once} requests are under way already", 1.0)
+    if requests is not None and len(account.admitted) >= requests:
+        oldest = account.admitted[len(account.admitted) - requests][0]
+        raise _too_many(f"{requests} requests in a minute are the limit", oldest + MINUTE - now)
+    if most is None:
+        return
+    if tokens > most:
+        raise _too_many(f"{most} tokens in a minute are the limit, and this request alone has about {tokens}", None)
+    if account.tokens + tokens > most:
+        raise _too_many(f"{most} tokens in a minute are the limit", _free_at(account, most - tokens) + MINUTE - now)
+
+
+def _free_at(account: _Account, room: int) -> float:
+    """When the admission was made whose end leaves at most `room` tokens."""
+    left = account.tokens
+    for then, tokens in account.admitted:
+        left -= tokens
+        if left <= room:
+            return then
+    return account.admitted[-1][0]
+
+
+def _too_many(message: str, wait: float | None) -> Refused:
+    after = None if wait is None else max(1, math.ceil(wait))
+    return Refused(message, status=429, kind="too_many_requests", after=after)

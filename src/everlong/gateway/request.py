@@ -1,14 +1,33 @@
-"""A client's request, taken apart: its fields as they came, its messages one by one. Nothing is judged here."""
+"""A client's request, taken apart: its fields as they came, its messages one by one. Nothing is judged here.
 
+Below are the readers and writers of raw JSON that other parts of the gateway use too.
+"""
+
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias, cast
+
+import msgspec
 
 from everlong.core import Json, JsonText
 from everlong.errors import Refused
-from everlong.gateway.raw_json import Piece, decoded, encoded, pieces_of_list, pieces_of_object
 from everlong.wire import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES, Format
 
-__all__ = ["DEFAULT_FORMAT", "FORMATS", "ModelRequest", "parse_request"]
+__all__ = [
+    "DEFAULT_FORMAT",
+    "FORMATS",
+    "ModelRequest",
+    "Piece",
+    "decoded",
+    "encoded",
+    "parse_request",
+    "pieces_of_list",
+    "pieces_of_object",
+]
+
+#: JSON inside other JSON, byte for byte: a view of the bytes it stands in, or bytes of its own.
+Piece: TypeAlias = bytes | msgspec.Raw
 
 #: The formats that clients may speak to the gateway, one row each. The format itself says everything else.
 FORMATS: Mapping[str, Format] = {each.name: each for each in (OPENAI_CHAT, OPENAI_RESPONSES, ANTHROPIC)}
@@ -129,3 +148,60 @@ def _object_of(fields: Mapping[str, Piece], lists: Mapping[str, bytes] | None = 
         parts += [b"," if parts else b"{", encoded(name), b":"]
         parts += [b"[", lists[name], b"]"] if lists and name in lists else [raw]
     return b"".join([*parts, b"}"])
+
+
+# --- raw JSON: fast where it can be, forgiving where clients are odd --------------------------------
+
+_any = msgspec.json.Decoder()
+_object = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_list = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+def decoded(data: Piece) -> Json:
+    """Return the value of JSON. Raises Refused where it is none.
+
+    Half of a surrogate pair, NaN and numbers of any size are no reason to refuse what the upstream may accept.
+    """
+    try:
+        return cast(Json, _any.decode(data))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        pass
+    try:
+        return cast(Json, json.loads(bytes(data)))
+    except (ValueError, RecursionError) as error:
+        raise Refused(f"the body is not JSON: {error}", status=400, kind="invalid_json") from None
+
+
+def encoded(value: Json) -> bytes:
+    """Return the shortest JSON of a value."""
+    try:
+        return msgspec.json.encode(value)
+    except (UnicodeEncodeError, msgspec.EncodeError, OverflowError):
+        return json.dumps(value, separators=(",", ":")).encode()
+
+
+def pieces_of_object(data: bytes) -> Mapping[str, Piece]:
+    """Return the fields of an object, each still JSON, byte for byte."""
+    try:
+        return _object.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        value = decoded(data)
+    if not isinstance(value, dict):
+        raise Refused(f"the body is a JSON object, not {_named(value)}", status=400, kind="invalid_body")
+    return {name: encoded(field) for name, field in value.items()}
+
+
+def pieces_of_list(data: Piece, name: str) -> Sequence[Piece]:
+    """Return the members of a list, each still JSON, byte for byte. `name` is the field, for the error."""
+    try:
+        return _list.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        value = decoded(data)
+    if not isinstance(value, list):
+        raise Refused(f"{name} is a list, not {_named(value)}", status=400, kind="invalid_body")
+    return [encoded(member) for member in value]
+
+
+def _named(value: Json) -> str:
+    names = {dict: "an object", list: "a list", str: "text", bool: "true or false", type(None): "null"}
+    return names.get(type(value), "a number")

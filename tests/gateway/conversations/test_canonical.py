@@ -15,7 +15,7 @@ from everlong.gateway.conversations.canonical import (
     prefix_digests,
     unit_of,
 )
-from everlong.gateway.raw_json import encoded
+from everlong.gateway.request import encoded
 from everlong.wire import format_named
 
 Value = dict[str, Any]
@@ -149,8 +149,8 @@ SYSTEMS = {
 
 @pytest.mark.parametrize(("one", "other", "same"), SYSTEMS.values(), ids=SYSTEMS)
 def test_system_text_has_a_digest_of_what_it_says(one: Any, other: Any, same: bool) -> None:
-    system = format_named(CLAUDE).server.canonical.system
-    assert (head_digest((), system(one)) == head_digest((), system(other))) is same
+    claude = format_named(CLAUDE)
+    assert (head_digest(claude, (), one) == head_digest(claude, (), other)) is same
 
 
 # --- reading once ----------------------------------------------------------------------------------

@@ -13,8 +13,7 @@ from everlong.core import Message, Point, message_ref
 from everlong.engine import Call, Engine, Settings, Threads
 from everlong.gateway.config import Keep
 from everlong.gateway.conversations.conversations import Conversation, Conversations
-from everlong.gateway.conversations.persistence import StateStore
-from everlong.gateway.conversations.threads import MemoryFirstThreads
+from everlong.gateway.conversations.persistence import MemoryFirstThreads, StateStore
 from everlong.gateway.exchange.body import forwarded_body
 from everlong.gateway.request import parse_request
 from everlong.llm import Answer, Asked, ScriptedServer, Step, Window

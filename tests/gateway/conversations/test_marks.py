@@ -3,7 +3,14 @@
 import pytest
 
 from everlong.core import Action, Edit, Entry, Point, Recalled, Row, Withdrawal
-from everlong.gateway.conversations.marks import Mark, decoded_mark, encoded_mark, entry_at, marks_in, standing_marks
+from everlong.gateway.conversations.persistence import (
+    Mark,
+    decoded_mark,
+    encoded_mark,
+    entry_at,
+    marks_in,
+    standing_marks,
+)
 from everlong.store import utc_now
 from everlong.summarize import Summary, decode_summary, encode_summary
 from tests.core.build import assistant, user

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from everlong.wire.formats.anthropic.server import THOUGHTS as BLOCKS
-from everlong.wire.formats.openai_chat.opaque import FIELDS, OpaqueField
+from everlong.wire.formats.openai_chat.server import FIELDS, OpaqueField
 from everlong.wire.formats.openai_responses.server import THOUGHTS as ITEMS
 from tests.gateway.opaque_parts import opaque_parts, restored, restored_items
 

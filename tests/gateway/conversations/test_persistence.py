@@ -9,8 +9,7 @@ import pytest
 from everlong.core import Point, Recalled
 from everlong.errors import StoreError
 from everlong.gateway.config import Keep
-from everlong.gateway.conversations.marks import Mark
-from everlong.gateway.conversations.persistence import StateStore
+from everlong.gateway.conversations.persistence import Mark, StateStore
 from everlong.llm import ScriptedServer, Window, reads_files
 from everlong.store import MemoryThreads, open_store
 from tests.core.build import user

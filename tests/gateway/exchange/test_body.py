@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from everlong.gateway.exchange.body import marked_front, marked_members
-from everlong.gateway.raw_json import encoded
+from everlong.gateway.request import encoded
 from everlong.llm import Answer, ScriptedServer, Window, reads_files
 from everlong.wire import ANTHROPIC, CacheMarks
 from tests.engine.authors import both, is_asked_to_summarise

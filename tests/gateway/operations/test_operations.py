@@ -16,7 +16,7 @@ from everlong.engine import Summaries
 from everlong.gateway.clients import hashed
 from everlong.gateway.config import OWN, GatewayConfig, KeyTable, UpstreamTable
 from everlong.gateway.operations.services import services_for
-from everlong.gateway.upstreams.routing import routes_from
+from everlong.gateway.upstreams.providers import routes_from
 from everlong.llm import ScriptedServer, Window
 from everlong.store import MemoryThreads
 from tests.gateway.raw_upstream import Talk, response

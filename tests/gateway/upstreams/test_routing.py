@@ -7,7 +7,8 @@ from hypothesis import given, strategies as st
 
 from everlong.errors import InputError, Refused
 from everlong.gateway.config import GatewayConfig, KeyTable, UpstreamTable, load_config
-from everlong.gateway.upstreams.routing import PROVIDERS, Routes, Upstream, routes_from
+from everlong.gateway.upstreams.providers import PROVIDERS, routes_from
+from everlong.gateway.upstreams.routing import Routes, Upstream
 from everlong.llm import KNOWN, Endpoint
 
 CHAT, RESPONSES, ANTHROPIC = "openai-chat", "openai-responses", "anthropic"

@@ -18,8 +18,8 @@ import msgspec
 
 from everlong.core import History, Json, JsonObject
 from everlong.errors import Refused, WireError
-from everlong.gateway.raw_json import Piece, decoded, encoded
-from everlong.wire import Format
+from everlong.gateway.request import Piece, decoded, encoded
+from everlong.wire import Canonical, Format
 
 __all__ = [
     "UNREADABLE",
@@ -140,10 +140,16 @@ def unit_of(format_: Format, values: Sequence[JsonObject], restore: Restore | No
         values = restore(list(values))
     marked = [in_one_form(format_, value) for value in values]
     plain = [in_one_form(format_, cast(JsonObject, _without(value, MARKERS))) for value in marked]
-    compared = [_without(canonical.compared(_without_empty(value)), canonical.noise) for value in plain]
+    compared = [_compared(canonical, value) for value in plain]
     written = _joined(plain)
     sent = written if marked == plain else _joined(marked)
     return Unit(_hashed(compared), format_.read_messages(plain), written, sent)
+
+
+def _compared(canonical: Canonical, value: JsonObject) -> Json:
+    """A message as it is compared: without empty fields and noise."""
+    filled: JsonObject = {name: field for name, field in value.items() if field not in (None, "", [])}
+    return _without(filled if canonical.compared is None else canonical.compared(filled), canonical.noise)
 
 
 def in_one_form(format_: Format, value: JsonObject) -> JsonObject:
@@ -154,9 +160,11 @@ def in_one_form(format_: Format, value: JsonObject) -> JsonObject:
     return cast(JsonObject, _sorted(format_.server.canonical.form(value)))
 
 
-def head_digest(leading: Sequence[Unit], system: Json = None) -> bytes:
+def head_digest(format_: Format, leading: Sequence[Unit], system: Json = None) -> bytes:
     """Return the digest of system text: of the messages in front, and of the text in a field of its own."""
-    return _hashed([[unit.digest.hex() for unit in leading], _without(system, MARKERS)])
+    canonical = format_.server.canonical
+    text = system if canonical.system is None else canonical.system(system)
+    return _hashed([[unit.digest.hex() for unit in leading], _without(text, MARKERS)])
 
 
 def prefix_digests(units: Sequence[Unit], start: bytes = b"") -> list[bytes]:
@@ -185,11 +193,6 @@ def _sorted(value: Json) -> Json:
     if not isinstance(value, dict):
         return value
     return {name: value[name] if name == "input" else _sorted(value[name]) for name in sorted(value)}
-
-
-def _without_empty(value: JsonObject) -> JsonObject:
-    """Without fields that may as well be missing."""
-    return {name: field for name, field in value.items() if field not in (None, "", [])}
 
 
 def _without(value: Json, names: frozenset[str]) -> Json:

@@ -1,8 +1,8 @@
-"""Which conversation a request goes on with: found by what was said, for clients that have no name for it.
+"""Finds the conversation that a request continues, by its messages: most clients have no name for it.
 
-The longest known prefix decides. A request that extends a conversation is appended to it, so that its cuts, recalled
-blocks and summaries stand and the forwarded prefix stays as it was. One that turns off earlier begins a conversation
-of its own with whatever of them is still true. Clients with different keys never meet.
+The longest known prefix decides. A request that extends a conversation is appended to it, so that its compactions,
+recalled blocks and summaries stay valid and the forwarded prefix stays as it was. A request that differs earlier begins
+a conversation of its own, with whatever of them is still true. Clients with different keys never share one.
 """
 
 import json
@@ -19,24 +19,34 @@ from everlong.core import History, Json, JsonObject, Message, Point, Recalled, R
 from everlong.engine import Engine, Threads, text_title
 from everlong.errors import NoThread
 from everlong.gateway.conversations.canonical import Restore, Unit, Units, grouped, head_digest, prefix_digests
-from everlong.gateway.conversations.marks import Mark, encoded_mark, entry_at, marks_in, standing_marks
-from everlong.gateway.conversations.persistence import OURS, StateStore
-from everlong.gateway.conversations.threads import MemoryFirstThreads
-from everlong.gateway.raw_json import decoded
-from everlong.gateway.request import ModelRequest
+from everlong.gateway.conversations.persistence import (
+    OURS,
+    Mark,
+    MemoryFirstThreads,
+    StateStore,
+    encoded_mark,
+    entry_at,
+    marks_in,
+    standing_marks,
+)
+from everlong.gateway.request import ModelRequest, decoded
 
 __all__ = ["Conversation", "Conversations", "SavedConversations", "Transcript"]
 
-THREADS = "threads"
+THREADS = "threads"  # the kind of notes on saved threads
+FACTOR = 4  # bytes in memory for each byte of a conversation, as measured: its text twice, and what the engine holds
+LITTLE = 16 * 1024  # bytes of new messages that are counted in no time
+MAX_CONVERSATIONS = 4_096
+COMPARED = 8  # conversations that began alike, whose compactions may be true of a new one
 
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """What a request says: system text, and units with a digest for each prefix. `root` is how it began."""
+    """The messages of a request: system text, and units with a digest for each prefix. `root` is its beginning."""
 
     head: History
     head_digest: bytes
-    #: Units that are system messages of the list; the others stand in a field of their own.
+    #: Units of system messages in the list; other system text stands in a field of its own.
     leading: tuple[Unit, ...]
     units: tuple[Unit, ...]
     digests: tuple[bytes, ...]
@@ -46,7 +56,7 @@ class Transcript:
 
     @property
     def last(self) -> bytes:
-        """The digest of all of it."""
+        """The digest of all units."""
         return self.digests[-1] if self.digests else b""
 
 
@@ -65,22 +75,22 @@ class Conversation:
     size: int = 0
     #: Bytes of its system text, which are part of its size.
     head_size: int = 0
-    #: Requests of it that are under way, and the digest of what they say.
+    #: Requests of it that are under way, and the digest of their messages.
     busy: int = 0
     last: bytes = b""
-    #: Rows of the thread whose marks were handed over to be kept, and the newest mark that was seen in the store.
+    #: Rows of the thread whose marks were given to the store, and the newest mark that was seen there.
     marked: int = 0
     newest: str = ""
     #: For each model how many units were counted, and their tokens.
     counted: dict[str, tuple[int, int]] = field(default_factory=dict)
-    #: What its thread's settings say now.
+    #: The settings of its thread now.
     settings: str = "{}"
-    #: Tokens that it may grow by, from what was last sent on, before anything has to be done about it.
+    #: Tokens by which it may grow, from what was last forwarded, before a compaction can be due.
     quiet: int = 0
     lock: RLock = field(default_factory=RLock)
 
     def shared_with(self, digests: Sequence[bytes]) -> int:
-        """How many units are the same from the start."""
+        """Return how many units are the same from the start."""
         ends = range(min(len(self.digests), len(digests)))
         return bisect_left(ends, True, key=lambda at: self.digests[at] != digests[at])
 
@@ -95,49 +105,53 @@ class _SavedThread:
 
 
 class SavedConversations:
-    """Writes conversations down as they grow."""
+    """Stores whole conversations as they grow, where the gateway is set to keep them: threads like any others.
+
+    They can be listed, searched and exported with `everlong sessions`. A conversation that differs earlier is a branch.
+    Everything is written behind the answers, in the one thread that writes.
+    """
 
     def __init__(self, kept: StateStore) -> None:
         self._kept = kept
         self._last: dict[str, _SavedThread] = {}
 
     def keep(self, conversation: Conversation) -> None:
-        """Write down, soon, what the conversation says now."""
+        """Store the messages that the conversation has now, soon."""
         units = len(conversation.digests)
         if self._kept.keep == "text" and units:
             self._kept.later(lambda: self._write(conversation, units))
 
     def forget(self, conversation: Conversation) -> None:
-        """The conversation left memory; where it is kept is found again by what it says."""
+        """Note that the conversation left memory; its thread is found again by its messages."""
         self._kept.later(lambda: self._last.pop(conversation.thread, None))
 
     def _write(self, conversation: Conversation, units: int) -> None:
-        """The first `units` of the conversation: these do not change any more, whatever is added meanwhile."""
+        """Store the first `units` of the conversation: these do not change any more, whatever is added meanwhile."""
         store = self._kept.store
-        known = self._last.get(conversation.thread) or self._found(conversation, units)
+        known = self._last.get(conversation.thread) or self._find(conversation, units)
         if known is not None and known.units >= units:
             self._last[conversation.thread] = known
             return
-        kept = (known and self._continued(store, known)) or self._begun(store, conversation)
-        new = [message for unit in conversation.said[kept.units : units] for message in unit]
-        store.append(kept.thread, new, expected=kept.rows)
-        kept = _SavedThread(kept.thread, units, kept.rows + len(new))
-        self._last[conversation.thread] = kept
-        note = json.dumps({"thread": kept.thread, "rows": kept.rows})
+        saved = (known and self._continue(store, known)) or self._begin(store, conversation)
+        new = [message for unit in conversation.said[saved.units : units] for message in unit]
+        store.append(saved.thread, new, expected=saved.rows)
+        saved = _SavedThread(saved.thread, units, saved.rows + len(new))
+        self._last[conversation.thread] = saved
+        note = json.dumps({"thread": saved.thread, "rows": saved.rows})
         self._kept.keep_note(THREADS, _place(conversation), conversation.digests[units - 1].hex(), note)
 
-    def _found(self, conversation: Conversation, units: int) -> _SavedThread | None:
-        """The thread that holds the longest part of what is said."""
+    def _find(self, conversation: Conversation, units: int) -> _SavedThread | None:
+        """Return the thread that holds the longest part of the conversation."""
         notes = self._kept.notes(THREADS, _place(conversation))
         for length in range(units, 0, -1):
             note = notes.get(conversation.digests[length - 1].hex())
             if note is not None:
-                said = json.loads(note)
-                return _SavedThread(said["thread"], length, said["rows"])
+                fields = json.loads(note)
+                return _SavedThread(fields["thread"], length, fields["rows"])
         return None
 
-    def _continued(self, store: Threads, known: _SavedThread) -> _SavedThread | None:
-        """The thread itself where it ends there; a branch of it where it went on otherwise; None if it was removed."""
+    def _continue(self, store: Threads, known: _SavedThread) -> _SavedThread | None:
+        """Return the thread where it ends there, a branch where it continues otherwise, None if it was removed."""
         try:
             thread = store.thread(known.thread)
             if thread.length == known.rows:
@@ -147,10 +161,10 @@ class SavedConversations:
             return None
         return _SavedThread(branch.id, known.units, known.rows)
 
-    def _begun(self, store: Threads, conversation: Conversation) -> _SavedThread:
-        said = [message for unit in conversation.said for message in unit]
-        asked = next((message.text for message in said if message.role is Role.USER and message.text), "")
-        thread = store.create(uuid4().hex, owner=OURS + conversation.scope, title=text_title(asked))
+    def _begin(self, store: Threads, conversation: Conversation) -> _SavedThread:
+        messages = [message for unit in conversation.said for message in unit]
+        question = next((message.text for message in messages if message.role is Role.USER and message.text), "")
+        thread = store.create(uuid4().hex, owner=OURS + conversation.scope, title=text_title(question))
         store.append(thread.id, conversation.opening)
         return _SavedThread(thread.id, 0, len(conversation.opening))
 
@@ -159,14 +173,8 @@ def _place(conversation: Conversation) -> str:
     return f"{conversation.scope}/{conversation.root}"
 
 
-FACTOR = 4  # bytes in memory for each byte of a conversation, as measured: its text twice, and what the engine holds
-LITTLE = 16 * 1024  # bytes of news that are counted in no time
-MOST = 4_096  # conversations
-LOOKED_AT = 8  # conversations that began alike, whose cuts may be true of a new one
-
-
 class Conversations:
-    """The conversations of all clients. Whoever places a request here gives it back with `leave`."""
+    """The conversations of all clients. A caller that enters one with a request must leave it again."""
 
     def __init__(
         self,
@@ -196,16 +204,16 @@ class Conversations:
     def transcript(
         self, request: ModelRequest, scope: str, *, name: str = "", restore: Restore | None = None
     ) -> Transcript:
-        """What a request says. With `name` the client names the conversation itself."""
+        """Return the messages of a request. With `name` the client names the conversation itself."""
         format_ = request.format
-        # What is restored is one model's: another would not know it.
+        # What is restored belongs to one model: another would not know it.
         units = self._units.of(format_, f"{scope}/{request.model}", grouped(format_, request.messages), restore)
         leading = 0
         while leading < len(units) and all(message.role is Role.SYSTEM for message in units[leading].messages):
             leading += 1
         field = request.fields.get(format_.api.system, b"null")
         in_field = decoded(field)
-        digest = head_digest(units[:leading], format_.server.canonical.system(in_field))
+        digest = head_digest(format_, units[:leading], in_field)
         rest = units[leading:]
         digests = prefix_digests(rest, format_.name.encode())
         first = next((at for at, unit in enumerate(rest) if unit.messages[0].role is Role.USER), len(rest) - 1)
@@ -215,7 +223,7 @@ class Conversations:
         return Transcript(head, digest, tuple(units[:leading]), tuple(rest), tuple(digests), root, size)
 
     def enter(self, scope: str, transcript: Transcript) -> Conversation:
-        """The conversation that the request goes on with, with all that it says in its thread. Give it back."""
+        """Return the conversation that the request continues, with its messages in the thread. Leave it afterwards."""
         with self._mine:
             found = self._extended_by(scope, transcript)
             if found is not None:
@@ -223,7 +231,7 @@ class Conversations:
                 found.last = transcript.last
                 self._all.move_to_end(found.thread)
         if found is None:
-            found = self._begun(scope, transcript)
+            found = self._begin(scope, transcript)
         else:
             with found.lock:
                 self._renew(found, transcript)
@@ -232,26 +240,26 @@ class Conversations:
         return found
 
     def little_new(self, scope: str, transcript: Transcript) -> str:
-        """The thread that the request adds so little to that no cut can come of it; "" where more may be to do."""
+        """Return the thread to which the request adds too little for a compaction; "" where more may be to do."""
         with self._mine:
             found = self._extended_by(scope, transcript)
             if found is None or found.busy or found.head != transcript.head_digest:
                 return ""
-            news = sum(len(unit.plain) for unit in transcript.units[len(found.digests) :])
-            return found.thread if news < min(LITTLE, found.quiet) else ""
+            new = sum(len(unit.plain) for unit in transcript.units[len(found.digests) :])
+            return found.thread if new < min(LITTLE, found.quiet) else ""
 
     def leave(self, conversation: Conversation) -> None:
-        """The request is over."""
+        """Note that a request of the conversation is over."""
         with self._mine:
             conversation.busy -= 1
 
     def keep_marks(self, conversation: Conversation) -> None:
-        """Hand over what was added to the conversation since the last time, by the engine or by its client."""
-        with suppress(NoThread):  # given up meanwhile, and all of it handed over then
-            self._hand_over(conversation)
+        """Store what was added to the conversation since the last time, by the engine or by its client."""
+        with suppress(NoThread):  # dropped meanwhile, and all of it stored then
+            self._store_marks(conversation)
 
     def keep_marks_soon(self, conversation: Conversation) -> None:
-        """The same for who must not wait: where another request works on the conversation it is done behind."""
+        """Do the same without waiting: behind the answers, where another request works on the conversation."""
         if not conversation.lock.acquire(blocking=False):
             self._kept.later(lambda: self.keep_marks(conversation))
             return
@@ -261,13 +269,13 @@ class Conversations:
             conversation.lock.release()
 
     def _summarised(self, thread: str) -> None:
-        """A summary came behind the answers: other processes see it at once, not only after the next request."""
+        """Store a summary that was made behind the answers, so that other processes see it at once."""
         with self._mine:
             conversation = self._all.get(thread)
         if conversation is not None:
             self._kept.later(lambda: self.keep_marks(conversation))
 
-    def _hand_over(self, conversation: Conversation) -> None:
+    def _store_marks(self, conversation: Conversation) -> None:
         with conversation.lock:
             length = self._threads.thread(conversation.thread).length
             new, conversation.marked = conversation.marked, length
@@ -279,7 +287,7 @@ class Conversations:
         self._texts.keep(conversation)
 
     def all(self) -> list[Conversation]:
-        """Those in memory."""
+        """Return those in memory."""
         with self._mine:
             return list(self._all.values())
 
@@ -287,9 +295,9 @@ class Conversations:
         return len(self._all)
 
     def _extended_by(self, scope: str, transcript: Transcript) -> Conversation | None:
-        """The longest conversation that the request goes on with, just as it is.
+        """Return the longest conversation that the request continues, just as it is.
 
-        While another request of it is under way only the same one may share it: it must not see what is not its own.
+        While another request of it is under way, only the same request may share it: no other may see its messages.
         """
         found, longest = None, (-1, False)
         for one in self._roots.get((scope, transcript.root), ()):
@@ -305,7 +313,7 @@ class Conversations:
         return found
 
     def _renew(self, conversation: Conversation, transcript: Transcript) -> None:
-        """System text that changed takes the place of what was there; nothing else depends on it."""
+        """Replace system text that changed; nothing else depends on it."""
         if conversation.head != transcript.head_digest:
             self._threads.renew(conversation.thread, transcript.head)
             self._engine.means.lives.drop(conversation.thread)
@@ -313,8 +321,8 @@ class Conversations:
             conversation.counted.clear()
             self._size_head(conversation, transcript)
 
-    def _begun(self, scope: str, transcript: Transcript) -> Conversation:
-        """A new one, with what is known of conversations that began alike and is true of this one too."""
+    def _begin(self, scope: str, transcript: Transcript) -> Conversation:
+        """Begin a new one, with what is known of conversations that began alike and is true of this one too."""
         with self._mine:
             alike = list(self._roots.get((scope, transcript.root), ()))
         conversation = Conversation(
@@ -337,15 +345,15 @@ class Conversations:
         return conversation
 
     def _marks_of(self, alike: list[Conversation], transcript: Transcript) -> list[Mark]:
-        """What conversations in memory know that is true of this one."""
+        """Return what conversations in memory know that is true of this one."""
         best: list[Mark] = []
-        for one in nlargest(LOOKED_AT, alike, key=lambda one: one.shared_with(transcript.digests)):
-            with one.lock, suppress(NoThread):  # given up meanwhile
+        for one in nlargest(COMPARED, alike, key=lambda one: one.shared_with(transcript.digests)):
+            with one.lock, suppress(NoThread):  # dropped meanwhile
                 best = _better(best, self._standing(one, one.shared_with(transcript.digests)))
         return best
 
     def _marks_kept(self, scope: str, transcript: Transcript) -> list[Mark]:
-        """What the store knows that is true of it."""
+        """Return what the store knows that is true of it."""
         hexes = [digest.hex() for digest in transcript.digests]
         kept = [
             mark
@@ -355,11 +363,11 @@ class Conversations:
         return standing_marks(kept, len(hexes))
 
     def _made_elsewhere(self, conversation: Conversation, transcript: Transcript) -> list[Mark]:
-        """What another process added to the same conversation and this one lacks."""
+        """Return what another process added to the same conversation and this one lacks."""
         newest = self._kept.newest_mark(conversation.scope, conversation.root)
         if newest == conversation.newest:
             return []
-        self._hand_over(conversation)
+        self._store_marks(conversation)
         conversation.newest = newest
         units = len(conversation.digests)
         own, kept = self._standing(conversation, units), self._marks_kept(conversation.scope, transcript)
@@ -375,7 +383,7 @@ class Conversations:
         return standing_marks(marks_in(list(self._threads.read(conversation.thread)), conversation.starts), shared)
 
     def _put(self, conversation: Conversation, transcript: Transcript, marks: Iterable[Mark]) -> None:
-        """All that the request says into the thread, and marks where they were made."""
+        """Put the messages of the request into the thread, and marks where they were made."""
         for mark in marks:
             self._append(conversation, transcript, mark.at)
             length = self._threads.thread(conversation.thread).length
@@ -386,7 +394,7 @@ class Conversations:
         self._append(conversation, transcript)
 
     def _append(self, conversation: Conversation, transcript: Transcript, upto: int | None = None) -> None:
-        """What the request says beyond what is in the thread, up to so many units."""
+        """Append the messages of the request that are not in the thread yet, up to so many units."""
         start = len(conversation.digests)
         new = transcript.units[start:upto]
         if not new:
@@ -403,7 +411,7 @@ class Conversations:
             self._held += FACTOR * sum(len(unit.plain) for unit in new)
 
     def _size_head(self, conversation: Conversation, transcript: Transcript) -> None:
-        """Reckon with the system text as it is now."""
+        """Count the size of the system text as it is now."""
         more = FACTOR * (transcript.head_size - conversation.head_size)
         conversation.head_size = transcript.head_size
         conversation.size += more
@@ -411,11 +419,11 @@ class Conversations:
             self._held += more
 
     def _make_room(self) -> None:
-        """Let go of the conversations that were used longest ago. Their marks are kept."""
+        """Drop the conversations that were used longest ago. Their marks are stored."""
         gone = []
         with self._mine:
             for one in list(self._all.values()):
-                if self._held <= self._room and len(self._all) <= MOST:
+                if self._held <= self._room and len(self._all) <= MAX_CONVERSATIONS:
                     break
                 if not one.busy and not self._threads.under_way(one.thread):
                     del self._all[one.thread]
@@ -426,19 +434,19 @@ class Conversations:
                         del self._roots[one.scope, one.root]
                     gone.append(one)
         for one in gone:
-            self._hand_over(one)
+            self._store_marks(one)
             self._texts.forget(one)
             self._engine.means.lives.drop(one.thread)
             self._threads.remove(one.thread)
 
 
 def _better(one: list[Mark], other: list[Mark]) -> list[Mark]:
-    """Of two rows of marks the one whose point covers more."""
+    """Return the row of marks whose point covers more."""
     return other if other and (not one or other[0].upto > one[0].upto) else one
 
 
 def _head_in_field(request: ModelRequest, field: Json) -> tuple[Message, ...]:
-    """The system text that stands in a field of its own."""
+    """Return the system text that stands in a field of its own."""
     if field is None:
         return ()
     body: JsonObject = {request.format.api.messages: [], request.format.api.system: field}

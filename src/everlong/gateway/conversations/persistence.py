@@ -7,18 +7,139 @@ A store that fails is told in the log and costs nobody an answer.
 
 import json
 import logging
-from collections.abc import Callable
+from bisect import bisect_left, bisect_right
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from threading import Lock
+from typing import Any, cast
 
-from everlong.core import JsonText
+from everlong.core import OUTCOMES, Edit, Event, EventKind, History, JsonText, Point, Recalled, Row, Withdrawal
 from everlong.engine import Threads
-from everlong.errors import EverlongError
+from everlong.errors import EverlongError, InputError
 from everlong.gateway.config import Keep
-from everlong.gateway.conversations.marks import Mark, decoded_mark, encoded_mark
+from everlong.store import MemoryThreads, decode_entry, encode_entry, kind_of
+from everlong.summarize import decode_summary, encode_summary
 
-__all__ = ["StateStore"]
+__all__ = [
+    "Mark",
+    "MemoryFirstThreads",
+    "StateStore",
+    "decoded_mark",
+    "encoded_mark",
+    "entry_at",
+    "marks_in",
+    "standing_marks",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A point or a recalled block. It speaks of the first `upto` units, and was made when there were `at` of them."""
+
+    at: int
+    upto: int
+    entry: Point | Recalled
+
+
+def marks_in(rows: Sequence[Row], starts: Sequence[int]) -> list[Mark]:
+    """The marks among the rows of a thread, oldest first; withdrawn ones are none. `starts` is where units begin."""
+    withdrawn = {row.entry.point for row in rows if isinstance(row.entry, Withdrawal)}
+    marks = []
+    for row in rows:
+        at = bisect_left(starts, row.order)
+        match row.entry:
+            case Point(boundary=boundary) if row.order not in withdrawn:
+                point = _numbered(row.entry, starts)
+                upto = max(bisect_left(starts, boundary), _told_of(point))
+                marks.append(Mark(at, upto, point))
+            case Recalled(before, message):
+                number = bisect_left(starts, before)
+                marks.append(Mark(at, number + 1, Recalled(number, message)))
+            case _:
+                pass
+    return marks
+
+
+def standing_marks(marks: Sequence[Mark], shared: int) -> list[Mark]:
+    """Of marks, oldest first, those that count for who shares so many units: the newest point, what was recalled after.
+
+    Of several points that are true the one that covers most stands.
+    """
+    true = [mark for mark in marks if mark.upto <= shared]
+    points = [at for at, mark in enumerate(true) if isinstance(mark.entry, Point)]
+    if not points:
+        return []
+    newest = max(points, key=lambda at: (true[at].upto, at))
+    return [true[newest], *(mark for mark in true[newest + 1 :] if isinstance(mark.entry, Recalled))]
+
+
+def entry_at(mark: Mark, starts: Sequence[int], end: int) -> Point | Recalled:
+    """The entry with orders of a thread in which units begin at `starts` and the next row is number `end`."""
+
+    def order(number: int) -> int:
+        return starts[number] if number < len(starts) else end
+
+    match mark.entry:
+        case Recalled(before, message):
+            return Recalled(order(before), message)
+        case Point() as point:
+            edits = tuple(_moved(edit, order(edit.at)) for edit in point.edits)
+            return replace(point, boundary=order(point.boundary), account=_covering(point.account, order), edits=edits)
+
+
+def encoded_mark(mark: Mark) -> JsonText:
+    """A mark as it is kept."""
+    said = {"at": mark.at, "upto": mark.upto, "kind": int(kind_of(mark.entry)), "entry": encode_entry(mark.entry)}
+    return json.dumps(said, ensure_ascii=False)
+
+
+def decoded_mark(text: JsonText) -> Mark | None:
+    """The mark again; None where it is of a version that we cannot read."""
+    try:
+        said = cast("dict[str, Any]", json.loads(text))
+        entry = decode_entry(said["kind"], said["entry"])
+        return Mark(said["at"], said["upto"], entry) if isinstance(entry, Point | Recalled) else None
+    except (EverlongError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _numbered(point: Point, starts: Sequence[int]) -> Point:
+    """A point with numbers of units in place of orders; what it did to system text or to text of ours is left out."""
+
+    def number(order: int) -> int:
+        return bisect_right(starts, order) - 1
+
+    edits = tuple(_moved(edit, number(edit.at)) for edit in point.edits if number(edit.at) >= 0)
+    boundary = bisect_left(starts, point.boundary)
+    account = _covering(point.account, lambda order: bisect_left(starts, order))
+    return replace(point, boundary=boundary, account=account, edits=edits)
+
+
+def _told_of(point: Point) -> int:
+    """How many units its summary tells of: those that are still sent as they are may be among them."""
+    if not point.account:
+        return 0
+    covers: int = decode_summary(point.account).covers
+    return covers
+
+
+def _moved(edit: Edit, at: int) -> Edit:
+    return edit if edit.at == at else replace(edit, at=at)
+
+
+def _covering(account: str, moved: Any) -> str:
+    """The summary that a point carries, with where it reaches moved too."""
+    if not account:
+        return ""
+    try:
+        summary = decode_summary(account)
+    except InputError:
+        return ""
+    return encode_summary(replace(summary, covers=moved(summary.covers)))
+
 
 log = logging.getLogger("everlong.gateway")
 
@@ -171,3 +292,77 @@ class StateStore:
 
 def _kind(what: str, *under: str) -> str:
     return OURS + "/".join((what, *under))
+
+
+OF_SUMMARIES = frozenset(kind for kind in EventKind if kind.value.startswith("summary."))
+FRESH = 30.0  # seconds for which a fact of the store behind is taken as it is
+MOST_READ = 4_096  # facts of the store behind that are held; clients name models as they like
+
+
+class MemoryFirstThreads(MemoryThreads):
+    """Threads in memory in front of what is kept."""
+
+    def __init__(self, kept: StateStore, ticks: Callable[[], float]) -> None:
+        super().__init__()
+        self._kept = kept
+        self._ticks = ticks
+        self._read: OrderedDict[tuple[str, str], tuple[float, JsonText | None]] = OrderedDict()
+        self._reading = Lock()
+        self._turns: dict[str, set[str]] = {}
+        #: Told of each thread that got a summary, after it did. They must not wait.
+        self.after_summary: list[Callable[[str], None]] = []
+
+    def fact(self, kind: str, key: str) -> JsonText | None:
+        """What was learned, here or by another process."""
+        now = self._ticks()
+        with self._reading:
+            known = self._read.get((kind, key))
+        if known is not None and now - known[0] < FRESH:
+            return known[1]
+        found = self._kept.fact(kind, key)
+        self._hold(kind, key, found)
+        return found
+
+    def keep_fact(self, kind: str, key: str, value: JsonText) -> None:
+        """Keep it: here at once, in the store behind soon."""
+        self._hold(kind, key, value)
+        self._kept.keep_fact(kind, key, value)
+
+    def record(self, thread: str, events: Sequence[Event]) -> None:
+        """Keep what tells whether something is under way; of everything else whoever looks on was told."""
+        super().record(thread, [event for event in events if event.kind in OF_SUMMARIES])
+        with self._reading:
+            for event in events:
+                if event.kind is EventKind.TURN_STARTED:
+                    self._turns.setdefault(thread, set()).add(event.id)
+                elif event.kind in OUTCOMES[EventKind.TURN_STARTED] and thread in self._turns:
+                    self._turns[thread].discard(event.parent)
+        if any(event.kind is EventKind.SUMMARY_APPLIED for event in events):
+            for told in self.after_summary:
+                told(thread)
+
+    def under_way(self, thread: str) -> bool:
+        """Whether a turn or a summary of the thread has begun and not ended."""
+        with self._reading:
+            if self._turns.get(thread):
+                return True
+        return bool(self.unfinished(thread))
+
+    def renew(self, thread: str, leading: History) -> None:
+        """Other system text in front, as many messages as there were: the client says it anew with each request."""
+        with self._held() as memory:
+            rows = memory.threads[thread].rows
+            rows[: len(leading)] = [replace(row, entry=said) for row, said in zip(rows, leading, strict=False)]
+
+    def remove(self, thread: str) -> None:
+        """Let go of a thread."""
+        with self._reading:
+            self._turns.pop(thread, None)
+        super().remove(thread)
+
+    def _hold(self, kind: str, key: str, value: JsonText | None) -> None:
+        with self._reading:
+            self._read[kind, key] = (self._ticks(), value)
+            self._read.move_to_end((kind, key))
+            while len(self._read) > MOST_READ:
+                self._read.popitem(last=False)

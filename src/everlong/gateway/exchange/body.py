@@ -13,8 +13,7 @@ from everlong.core import History, JsonObject, Message, Role
 from everlong.engine import Prepared, breakpoints
 from everlong.gateway.conversations.canonical import in_one_form
 from everlong.gateway.conversations.conversations import Conversation, Transcript
-from everlong.gateway.raw_json import Piece, decoded, encoded, pieces_of_list, pieces_of_object
-from everlong.gateway.request import ModelRequest
+from everlong.gateway.request import ModelRequest, Piece, decoded, encoded, pieces_of_list, pieces_of_object
 from everlong.wire import CacheMarks
 
 __all__ = ["forwarded_body", "marked_front", "marked_members", "marks_itself", "wants_marks"]

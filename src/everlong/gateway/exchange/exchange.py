@@ -16,8 +16,8 @@ from everlong.errors import BudgetImpossible, EverlongError, ProviderError, Refu
 from everlong.gateway.clients import Client
 from everlong.gateway.conversations.canonical import UNREADABLE
 from everlong.gateway.conversations.conversations import Conversation, Transcript
+from everlong.gateway.exchange.answer import AnswerForwarder, Refusal
 from everlong.gateway.exchange.body import forwarded_body, marks_itself
-from everlong.gateway.exchange.forward import AnswerForwarder, Refusal
 from everlong.gateway.exchange.response import Headers, ResponseWriter, with_comments
 from everlong.gateway.exchange.usage import PromptSizes
 from everlong.gateway.operations.reports import Report
@@ -249,7 +249,7 @@ class Exchange:
     def _keep_opaque(self, message: Message) -> None:
         """Remember what a client may drop of an answer, before it has all of it and asks again."""
         request = self.request
-        shown = without_recall(message)
+        shown = message if self._recall is None else without_recall(message)
         self.services.opaque.keep_answer(request.format, self.client.scope, request.model, shown)
 
     def _sizes(self, prepared: Prepared) -> PromptSizes:

@@ -19,15 +19,21 @@ from uuid import uuid4
 from everlong.core import Json, JsonObject
 from everlong.engine import Call, calibration_of, counter_for
 from everlong.errors import EverlongError, ProviderError, Refused
-from everlong.gateway.clients import Client, request_mode
+from everlong.gateway.clients import BYTES_PER_TOKEN, Client, request_mode
 from everlong.gateway.config import GatewayConfig
 from everlong.gateway.exchange.exchange import Exchange
 from everlong.gateway.exchange.response import GONE, Headers, ResponseWriter, Send, status_of, until_disconnect
-from everlong.gateway.operations.limits import BYTES_PER_TOKEN
 from everlong.gateway.operations.reports import Report, log_request
 from everlong.gateway.operations.services import Services
-from everlong.gateway.raw_json import decoded, encoded, pieces_of_object
-from everlong.gateway.request import DEFAULT_FORMAT, FORMATS, ModelRequest, parse_request
+from everlong.gateway.request import (
+    DEFAULT_FORMAT,
+    FORMATS,
+    ModelRequest,
+    decoded,
+    encoded,
+    parse_request,
+    pieces_of_object,
+)
 from everlong.gateway.upstreams.connections import UpstreamRequest
 from everlong.gateway.upstreams.routing import Routes, Upstream, upstream_path
 from everlong.wire import Format

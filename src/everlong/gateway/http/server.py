@@ -22,7 +22,7 @@ from everlong.gateway.http.app import Beside, gateway_app, use_one_heap
 from everlong.gateway.operations.metrics import SHARED
 from everlong.gateway.operations.reports import set_up_logging
 from everlong.gateway.operations.services import Services, services_for
-from everlong.gateway.upstreams.routing import routes_from
+from everlong.gateway.upstreams.providers import routes_from
 from everlong.llm import LocalServer, RefreshSettings, cache_folder, model_file, refresh_if_due, registry_now
 
 __all__ = ["app_from_environment", "application", "config_from_environment", "serve"]

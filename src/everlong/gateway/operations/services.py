@@ -10,18 +10,15 @@ from time import monotonic
 
 from everlong.engine import Author, Engine, Observer, Summaries
 from everlong.errors import InputError, Refused
-from everlong.gateway.clients import Client, Clients
+from everlong.gateway.clients import Client, Clients, Limiter
 from everlong.gateway.config import GatewayConfig
 from everlong.gateway.conversations.conversations import Conversations
 from everlong.gateway.conversations.opaque import OpaqueMemory
-from everlong.gateway.conversations.persistence import StateStore
-from everlong.gateway.conversations.threads import MemoryFirstThreads
-from everlong.gateway.operations.limits import Limiter
+from everlong.gateway.conversations.persistence import MemoryFirstThreads, StateStore
 from everlong.gateway.operations.metrics import Metrics
 from everlong.gateway.operations.reports import Recent
 from everlong.gateway.request import FORMATS
-from everlong.gateway.upstreams.connections import UpstreamConnections
-from everlong.gateway.upstreams.models import UpstreamModels
+from everlong.gateway.upstreams.connections import UpstreamConnections, UpstreamModels
 from everlong.gateway.upstreams.routing import Routes
 from everlong.store import default_store, open_store
 from everlong.windows import Registry

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from everlong.core import CallId, Json, Message
 from everlong.engine import Engine, Finished
 from everlong.errors import EverlongError
-from everlong.gateway.raw_json import decoded, encoded
 from everlong.gateway.recall.history import Round, continued_response, notes_of, put_back
 from everlong.gateway.recall.stream import RecallFilter, hidden_body, joined_body
 from everlong.gateway.recall.text import recall_text
@@ -21,7 +20,7 @@ from everlong.gateway.recall.tool import (
     with_recall_tool,
     without_recall,
 )
-from everlong.gateway.request import ModelRequest
+from everlong.gateway.request import ModelRequest, decoded, encoded
 from everlong.wire import Find, Format, Shown
 
 __all__ = ["RecallExchange", "with_earlier", "with_tool"]

@@ -13,13 +13,12 @@ import re
 from everlong.core import JsonObject
 from everlong.errors import ProviderError
 from everlong.gateway.recall.tool import NAME
-from everlong.wire import BYTE_ORDER_MARK, DONE, HiddenTool, Shown, added_usage, json_bytes, sse_bytes
+from everlong.wire import DONE, HiddenTool, Shown, SseEvent, added_usage, json_bytes, sse_bytes
 
 __all__ = ["RecallFilter", "hidden_body", "joined_body"]
 
 #: Two line ends in a row. The groups are atomic: a carriage return and its line feed are one.
 EVENT_END = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
-LINE_END = re.compile(rb"\r\n|\n|\r")
 #: Bytes of an event that is waited for. No event that begins a call is larger; once all must be read, the second.
 WAITED_FOR = 1024 * 1024
 READ = 64 * 1024 * 1024
@@ -99,7 +98,8 @@ class RecallFilter:
         editor = self._editor
         if not editor.touched and not any(sign in event for sign in editor.SIGNS):
             return event
-        data = _data(event)
+        read = SseEvent.of(event)
+        data = read.data or b""
         if data == DONE.encode():
             editor.held = editor.held or editor.alone
             return b"" if editor.held else event
@@ -109,7 +109,7 @@ class RecallFilter:
         edited = editor.edited(value)
         if edited is None:
             return b""
-        return event if edited is value else _rewritten(event, edited)
+        return event if edited is value else read.with_data(edited)
 
     def _bound(self, out: list[bytes]) -> None:
         size = len(self._rest)
@@ -121,32 +121,6 @@ class RecallFilter:
             out.append(bytes(self._rest[:written]))
             del self._rest[:written]
             self._passing, self._looked = True, 0
-
-
-# --- one event -------------------------------------------------------------------------------------
-
-
-def _lines(event: bytes) -> list[bytes]:
-    return [line for line in LINE_END.split(event.removeprefix(BYTE_ORDER_MARK)) if line]
-
-
-def _data(event: bytes) -> bytes:
-    values = [line[5:].removeprefix(b" ") for line in _lines(event) if line.startswith(b"data:")]
-    return b"\n".join(values).strip()
-
-
-def _json_object(data: bytes) -> JsonObject | None:
-    try:
-        value = json.loads(data)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
-
-
-def _rewritten(event: bytes, value: JsonObject) -> bytes:
-    """The event with other data; its name and whatever else stands in it stay."""
-    others = [line for line in _lines(event) if not line.startswith(b"data:")]
-    return b"\n".join([*others, b"data: " + json_bytes(value)]) + b"\n\n"
 
 
 # --- whole answers ---------------------------------------------------------------------------------
@@ -173,3 +147,11 @@ def joined_body(tool: HiddenTool, first: bytes, second: bytes) -> bytes:
     if isinstance(one.get("usage"), dict) or isinstance(other.get("usage"), dict):
         whole["usage"] = added_usage(one.get("usage"), other.get("usage"))
     return json_bytes(whole)
+
+
+def _json_object(data: bytes) -> JsonObject | None:
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None

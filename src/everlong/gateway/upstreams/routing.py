@@ -5,24 +5,17 @@ a path stays below the upstream's own address.
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from urllib.parse import urlsplit
 
-from everlong.errors import InputError, Refused
-from everlong.gateway.config import GatewayConfig, UpstreamTable
+from everlong.errors import Refused
 from everlong.gateway.request import FORMATS
-from everlong.llm import KNOWN, Endpoint, endpoint_at
-from everlong.wire import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
+from everlong.llm import Endpoint
 
-__all__ = ["Routes", "Upstream", "routes_from", "upstream_path"]
+__all__ = ["Routes", "Upstream", "upstream_path"]
 
 ALL = tuple(FORMATS)
-CHAT, RESPONSES = (OPENAI_CHAT.name,), (OPENAI_CHAT.name, OPENAI_RESPONSES.name)
-MESSAGES = (ANTHROPIC.name,)
-#: The providers whose own formats these are.
-MAKERS = tuple(sorted({each.server.maker for each in FORMATS.values()}))
 LONGEST_NAME = 100  # characters of a model's name that an error repeats
 LONGEST_PATH = 1_024
 PLAIN_PATH = re.compile(r"(?:/(?:[A-Za-z0-9._~!$&'()*+,=:-]|%[0-9A-Fa-f]{2})+)+/?")
@@ -41,39 +34,6 @@ class Upstream:
     endpoint: Endpoint
     models: tuple[str, ...] = ("*",)
     formats: tuple[str, ...] = ALL
-
-
-@dataclass(frozen=True, slots=True)
-class Provider:
-    """What is known of a provider: its models, what it speaks, and whether its own ids begin with its name."""
-
-    models: tuple[str, ...]
-    formats: tuple[str, ...]
-    #: "openai/gpt-5" is sent on as "gpt-5"; OpenRouter and Groq have ids that begin with their own name.
-    strips: bool = True
-    #: Where it speaks our formats, if that is not its usual address.
-    url: str = ""
-
-
-#: In the order in which they are asked; OpenRouter takes what no other does.
-PROVIDERS: Mapping[str, Provider] = {
-    "anthropic": Provider(("claude-*",), MESSAGES),
-    "openai": Provider(
-        ("gpt-*", "o[1-9]*", "chatgpt-*", "codex*", "computer-use-*", "text-embedding-*", "ft:*"), RESPONSES
-    ),
-    "google": Provider(("gemini-*", "gemma-*"), CHAT, url="https://generativelanguage.googleapis.com/v1beta/openai"),
-    "deepseek": Provider(("deepseek-*",), CHAT),
-    "moonshotai": Provider(("moonshot-*", "kimi-*"), CHAT),
-    "alibaba": Provider(("qwen*", "qwq*", "qvq*"), RESPONSES),
-    "zhipuai": Provider(("glm-*",), CHAT),
-    "xai": Provider(("grok-*",), ALL),
-    "mistral": Provider(
-        ("mistral-*", "ministral-*", "magistral-*", "codestral-*", "devstral-*", "pixtral-*", "open-mi*"), CHAT
-    ),
-    "groq": Provider(("llama-*", "groq/*", "meta-llama/*", "openai/gpt-oss-*"), RESPONSES, strips=False),
-    "openrouter": Provider(("*",), ALL, strips=False),
-    "ollama": Provider(("*",), ALL, strips=False),
-}
 
 
 class Routes:
@@ -124,130 +84,6 @@ def _fits(model: str, pattern: str) -> bool:
 
 def _unspoken(fmt: str) -> Refused:
     return Refused(f"no upstream of this gateway speaks {fmt}", status=404, kind="unknown_model")
-
-
-# --- which upstreams there are -----------------------------------------------------------------
-
-
-def routes_from(config: GatewayConfig, environment: Mapping[str, str]) -> Routes:
-    """The upstreams that the operator named: one for everything, those of the file, those whose keys are there.
-
-    A format that none of the keys is for goes to its maker with the client's own key, unless clients have keys of the
-    gateway's, which are nobody else's business. Raises InputError.
-    """
-    single = config.upstream or environment.get("EVERLONG_UPSTREAM", "")
-    if single:
-        routes = _one_for_everything(single, environment)
-    elif config.upstreams:
-        routes = _configured(config.upstreams, environment)
-    else:
-        routes = _keyed(environment, own_keys=bool(config.keys))
-    for one in routes.upstreams:
-        if not re.fullmatch(r"[\x21-\x7e]*", one.endpoint.key):
-            raise InputError(f"the key of the upstream {one.name} holds characters that no key has, such as blanks")
-    return routes
-
-
-def _keyed(environment: Mapping[str, str], *, own_keys: bool) -> Routes:
-    """The providers whose keys are in the environment; with `own_keys` nobody's key is passed on."""
-    variables = {name: KNOWN[name][2] for name in PROVIDERS}
-    keyed = [name for name, variable in variables.items() if variable and environment.get(variable, "").strip()]
-    found = [_provider(name, environment) for name in keyed]
-    spoken = {fmt for one in found for fmt in one.formats}
-    if len(found) == 1:
-        found = [replace(found[0], models=("*",))]
-    if not own_keys:
-        makers = [_provider(name, {}) for name in MAKERS]
-        rest = [(one, tuple(fmt for fmt in one.formats if fmt not in spoken)) for one in makers]
-        found += [replace(one, models=("*",), formats=formats) for one, formats in rest if formats]
-    if not found:
-        raise InputError(
-            "clients have keys of this gateway, so it needs an upstream with a key of its own: add [[upstreams]], "
-            "or set a variable such as OPENAI_API_KEY"
-        )
-    return Routes(found, stripping=frozenset(one.name for one in found if PROVIDERS[one.name].strips))
-
-
-def _provider(name: str, environment: Mapping[str, str]) -> Upstream:
-    endpoint, _ = _endpoint(name, "", environment)
-    return Upstream(name=name, endpoint=endpoint, models=PROVIDERS[name].models, formats=PROVIDERS[name].formats)
-
-
-def _one_for_everything(where: str, environment: Mapping[str, str]) -> Routes:
-    # A key that was set for one address is not sent to another.
-    own = environment.get("EVERLONG_UPSTREAM", "") in ("", where)
-    key, fmt = (environment.get(name, "") if own else "" for name in ("EVERLONG_KEY", "EVERLONG_FORMAT"))
-    endpoint, known = _endpoint(where, key, environment)
-    if fmt and fmt not in FORMATS:
-        raise InputError(f"EVERLONG_FORMAT is one of {', '.join(FORMATS)}, not {fmt!r}")
-    endpoint = replace(endpoint, fmt=fmt) if fmt else endpoint
-    name = _name(where, endpoint)
-    return Routes(
-        [Upstream(name=name, endpoint=endpoint, formats=known.formats if known else ALL)],
-        stripping=frozenset({name} if known and known.strips else ()),
-    )
-
-
-def _configured(tables: Sequence[UpstreamTable], environment: Mapping[str, str]) -> Routes:
-    found: list[Upstream] = []
-    stripping: set[str] = set()
-    for place, table in enumerate(tables):
-        endpoint, known = _endpoint(table.url, _key(table, place, environment), environment)
-        name = table.name or _name(table.url, endpoint)
-        usual = known.models if known and len(tables) > 1 else ("*",)
-        upstream = Upstream(
-            name=name,
-            endpoint=replace(endpoint, headers=_headers(table, place)),
-            models=table.models or usual,
-            formats=table.formats or (known.formats if known else ALL),
-        )
-        found.append(upstream)
-        usually = known is not None and known.strips
-        if usually if table.strip_prefix is None else table.strip_prefix:
-            stripping.add(name)
-    return Routes(found, stripping=frozenset(stripping))
-
-
-def _endpoint(where: str, key: str, environment: Mapping[str, str]) -> tuple[Endpoint, Provider | None]:
-    """The endpoint of a provider's name or an address, and what is known of it. An address alone gets its /v1."""
-    if where in KNOWN:
-        known = PROVIDERS[where]
-        endpoint = endpoint_at(where, key=key, environment=environment)
-        return (replace(endpoint, url=known.url, fmt=known.formats[0]) if known.url else endpoint), known
-    try:
-        address = urlsplit(where)
-        proper = address.scheme in ("http", "https") and bool(address.hostname) and address.port != 0
-    except ValueError:  # a port that is no number, a bracket that is not closed
-        proper = False
-    if not proper:  # it is not repeated: it may be a key in the wrong place
-        raise InputError(f"an upstream is an http or https address or one of {', '.join(KNOWN)}")
-    endpoint = endpoint_at(where if address.path.strip("/") else where.rstrip("/") + "/v1", key=key)
-    # Other paths of a provider often speak other formats: DeepSeek's /anthropic.
-    usual = endpoint.provider in MAKERS or endpoint.url in (url for url, _, _ in KNOWN.values())
-    return endpoint, PROVIDERS.get(endpoint.provider) if usual else None
-
-
-def _name(where: str, endpoint: Endpoint) -> str:
-    return where if where in KNOWN else urlsplit(endpoint.url).netloc
-
-
-def _key(table: UpstreamTable, place: int, environment: Mapping[str, str]) -> str:
-    if table.key and table.key_env:
-        raise InputError(f"upstreams[{place}] has both key and key_env: one is enough")
-    variable = table.key_env or (table.key[4:].strip() if table.key.startswith("env:") else "")
-    if not variable:
-        return table.key
-    key = environment.get(variable, "")
-    if not key.strip():
-        raise InputError(f"upstreams[{place}]: its key is to be in {variable}, which is not set")
-    return key
-
-
-def _headers(table: UpstreamTable, place: int) -> tuple[tuple[str, str], ...]:
-    for name, value in table.headers.items():
-        if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", name) or not re.fullmatch(r"[\t\x20-\x7e]*", value):
-            raise InputError(f"upstreams[{place}].headers: {name!r} is no header, or its value has line ends")
-    return tuple(table.headers.items())
 
 
 # --- which paths may be asked ------------------------------------------------------------------

@@ -25,26 +25,18 @@ class Errors:
     overflow: Callable[[int | None, int | None], str]
 
 
-def _same_object(value: JsonObject) -> JsonObject:
-    return value
-
-
-def _same(value: Json) -> Json:
-    return value
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Canonical:
     """How the ways to write a message become one, so that a conversation is found again whoever resends it."""
 
     #: A message as it is forwarded; the order of its fields is not decided here.
     form: Callable[[JsonObject], JsonObject]
-    #: A message in that form as it is compared: what says the same is the same.
-    compared: Callable[[JsonObject], JsonObject] = _same_object
+    #: A message in that form as it is compared, where that differs: what says the same is the same.
+    compared: Callable[[JsonObject], JsonObject] | None = None
     #: Fields that say nothing about what was said: streams leave them behind, servers name things with them.
     noise: frozenset[str] = frozenset()
-    #: The system text that stands in a field of its own, as it is compared.
-    system: Callable[[Json], Json] = _same
+    #: The system text that stands in a field of its own, as it is compared, where that differs.
+    system: Callable[[Json], Json] | None = None
     #: Whether an object of this type and role is the assistant's, where several in a row are one message.
     of_assistant: Callable[[str | None, str | None], bool] | None = None
 

@@ -4,7 +4,7 @@ import asyncio
 import json
 
 from everlong.gateway.clients import Client
-from everlong.gateway.upstreams.models import MOST, UpstreamModels
+from everlong.gateway.upstreams.connections import MAX_MODELS, UpstreamModels
 from everlong.gateway.upstreams.routing import Upstream
 from everlong.llm import Endpoint
 from tests.gateway.raw_upstream import PATIENCE, RawUpstream, Talk, response
@@ -41,7 +41,7 @@ def test_who_waits_for_a_window_gets_it_however_many_others_come() -> None:
             models = UpstreamModels()
             first = asyncio.create_task(models.served(upstream, client(0), FMT, "m"))
             await asked.wait()
-            for number in range(MOST + 2):
+            for number in range(MAX_MODELS + 2):
                 models.of(upstream, client(1 + number), FMT)
             await asyncio.sleep(0)
             may.set()

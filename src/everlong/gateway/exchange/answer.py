@@ -1,4 +1,4 @@
-"""Forwards an upstream's answer as it comes, reads it on the way, and always reports its end.
+"""An upstream's answer: read while it passes, forwarded as it comes, and always with a reported end.
 
 Nothing is forwarded until the first event of a stream is whole, so that a refusal that comes as a stream is still a
 refusal. A stream that breaks off, or just stops, ends with an error in the client's own format.
@@ -7,23 +7,211 @@ refusal. A stream that breaks off, or just stops, ends with an error in the clie
 from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass
+from typing import cast
 
-from everlong.core import Message
+import msgspec
+
+from everlong.core import Json, JsonObject, Message
 from everlong.engine import Finished
-from everlong.errors import ProviderError
-from everlong.gateway.exchange.reader import AnswerReader
+from everlong.errors import EverlongError, ProviderError
 from everlong.gateway.exchange.response import Headers, ResponseWriter
 from everlong.gateway.exchange.usage import PromptSizes, UsageRewriter, rewritten_body
 from everlong.gateway.recall.exchange import RecallExchange
 from everlong.gateway.upstreams.connections import UpstreamResponse
-from everlong.wire import Format, as_error, classify
+from everlong.wire import BYTE_ORDER_MARK, DONE, Deltas, Format, Place, SseEvent, SseReader, as_error, classify
 
-__all__ = ["AnswerForwarder", "Refusal"]
+__all__ = ["AnswerForwarder", "AnswerReader", "Refusal"]
 
+LARGEST_EVENT = 1024 * 1024  # bytes of one event that is looked into
+LARGEST_READ = 16 * 1024 * 1024  # bytes of an answer that is put together
+LONGEST_ERROR = 64 * 1024  # bytes of an error page that are read
+MAX_PIECES = 1_024  # pieces of a text that wait to be read as one
 LARGEST_ERROR = 1024 * 1024  # bytes of a refusal
 LARGEST_ANSWER = 256 * 1024 * 1024  # bytes of a plain answer
 HELD = 64 * 1024  # bytes of a stream that are held until its first event is whole
 BROKE_OFF = "the upstream's answer ended before its end"
+END = DONE.encode()
+#: How a body begins that is whole, and how one that is a stream; where neither holds, its type decides.
+WHOLE = (b"{", b"[", b"<")
+STREAM = (b"data:", b"event:", b"id:", b"retry:", b":")
+#: Of a format whose events are all read one by one.
+NO_DELTAS = Deltas(split=lambda _: None, join=lambda _place, _text: {})
+
+
+# --- reading ---------------------------------------------------------------------------------------
+
+
+class AnswerReader:
+    """Reads one answer: whether it has begun, an error, its end, and at last the whole message.
+
+    `streamed` and `status` are what its head says. It changes nothing and never raises. Memory is bounded: an event
+    above a size is not looked into, and an answer above another is not put together. Neighbouring pieces of the same
+    text are read as one, so that a stream of thousands of small events costs little.
+    """
+
+    def __init__(self, format_: Format, streamed: bool, *, status: int = 200) -> None:
+        self._reply = format_.reader()
+        self._deltas = format_.deltas or NO_DELTAS
+        self._streamed = streamed
+        self._status = status
+        self._read: Callable[[bytes], None] = self._read_start
+        self._events = SseReader(LARGEST_EVENT)
+        self._parts: list[bytes] = []  # of a body
+        self._size = 0  # bytes in them
+        self._place: Place | None = None
+        self._texts: list[str] = []
+        self._taken = 0  # bytes of events that went into the answer
+        self._done = False
+        self._over = False
+        #: Whole events so far.
+        self.events = 0
+        #: Whether text, thinking or a call was read.
+        self.begun = False
+        #: The upstream's error; of a body that is no stream it is only known after `end`.
+        self.error: ProviderError | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether the answer reported its own end."""
+        return self._done or self._reply.complete
+
+    def feed(self, chunk: bytes) -> None:
+        """Read the next bytes, as they came."""
+        self._read(chunk)
+
+    def end(self) -> None:
+        """Read what is left when there are no more bytes. A second time does nothing."""
+        if self._over:
+            return
+        self._over = True
+        if self._read == self._read_start:
+            start, self._parts = b"".join(self._parts), []
+            self._decide(start)
+            self._read(start)
+        if self._read == self._read_stream:
+            self._read_stream(b"\n\n")
+        else:
+            self._read_body(b"".join(self._parts))
+        self._parts = []
+        self._flush()
+
+    def finished(self) -> Finished | None:
+        """Return the whole answer; None where it is not whole, is an error, or was too large to put together."""
+        self.end()
+        if not self.complete or self.error is not None or self._taken > LARGEST_READ:
+            return None
+        try:
+            return self._reply.finished()
+        except (EverlongError, ValueError, RecursionError):
+            return None
+
+    def message(self) -> Message | None:
+        """Return what was said so far; None where it could not be put together."""
+        self._flush()
+        if self.error is not None or self._taken > LARGEST_READ:
+            return None
+        try:
+            return self._reply.message()
+        except (EverlongError, ValueError, RecursionError):
+            return None
+
+    def _read_start(self, chunk: bytes) -> None:
+        """Wait until it is clear what the body is: servers that answer whole often name the type of a stream."""
+        self._parts.append(chunk)
+        start = b"".join(self._parts).removeprefix(BYTE_ORDER_MARK).lstrip()
+        if len(start) >= len(b"retry:") or start.startswith(WHOLE):
+            self._parts = []
+            self._decide(start)
+            self._read(start)
+
+    def _decide(self, start: bytes) -> None:
+        whole = start.startswith(WHOLE) or (not self._streamed and not start.startswith(STREAM))
+        self._read = self._hold_body if whole else self._read_stream
+
+    def _hold_body(self, chunk: bytes) -> None:
+        if self._size <= LARGEST_READ:
+            self._parts.append(chunk)
+            self._size += len(chunk)
+
+    def _read_body(self, body: bytes) -> None:
+        if self._size > LARGEST_READ:
+            self._taken = self._size
+            return
+        value = _decoded(body)
+        if self._error_status is not None or not isinstance(value, dict):
+            reported = value if isinstance(value, dict) else body[:LONGEST_ERROR].decode("utf-8", "replace")
+            self.error = as_error(classify(reported, status=self._error_status))
+        else:
+            self._understand(value)
+
+    def _read_stream(self, chunk: bytes) -> None:
+        for event in self._events.feed(chunk):
+            self._read_event(event)
+
+    def _read_event(self, event: SseEvent) -> None:
+        data = event.data
+        if data is None and not event.too_long:
+            return
+        self.events += 1
+        if data == END:
+            self._done = True
+            return
+        self._taken += len(data or b"")
+        if data is None or self._taken > LARGEST_READ:
+            self._done = self._done or event.name.decode("utf-8", "replace") in self._deltas.endings
+            return
+        value = _decoded(data)
+        if event.name == b"error" and not (isinstance(value, dict) and "error" in value):
+            value = {"error": value}
+        if isinstance(value, dict) and self.error is None:
+            self._take(value)
+
+    def _take(self, event: JsonObject) -> None:
+        piece = self._deltas.split(event)
+        if piece is None:
+            self._flush()
+            self._understand(event)
+            return
+        place, text = piece
+        if place != self._place or len(self._texts) >= MAX_PIECES:
+            self._flush()
+            self._place = place
+        self._texts.append(text)
+        self.begun = self.begun or bool(text)
+
+    def _flush(self) -> None:
+        """Read the pieces that waited for more of their kind."""
+        if self._place is not None:
+            event = self._deltas.join(self._place, "".join(self._texts))
+            self._place, self._texts = None, []
+            self._understand(event)
+
+    def _understand(self, event: JsonObject) -> None:
+        try:
+            if event.get("error") or "error" in (event.get("object"), event.get("type")):
+                self.error = as_error(classify(event, status=self._error_status))
+            elif self._reply.take(event):
+                self.begun = True
+        except ProviderError as error:
+            self.error = error
+            self._done = self._done or str(event.get("type")) in self._deltas.endings
+        except (EverlongError, ValueError, RecursionError):
+            return
+
+    @property
+    def _error_status(self) -> int | None:
+        return self._status if self._status >= 400 else None
+
+
+def _decoded(data: bytes) -> Json:
+    """Return the JSON that stands there; None for anything else."""
+    try:
+        return cast(Json, msgspec.json.decode(data))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+# --- forwarding ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

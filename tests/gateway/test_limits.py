@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from everlong.errors import Refused
-from everlong.gateway.clients import Client, Limits
-from everlong.gateway.operations.limits import Admission, Limiter
+from everlong.gateway.clients import Admission, Client, Limiter, Limits
 
 
 @dataclass

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 from everlong.core import JsonObject
 from everlong.engine import Finished
 from everlong.errors import ContextOverflow, ProviderError, RateLimited
-from everlong.gateway.exchange.reader import LARGEST_EVENT, AnswerReader
+from everlong.gateway.exchange.answer import LARGEST_EVENT, AnswerReader
 from everlong.llm import Answer, Asked, reply_of
 from everlong.wire import FORMATS, ReplyStream, Usage, format_named
 
