@@ -207,3 +207,9 @@ def test_in_a_loop_a_cut_goes_deep_so_that_cuts_are_rare() -> None:
     assert cut
     assert all(0.4 * 8_000 <= view.tokens <= 0.5 * 8_000 for view in cut)
     assert len(cut) <= len(views) // 6
+
+
+def test_a_budget_may_be_nothing_but_not_less() -> None:
+    assert fit([], model="gpt-4o", budget=0).messages == []
+    with pytest.raises(InputError, match="a number of tokens, not -1"):
+        fit([], model="gpt-4o", budget=-1)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from everlong.core import EventKind, Point, Recalled, Withdrawal
+from everlong.core import Action, EventKind, Message, Point, Recalled, Role, Withdrawal
 from everlong.engine import preparation
 from everlong.engine.contracts import Call
 from everlong.engine.engine import Engine
@@ -14,6 +14,7 @@ from everlong.engine.thread import CallContext, work_on
 from everlong.engine.view import View
 from everlong.errors import BudgetImpossible
 from everlong.store import MemoryThreads
+from everlong.summarize import Summary, encode_summary
 from everlong.wire import valid
 from tests.core.build import assistant, calls, result, system, user
 
@@ -214,3 +215,42 @@ def test_what_is_recalled_takes_the_least_of_its_bounds(
     tokens = context.budget.threshold + taken if taken else 0
     assert not preparation._recall(context, of(tokens))
     assert budgets == [int(share * context.budget.limit) if budget is None else budget]
+
+
+#: preset -> the role of the message that holds the summary where everything fits, and where it does not
+PLACES: dict[str, tuple[Role | None, Role | None]] = {
+    "nanobot": (None, Role.SYSTEM),
+    "nanobot-v3": (None, Role.SYSTEM),
+    "static-buffer": (Role.SYSTEM, Role.SYSTEM),
+    "chatbox": (Role.USER, Role.USER),
+    "simple": (Role.USER, Role.USER),
+}
+
+
+@pytest.mark.parametrize("preset", PLACES)
+@pytest.mark.parametrize("full", [False, True], ids=["all fits", "too long"])
+def test_where_a_preset_that_assembles_every_request_puts_the_summary(preset: str, full: bool) -> None:
+    desk = Desk(Settings(window=8_000, preset=preset), rounds=60 if full else 4)
+    summary = Summary(language="en", context="Lamps were compared.", covers=5)
+    point = Point(boundary=5, summary=(user("-"),), reason="summary", account=encode_summary(summary))
+    desk.engine.means.threads.append("t", [point])
+    sent = desk.engine.prepare("t", CALL).request.messages
+    roles = [message.role for message in sent if "Lamps were compared." in message.text]
+    assert roles == [role for role in [PLACES[preset][full]] if role is not None]
+    covered = any("Question 0:" in message.text for message in sent)
+    assert covered is (not full and preset != "chatbox")
+    assert sent[-1] == user("And now?")
+
+
+def test_a_point_names_every_message_that_left_with_its_order_in_the_thread() -> None:
+    desk = Desk(rounds=12)
+    point = desk.engine.compact("t", CALL)
+    assert point is not None
+    gone = {edit.at for edit in point.edits if edit.action is Action.DROP}
+    assert gone
+    sent = desk.engine.prepare("t", CALL).request.messages
+    rows = {row.order: row.entry for row in desk.engine.means.threads.read("t")}
+    assert all(isinstance(rows[order], Message) and rows[order] not in sent for order in gone)
+    left = {order for order, entry in rows.items() if isinstance(entry, Message) and entry not in sent}
+    assert left == gone
+    assert all(desk.engine.recall("t", edit.ref).original for edit in point.edits if edit.action is Action.DROP)

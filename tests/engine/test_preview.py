@@ -5,6 +5,7 @@ import pytest
 from everlong.core import Message, Role, Text
 from everlong.engine.contracts import Call
 from everlong.engine.engine import Engine
+from everlong.engine.preview import Meter
 from everlong.engine.settings import Settings
 from everlong.store import MemoryThreads
 from everlong.wire import Usage
@@ -66,3 +67,40 @@ def test_it_says_how_certain_it_is(model: str, usage: Usage | None, certainty: s
         engine.blocking.record_usage(engine.blocking.prepare("t", call), usage)
     looked = engine.blocking.preview("t", call)
     assert (looked.certainty, looked.window.known) == (certainty, known)
+
+
+def test_one_meter_says_how_full_the_window_is() -> None:
+    engine = engine_with(3, window=8_000).blocking
+    prepared = engine.prepare("t", CALL)
+    estimated = Meter.estimated(prepared)
+    assert (estimated.tokens, estimated.limit, estimated.certainty) == (prepared.tokens, 8_000, "estimated")
+    assert estimated.share == pytest.approx(prepared.tokens / 8_000)
+    assert estimated.percent == round(100 * prepared.tokens / 8_000)
+    looked = engine.preview("t", CALL)
+    assert (looked.meter.tokens, looked.meter.limit, looked.meter.threshold) == (looked.tokens, 8_000, looked.high)
+    assert looked.meter.threshold == estimated.threshold
+
+
+@pytest.mark.parametrize(
+    ("usage", "tokens"),
+    [
+        (Usage(prompt=700, output=60, reasoning=50), 710),
+        (Usage(prompt=700, output=10, reasoning=50), None),
+        (None, None),
+        (Usage(prompt=100), None),
+        (Usage(prompt=900_000), None),
+    ],
+    ids=["thoughts are not sent again", "more thoughts than output", "nothing", "of a part", "cannot be true"],
+)
+def test_a_meter_by_what_the_provider_reported(usage: Usage | None, tokens: int | None) -> None:
+    prepared = engine_with(3, window=8_000).blocking.prepare("t", CALL)
+    meter = Meter.reported(prepared, usage)
+    assert (None if meter is None else meter.tokens) == tokens
+    assert meter is None or (meter.exact, meter.certainty) == (True, "exact")
+
+
+def test_a_meter_of_a_window_that_nobody_knows_says_so() -> None:
+    engine = engine_with(1).blocking
+    unknown = Meter.estimated(engine.prepare("t", Call(model="nobody-knows-me")))
+    assert (unknown.certainty, unknown.known, unknown.limit) == ("unknown", False, 128_000)
+    assert Meter(tokens=5, limit=0, exact=False, known=True).percent == 0
