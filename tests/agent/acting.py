@@ -14,7 +14,7 @@ from everlong.agent.standing_context import NOTHING, Standing
 from everlong.core import History, JsonObject, Message, Role
 from everlong.engine import Engine, Model, Settings, Threads
 from everlong.errors import NoThread
-from everlong.llm import Answer, Asked
+from everlong.llm import Answer, ReceivedRequest
 from everlong.store import MemoryThreads
 from everlong.wire import valid
 
@@ -56,21 +56,21 @@ def tool_of(work: Callable[[JsonObject, Place], Awaitable[Outcome]], name: str =
     return Tool(name=name, description=f"The tool {name}.", parameters=ANY, run=work, asks=asks)
 
 
-def calls_then(rounds: Sequence[Sequence[tuple[str, str]]], text: str = "Done.") -> Callable[[Asked], Answer]:
+def calls_then(rounds: Sequence[Sequence[tuple[str, str]]], text: str = "Done.") -> Callable[[ReceivedRequest], Answer]:
     """A script: one answer with these calls after the other, then words."""
     left = list(reversed(list(rounds)))
 
-    def script(asked: Asked) -> Answer:
+    def script(asked: ReceivedRequest) -> Answer:
         return Answer(calls=tuple(left.pop())) if left else Answer(text=text)
 
     return script
 
 
-def reads(rounds: int) -> Callable[[Asked], Answer]:
+def reads(rounds: int) -> Callable[[ReceivedRequest], Answer]:
     """A script: after each user message so many calls, then an answer. What stands at the tail is no user message."""
     made = 0
 
-    def script(asked: Asked) -> Answer:
+    def script(asked: ReceivedRequest) -> Answer:
         nonlocal made
         said = [message for message in asked.messages if not message.text.startswith(TAIL)]
         made = 0 if said[-1].role is Role.USER else made
@@ -82,7 +82,7 @@ def reads(rounds: int) -> Callable[[Asked], Answer]:
     return script
 
 
-def asks_once(name: str = "read", arguments: str = "{}") -> Callable[[Asked], Answer]:
+def asks_once(name: str = "read", arguments: str = "{}") -> Callable[[ReceivedRequest], Answer]:
     """A script that makes one call, then answers."""
     return calls_then([[(name, arguments)]])
 

@@ -16,7 +16,7 @@ from everlong.agent.words import CHINESE
 from everlong.core import Entry, JsonObject, Message, Role, Row, Text
 from everlong.engine import Engine, Said
 from everlong.errors import InputError
-from everlong.llm import Answer, Asked, ScriptedModel, in_turn
+from everlong.llm import Answer, ReceivedRequest, ScriptedModel, in_turn
 from everlong.store import MemoryThreads
 from tests.agent.acting import (
     CONFIG,
@@ -88,7 +88,7 @@ def test_two_turns_of_one_thread_follow_each_other_and_two_threads_run_at_once()
 
         left = {"a": 1, "b": 1}
 
-        def script(asked: Asked) -> Answer:
+        def script(asked: ReceivedRequest) -> Answer:
             thread = asked.messages[1].text
             left[thread] -= 1
             return Answer(calls=(("meet", "{}"),)) if left[thread] >= 0 else Answer(text="Done.")

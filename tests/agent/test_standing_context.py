@@ -11,7 +11,7 @@ from everlong.agent.tools.todo import Todos
 from everlong.core import History, Role
 from everlong.engine import Call, Engine, with_beside, without_tail
 from everlong.errors import BudgetImpossible
-from everlong.llm import Answer, Asked, HttpModel, ScriptedModel, ScriptedServer, Window
+from everlong.llm import Answer, HttpModel, ReceivedRequest, ScriptedModel, ScriptedServer, Window
 from everlong.store import MemoryThreads, open_store
 from everlong.tokens import Counter
 from everlong.wire import valid
@@ -115,7 +115,7 @@ def test_over_http_in_every_format_with_tools_a_limit_and_a_tail(fmt: str) -> No
         assert ended(await act.say("Go")).reason == "most steps"
         act.sound()
 
-    def script(asked: Asked) -> Answer:
+    def script(asked: ReceivedRequest) -> Answer:
         return Answer(text="So far.") if asked.number == 2 else Answer(calls=(("read", f'{{"n": {asked.number}}}'),))
 
     with ScriptedServer(script) as server:

@@ -16,7 +16,7 @@ from everlong.agent.words import ENGLISH
 from everlong.core import JsonObject, Message
 from everlong.engine import Engine, Model
 from everlong.errors import StoreError
-from everlong.llm import Answer, Asked, Refusal, ScriptedModel, Window
+from everlong.llm import Answer, ReceivedRequest, Refusal, ScriptedModel, Window
 from everlong.store import MemoryThreads
 from tests.agent.acting import CONFIG, Ran, calls_then, ended, run, tool_of, unanswered
 
@@ -62,7 +62,7 @@ class Family:
         return found
 
 
-def spawns(*tasks: str) -> Callable[[Asked], Answer]:
+def spawns(*tasks: str) -> Callable[[ReceivedRequest], Answer]:
     return calls_then([[("spawn", json.dumps({"task": task})) for task in tasks]])
 
 
@@ -93,7 +93,7 @@ def test_several_run_side_by_side_and_call_ids_that_come_again_get_new_threads()
 
         left = {"a": 1, "b": 1}
 
-        def child(asked: Asked) -> Answer:
+        def child(asked: ReceivedRequest) -> Answer:
             task = asked.messages[1].text
             left[task] -= 1
             return Answer(calls=(("meet", "{}"),)) if left[task] >= 0 else Answer(text=f"{task} met")
@@ -134,7 +134,7 @@ def test_a_long_result_is_bounded_and_the_whole_can_be_read() -> None:
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_an_overflow_that_cannot_be_recovered_is_a_typed_partial_result(language: str) -> None:
-    def child(asked: Asked) -> Answer | Refusal:
+    def child(asked: ReceivedRequest) -> Answer | Refusal:
         return TOO_LONG if asked.number else Answer(text="I begin.", calls=(("read", '{"path": "a"}'),))
 
     family = Family(ScriptedModel(spawns("Go")), ScriptedModel(child), [Ran().tool()], language=language)
@@ -191,7 +191,7 @@ def test_a_model_that_refuses_is_a_failed_result_and_not_an_end() -> None:
 
 
 def test_no_nesting_beyond_depth_two() -> None:
-    def child(asked: Asked) -> Answer:
+    def child(asked: ReceivedRequest) -> Answer:
         depth[0] = max(depth[0], sum('"spawn"' in tool for tool in asked.tools) and asked.number + 1)
         nested = any('"name": "spawn"' in tool for tool in asked.tools)
         seen.append(nested)

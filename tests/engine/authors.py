@@ -10,7 +10,17 @@ from typing import TypeVar
 from everlong.core import Event, EventKind, Point
 from everlong.engine.contracts import Reply, Request
 from everlong.engine.summaries.author import Author
-from everlong.llm import Answer, Asked, Endpoint, HttpModel, Script, ScriptedModel, ScriptedServer, Step, Window
+from everlong.llm import (
+    Answer,
+    Endpoint,
+    HttpModel,
+    ReceivedRequest,
+    Script,
+    ScriptedModel,
+    ScriptedServer,
+    Step,
+    Window,
+)
 from tests.engine.talking import IMPATIENT, Talk
 
 __all__ = [
@@ -46,7 +56,7 @@ HONEST = structured(
 ASKED = ("Stop here and summarise", "请停在这里")
 
 
-def is_asked_to_summarise(asked: Asked) -> bool:
+def is_asked_to_summarise(asked: ReceivedRequest) -> bool:
     """Whether this request wants a summary, or its correction."""
     return any(sign in message.text for message in asked.messages[-3:] for sign in ASKED)
 
@@ -54,7 +64,7 @@ def is_asked_to_summarise(asked: Asked) -> bool:
 def both(talk: Script, summary: Script | str = HONEST) -> Script:
     """One model for both: it talks as one script says, and summarises as the other does."""
 
-    def script(asked: Asked) -> Step:
+    def script(asked: ReceivedRequest) -> Step:
         if not is_asked_to_summarise(asked):
             return talk(asked)
         return Answer(text=summary) if isinstance(summary, str) else summary(asked)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from everlong.llm import Answer, Asked, Broken, Raw, Refusal, Script, Step
+from everlong.llm import Answer, Broken, Raw, ReceivedRequest, Refusal, Script, Step
 from tests.engine.authors import structured
 
 __all__ = ["HOSTILE_AUTHORS", "Hostile"]
@@ -22,11 +22,11 @@ def says(text: str, *never: str, **more: object) -> Hostile:
     return Hostile(lambda _: Answer(text=text, **more), never)  # type: ignore[arg-type]
 
 
-def _echoes(asked: Asked) -> Step:
+def _echoes(asked: ReceivedRequest) -> Step:
     return Answer(text=asked.messages[-1].text)
 
 
-def _repeats_everything(asked: Asked) -> Step:
+def _repeats_everything(asked: ReceivedRequest) -> Step:
     """Larger than what it is about."""
     return Answer(
         text=structured(context="x", done=[m.text for m in asked.messages], next=[f"n{n}" for n in range(9_000)])

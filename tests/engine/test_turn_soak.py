@@ -11,7 +11,7 @@ from pathlib import Path
 
 from everlong.core import History, Hit, Opened, Protection, Row, protected
 from everlong.engine.contracts import Finished
-from everlong.llm import Asked, HttpModel, ScriptedServer, Window, reads_files
+from everlong.llm import HttpModel, ReceivedRequest, ScriptedServer, Window, reads_files
 from everlong.store import SqliteThreads
 from everlong.wire import valid
 from tests.engine.talking import SYSTEM, Talk, over_http
@@ -93,7 +93,7 @@ def _window() -> Window:
     return Window(WINDOW, told=True)
 
 
-def _laws(requests: list[Asked], stored: History, cuts: int) -> None:
+def _laws(requests: list[ReceivedRequest], stored: History, cuts: int) -> None:
     texts = {message.text for message in stored}
     results = {part.text for message in stored for part in message.results}
     for asked in requests:

@@ -24,7 +24,7 @@ from everlong.agent import (
 from everlong.core import OUTCOMES, EventKind, JsonObject, Message, Point
 from everlong.engine import Engine, Failed, Restarted, Settings, Summaries
 from everlong.errors import ContextOverflow, InputError
-from everlong.llm import Answer, Asked, HttpModel, Refusal, ScriptedModel, ScriptedServer, Window, reads_files
+from everlong.llm import Answer, HttpModel, ReceivedRequest, Refusal, ScriptedModel, ScriptedServer, Window, reads_files
 from everlong.store import MemoryThreads, open_store
 from everlong.wire import valid
 from tests.agent.acting import CONFIG, Act, Ran, calls_then, ended, reads, run, tool_of
@@ -40,7 +40,7 @@ def files(ran: Ran, lines: int = 60):  # type: ignore[no-untyped-def]
     return ran.tool("read_file", lambda given: pages(sum(map(ord, str(given))), lines))
 
 
-def texts(asked: Asked) -> list[str]:
+def texts(asked: ReceivedRequest) -> list[str]:
     return [message.text for message in asked.messages]
 
 
@@ -478,7 +478,7 @@ class LongTask:
     made: int = 0
     unread: list[int] = field(default_factory=list)
 
-    def __call__(self, asked: Asked) -> Answer:
+    def __call__(self, asked: ReceivedRequest) -> Answer:
         said = texts(asked)
         assert said.count(REQUEST) == 1, "the request is whole"
         assert sum(f"{self.made} of {ROUNDS} pages read" in text for text in said) == 1, "the todo list is today's"

@@ -5,7 +5,7 @@ import re
 from playwright.sync_api import expect
 
 from everlong.core import Message, Role, Text
-from everlong.llm import Answer, Asked, Endpoint, Refusal, ScriptedServer, Step
+from everlong.llm import Answer, Endpoint, ReceivedRequest, Refusal, ScriptedServer, Step
 from everlong.web import Source
 from tests.web.boats import FILLING, SUMMARY, TALKS, WINDOW, fill, is_asked_to_summarise, points, summaries_asked
 from tests.web.browser import View, a_view, in_a_browser, the_page
@@ -158,7 +158,7 @@ def test_H4_the_panel_after_a_compaction_shows_what_is_sent_next() -> None:
 def test_H5_a_failure_is_told_and_can_be_tried_again() -> None:
     well = [False]
 
-    def script(asked: Asked) -> Step:
+    def script(asked: ReceivedRequest) -> Step:
         if is_asked_to_summarise(asked):
             return Answer(text=SUMMARY) if well[0] else Refusal(400, '{"error": {"message": "no summaries today"}}')
         return TALKS(asked)
@@ -189,7 +189,7 @@ def test_H5_a_failure_is_told_and_can_be_tried_again() -> None:
 def test_H5_an_answer_that_fails_is_told_and_tried_again_without_saying_it_twice() -> None:
     ill = [True]
 
-    def script(asked: Asked) -> Step:
+    def script(asked: ReceivedRequest) -> Step:
         if ill[0]:
             return Refusal(400, '{"error": {"message": "not well today"}}')
         return Answer(text="Well again.")

@@ -8,7 +8,7 @@ import pytest
 
 from everlong.core import Message, Role, Text
 from everlong.engine import Call, Settings, Summaries
-from everlong.llm import Answer, Asked, HttpModel, Script, ScriptedServer, Step, Window, reads_files
+from everlong.llm import Answer, HttpModel, ReceivedRequest, Script, ScriptedServer, Step, Window, reads_files
 from everlong.wire import problems
 from tests.engine.authors import accounts, both, is_asked_to_summarise
 from tests.engine.talking import Talk, over_http
@@ -19,7 +19,9 @@ CALL = Call(model="gpt-4o", max_tokens=500, tools=(TOOL,))
 WINDOW = Window(16_000, told=True)
 
 
-def talked(script: Script, call: Call = CALL, turns: int = 12, settings: Settings | None = None) -> list[Asked]:
+def talked(
+    script: Script, call: Call = CALL, turns: int = 12, settings: Settings | None = None
+) -> list[ReceivedRequest]:
     """The requests of a conversation in Anthropic's format, all of them valid."""
 
     async def run(model: HttpModel) -> None:
@@ -37,7 +39,7 @@ def talked(script: Script, call: Call = CALL, turns: int = 12, settings: Setting
     return server.requests
 
 
-def looks_up(asked: Asked) -> Step:
+def looks_up(asked: ReceivedRequest) -> Step:
     """Reads one file for each question, whatever else the user seems to say."""
     questions = [at for at, message in enumerate(asked.messages) if message.text.startswith("Question")]
     read = any(message.results for message in asked.messages[questions[-1] :])
@@ -70,7 +72,7 @@ def test_D1_a_cut_costs_what_it_changed_and_leaves_the_front_in_the_cache() -> N
 def test_D1_a_step_of_many_blocks_is_still_found() -> None:
     many = tuple(("read_file", json.dumps({"path": str(at)})) for at in range(15))
 
-    def script(asked: Asked) -> Step:
+    def script(asked: ReceivedRequest) -> Step:
         return Answer(text="So.") if asked.messages[-1].role is Role.TOOL else Answer(calls=many)
 
     requests = talked(script, turns=5)

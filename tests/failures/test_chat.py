@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from everlong.core import EventKind
-from everlong.llm import TOO_LONG, Answer, Asked, Refusal, Step
+from everlong.llm import TOO_LONG, Answer, ReceivedRequest, Refusal, Step
 from everlong.wire import Usage
 from tests.cli.chat.talk import Talk, talking
 
@@ -24,12 +24,12 @@ def story(number: int, lines: int = 24) -> str:
     )
 
 
-def is_summary(asked: Asked) -> bool:
+def is_summary(asked: ReceivedRequest) -> bool:
     """A request of the summariser: the thread's own turns begin with a question of ours."""
     return not asked.messages[-1].text.startswith("Q:")
 
 
-def telling(asked: Asked) -> Step:
+def telling(asked: ReceivedRequest) -> Step:
     """Answers; a summary costs far more than any meter should show."""
     if is_summary(asked):
         return Answer(text="Kettles ship on Tuesday.", usage=Usage(prompt=12_345, output=2_345))
@@ -91,7 +91,7 @@ def test_H4_undoing_shows_the_size_before_again(tmp_path: Path) -> None:
 
 
 def test_H5_a_summariser_that_fails_is_told_and_the_talk_goes_on(tmp_path: Path) -> None:
-    def broken(asked: Asked) -> Step:
+    def broken(asked: ReceivedRequest) -> Step:
         if is_summary(asked):
             return Refusal(400, '{"error":{"message":"the summariser is on strike"}}')
         return Answer(text="Noted.")

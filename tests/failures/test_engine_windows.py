@@ -8,7 +8,7 @@ import pytest
 
 from everlong.core import History
 from everlong.engine import Call, Engine, Finished, Prepared, Settings
-from everlong.llm import Answer, Asked, HttpModel, ScriptedServer, Window, reads_files
+from everlong.llm import Answer, HttpModel, ReceivedRequest, ScriptedServer, Window, reads_files
 from everlong.store import MemoryThreads
 from everlong.wire import Usage
 from tests.core.build import system, user
@@ -70,7 +70,7 @@ def test_C1_an_unknown_model_gets_a_usable_budget_and_a_warning() -> None:
     assert "EVERLONG_WINDOW" in warned[0].reason
 
 
-STYLES: dict[str, Callable[[Asked], Usage]] = {
+STYLES: dict[str, Callable[[ReceivedRequest], Usage]] = {
     "all cached": lambda asked: Usage(prompt=asked.tokens, cached=asked.tokens, output=3),
     "nothing cached": lambda asked: Usage(prompt=asked.tokens, output=3),
     "written": lambda asked: Usage(prompt=asked.tokens, cache_written=asked.tokens // 2, output=3),

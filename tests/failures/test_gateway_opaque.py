@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from everlong.llm import Answer, Asked, reply_of
+from everlong.llm import Answer, ReceivedRequest, reply_of
 from everlong.wire import FORMATS, Usage, format_named
 from tests.gateway.opaque_parts import opaque_parts, restored, restored_items
 from tests.gateway.raw_upstream import Talk, response
@@ -16,7 +16,7 @@ CALLS = (("read_file", '{"path": "a.py"}'), ("read_file", '{"path": "b.py"}'))
 
 def _streamed(fmt: str, answer: Answer) -> list[Any]:
     """The answer as the gateway hears it, as a later request would carry it."""
-    asked = Asked(number=1, model="m", messages=(), fmt=fmt)
+    asked = ReceivedRequest(number=1, model="m", messages=(), fmt=fmt)
     answering = FORMATS[fmt].reader()
     for _, event in FORMATS[fmt].writer.events(reply_of(asked, answer)):
         if isinstance(event, dict):

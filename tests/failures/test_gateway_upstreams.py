@@ -7,7 +7,18 @@ from typing import Any
 
 import pytest
 
-from everlong.llm import OVERFLOW, Answer, Asked, Raw, Refusal, Script, ScriptedServer, Step, Window, reads_files
+from everlong.llm import (
+    OVERFLOW,
+    Answer,
+    Raw,
+    ReceivedRequest,
+    Refusal,
+    Script,
+    ScriptedServer,
+    Step,
+    Window,
+    reads_files,
+)
 from everlong.tokens import Counter
 from everlong.wire import format_named
 from tests.gateway.resending import FORMATS, MARK, Resending, accepted, post, valid_upstream
@@ -146,15 +157,15 @@ def _answer_items(fmt: str, client: Resending) -> int:
 # --- B2, B3, B4: what a client drops ---------------------------------------------------------------
 
 
-def _assistants(asked: Asked, calls: Callable[[Value], bool]) -> list[Value]:
+def _assistants(asked: ReceivedRequest, calls: Callable[[Value], bool]) -> list[Value]:
     body = json.loads(asked.body)
     return [one for one in body["messages"] if one["role"] == "assistant" and calls(one)]
 
 
-def _wanting(missing: Callable[[Asked], bool], words: str, script: Script) -> Script:
+def _wanting(missing: Callable[[ReceivedRequest], bool], words: str, script: Script) -> Script:
     """A script that refuses what lacks something of its own."""
 
-    def strict(asked: Asked) -> Step:
+    def strict(asked: ReceivedRequest) -> Step:
         return Refusal(400, json.dumps({"error": {"message": words}})) if missing(asked) else script(asked)
 
     return strict
@@ -163,7 +174,7 @@ def _wanting(missing: Callable[[Asked], bool], words: str, script: Script) -> Sc
 def _thinking(rounds: int) -> Script:
     reads = reads_files(rounds)
 
-    def script(asked: Asked) -> Step:
+    def script(asked: ReceivedRequest) -> Step:
         answer = reads(asked)
         assert isinstance(answer, Answer)
         return Answer(text=answer.text, calls=answer.calls, thinking=f"Step {asked.number} needs a file.")
@@ -190,7 +201,7 @@ def _rounds_with_restart(server: ScriptedServer, client: Resending, store: Path,
 
 
 def test_B2_thinking_that_a_client_dropped_is_sent_whole(tmp_path: Path) -> None:
-    def missing(asked: Asked) -> bool:
+    def missing(asked: ReceivedRequest) -> bool:
         used = _assistants(asked, lambda one: any(block["type"] == "tool_use" for block in one["content"]))
         return any(one["content"][0]["type"] != "thinking" for one in used)
 
@@ -203,7 +214,7 @@ def test_B2_thinking_that_a_client_dropped_is_sent_whole(tmp_path: Path) -> None
 
 
 def test_B3_reasoning_that_a_client_dropped_is_sent_in_tool_turns(tmp_path: Path) -> None:
-    def missing(asked: Asked) -> bool:
+    def missing(asked: ReceivedRequest) -> bool:
         return any(
             "reasoning_content" not in one for one in _assistants(asked, lambda one: bool(one.get("tool_calls")))
         )
@@ -221,7 +232,7 @@ def _signing(*, stream: bool = False) -> Script:
     """A Gemini behind the OpenAI format: every call is signed, and refused when it comes back without."""
     reads = reads_files(3)
 
-    def script(asked: Asked) -> Step:
+    def script(asked: ReceivedRequest) -> Step:
         for one in _assistants(asked, lambda one: bool(one.get("tool_calls"))):
             if any(call.get("extra_content") != SIGNED["extra_content"] for call in one["tool_calls"]):
                 return Refusal(400, '{"error":{"message":"Function call is missing a thought_signature"}}')

@@ -10,8 +10,8 @@ from everlong.core import OUTCOMES, EventKind, History, Message, Role
 from everlong.engine import Author, Call, Finished, Settings, Summaries, newest_summary, spent_on
 from everlong.llm import (
     Answer,
-    Asked,
     HttpModel,
+    ReceivedRequest,
     Refusal,
     Script,
     ScriptedModel,
@@ -202,7 +202,9 @@ def test_D3_tools_are_sent_along_on_the_prefix_that_holds_them_and_only_there() 
 # --- E ----------------------------------------------------------------------------------------------
 
 
-def compacted(said: History, answer: Script | str, *, focus: str = "", rounds: int = 2) -> tuple[Talk, list[Asked]]:
+def compacted(
+    said: History, answer: Script | str, *, focus: str = "", rounds: int = 2
+) -> tuple[Talk, list[ReceivedRequest]]:
     """A talk that was summarised over HTTP, and what the author was asked."""
 
     async def run(model: HttpModel, writing: HttpModel) -> Talk:
@@ -342,7 +344,7 @@ def test_F1_every_request_of_the_author_fits_its_own_window_however_long_the_his
         over_http_with((server, writer), run)
 
 
-def says_in_parts(_: Asked) -> Step:
+def says_in_parts(_: ReceivedRequest) -> Step:
     return Answer(text=structured(context="The user asks what each function does.", done=["A file was read."]))
 
 

@@ -11,7 +11,7 @@ import openai
 from everlong.core import Message
 from everlong.gateway.recall.stream import RecallFilter
 from everlong.gateway.recall.tool import NAME
-from everlong.llm import Answer, Asked, reply_of
+from everlong.llm import Answer, ReceivedRequest, reply_of
 from everlong.wire import FORMATS, JsonEvents, Usage, format_named
 
 FMTS = ["openai-chat", "anthropic", "openai-responses"]
@@ -21,8 +21,8 @@ FIRST = Usage(prompt=100, cached=40, output=10)
 SECOND = Usage(prompt=150, cached=90, output=20)
 
 
-def asked(number: int, fmt: str) -> Asked:
-    return Asked(number=number, model="m", messages=(), fmt=fmt)
+def asked(number: int, fmt: str) -> ReceivedRequest:
+    return ReceivedRequest(number=number, model="m", messages=(), fmt=fmt)
 
 
 def events(fmt: str, answer: Answer, number: int = 1) -> list[bytes]:

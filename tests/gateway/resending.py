@@ -10,7 +10,7 @@ from typing import Any
 
 from everlong.gateway.clients import Clients
 from everlong.gateway.request import pieces_of_list, pieces_of_object
-from everlong.llm import Asked, ScriptedServer
+from everlong.llm import ReceivedRequest, ScriptedServer
 from everlong.wire import format_named, problems
 from tests.gateway.running import RunningGateway
 
@@ -188,17 +188,17 @@ def _mark(message: Value) -> None:
 # --- what the upstream saw ---------------------------------------------------------------------------
 
 
-def of_clients(server: ScriptedServer) -> list[Asked]:
+def of_clients(server: ScriptedServer) -> list[ReceivedRequest]:
     """The requests of clients, not those that the gateway makes by itself."""
     return [asked for asked in server.requests if MARK in json.loads(asked.body)]
 
 
-def accepted(server: ScriptedServer, requests: Sequence[Asked]) -> list[Asked]:
+def accepted(server: ScriptedServer, requests: Sequence[ReceivedRequest]) -> list[ReceivedRequest]:
     """Those that the window let pass."""
     return [asked for asked in requests if asked.tokens + (asked.max_tokens or 0) <= server.model.window.tokens]
 
 
-def members(asked: Asked) -> list[bytes]:
+def members(asked: ReceivedRequest) -> list[bytes]:
     """The messages of a request byte for byte; where they bear cache markers, without these."""
     raw = pieces_of_object(asked.body)[format_named(asked.fmt).api.messages]
     pieces = [bytes(one) for one in pieces_of_list(raw, "messages")]
@@ -220,7 +220,7 @@ def _unmarked(fmt: str, raw: bytes) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def resets(requests: Sequence[Asked], *, skip: int = 0) -> int:
+def resets(requests: Sequence[ReceivedRequest], *, skip: int = 0) -> int:
     """How often a request does not begin with all bytes of the one before it, the first `skip` messages aside."""
     shown = [members(asked)[skip:] for asked in requests]
     return sum(later[: len(earlier)] != earlier for earlier, later in pairwise(shown))

@@ -12,7 +12,7 @@ from typing import Any, Self, TypeVar
 
 from everlong.core import JsonText
 from everlong.gateway.request import FORMATS as SERVED
-from everlong.llm import Answer, Asked, reply_of
+from everlong.llm import Answer, ReceivedRequest, reply_of
 from everlong.wire import Usage, format_named
 from tests.gateway.raw_upstream import PATIENCE, RawUpstream, Talk, response
 from tests.gateway.running import RunningGateway
@@ -37,7 +37,7 @@ def body_of(fmt: str, messages: list[dict[str, Any]] | None = None, **fields: An
 
 def events_of(fmt: str, answer: Answer = SAID) -> list[bytes]:
     """The events of an answer as bytes."""
-    asked = Asked(number=1, model="gpt-4o", messages=())
+    asked = ReceivedRequest(number=1, model="gpt-4o", messages=())
     events = []
     for name, data in format_named(fmt).writer.events(reply_of(asked, answer)):
         text = data if isinstance(data, str) else json.dumps(data, separators=(",", ":"))
@@ -48,7 +48,7 @@ def events_of(fmt: str, answer: Answer = SAID) -> list[bytes]:
 def whole_of(fmt: str, answer: Answer = SAID) -> bytes:
     """The same as a plain answer."""
     return json.dumps(
-        format_named(fmt).writer.whole(reply_of(Asked(number=1, model="gpt-4o", messages=()), answer))
+        format_named(fmt).writer.whole(reply_of(ReceivedRequest(number=1, model="gpt-4o", messages=()), answer))
     ).encode()
 
 

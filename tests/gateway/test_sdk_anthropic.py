@@ -6,7 +6,7 @@ from typing import Any
 import anthropic
 import pytest
 
-from everlong.llm import Answer, Asked, Script, ScriptedServer, reads_files
+from everlong.llm import Answer, ReceivedRequest, Script, ScriptedServer, reads_files
 from tests.engine.authors import both
 from tests.gateway.running import RunningGateway
 from tests.gateway.test_sdk_openai import FUNCTION, TURNS, WINDOWS, question, result, well_served
@@ -22,7 +22,7 @@ TOOL: Any = {
 def thoughtful(script: Script) -> Script:
     """The same script, thinking before each answer."""
 
-    def thinking(asked: Asked) -> Answer:
+    def thinking(asked: ReceivedRequest) -> Answer:
         answer = script(asked)
         assert isinstance(answer, Answer)
         return Answer(text=answer.text, calls=answer.calls, thinking=f"What does step {asked.number} need?")

@@ -7,7 +7,7 @@ from typing import Any
 import openai
 import pytest
 
-from everlong.llm import Asked, ScriptedServer, Window, reads_files
+from everlong.llm import ReceivedRequest, ScriptedServer, Window, reads_files
 from everlong.wire import problems
 from tests.engine.authors import both, is_asked_to_summarise
 from tests.engine.talking import pages
@@ -60,7 +60,7 @@ def well_served(server: ScriptedServer, said: int) -> None:
     assert len(clients[-1].messages) < 4 * TURNS, "much was left out at the end"
 
 
-def fits(asked: Asked, window: int) -> bool:
+def fits(asked: ReceivedRequest, window: int) -> bool:
     return asked.tokens + (asked.max_tokens or 0) <= window
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
-from everlong.llm.scripted.script import Asked
+from everlong.llm.scripted.script import ReceivedRequest
 
 __all__ = ["Billed", "MarkedCache", "marks_of"]
 
@@ -38,7 +38,7 @@ class MarkedCache:
 
     kept: set[bytes] = field(default_factory=set)
 
-    def bill(self, asked: Asked) -> Billed:
+    def bill(self, asked: ReceivedRequest) -> Billed:
         """What a request reads and writes."""
         sizes, prefixes, marks = [0], [b""], []
         for where, block in blocks_of(json.loads(asked.body)):
@@ -55,7 +55,7 @@ class MarkedCache:
         end = max(read, written)
         return Billed(sizes[read], sizes[end] - sizes[read], sizes[-1] - sizes[end])
 
-    def bills(self, requests: Sequence[Asked]) -> list[Billed]:
+    def bills(self, requests: Sequence[ReceivedRequest]) -> list[Billed]:
         return [self.bill(asked) for asked in requests]
 
 

@@ -26,8 +26,8 @@ from everlong.engine import Engine, Failed, Settings, Summaries
 from everlong.errors import NotRecovered
 from everlong.llm import (
     Answer,
-    Asked,
     HttpModel,
+    ReceivedRequest,
     Refusal,
     ScriptedModel,
     ScriptedServer,
@@ -242,7 +242,7 @@ def family(model: HttpModel, config: AgentConfig, ran: Ran) -> tuple[Agent, Memo
     return Agent(engine, model, spawn_tools(spawning), config), threads
 
 
-def of_child(asked: Asked) -> bool:
+def of_child(asked: ReceivedRequest) -> bool:
     return any("Find the port" in message.text for message in asked.messages)
 
 
@@ -252,7 +252,7 @@ def test_N3_9_a_sub_agent_recovers_too_and_stops_cleanly_when_it_cannot(refused:
     child = reads_files(6)
     ran = Ran()
 
-    def script(asked: Asked) -> Step:
+    def script(asked: ReceivedRequest) -> Step:
         if not of_child(asked):
             done = any(message.results for message in asked.messages)
             return OK if done else Answer(calls=(("spawn", '{"task": "Find the port"}'),))
@@ -310,7 +310,7 @@ BUFFER = structured(
 )
 
 
-def told(asked: Asked) -> bool:
+def told(asked: ReceivedRequest) -> bool:
     return any("## Conversation Summary" in message.text for message in asked.messages)
 
 
@@ -358,7 +358,7 @@ def test_SB_6_the_timeline_of_the_document_at_the_agent() -> None:
 def test_CS_6_a_cut_is_told_after_the_start_and_before_the_call_as_a_child_of_the_agents_turn() -> None:
     seen_at_call: list[list[str]] = []
 
-    def script(asked: Asked) -> Answer:
+    def script(asked: ReceivedRequest) -> Answer:
         seen_at_call.append(act.kinds())
         return OK
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from everlong.core import CallId, Message, Role, Text, ToolCall, ToolResult
-from everlong.llm import Answer, Asked, Endpoint, Refusal, ScriptedServer, Step, Window
+from everlong.llm import Answer, Endpoint, ReceivedRequest, Refusal, ScriptedServer, Step, Window
 from everlong.web import Source
 from tests.web.boats import SUMMARY, TALKS, WINDOW, WORDS, fill, points, summaries_asked, talks
 from tests.web.running import an_app
@@ -241,7 +241,7 @@ def test_CB_8_a_summary_that_fails_falls_back_to_rules_and_sending_goes_on() -> 
 
 
 def test_CB_9_titles_are_made_by_the_naming_model_once() -> None:
-    def script(asked: Asked) -> Step:
+    def script(asked: ReceivedRequest) -> Step:
         return Answer(text="Boats at the pier") if asked.model == "namer" else Answer(text="Seven boats.")
 
     with an_app(script, models=("talker", "namer")) as (app, server):

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from everlong.core import CallId, Message, Role, Text, ToolCall, ToolResult
-from everlong.llm import Answer, Asked, Refusal, ScriptedServer, Step, Window
+from everlong.llm import Answer, ReceivedRequest, Refusal, ScriptedServer, Step, Window
 from tests.web.boats import FILLING, SUMMARY, TALKS, WINDOW, WORDS, fill, summaries_asked, talks
 from tests.web.browser import View, a_view, in_a_browser, the_page
 from tests.web.running import an_app
@@ -217,7 +217,7 @@ def test_CB_5_the_models_that_write_summaries_and_titles_are_chosen_in_the_setti
 def test_CB_6_the_panel_in_each_of_its_states(language: str) -> None:
     may_write = Signal()
 
-    def writes(_: Asked) -> Step:
+    def writes(_: ReceivedRequest) -> Step:
         may_write.wait(60)
         return Answer(text=SUMMARY)
 
@@ -320,7 +320,7 @@ def test_CB_8_a_summary_that_fails_never_blocks_sending() -> None:
 
 @in_a_browser
 def test_CB_9_a_title_appears_by_itself() -> None:
-    def script(asked: Asked) -> Step:
+    def script(asked: ReceivedRequest) -> Step:
         return Answer(text="Boats at the pier") if asked.model == "namer" else Answer(text="Seven boats.")
 
     with an_app(script, models=("talker", "namer"), built=the_page()) as (app, _), a_view(app) as view:

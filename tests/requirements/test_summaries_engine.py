@@ -11,8 +11,8 @@ from everlong.core import EventKind, Message, Point, Role
 from everlong.engine import Author, Call, Engine, Settings, Summaries, Titles, due_at, newest_summary
 from everlong.llm import (
     Answer,
-    Asked,
     HttpModel,
+    ReceivedRequest,
     Refusal,
     Script,
     ScriptedModel,
@@ -66,12 +66,12 @@ def asks(turn: int) -> str:
     return ASKS.format(turn)
 
 
-def told(asked: Asked) -> list[Message]:
+def told(asked: ReceivedRequest) -> list[Message]:
     """The messages of a request that are a summary of ours."""
     return [message for message in asked.messages if "A summary of the earlier part" in message.text]
 
 
-def answers(asked: Asked) -> Step:
+def answers(asked: ReceivedRequest) -> Step:
     """Talks: an answer of a few hundred tokens."""
     return Answer(text=f"Answer {asked.number}.\n" + pages(asked.number, 20))
 
@@ -339,9 +339,9 @@ def test_SB_5_under_its_heading_and_under_200_words(chinese: bool) -> None:
 
 def test_SB_5_without_a_summary_model_the_main_model_writes_and_a_failure_only_tells_itself() -> None:
     async def run() -> None:
-        asked: list[Asked] = []
+        asked: list[ReceivedRequest] = []
 
-        def fails(request: Asked) -> Step:
+        def fails(request: ReceivedRequest) -> Step:
             asked.append(request)
             return Refusal(500, "away")
 
@@ -440,7 +440,7 @@ def test_CB_5_the_fast_model_then_the_naming_model_then_the_sessions(failing: in
         asked: list[str] = []
 
         def said(name: str, works: bool) -> Script:
-            def script(_: Asked) -> Step:
+            def script(_: ReceivedRequest) -> Step:
                 asked.append(name)
                 return Answer(text=HONEST) if works else Refusal(404, '{"error":{"message":"model not found"}}')
 
@@ -538,5 +538,5 @@ def test_CB_9_the_sessions_model_names_where_no_other_is_set_and_none_in_mode_tr
 
 
 def test_a_summary_request_is_recognised() -> None:
-    asked = Asked(number=0, model="m", messages=(user("Stop here and summarise the conversation so far"),))
+    asked = ReceivedRequest(number=0, model="m", messages=(user("Stop here and summarise the conversation so far"),))
     assert is_asked_to_summarise(asked)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from everlong.llm import Answer, Asked, Script, ScriptedServer, Step
+from everlong.llm import Answer, ReceivedRequest, Script, ScriptedServer, Step
 from tests.engine.authors import structured
 from tests.web.running import Page
 
@@ -23,14 +23,14 @@ SUMMARY = structured(
 ASKED = ("Answer with one JSON object", "This summary cannot be used")
 
 
-def is_asked_to_summarise(asked: Asked) -> bool:
+def is_asked_to_summarise(asked: ReceivedRequest) -> bool:
     return any(sign in asked.messages[-1].text for sign in ASKED)
 
 
 def talks(summary: Step) -> Script:
     """A model that answers at some length, and writes that summary when it is asked for one."""
 
-    def script(asked: Asked) -> Step:
+    def script(asked: ReceivedRequest) -> Step:
         if is_asked_to_summarise(asked):
             return summary
         return Answer(text=f"That is the answer number {asked.number}. {FILLING} {FILLING}")
@@ -50,7 +50,7 @@ def fill(page: Page, thread: str, turns: int) -> list[dict[str, Any]]:
     return events
 
 
-def summaries_asked(server: ScriptedServer) -> list[Asked]:
+def summaries_asked(server: ScriptedServer) -> list[ReceivedRequest]:
     return [asked for asked in server.requests if is_asked_to_summarise(asked)]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from everlong.llm import Answer, Asked, Step, in_turn
+from everlong.llm import Answer, ReceivedRequest, Step, in_turn
 from everlong.web.demo import picture
 from tests.web.browser import PHONE, WIDE, a_view, in_a_browser, the_page
 from tests.web.running import an_app
@@ -18,7 +18,7 @@ ENDLESS = " ".join(f"word{number}" for number in range(5_000))
 
 @in_a_browser
 def test_words_are_seen_as_they_come_and_stop_ends_them() -> None:
-    def script(asked: Asked) -> Step:
+    def script(asked: ReceivedRequest) -> Step:
         if "endless" in asked.messages[-1].text:
             return Answer(text=ENDLESS, thinking="What a question.", between=0.02)
         return Answer(text="**Short** and good.")

@@ -1,4 +1,7 @@
-"""Model clients and what they bring: streams in four wire formats, served windows, a scripted and a local model."""
+"""Model clients: a model over HTTP in every wire format, the refresh of the model registry, a scripted and a local model.
+
+What a request or a reply looks like is said by the formats of `everlong.wire`; this room only moves bytes.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -42,9 +45,9 @@ if TYPE_CHECKING:
     from everlong.llm.scripted.model import OVERFLOW as OVERFLOW, ScriptedModel as ScriptedModel, Window as Window
     from everlong.llm.scripted.script import (
         Answer as Answer,
-        Asked as Asked,
         Broken as Broken,
         Raw as Raw,
+        ReceivedRequest as ReceivedRequest,
         Refusal as Refusal,
         Script as Script,
         Step as Step,
@@ -66,7 +69,7 @@ else:
             "write_try",
             "scripted.hostile": "HOSTILE MALFORMED OVERFLOWS TOO_LONG breaks_at reports window_body",
             "scripted.model": "OVERFLOW ScriptedModel Window",
-            "scripted.script": "Answer Asked Broken Raw Refusal Script Step echo in_turn reads_files reply_of",
+            "scripted.script": "Answer ReceivedRequest Broken Raw Refusal Script Step echo in_turn reads_files reply_of",
             "scripted.server": "ScriptedServer",
         },
     )

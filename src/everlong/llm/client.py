@@ -45,7 +45,7 @@ LARGEST_LISTING = 4 * 1024 * 1024  # bytes; a listing of thousands of models fit
 
 
 class _Again(Exception):
-    """A failure after which the same request may pass."""
+    """A failure after which the same request may succeed."""
 
     def __init__(self, error: ProviderError) -> None:
         super().__init__(str(error))
@@ -53,7 +53,7 @@ class _Again(Exception):
 
 
 class Patience:
-    """How long to wait and how often to try, in seconds and attempts."""
+    """How long to wait (in seconds) and how often to try."""
 
     def __init__(self, *, connect: float = 10.0, silence: float = 300.0, attempts: int = 3, pause: float = 0.5) -> None:
         self.timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect, sock_read=silence)

@@ -1,4 +1,4 @@
-"""Where models are reached: addresses, keys and formats, from names, URLs and the environment."""
+"""Endpoints: the addresses, keys and formats of models, from names, URLs and the environment."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ __all__ = ["KNOWN", "Endpoint", "endpoint_at", "endpoint_from_environment"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """An address that models are reached at. The key is never shown in a representation of it."""
+    """The address of a server of models. Its representation never shows the key."""
 
     url: str
     fmt: str = "openai-chat"
@@ -23,15 +23,15 @@ class Endpoint:
         object.__setattr__(self, "key", self.key.strip())  # files and variables often end with a line end
         address = urlsplit(self.url)
         if address.username or address.password:
-            raise InputError("an endpoint's address carries no user name or password: give the key by itself")
+            raise InputError("the address of an endpoint must not hold a user name or password: give the key by itself")
         if address.query or address.fragment:
-            raise InputError("an endpoint's address ends with its path, without a query: give the key by itself")
+            raise InputError("the address of an endpoint must not hold a query or fragment: give the key by itself")
         if address.scheme not in ("http", "https") or not address.hostname:
             raise InputError(f"an endpoint is an http or https address, not {self.url!r}")
 
     @property
     def name(self) -> str:
-        """What is learned of it is kept under this: the address without its end."""
+        """The name under which learned figures are stored: the address without its final slash."""
         return self.url.rstrip("/")
 
 
@@ -53,7 +53,7 @@ KNOWN: Mapping[str, tuple[str, str, str]] = {
 
 
 def endpoint_at(where: str, *, key: str = "", fmt: str = "", environment: Mapping[str, str] | None = None) -> Endpoint:
-    """The endpoint of a known provider or of an address.
+    """Return the endpoint of a known provider or of an address.
 
     Example: "anthropic" -> https://api.anthropic.com/v1, its format, the key in ANTHROPIC_API_KEY
     """
@@ -69,7 +69,7 @@ def endpoint_at(where: str, *, key: str = "", fmt: str = "", environment: Mappin
 
 
 def endpoint_from_environment(environment: Mapping[str, str]) -> Endpoint | None:
-    """The endpoint that a machine is set up for: EVERLONG_UPSTREAM, else the first provider whose key is there."""
+    """Return the endpoint that the environment names: EVERLONG_UPSTREAM, else the first provider whose key is set."""
     upstream = environment.get("EVERLONG_UPSTREAM")
     if upstream:
         key, fmt = environment.get("EVERLONG_KEY", ""), environment.get("EVERLONG_FORMAT", "")

@@ -1,7 +1,7 @@
-"""The weekly refresh of the tables of models: fetched in the background, checked, and kept in a folder.
+"""The weekly refresh of the model registry: a table is fetched in the background, checked, and written to a folder.
 
-models.dev first, litellm's table where that is away. Offline is normal: whatever fails leaves what is known as it is,
-and is one line. Nothing here waits for anything but its own fetch; nothing that was kept gets worse.
+The sources are tried in their order. Being offline is normal: a failure changes nothing and is reported in one line. A
+file that is missing or damaged counts as no table: the one that comes with the package answers then.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ STATE = "refresh.json"
 
 @dataclass(frozen=True, slots=True)
 class LastTry:
-    """The last time that tables were fetched, or were to be; `failure` is why they were not, in one line."""
+    """The last attempt to fetch tables; `failure` is why it failed, in one line."""
 
     at: datetime | None
     failure: str = ""
@@ -52,7 +52,7 @@ NEVER_TRIED = LastTry(None)
 
 
 def registry_now(folder: Path) -> Registry:
-    """What the package brought, with what was fetched since. Never raises, never waits for a network."""
+    """Return the bundled registry with what was fetched since. Never raises, never uses the network."""
     fetched = fetched_registry(folder)
     if not len(fetched):
         return bundled()
@@ -60,7 +60,7 @@ def registry_now(folder: Path) -> Registry:
 
 
 def fetched_registry(folder: Path) -> Registry:
-    """What was fetched; an empty registry if nothing was, or it cannot be read."""
+    """Return what was fetched; an empty registry if nothing was, or if it cannot be read."""
     try:
         return unpack((folder / FILE).read_bytes())
     except (OSError, EOFError, ValueError, LookupError, TypeError, AttributeError, zlib.error):
@@ -68,13 +68,13 @@ def fetched_registry(folder: Path) -> Registry:
 
 
 def write_registry(folder: Path, registry: Registry) -> None:
-    """Keep what was fetched in place of what was kept before. Raises OSError."""
+    """Write what was fetched in place of what was there before. Raises OSError."""
     tables: list[JsonObject] = [{"name": name, "date": date} for name, date in registry.snapshots]
     _write_file(folder / FILE, pack(registry, tables))
 
 
 def last_try(folder: Path) -> LastTry:
-    """When tables were last fetched into the folder; NEVER_TRIED if nothing readable says so."""
+    """Return the last attempt to fetch tables into the folder; NEVER_TRIED if there is no readable record of one."""
     try:
         state = json.loads((folder / STATE).read_bytes())
         at = datetime.fromisoformat(state["tried"])
@@ -84,13 +84,13 @@ def last_try(folder: Path) -> LastTry:
 
 
 def write_try(folder: Path, tried: LastTry) -> None:
-    """Keep when it was tried and what came of it. Raises OSError."""
+    """Record an attempt and its outcome. Raises OSError."""
     state = {"tried": None if tried.at is None else tried.at.isoformat(), "failure": tried.failure}
     _write_file(folder / STATE, json.dumps(state, ensure_ascii=False).encode("utf-8", "backslashreplace"))
 
 
 def _write_file(path: Path, content: bytes) -> None:
-    """The whole file or nothing: who reads meanwhile sees the old one."""
+    """Write the whole file in one step: a reader meanwhile sees the old one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
         whole = Path(scratch) / path.name
@@ -114,24 +114,24 @@ _under_way: set[asyncio.Task["Refreshed | None"]] = set()  # asyncio itself hold
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefreshSettings:
-    """Whether and how often tables are fetched by themselves; `days` 0 is never."""
+    """Whether and how often tables are fetched automatically; `days` 0 means never."""
 
     offline: bool = False
     days: float = 7.0
 
     def __post_init__(self) -> None:
         if not 0 <= self.days <= 36_500:
-            raise InputError(f"the days between two refreshes are a number from 0 on, not {self.days}")
+            raise InputError(f"the days between two refreshes must be a number from 0 to 36,500, not {self.days}")
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "RefreshSettings":
-        """What EVERLONG_OFFLINE and EVERLONG_REFRESH_DAYS say. Example: {"EVERLONG_OFFLINE": "1"} -> offline"""
+        """Read EVERLONG_OFFLINE and EVERLONG_REFRESH_DAYS. Example: {"EVERLONG_OFFLINE": "1"} -> offline"""
         offline = environment.get("EVERLONG_OFFLINE", "").strip().lower() not in ("", "0", "false", "no", "off")
         days = environment.get("EVERLONG_REFRESH_DAYS", "").strip()
         try:
             return cls(offline=offline, days=float(days) if days else cls().days)
         except ValueError:
-            raise InputError(f"EVERLONG_REFRESH_DAYS is a number of days, not {days!r}") from None
+            raise InputError(f"EVERLONG_REFRESH_DAYS must be a number of days, not {days!r}") from None
 
 
 DEFAULT_REFRESH = RefreshSettings()
@@ -139,7 +139,7 @@ DEFAULT_REFRESH = RefreshSettings()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refreshed:
-    """What came of a refresh: the table that was taken and its rows, or "" and none; `said` tells it in one line."""
+    """The outcome of a refresh: the table that was fetched and its rows, or "" and 0; `said` reports it in one line."""
 
     table: str
     rows: int
@@ -154,7 +154,7 @@ async def refresh(
     sources: Sequence[Source] = SOURCES,
     seconds: float = SECONDS,
 ) -> Refreshed:
-    """Fetch the first table that can be had and believed, and keep it. Raises nothing; the old stays otherwise."""
+    """Fetch the first table that can be reached and is plausible, and write it. Never raises."""
     if session is None:
         async with aiohttp.ClientSession(trust_env=True) as own:
             return await refresh(own, folder, now=now, sources=sources, seconds=seconds)
@@ -185,7 +185,7 @@ def refresh_if_due(
     settings: RefreshSettings = DEFAULT_REFRESH,
     sources: Sequence[Source] = SOURCES,
 ) -> "asyncio.Task[Refreshed | None]":
-    """Refresh in the background if it is time. The task needs no waiting for; its result is None if it was not."""
+    """Refresh in the background if it is due. Nobody has to await the task; its result is None if it was not due."""
 
     async def run() -> Refreshed | None:
         if not await asyncio.to_thread(due, folder, now, settings, sources):
@@ -206,7 +206,7 @@ def due(
     settings: RefreshSettings = DEFAULT_REFRESH,
     sources: Sequence[Source] = SOURCES,
 ) -> bool:
-    """Whether it is time: a week after the last refresh, or after the bundled table; a day after one that failed."""
+    """Whether a refresh is due: a week after the last one or after the bundled table, a day after one that failed."""
     if settings.offline or not settings.days or not sources:
         return False
     tried = last_try(folder)
@@ -226,7 +226,7 @@ def due(
 
 
 def implausible(fresh: Registry, known: Registry) -> str:
-    """Why a table cannot be believed, beside what is known of it; "" if it can."""
+    """Return why a table is not plausible beside what is known; "" if it is."""
     before = {_identity(entry): entry.window for entry in known}
     shared = [(entry.window, before[_identity(entry)]) for entry in fresh if _identity(entry) in before]
     if not len(fresh):
@@ -254,7 +254,7 @@ async def _fetched(session: aiohttp.ClientSession, url: str, seconds: float) -> 
 
 
 def _believed_rows(folder: Path, source: Source, body: bytes, now: datetime) -> Registry:
-    """The rows of a table, made as the bundled ones were. Raises ValueError if they cannot be believed."""
+    """Return the rows of a table, made as the bundled ones were. Raises ValueError if they are not plausible."""
     known = registry_now(folder)
     fresh = source.parse(json.loads(body), _day(now))
     rows = _of(assembled(_tables(source, fresh, known)), source.table)
@@ -265,7 +265,7 @@ def _believed_rows(folder: Path, source: Source, body: bytes, now: datetime) -> 
 
 
 def _tables(source: Source, fresh: Registry, known: Registry) -> list[Registry]:
-    """The table that was fetched, with what is known of those that are believed less; nothing of the others."""
+    """Return the fetched table with the known rows of the sources after it; nothing of the sources before it."""
     names = [each.table for each in SOURCES]
     at = names.index(source.table)
     return [*(Registry(()) for _ in names[:at]), fresh, *(_of(known, name) for name in names[at + 1 :])]

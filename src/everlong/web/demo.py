@@ -24,7 +24,7 @@ import uvicorn
 from everlong.agent import AgentConfig
 from everlong.core import CallId, History, Image, Message, Role, Text, ToolCall, ToolResult
 from everlong.engine import Threads
-from everlong.llm import Answer, Asked, Endpoint, Refusal, ScriptedServer, Step, Window
+from everlong.llm import Answer, Endpoint, ReceivedRequest, Refusal, ScriptedServer, Step, Window
 from everlong.store import open_store
 from everlong.summarize import is_framed
 from everlong.web.api.guard import Guard
@@ -86,7 +86,7 @@ CHINESE = """好的，我建议分三步：
 要从搜索页面开始吗？"""
 
 
-def demo_model(request: Asked) -> Step:
+def demo_model(request: ReceivedRequest) -> Step:
     """Answer like a chat model; words in the last user message choose how."""
     last = request.messages[-1] if request.messages else Message(Role.USER, ())
     recent = " ".join(message.text for message in request.messages[-3:])
@@ -107,7 +107,7 @@ def demo_model(request: Asked) -> Step:
     return _reply(question)
 
 
-def _summary(request: Asked) -> str:
+def _summary(request: ReceivedRequest) -> str:
     """Return a summary in the words of the user."""
     lines = [message.text.strip().splitlines()[0][:90] for message in request.messages if _by_user(message)]
     summary = {

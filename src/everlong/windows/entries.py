@@ -20,7 +20,7 @@ LEAST_OUTPUT = 256  # embedding models are listed with an output of 1
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """USD per million tokens; None where nobody says."""
+    """USD per million tokens; None if unknown."""
 
     input: float | None = None
     output: float | None = None
@@ -58,7 +58,7 @@ class Entry(NamedTuple):
 
     @property
     def prices(self) -> Prices:
-        """What the tokens cost."""
+        """The prices of the tokens."""
         return Prices(self.usd_input, self.usd_output, self.usd_cache_read, self.usd_cache_write)
 
     @property
@@ -82,14 +82,14 @@ def tokens(value: Json) -> int | None:
 
 
 def dollars(value: Json) -> float | None:
-    """A price that can be true; nothing is free below zero."""
+    """Return a plausible price; None for a negative one or anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value) or value < 0:
         return None
     return float(value)
 
 
 def entry_of(provider: str, model: str, table: str, date: str, limits: dict[str, Json], cost: dict[str, Json]) -> Entry:
-    """A row with believable figures only."""
+    """Return a row with plausible figures only."""
     return consistent(
         Entry(
             provider,
@@ -108,7 +108,7 @@ def entry_of(provider: str, model: str, table: str, date: str, limits: dict[str,
 
 
 def consistent(entry: Entry) -> Entry:
-    """The row without limits that cannot be: a prompt as large as the window, a larger or a tiny answer."""
+    """Return the row without impossible limits: a prompt as large as the window, a larger or a tiny answer."""
     if entry.context is not None and entry.input is not None and entry.input >= entry.context:
         entry = entry._replace(input=None)
     if entry.output is not None and not LEAST_OUTPUT <= entry.output <= (entry.context or MOST_TOKENS):

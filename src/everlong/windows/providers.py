@@ -1,4 +1,4 @@
-"""Who serves models: one name for each provider, who makes which model, and who runs models on their own machine.
+"""Providers of models: one name for each, the makers of each model, and the servers that people run themselves.
 
 Tables only. A bare model name means the maker's own service; what a reseller allows is its own figure.
 """

@@ -63,7 +63,7 @@ class Registry:
         return sorted(found, key=lambda entry: (not _is_makers(entry), entry.provider, entry.id.lower(), entry.table))
 
     def merged(self, other: "Registry") -> "Registry":
-        """Both together. Of two rows for the same thing the newer counts, figure by figure."""
+        """Return both together. Of two rows for the same model and provider the newer counts, figure by figure."""
         rows = {_identity(entry): entry for entry in self.entries}
         for entry in other.entries:
             known = rows.get(_identity(entry))
@@ -74,7 +74,7 @@ class Registry:
 
     @cached_property
     def _remembered(self) -> Callable[[str, str], Found | None]:
-        """A conversation asks for the same model at every turn."""
+        """`lookup`, remembered: a conversation asks for the same model at every turn."""
         return lru_cache(maxsize=REMEMBERED)(self._look_up)
 
     @cached_property

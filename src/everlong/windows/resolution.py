@@ -1,4 +1,4 @@
-"""Which window counts: what the user says > what an overflow taught > what the server says > the tables > a default.
+"""Which window counts: the user's > learned from an overflow > served > the registry's > a default.
 
 Every answer names its source, and what it was chosen over stays visible. A place that no table knows does
 not inherit the figure of a hosted model of the same name: it gets the default, or less if the model takes less.
@@ -59,7 +59,7 @@ def window(  # noqa: PLR0913 - the places a figure can come from are the point
     default: int = DEFAULT_WINDOW,
     registry: Registry | None = None,
 ) -> Window:
-    """The window of a model. An override counts whatever it is, also 0; other figures only if they can be true.
+    """Return the window of a model. An override always counts, also 0; other figures only if they are plausible.
 
     `provider` is where the model is used, if that is known: a name no table has is a server of one's own.
     Example: window("anthropic/claude-opus-4-5").context -> 200_000, source "registry"
@@ -113,7 +113,7 @@ def _window(model: str, context: int, source: Source, found: Found | None, claim
 
 
 def _claims(found: Found | None) -> list[tuple[str, int]]:
-    """Who says what, the one that answered and its provider first."""
+    """Return the claims of all sources, the one that answered and its provider first."""
     if found is None:
         return []
     entries: Iterable[Entry] = sorted(found.others, key=lambda entry: entry.provider != found.entry.provider)

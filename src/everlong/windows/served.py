@@ -1,4 +1,4 @@
-"""What a server says of its own window, read from the JSON of its own endpoints.
+"""Served windows: what a server reports of its own window, read from the JSON of its endpoints.
 
 A local server is often set far below what its model was trained for, and then truncates in silence. So a
 figure says whether it is the window in force or only the most the model could take. Never asks a server itself.
@@ -16,7 +16,7 @@ __all__ = ["Served", "listing_window", "llama_cpp_window", "ollama_running_windo
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """Tokens; `in_force` is False where it is only what the model could take at most."""
+    """A window in tokens; `in_force` is False if it is only the most that the model could take."""
 
     context: int
     in_force: bool = True

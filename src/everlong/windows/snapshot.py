@@ -1,4 +1,4 @@
-"""The snapshot of public tables that comes with the package: its form in the file, and reading it once.
+"""The snapshot of public tables that comes with the package: the format of its file, and reading it once.
 
     {"tables": [{"name", "date", …}], "models": {provider: [[table, id, context, input, output, prices…], …]}}
 
@@ -21,7 +21,7 @@ FILE = "models.json.gz"
 
 @cache
 def bundled() -> Registry:
-    """The registry of the snapshot, read at the first call."""
+    """Return the registry of the snapshot, read at the first call."""
     packed = get_data(__package__, FILE)
     if packed is None:
         raise FileNotFoundError(FILE)
@@ -29,7 +29,7 @@ def bundled() -> Registry:
 
 
 def pack(registry: Registry, tables: list[JsonObject]) -> bytes:
-    """The file for a registry; equal registries give equal bytes. `tables` has each "name" and "date"."""
+    """Return the file for a registry; equal registries give equal bytes. `tables` has each "name" and "date"."""
     number = {(table["name"], table["date"]): at for at, table in enumerate(tables)}
     models: dict[str, list[list[object]]] = {}
     for entry in sorted(registry, key=lambda entry: (entry.provider, entry.id, entry.table)):
@@ -42,7 +42,7 @@ def pack(registry: Registry, tables: list[JsonObject]) -> bytes:
 
 
 def unpack(packed: bytes) -> Registry:
-    """What `pack` wrote."""
+    """Read what `pack` wrote."""
     body = json.loads(gzip.decompress(packed))
     dated = [(table["name"], table["date"]) for table in body["tables"]]
     return Registry(

@@ -11,14 +11,14 @@ from everlong.cli.chat.commands import COMMANDS
 from everlong.cli.words.english import ENGLISH
 from everlong.cli.words.wording import LANGUAGES, Words
 from everlong.core import Image, Point
-from everlong.llm import Answer, Asked, Refusal, Step
+from everlong.llm import Answer, ReceivedRequest, Refusal, Step
 from tests.cli.chat.talk import Talk, talking
 
 LONG = "The depot in Leipzig ships blue kettles on Tuesday. " * 24
 PIXEL = b"\x89PNG\r\n\x1a\n" + b"\0" * 40
 
 
-def answering(asked: Asked) -> Step:
+def answering(asked: ReceivedRequest) -> Step:
     """Speaks at length; reads the file it is asked to read; summaries are written in words."""
     last = asked.messages[-1]
     if last.results:
@@ -247,7 +247,7 @@ def test_the_threshold_is_the_threads_own(tmp_path: Path) -> None:
 
 
 def test_the_todo_list_belongs_to_its_thread(tmp_path: Path) -> None:
-    def listing(asked: Asked) -> Step:
+    def listing(asked: ReceivedRequest) -> Step:
         if asked.messages[-1].results or "list" not in asked.messages[-1].text:
             return Answer(text="ok")
         return Answer(calls=(("todo", '{"items": [{"text": "buy kettles", "state": "open"}]}'),))

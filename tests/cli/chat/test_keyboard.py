@@ -12,7 +12,7 @@ import pytest
 from everlong.agent import open_calls
 from everlong.cli.chat.keyboard import completions
 from everlong.core import Message
-from everlong.llm import Answer, Asked, ScriptedServer, Step, Window
+from everlong.llm import Answer, ReceivedRequest, ScriptedServer, Step, Window
 from everlong.store import open_store
 from everlong.wire import OPENAI_CHAT, problems
 from tests.cli.chat.talk import COMMAND, PROMPT, SECONDS, environment, terminal
@@ -22,7 +22,7 @@ MANY = "\n\n".join(f"Paragraph {n} about kettles." for n in range(12))
 HOSTILE = "\x1b]0;owned\x07\x1b[2Jgone \u202etxt.exe &#x202e;y\n\n"
 
 
-def scripted(asked: Asked) -> Step:
+def scripted(asked: ReceivedRequest) -> Step:
     last = asked.messages[-1]
     if last.results:
         return Answer(text=f"The tool ended: {last.results[-1].text[:30]}")

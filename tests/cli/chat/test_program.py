@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from everlong.core import Message
-from everlong.llm import Answer, Asked, Refusal, ScriptedServer, Step, Window
+from everlong.llm import Answer, ReceivedRequest, Refusal, ScriptedServer, Step, Window
 from everlong.store import open_store
 from tests.cli.chat.talk import COMMAND, SECONDS, environment
 
 
-def scripted(asked: Asked) -> Step:
+def scripted(asked: ReceivedRequest) -> Step:
     last = asked.messages[-1]
     if last.results:
         return Answer(text=f"It says: {last.results[0].text}")

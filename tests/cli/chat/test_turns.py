@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from everlong.llm import Answer, Asked, Broken, Step, in_turn
+from everlong.llm import Answer, Broken, ReceivedRequest, Step, in_turn
 from everlong.wire import Usage
 from tests.cli.chat.talk import SECONDS, talking
 
 
-def shelling(asked: Asked) -> Step:
+def shelling(asked: ReceivedRequest) -> Step:
     if asked.messages[-1].results:
         return Answer(text="Done.")
     return Answer(calls=(("shell", '{"command": "echo made > made.txt"}'),))

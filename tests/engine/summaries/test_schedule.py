@@ -13,7 +13,7 @@ from everlong.engine.engine import Engine
 from everlong.engine.settings import Settings
 from everlong.engine.summaries.schedule import Summaries
 from everlong.engine.thread import newest_summary, summary_limit
-from everlong.llm import Answer, Asked, Refusal, Script, ScriptedModel, Window, reads_files
+from everlong.llm import Answer, ReceivedRequest, Refusal, Script, ScriptedModel, Window, reads_files
 from everlong.summarize import all_lines
 from everlong.tokens import Counter
 from tests.core.build import assistant, calls, result, system, user
@@ -63,9 +63,9 @@ def test_a_summary_is_begun_by_itself_before_the_high_mark_and_stands_in_the_nex
 
 
 def test_what_was_covered_is_not_covered_again_and_nothing_between_is_left_out() -> None:
-    asked: list[Asked] = []
+    asked: list[ReceivedRequest] = []
 
-    def summary(request: Asked) -> Answer:
+    def summary(request: ReceivedRequest) -> Answer:
         asked.append(request)
         return Answer(text=HONEST)
 
@@ -385,7 +385,7 @@ FACTS = {
 OPEN = {70: "Please remember to also write the migration for ledger_v7 later, it is not done yet."}
 
 
-def notes_decisions(asked: Asked) -> Answer:
+def notes_decisions(asked: ReceivedRequest) -> Answer:
     """Summarises, with what the user said to be decided."""
     said = [m.text for m in asked.messages if m.role is Role.USER and m.text.startswith("We decided: ")]
     return Answer(

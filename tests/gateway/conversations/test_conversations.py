@@ -16,7 +16,7 @@ from everlong.gateway.conversations.conversations import Conversation, Conversat
 from everlong.gateway.conversations.persistence import MemoryFirstThreads, StateStore
 from everlong.gateway.exchange.body import forwarded_body
 from everlong.gateway.request import parse_request
-from everlong.llm import Answer, Asked, ScriptedServer, Step, Window
+from everlong.llm import Answer, ReceivedRequest, ScriptedServer, Step, Window
 from everlong.store import MemoryThreads
 from everlong.wire import format_named, problems
 from tests.gateway.resending import FORMATS, Resending, of_clients
@@ -284,7 +284,7 @@ def _accounted_for(desk: Desk, conversation: Conversation, messages: list[Value]
 def test_J2_parallel_requests_of_one_conversation_never_see_each_other(fmt: str) -> None:
     """Beginnings of different lengths and different ends, all at once: each is answered by what it said itself."""
 
-    def script(asked: Asked) -> Step:
+    def script(asked: ReceivedRequest) -> Step:
         return Answer(text=" ".join(sorted({word for m in asked.messages for word in planted(m.text)})), before=0.01)
 
     messages = talk(31)

@@ -12,7 +12,7 @@ from everlong.core import JsonObject
 from everlong.engine import Finished
 from everlong.errors import ContextOverflow, ProviderError, RateLimited
 from everlong.gateway.exchange.answer import LARGEST_EVENT, AnswerReader
-from everlong.llm import Answer, Asked, reply_of
+from everlong.llm import Answer, ReceivedRequest, reply_of
 from everlong.wire import FORMATS, ReplyStream, Usage, format_named
 
 FMTS = ("anthropic", "openai-chat", "openai-responses")
@@ -28,7 +28,7 @@ ANSWERS = {
 
 
 def stream_of(fmt: str, answer: Answer) -> bytes:
-    asked = Asked(number=1, model="m", messages=(), fmt=fmt)
+    asked = ReceivedRequest(number=1, model="m", messages=(), fmt=fmt)
     parts = []
     for name, data in FORMATS[fmt].writer.events(reply_of(asked, answer)):
         text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
@@ -38,7 +38,7 @@ def stream_of(fmt: str, answer: Answer) -> bytes:
 
 def body_of(fmt: str, answer: Answer) -> bytes:
     return json.dumps(
-        FORMATS[fmt].writer.whole(reply_of(Asked(number=1, model="m", messages=(), fmt=fmt), answer))
+        FORMATS[fmt].writer.whole(reply_of(ReceivedRequest(number=1, model="m", messages=(), fmt=fmt), answer))
     ).encode()
 
 

@@ -16,7 +16,7 @@ from everlong.lab.clients.table import CLIENTS, ClientRow
 from everlong.lab.clients.verdict import Judged, RunRecord, judge, left_out
 from everlong.lab.clients.witness import Exchange
 from everlong.lab.environments import Environments
-from everlong.llm import Asked
+from everlong.llm import ReceivedRequest
 
 TASKS = Tasks(count=2, files=2, lines=40)
 ROOMY = 100_000  # tokens
@@ -74,8 +74,8 @@ def test_every_client_has_a_driver() -> None:
 # --- the script ----------------------------------------------------------------------------------
 
 
-def asks(*messages: Message, tools: tuple[str, ...] = (READ_FILE,), body: bytes = b"{}") -> Asked:
-    return Asked(number=0, model="scripted", messages=messages, tools=tools, body=body)
+def asks(*messages: Message, tools: tuple[str, ...] = (READ_FILE,), body: bytes = b"{}") -> ReceivedRequest:
+    return ReceivedRequest(number=0, model="scripted", messages=messages, tools=tools, body=body)
 
 
 def user(text: str) -> Message:
@@ -112,7 +112,7 @@ def test_a_result_that_is_gone_before_the_model_read_it_is_noted() -> None:
     ],
     ids=["no task", "no tools", "a summary is wanted"],
 )
-def test_what_is_no_step_of_a_task_is_answered_in_words_and_costs_no_step(asked: Asked) -> None:
+def test_what_is_no_step_of_a_task_is_answered_in_words_and_costs_no_step(asked: ReceivedRequest) -> None:
     reader = Reader(TASKS, Path("work"))
     assert not reader(asked).calls
     assert not reader.made
@@ -152,7 +152,7 @@ GOOD = RunRecord(
     answers=[TASKS.done(1), TASKS.done(2)],
     error="",
     exchanges=[Exchange("POST", "/v1/chat/completions", {}, BODY, status=200)],
-    requests=[Asked(number=0, model="scripted", messages=(), tokens=90, body=BODY, fmt="openai-chat")],
+    requests=[ReceivedRequest(number=0, model="scripted", messages=(), tokens=90, body=BODY, fmt="openai-chat")],
     missing=[],
     window=100,
 )

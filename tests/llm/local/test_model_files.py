@@ -77,7 +77,7 @@ def test_a_damaged_file_is_fetched_again(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_made_is_one_clear_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    with pytest.raises(InputError, match="cannot be kept"):
+    with pytest.raises(InputError, match="cannot be written"):
         model_file(tmp_path / "file" / "cache")
 
 

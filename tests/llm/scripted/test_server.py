@@ -11,7 +11,7 @@ from everlong.engine import Failed, Finished, Reply, Request
 from everlong.errors import InputError
 from everlong.llm.client import HttpModel, Patience
 from everlong.llm.endpoints import Endpoint
-from everlong.llm.scripted.script import Answer, Asked, Broken, Refusal, Step
+from everlong.llm.scripted.script import Answer, Broken, ReceivedRequest, Refusal, Step
 from everlong.llm.scripted.server import ScriptedServer
 from tests.core.build import user
 
@@ -28,7 +28,7 @@ async def _last(model: HttpModel, text: str) -> Reply:
 
 
 def test_many_streams_at_once_are_kept_apart() -> None:
-    def script(asked: Asked) -> Step:
+    def script(asked: ReceivedRequest) -> Step:
         said = asked.messages[-1].text
         return Broken(Answer(text=said), 2) if said.startswith("break") else Answer(text=said * 5)
 
@@ -109,7 +109,7 @@ def test_a_body_that_cannot_be_read_is_refused_and_the_server_goes_on(path: str,
 
 
 def test_a_script_that_raises_is_told_to_who_wrote_it() -> None:
-    def script(asked: Asked) -> Step:
+    def script(asked: ReceivedRequest) -> Step:
         raise InputError("no more answers in the script")
 
     async def run(server: ScriptedServer) -> Reply:

@@ -4,7 +4,7 @@ import json
 from threading import Event as Signal
 
 from everlong.core import CallId, Message, Role, Text, ToolCall, ToolResult
-from everlong.llm import Answer, Asked, ScriptedServer, Step
+from everlong.llm import Answer, ReceivedRequest, ScriptedServer, Step
 from everlong.store import MemoryThreads
 from tests.web.boats import SUMMARY, TALKS, WINDOW, fill, points
 from tests.web.running import an_app
@@ -13,7 +13,7 @@ from tests.web.running import an_app
 def test_sending_is_not_blocked_while_a_summary_is_written() -> None:
     may_write = Signal()
 
-    def writes(_: Asked) -> Step:
+    def writes(_: ReceivedRequest) -> Step:
         may_write.wait(60)
         return Answer(text=SUMMARY)
 

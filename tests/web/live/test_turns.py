@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from everlong.llm import Answer, Asked, Refusal, Step, in_turn
+from everlong.llm import Answer, ReceivedRequest, Refusal, Step, in_turn
 from everlong.store import open_store
 from everlong.web.demo import picture
 from tests.web.running import an_app
@@ -89,7 +89,7 @@ def test_what_cannot_be_said_is_refused_and_nothing_is_kept() -> None:
 def test_what_is_said_meanwhile_enters_the_turn() -> None:
     held, asked_twice = Signal(), Signal()
 
-    def script(asked: Asked) -> Step:
+    def script(asked: ReceivedRequest) -> Step:
         if asked.number == 0:
             asked_twice.set()
             held.wait(60)
@@ -112,7 +112,7 @@ def test_what_is_said_meanwhile_enters_the_turn() -> None:
 def test_a_turn_goes_on_without_a_page_and_a_late_page_sees_it() -> None:
     held, begun = Signal(), Signal()
 
-    def script(_: Asked) -> Step:
+    def script(_: ReceivedRequest) -> Step:
         begun.set()
         held.wait(60)
         return Answer(text="done without you")
@@ -149,7 +149,7 @@ def test_a_page_that_comes_back_is_told_what_it_missed_once() -> None:
 def test_stop_ends_the_turn_and_the_next_one_works() -> None:
     begun = Signal()
 
-    def script(asked: Asked) -> Step:
+    def script(asked: ReceivedRequest) -> Step:
         begun.set()
         return Answer(text="word " * 4_000, between=0.05) if asked.number == 0 else Answer(text="fine")
 

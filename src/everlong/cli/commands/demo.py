@@ -21,7 +21,7 @@ from everlong.cli.words.wording import Words, language_option
 from everlong.core import CallId, Event, EventKind, History, Message, Reasoning, Recalled, Role, Text, ToolResult
 from everlong.engine import Call, Engine, Failed, Finished, Settings, Threads, converse, text_title
 from everlong.errors import ProviderError
-from everlong.llm import Answer, Asked, ScriptedModel, Window, in_turn
+from everlong.llm import Answer, ReceivedRequest, ScriptedModel, Window, in_turn
 from everlong.store import open_store
 from everlong.wire import Document
 
@@ -188,7 +188,7 @@ class Play:
             facts=tuple(self._check(fact, requests[-1]) for fact in FACTS),
         )
 
-    def _check(self, fact: Fact, request: Asked) -> FactCheck:
+    def _check(self, fact: Fact, request: ReceivedRequest) -> FactCheck:
         lines = [line for message in request.messages for text in _texts(message) for line in text.split("\n")]
         line = next((line for line in lines if any(needle in line for needle in fact.needles)), "")
         needle = next((needle for needle in fact.needles if needle in line), fact.needles[-1])

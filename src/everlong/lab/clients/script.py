@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from everlong.core import Message, Role, Text
-from everlong.llm import Answer, Asked
+from everlong.llm import Answer, ReceivedRequest
 
 __all__ = ["Reader", "Tasks", "summary_wanted", "tool_names"]
 
@@ -81,7 +81,7 @@ class Reader:
     made: Counter[int] = field(default_factory=Counter)
     missing: list[str] = field(default_factory=list)
 
-    def __call__(self, asked: Asked) -> Answer:
+    def __call__(self, asked: ReceivedRequest) -> Answer:
         """Answer with the next step of the task."""
         tool = next((name for name in tool_names(asked.tools) if name in ARGUMENTS), None)
         task = _task(asked.messages)
@@ -118,7 +118,7 @@ def tool_names(tools: Iterable[str]) -> list[str]:
     return names
 
 
-def _thought(asked: Asked) -> str:
+def _thought(asked: ReceivedRequest) -> str:
     """Return some thinking if the client asks for it, because a turn must then begin with it."""
     wanted = json.loads(asked.body or "{}").get("thinking")
     return "The files have an order." if isinstance(wanted, dict) and wanted.get("type") != "disabled" else ""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from everlong.lab.clients.script import Tasks, summary_wanted
 from everlong.lab.clients.witness import Exchange
-from everlong.llm import Asked
+from everlong.llm import ReceivedRequest
 from everlong.tokens import Counter
 from everlong.wire import FORMATS, Format, problems
 
@@ -31,7 +31,7 @@ class RunRecord:
     answers: Sequence[str]
     error: str
     exchanges: Sequence[Exchange]
-    requests: Sequence[Asked]
+    requests: Sequence[ReceivedRequest]
     missing: Sequence[str]
     window: int
 
@@ -95,7 +95,7 @@ def judge(client: str, mode: str, tasks: Tasks, record: RunRecord) -> Judged:
     )
 
 
-def _refusable(requests: Iterable[Asked], window: int) -> Iterable[str]:
+def _refusable(requests: Iterable[ReceivedRequest], window: int) -> Iterable[str]:
     """Yield what a provider would refuse: requests that are too large or invalid."""
     for request in requests:
         name = f"request {request.number}{' for a summary' if summary_wanted(request.messages) else ''}"
@@ -105,7 +105,7 @@ def _refusable(requests: Iterable[Asked], window: int) -> Iterable[str]:
             yield f"{name} is invalid at {problem.where}: {problem.text}"
 
 
-def _size(request: Asked) -> int:
+def _size(request: ReceivedRequest) -> int:
     """Return the tokens of the prompt and of the reply that it asks for."""
     return request.tokens + (request.max_tokens or 0)
 

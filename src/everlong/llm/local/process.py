@@ -1,6 +1,6 @@
 """The process that holds the model: `python -m everlong.llm.local.process FILE CONTEXT THREADS`.
 
-Prints its address as one line and serves until its standard input ends, so that it never outlives who started it.
+Prints its address as one line and serves until its standard input ends, so it never outlives the one that started it.
 """
 
 import sys
@@ -9,7 +9,7 @@ __all__ = ["main"]
 
 
 def main(arguments: list[str]) -> None:
-    """Serve until nobody listens any more."""
+    """Serve until standard input ends."""
     import xllamacpp  # noqa: PLC0415 - an extra, and only this process has it
 
     file, context, threads = arguments

@@ -1,4 +1,4 @@
-"""The local model as an endpoint: started when entered, gone when left."""
+"""The local model as an endpoint: started on entry, stopped on exit."""
 
 import importlib.util
 import subprocess
@@ -41,7 +41,7 @@ class LocalServer:
         return f"{self.address}/v1"
 
     def endpoint(self, fmt: str = "openai-chat") -> Endpoint:
-        """Where clients of ours reach it."""
+        """Return its endpoint for our own clients."""
         return Endpoint(url=self.url, fmt=fmt)
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""Providers at their worst, ready to use: scripts that refuse, lie, break off or talk nonsense, for ever.
+"""Hostile providers, ready to use: scripts that always refuse, lie, break off or talk nonsense.
 
 What a program does with them should end, in a few calls, with an answer or one clear error.
 """
@@ -7,7 +7,7 @@ import json
 import random
 from collections.abc import Callable, Mapping
 
-from everlong.llm.scripted.script import Answer, Asked, Broken, Raw, Refusal, Script, Step
+from everlong.llm.scripted.script import Answer, Broken, Raw, ReceivedRequest, Refusal, Script, Step
 from everlong.wire import HOSTED_SIGNS, SERVED_SIGNS, SHARED_SIGNS, OverflowSign, Usage
 
 __all__ = ["HOSTILE", "OVERFLOWS", "always", "breaks_at", "overflows_at_random", "reports", "window_body"]
@@ -27,29 +27,29 @@ ODDS = 3
 
 
 def always(step: Step) -> Script:
-    """The same whatever is asked."""
+    """Return a script that takes the same step every time."""
     return lambda _: step
 
 
 def overflows_at_random(seed: int, odds: int = ODDS) -> Script:
-    """Refuses one request in so many as too long, by dice that fall the same way every time."""
+    """Return a script that refuses one request in `odds` as too long, by dice with a fixed seed."""
     dice = random.Random(seed)
     return lambda asked: Refusal(400, TOO_LONG) if dice.randrange(odds) == 0 else Answer(text=f"Answer {asked.number}.")
 
 
-def reports(prompt: Callable[[Asked], int]) -> Script:
-    """Answers, and says of the prompt what it likes."""
+def reports(prompt: Callable[[ReceivedRequest], int]) -> Script:
+    """Return a script that answers and reports whatever size of the prompt it is given."""
     return lambda asked: Answer(text=f"Answer {asked.number}.", usage=Usage(prompt=prompt(asked), output=5))
 
 
 def breaks_at(pieces: int) -> Script:
-    """Its connection is gone after so many events of the stream."""
+    """Return a script whose connection is lost after so many events of the stream."""
     answer = Answer(text="one two three four five six", thinking="Hm.", calls=(("read_file", "{}"),))
     return always(Broken(answer, pieces))
 
 
 def window_body(sign: OverflowSign) -> str:
-    """The refusal of a `Window` in the words of that provider, with the figures of each request."""
+    """Return the refusal of a `Window` in the words of that provider, with the figures of each request."""
     said = sign.sample
     for figure, name in ((sign.limit, "{window}"), (sign.requested, "{tokens}")):
         said = said.replace(str(figure), name) if figure is not None else said
@@ -59,7 +59,7 @@ def window_body(sign: OverflowSign) -> str:
 def _summed() -> Script:
     total = 0
 
-    def script(asked: Asked) -> Step:
+    def script(asked: ReceivedRequest) -> Step:
         nonlocal total
         total += asked.tokens
         return Answer(text=f"Answer {asked.number}.", usage=Usage(prompt=total, output=5))

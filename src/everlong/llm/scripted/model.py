@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from everlong.core import History, ToolCall
 from everlong.engine import CallGrew, Failed, Finished, Reply, Request, Said, Thought
 from everlong.errors import ProviderError
-from everlong.llm.scripted.script import Answer, Asked, Broken, Raw, Refusal, Script, Step, echo, message_of
+from everlong.llm.scripted.script import Answer, Broken, Raw, ReceivedRequest, Refusal, Script, Step, echo, message_of
 from everlong.tokens import Counter
 from everlong.wire import Usage, as_error, classify, text_pieces
 
@@ -22,7 +22,7 @@ OVERFLOW = (
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """How much the model takes. It says so when asked if `told`; more is refused, or silently cut if `truncates`."""
+    """How much the model takes. With `told` it reports its window; more is refused, or silently cut if `truncates`."""
 
     tokens: int = 1 << 40
     told: bool = False
@@ -34,23 +34,23 @@ class Window:
 
 @dataclass(slots=True)
 class ScriptedModel:
-    """Does what its script says; `requests` is everything it was asked, in order."""
+    """A model that does what its script says; `requests` are all requests it received, in order."""
 
     script: Script = echo
     window: Window = field(default_factory=Window)
     fmt: str = "openai-chat"
     endpoint: str = "scripted"
     provider: str = ""
-    requests: list[Asked] = field(default_factory=list)
+    requests: list[ReceivedRequest] = field(default_factory=list)
     counter: Counter = field(default_factory=lambda: Counter("gpt-4o"))
 
     async def served_window(self, model: str) -> int | None:  # noqa: ARG002 - one window for all
-        """The window, if it is one that is told."""
+        """Return the window if it is reported, else None."""
         return self.window.tokens if self.window.told else None
 
-    def asked(self, request: Request) -> Asked:
-        """The request as the model sees it, written down."""
-        asked = Asked(
+    def asked(self, request: Request) -> ReceivedRequest:
+        """Record a request and return it as the model sees it."""
+        asked = ReceivedRequest(
             number=len(self.requests),
             model=request.model,
             messages=request.messages,
@@ -63,8 +63,8 @@ class ScriptedModel:
         self.requests.append(asked)
         return asked
 
-    def step(self, asked: Asked) -> Step:
-        """What the window and then the script make of it."""
+    def step(self, asked: ReceivedRequest) -> Step:
+        """Return what the window and then the script do with a request."""
         window = self.window
         if asked.tokens + (asked.max_tokens or 0) > window.tokens:
             if not window.truncates:
@@ -77,7 +77,7 @@ class ScriptedModel:
         return step
 
     async def stream(self, request: Request) -> AsyncGenerator[Reply, None]:
-        """The pieces of the answer."""
+        """Yield the pieces of the answer."""
         asked = self.asked(request)
         match self.step(asked):
             case Refusal(status, body):
@@ -98,12 +98,12 @@ class ScriptedModel:
                 stop = answer.stop or ("calls" if answer.calls else "stop")
                 yield Finished(message_of(answer, asked.number), answer.usage if answer.reported else None, stop)
 
-    def _usage(self, asked: Asked, answer: Answer) -> Usage:
+    def _usage(self, asked: ReceivedRequest, answer: Answer) -> Usage:
         said = self.counter.message(message_of(answer, asked.number))
         return Usage(prompt=asked.tokens, cached=min(asked.cached, asked.tokens), output=said)
 
     def _cached(self, messages: History) -> int:
-        """Tokens of the longest beginning that an earlier request had too."""
+        """Return the tokens of the longest prefix that an earlier request had too."""
         longest = 0
         for earlier in self.requests[-CACHED_REQUESTS:]:
             same = 0

@@ -1,7 +1,7 @@
-"""What a scripted model is asked and what it does about it. Values and a few ready scripts; no I/O.
+"""Scripts: what a scripted model receives and what it does then. Values and a few ready scripts; no I/O.
 
-A script is any function from what was asked to one step: an answer, a refusal, a connection that breaks, or bytes
-that are no answer at all.
+A script is any function from a request to one step: an answer, a refusal, a connection that breaks, or bytes that are
+not an answer at all.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,9 +13,9 @@ from everlong.wire import Usage, WrittenReply
 
 __all__ = [
     "Answer",
-    "Asked",
     "Broken",
     "Raw",
+    "ReceivedRequest",
     "Refusal",
     "Script",
     "Step",
@@ -28,7 +28,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ReceivedRequest:
     """One request as the model saw it. `tokens` are the whole prompt, tools too; `cached` those of a known prefix."""
 
     number: int
@@ -81,7 +81,7 @@ class Broken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Raw:
-    """A success that holds these bytes and nothing else, so many times: what no provider should send."""
+    """A success whose body is these bytes, repeated `times` times: what no provider should send."""
 
     chunk: bytes
     times: int = 1
@@ -89,31 +89,31 @@ class Raw:
 
 
 Step: TypeAlias = Answer | Refusal | Broken | Raw
-Script: TypeAlias = Callable[[Asked], Step]
+Script: TypeAlias = Callable[[ReceivedRequest], Step]
 
 
-def echo(asked: Asked) -> Answer:
-    """Says again what the user said last."""
+def echo(asked: ReceivedRequest) -> Answer:
+    """Answer with the last text of the user."""
     said = next((message.text for message in reversed(asked.messages) if message.role is Role.USER), "")
     return Answer(text=said or "…")
 
 
 def in_turn(steps: Sequence[Step], *, then: Script = echo) -> Script:
-    """One step after the other, whatever is asked; `then` when they are used up."""
+    """Return a script that takes one step after the other, and `then` when they are used up."""
     left = list(reversed(steps))
 
-    def script(asked: Asked) -> Step:
+    def script(asked: ReceivedRequest) -> Step:
         return left.pop() if left else then(asked)
 
     return script
 
 
 def reads_files(rounds: int) -> Script:
-    """An agent at work: after each user message so many tool calls, then an answer."""
+    """Return the script of an agent at work: after each user message so many tool calls, then an answer."""
 
     made = 0  # remembered, because what was called before may have left the request
 
-    def script(asked: Asked) -> Answer:
+    def script(asked: ReceivedRequest) -> Answer:
         nonlocal made
         if not asked.messages or asked.messages[-1].role is Role.USER:
             made = 0
@@ -127,14 +127,14 @@ def reads_files(rounds: int) -> Script:
 
 
 def message_of(answer: Answer, number: int) -> Message:
-    """The answer as the message it becomes; call ids are made of the number of the request."""
+    """Return the answer as a message; call ids are made of the number of the request."""
     thoughts = (Reasoning(answer.thinking),) if answer.thinking else ()
     words = (Text(answer.text),) if answer.text else ()
     calls = (ToolCall(CallId(f"call_{number}_{at}"), *call) for at, call in enumerate(answer.calls))
     return Message(Role.ASSISTANT, (*thoughts, *words, *calls))
 
 
-def reply_of(asked: Asked, answer: Answer) -> WrittenReply:
+def reply_of(asked: ReceivedRequest, answer: Answer) -> WrittenReply:
     """Return the answer as a format writes it."""
     return WrittenReply(
         number=asked.number,

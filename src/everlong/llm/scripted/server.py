@@ -1,4 +1,4 @@
-"""The scripted model over real HTTP: four wire formats on one free port, in a thread of its own.
+"""The scripted model over real HTTP: every wire format on one free port, in a thread of its own.
 
     with ScriptedServer(reads_files(2), window=Window(16_000)) as server:
         …  # server.url is the base address of an OpenAI or Anthropic client, server.requests what was asked
@@ -19,7 +19,7 @@ from aiohttp import web
 from everlong.core import Json, JsonObject
 from everlong.errors import EverlongError
 from everlong.llm.scripted.model import ScriptedModel, Window
-from everlong.llm.scripted.script import Answer, Asked, Broken, Raw, Refusal, Script, echo, reply_of
+from everlong.llm.scripted.script import Answer, Broken, Raw, ReceivedRequest, Refusal, Script, echo, reply_of
 from everlong.wire import FORMATS, Api, Format, Request, format_named, sse_bytes
 
 __all__ = ["ScriptedServer"]
@@ -45,13 +45,13 @@ class ScriptedServer:
         self._thread = Thread()
 
     @property
-    def requests(self) -> list[Asked]:
-        """What was asked so far."""
+    def requests(self) -> list[ReceivedRequest]:
+        """The requests so far."""
         return self.model.requests
 
     @property
     def address(self) -> str:
-        """Where it listens."""
+        """The address it listens on."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
@@ -67,7 +67,7 @@ class ScriptedServer:
         self._ready.wait()
         if not self.port:
             self._thread.join()
-            raise EverlongError("the scripted server did not start: no port can be had on this machine")
+            raise EverlongError("the scripted server did not start: no port is free on this machine")
         return self
 
     def __exit__(
@@ -147,7 +147,7 @@ class ScriptedServer:
 
         return handle
 
-    def _asked(self, spoken: Format, request: web.Request, body: bytes, *, streamed: bool) -> Asked:
+    def _asked(self, spoken: Format, request: web.Request, body: bytes, *, streamed: bool) -> ReceivedRequest:
         raw = json.loads(body)
         if not isinstance(raw, dict):
             raise ValueError("not an object")
@@ -167,8 +167,10 @@ class ScriptedServer:
         self.requests[asked.number] = asked
         return asked
 
-    async def _told(self, request: web.Request, asked: Asked, answer: Answer, pieces: int | None) -> web.StreamResponse:
-        """The answer as the client wants it; cut off after so many pieces, if that is said."""
+    async def _told(
+        self, request: web.Request, asked: ReceivedRequest, answer: Answer, pieces: int | None
+    ) -> web.StreamResponse:
+        """Send the answer, streamed or whole; with `pieces` the connection breaks after so many events."""
         writer = format_named(asked.fmt).writer
         try:
             await asyncio.sleep(answer.before)
@@ -202,7 +204,7 @@ def _refused(status: int, message: str) -> web.Response:
 
 
 async def _sent(request: web.Request, raw: Raw) -> web.StreamResponse:
-    """Bytes as they are, until the reader has had enough."""
+    """Send bytes as they are until the client stops reading."""
     response = web.StreamResponse(headers={"content-type": raw.content_type})
     await response.prepare(request)
     for _ in range(raw.times):
