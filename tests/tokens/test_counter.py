@@ -126,3 +126,13 @@ def test_the_memory_of_a_counter_is_bounded_and_the_newest_half_stays(monkeypatc
     assert counter.scanned == scanned, "the newest are still known"
     counter.message(user("message 0"))
     assert counter.scanned > scanned, "the oldest are forgotten"
+
+
+def test_the_frames_never_change_since_stores_keep_counts() -> None:
+    counter = Counter("gpt-4o")
+    call = Message(Role.ASSISTANT, (ToolCall(CallId("1"), "now", ""),))
+    assert counter.message(user("hello world")) == 2 + 4
+    assert counter.message(result("1", "hello world")) == 2 + 4
+    assert counter.message(call) == 1 + 8 + 4
+    assert counter.tools(["hello world"]) == 2 + 8
+    assert counter.message(Message(Role.USER, (Text("hello world"),), name="ann")) == 2 + 4 + 1 + counter.text("ann")
