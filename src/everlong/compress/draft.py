@@ -47,9 +47,9 @@ OURS = -1  # the `at` of a message that we added
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What is asked of the steps."""
+    """What the steps are to do: the target, whose tokens count, and what they may use."""
 
-    #: Tokens that the messages may take after a cut.
+    #: Tokens that the messages may take after a compaction.
     target: int
     counter: Counter
     #: The model's whole window; the documents' shares refer to it.
@@ -89,7 +89,7 @@ class Draft:
     total: int = field(default=0)
 
     def open(self) -> Iterable[tuple[int, Slot]]:
-        """(position, slot) of everything a step may touch, oldest first."""
+        """Yield (position, slot) of everything a step may touch, oldest first."""
         return ((n, slot) for n, slot in enumerate(self.slots) if slot.at != OURS and slot.at not in self.protected)
 
     @property
@@ -98,7 +98,7 @@ class Draft:
         return tuple(slot.message for slot in self.slots)
 
     def with_messages(self, changes: Sequence[tuple[int, Message, int]], edits: Iterable[Edit]) -> "Draft":
-        """Several slots at once: (position, message, tokens)."""
+        """Return the draft with several slots changed at once: (position, message, tokens)."""
         slots = list(self.slots)
         total = self.total
         for position, message, tokens in changes:
@@ -107,7 +107,7 @@ class Draft:
         return replace(self, slots=tuple(slots), edits=(*self.edits, *edits), total=total)
 
     def without(self, positions: Iterable[int], step: str, reason: str) -> "Draft":
-        """The slots at these positions are not sent; each is named by an edit with its reference."""
+        """Return the draft without the slots at these positions; each is named by an edit with its reference."""
         gone = set(positions)
         edits = tuple(
             Edit(
@@ -126,7 +126,7 @@ class Draft:
         return replace(self, slots=kept, edits=(*self.edits, *edits), total=sum(slot.tokens for slot in kept))
 
     def with_inserted(self, position: int, message: Message, tokens: int, edit: Edit) -> "Draft":
-        """A message of ours stands before `position`."""
+        """Return the draft with a message of ours before `position`."""
         slots = (*self.slots[:position], Slot(OURS, message, tokens), *self.slots[position:])
         return replace(self, slots=slots, edits=(*self.edits, edit), total=self.total + tokens)
 
@@ -135,20 +135,20 @@ Step: TypeAlias = Callable[[Draft, Task], Draft]
 
 
 def draft_of(history: Sequence[Message], task: Task) -> Draft:
-    """The history as it is."""
+    """Return a draft that is the history as it is."""
     given = tuple(history)
     slots = tuple(Slot(at, message, task.counter.message(message)) for at, message in enumerate(given))
     return Draft(given, slots, (), frozenset(protected(given, task.pins)), sum(slot.tokens for slot in slots))
 
 
 def last_round_at(draft: Draft) -> int:
-    """The index in the history from which on everything belongs to the last round; past its end if nobody asked."""
-    asked = last_user_index(draft.history)
-    return len(draft.history) if asked is None else asked
+    """Return the index in the history where the last round begins; past its end if no user spoke."""
+    question = last_user_index(draft.history)
+    return len(draft.history) if question is None else question
 
 
 def rounds_in(draft: Draft) -> tuple[Round, ...]:
-    """The rounds of the draft, after the leading system text, as positions.
+    """Return the rounds of the draft, after the leading system text, as positions.
 
     Example: system, user, assistant, ours, user -> rounds [1, 4) and [4, 5)
     """
@@ -165,7 +165,7 @@ def rounds_in(draft: Draft) -> tuple[Round, ...]:
 
 
 def firm_steps(draft: Draft) -> frozenset[MessageStep]:
-    """The steps that stay, because something in them is protected or ours: a step stays or goes as a whole."""
+    """Return the steps that stay, because something in them is protected or ours: a step stays or goes as a whole."""
     return frozenset(
         step
         for step in steps_of(draft.messages)
@@ -178,7 +178,7 @@ WANTED_WITH_CALLS = re.compile(r"deepseek|kimi|moonshot|mimo", re.IGNORECASE)
 
 
 def bound_reasoning(draft: Draft, task: Task) -> frozenset[int]:
-    """Positions of the messages that must keep their reasoning, whatever a step was told.
+    """Return the positions of messages that must keep their reasoning, whatever a step is set to.
 
     Example, anthropic: user, thought + call, result (not read yet) -> {1}
     """

@@ -1,6 +1,7 @@
-"""Choosing the excerpts: down the ranking, verbatim, nothing that is sent anyway, until the room is full.
+"""Excerpts of what leaves the window: chosen down the ranking, verbatim, nothing that is sent anyway, within a budget.
 
-Owns what is chosen and how it reads; where it goes and how it is framed is not known here.
+`Selection` chooses them and decides how they read, `background` frames them: background for the model to know, never an
+instruction to follow. Where they go is decided by the step that uses them.
 """
 
 from collections import defaultdict
@@ -340,7 +341,10 @@ WORDS = {
 
 
 def background(excerpts: str, names: str, task: Task) -> str:
-    """Excerpts and names, framed. Equal content gives equal bytes."""
+    """Return excerpts and names in their frame. Equal content gives equal bytes.
+
+    The tag carries a hash of what it frames, lengthened until it does not occur inside: no text there can close it.
+    """
     opening, naming, recalling = WORDS[task.language]
     tag = f"background-{_mark(excerpts + names)}"
     lines = [f"<{tag}>", opening]

@@ -133,7 +133,7 @@ class NanobotSettings:
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> "NanobotSettings":
-        """From the agent defaults of a `config.json`, snake_case or camelCase.
+        """Return the settings of the agent defaults of a `config.json`, snake_case or camelCase.
 
         Null is the default; other fields are ignored.
         """
@@ -142,7 +142,7 @@ class NanobotSettings:
         return cls(**{key: value for key, value in given.items() if key in known and value is not None})
 
     def preset(self) -> Preset | str:
-        """The preset with these settings; "off" where compression is switched off."""
+        """Return the preset with these settings; "off" where compression is switched off."""
         if not self.context_compression:
             return "off"
         return nanobot(
@@ -153,7 +153,7 @@ class NanobotSettings:
         )
 
     def budget(self, model: str) -> int:
-        """What a request to the model may take: its window without the share kept for the answer."""
+        """Return what a request to the model may take: its window without the share kept for the answer."""
         context = window(model, override=self.context_window_override).context
         return int(context * (1 - self.context_reserve_ratio))
 

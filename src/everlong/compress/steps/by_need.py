@@ -1,6 +1,6 @@
 """Keep the newest as it is, and of the rest what is most likely needed.
 
-At a cut the newest steps stay whole; what goes leaves behind one message of ours, marked as background:
+At a compaction the newest steps stay whole; what goes leaves behind one message of ours, marked as background:
 verbatim excerpts of what the question, recent thoughts and arguments refer to, in conversation order,
 and a ledger of names of what else was there. The budget is filled; nothing protected is touched.
 """

@@ -1,4 +1,4 @@
-"""File reads that are out of date: the file was read again later, written anew, or edited since.
+"""File reads that are out of date: the file was read again later, written again, or edited since.
 
 The older result becomes one line that names the file, what came after, and the reference. A read counts as
 repeated only where the later one surely shows all its lines; a call that failed repeats and changes nothing.

@@ -1,1 +1,1 @@
-"""What several steps do to texts. Pure."""
+"""What several steps share to change texts: markers, boundaries, changes, substitutes, file access. Pure."""

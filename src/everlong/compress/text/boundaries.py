@@ -1,4 +1,4 @@
-"""Where a text may be cut: on line ends where there is one near, never inside what a reader sees as one character.
+"""Boundaries at which a text may be cut: line ends where one is near, never inside one visible character.
 
 Surrogate pairs, combining marks, joined emoji, flags, Hangul syllables and "\\r\\n" stay whole. Where the
 rules of Unicode need tables that the standard library lacks, two characters too many stay together rather

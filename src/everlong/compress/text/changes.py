@@ -1,4 +1,4 @@
-"""Changing parts of messages in a draft, with the books kept: every change becomes an edit with its reference.
+"""Changes of parts of messages in a draft: every change becomes an edit with its reference.
 
 A step lists what it wants as `Change` values and `rewrite` carries them out. References are always those of
 the original, however often a part is changed. A message that is left with nothing to say goes as a whole.
@@ -66,7 +66,7 @@ class Origins:
 
 
 def rewrite(draft: Draft, task: Task, cause: Cause, changes: Sequence[Change]) -> Draft:
-    """The draft with the changes made and reported."""
+    """Return the draft with the changes made and reported."""
     if not changes:
         return draft
     origins = Origins(draft)

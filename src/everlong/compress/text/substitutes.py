@@ -1,4 +1,4 @@
-"""Saying parts of a draft shorter, for steps that lose nothing: it stands elsewhere, can be rebuilt or was invisible.
+"""Shorter substitutes for parts of a draft, for steps that lose nothing: the rest stands elsewhere or can be rebuilt.
 
 A step lists what it wants as `Shorter` values; `shorten` makes those changes that cost fewer tokens than what
 they replace. Each becomes one edit: the tokens of the message before and after, and the reference of the
@@ -84,7 +84,7 @@ def original(draft: Draft, position: int, index: int) -> tuple[int | None, Ref]:
 
 
 def shorten(draft: Draft, task: Task, step: str, wanted: Iterable[Shorter]) -> Draft:
-    """The draft with the changes that gain something, or itself if none does."""
+    """Return the draft with the substitutes that gain something, or itself if none does."""
     parts: dict[int, list[Part]] = {}
     tokens: dict[int, int] = {}
     edits: list[Edit] = []

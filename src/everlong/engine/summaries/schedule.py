@@ -177,8 +177,7 @@ class Summaries:
         return self._engine.blocking.means
 
     async def _settings(self, thread: str) -> Settings:
-        kept = await asyncio.to_thread(self._means.threads.thread, thread)
-        return self._means.settings.for_thread(kept.settings)
+        return await asyncio.to_thread(self._means.settings_of, thread)
 
     def _chosen(self, settings: Settings) -> Style:
         return self._style or style_of(settings)

@@ -40,12 +40,12 @@ class Titles:
         engine.after_turn.append(self.after_turn)
 
     def after_turn(self, prepared: Prepared, model: Model) -> None:
-        """A turn is over: name the thread if it has no name. Returns at once."""
+        """Name the thread after a turn if it has no name. Returns at once."""
         thread = prepared.thread
         if thread in self._named or thread in self._running:
             return
         own = Author(model=model, name=prepared.call.model) if self._own_model else None
-        task = asyncio.create_task(self._titled(thread, self._author or own), name=f"title of {thread}")
+        task = asyncio.create_task(self._title(thread, self._author or own), name=f"title of {thread}")
         self._running[thread] = task
         task.add_done_callback(lambda _: self._running.pop(thread, None))
 
@@ -54,38 +54,37 @@ class Titles:
         while self._running:
             await asyncio.wait(list(self._running.values()))
 
-    async def _titled(self, thread: str, author: Author | None) -> str:
-        """The title it has in the end; "" where it cannot be looked at."""
+    async def _title(self, thread: str, author: Author | None) -> str:
+        """Give the thread a title; return the one it has in the end, "" where the store cannot be read."""
         try:
-            said = await asyncio.to_thread(self._unnamed, thread)
-            if not said:
+            messages = await asyncio.to_thread(self._unnamed, thread)
+            if not messages:
                 return ""
-            asked = author if author is not None and await asyncio.to_thread(self._may_ask, thread) else None
-            title = await self._asked(thread, asked, said) if asked is not None else ""
-            return await asyncio.to_thread(self._keep, thread, title or _first_words(said))
+            chosen = author if author is not None and await asyncio.to_thread(self._may_ask, thread) else None
+            title = await self._ask(thread, chosen, messages) if chosen is not None else ""
+            return await asyncio.to_thread(self._keep, thread, title or _first_words(messages))
         except EverlongError:  # the store is away; a name is worth no error, the next turn looks again
             return ""
 
     def _unnamed(self, thread: str) -> History:
-        """What was said first, if the thread has no title and a user spoke."""
+        """Return the first messages, if the thread has no title and a user spoke."""
         threads = self._engine.threads
         if threads.thread(thread).title:
             self._remember(thread)
             return ()
-        said = tuple(row.entry for row in threads.read(thread, 0, READ) if isinstance(row.entry, Message))
-        return said if _first_words(said) else ()
+        messages = tuple(row.entry for row in threads.read(thread, 0, READ) if isinstance(row.entry, Message))
+        return messages if _first_words(messages) else ()
 
     def _may_ask(self, thread: str) -> bool:
-        """Whether models may be asked for anything beside the conversation."""
-        means = self._engine.blocking.means
-        settings = means.settings.for_thread(means.threads.thread(thread).settings)
+        """Return whether models may be asked for anything beside the conversation."""
+        settings = self._engine.blocking.means.settings_of(thread)
         return settings.mode == "auto" and settings.summaries != "off"
 
-    async def _asked(self, thread: str, author: Author, said: History) -> str:
-        language = spoken(user_text(message) for message in said)
-        asking = Message(Role.USER, (Text(title_prompt(said, language)),))
-        answer = await ask_author(author, Request(model=author.name, messages=(asking,), max_tokens=REPLY))
-        await asyncio.to_thread(self._tell_spent, thread, author, answer)
+    async def _ask(self, thread: str, author: Author, messages: History) -> str:
+        language = spoken(user_text(message) for message in messages)
+        question = Message(Role.USER, (Text(title_prompt(messages, language)),))
+        answer = await ask_author(author, Request(model=author.name, messages=(question,), max_tokens=REPLY))
+        await asyncio.to_thread(self._note_usage, thread, author, answer)
         if answer.message is None or answer.message.calls:
             return ""
         return redacted(parsed_title(answer.message.text) or "")
@@ -96,12 +95,12 @@ class Titles:
         self._named.add(thread)
 
     def _keep(self, thread: str, title: str) -> str:
-        """The title, unless someone gave one meanwhile."""
+        """Keep the title, unless someone gave one meanwhile; return the one that stands."""
         self._remember(thread)
         given = self._engine.threads.thread(thread).title
         return given or self._engine.threads.change(thread, title=title).title
 
-    def _tell_spent(self, thread: str, author: Author, answer: Answer) -> None:
+    def _note_usage(self, thread: str, author: Author, answer: Answer) -> None:
         usage = answer.usage
         if not usage.prompt and not usage.output:
             return
@@ -117,8 +116,8 @@ class Titles:
             )
 
 
-def _first_words(said: History) -> str:
-    """The beginning of what the user said first."""
-    first = next((text for message in said if (text := user_text(message).strip())), "")
+def _first_words(messages: History) -> str:
+    """Return the beginning of what the user messages first."""
+    first = next((text for message in messages if (text := user_text(message).strip())), "")
     title = text_title(redacted(first))
     return title if len(title) <= LONGEST_TITLE else title[: LONGEST_TITLE - 1].rstrip() + "…"
