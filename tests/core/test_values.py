@@ -135,3 +135,9 @@ def test_references_name_the_bytes() -> None:
 
 def test_empty_fields_take_no_room() -> None:
     assert json.loads(encode(user("hi"))) == {"role": "user", "parts": [{"type": "text", "text": "hi"}]}
+
+
+def test_a_result_has_not_failed_unless_it_says_so() -> None:
+    result = ToolResult(CallId("1"), (Text("ok"),))
+    assert not result.failed
+    assert "failed" not in encode(Message(Role.TOOL, (result,)))
