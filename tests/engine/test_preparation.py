@@ -254,3 +254,20 @@ def test_a_point_names_every_message_that_left_with_its_order_in_the_thread() ->
     left = {order for order, entry in rows.items() if isinstance(entry, Message) and entry not in sent}
     assert left == gone
     assert all(desk.engine.recall("t", edit.ref).original for edit in point.edits if edit.action is Action.DROP)
+
+
+def test_a_request_reports_what_its_newest_point_did() -> None:
+    desk = Desk(rounds=12)
+    point = desk.engine.compact("t", CALL)
+    assert point is not None
+    assert point.edits
+    assert desk.engine.prepare("t", CALL).edits == point.edits
+
+
+def test_a_request_that_is_assembled_again_reports_only_its_own_edits() -> None:
+    desk = Desk(Settings(window=16_000, preset="simple"), rounds=12)
+    own = desk.engine.prepare("t", CALL).edits
+    assert own
+    edit = replace(own[0], reason="of a point")
+    desk.engine.means.threads.append("t", [Point(boundary=3, summary=(user("-"),), edits=(edit,))])
+    assert edit not in desk.engine.prepare("t", CALL).edits

@@ -172,25 +172,25 @@ class Engine:
 
     async def prepare(self, thread: str, call: Call) -> Prepared:
         """Return what to send now: it fits, is valid, and begins as the request before unless a compaction was due."""
-        return await asyncio.to_thread(self.blocking.prepare, thread, call)
+        return await asyncio.to_thread(prepare, self.blocking.means, thread, call)
 
     async def preview(self, thread: str, call: Call) -> Preview:
         """Return how full the window is: what would be sent now, looked at without sending it."""
-        return await asyncio.to_thread(self.blocking.preview, thread, call)
+        return await asyncio.to_thread(preview, self.blocking.means, thread, call)
 
     async def record_usage(
         self, prepared: Prepared, usage: Usage | None, *, stop: str = "stop", said: bool = True
     ) -> ContextOverflow | None:
         """Record an answer. Returns an overflow that came as a success: recover from it."""
-        return await asyncio.to_thread(self.blocking.record_usage, prepared, usage, stop=stop, said=said)
+        return await asyncio.to_thread(record_usage, self.blocking.means, prepared, usage, stop=stop, said=said)
 
     async def record_failure(self, prepared: Prepared, reason: str) -> None:
         """Record that the call failed; its turn is over."""
-        await asyncio.to_thread(self.blocking.record_failure, prepared, reason)
+        await asyncio.to_thread(record_failure, self.blocking.means, prepared, reason)
 
     async def recover(self, prepared: Prepared, error: ProviderError) -> Prepared:
         """Return another request to try after a refusal. Raises the error to report where there is none."""
-        return await asyncio.to_thread(self.blocking.recover, prepared, error)
+        return await asyncio.to_thread(recover, self.blocking.means, prepared, error)
 
     async def compact(self, thread: str, call: Call) -> Point | None:
         """Compact now, because someone asks for it. None if there is nothing worth compacting."""
@@ -210,4 +210,4 @@ class Engine:
 
     async def recall(self, thread: str, what: str, *, limit: int = 10) -> RecallResult:
         """Return what a reference names, byte for byte, or what answers a query."""
-        return await asyncio.to_thread(self.blocking.recall, thread, what, limit=limit)
+        return await asyncio.to_thread(recall, self.threads, thread, what, limit=limit)
