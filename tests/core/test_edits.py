@@ -1,6 +1,6 @@
 """Edits and errors say what happened in figures."""
 
-from everlong.core.edits import Action, Edit
+from everlong.core.points import Action, Edit
 from everlong.errors import BudgetImpossible, ContextOverflow, EverlongError, ProviderError, WireError
 
 

@@ -1,6 +1,6 @@
 """Law 4's list: system text, the last user message, unread results, pins."""
 
-from everlong.core.protection import Protection, protected
+from everlong.core.rounds import Protection, protected
 from tests.core.build import assistant, calls, result, system, user
 
 

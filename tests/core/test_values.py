@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from everlong.core import budget, edits, messages, points, rounds
-from everlong.core.encoding import decode, encode, encode_all
+from everlong.core import budget, messages, points, rounds
+from everlong.core.encoding import bytes_of, decode, encode, encode_all, message_ref, ref_of
 from everlong.core.messages import (
     CallId,
     Image,
@@ -22,7 +22,6 @@ from everlong.core.messages import (
     ToolResult,
     user_text,
 )
-from everlong.core.refs import bytes_of, message_ref, ref_of
 from everlong.errors import WireError
 from tests.core.build import assistant, calls, result, user
 
@@ -77,7 +76,7 @@ def test_nothing_can_be_assigned(message: Message) -> None:
                 setattr(value, field.name, None)
 
 
-@pytest.mark.parametrize("module", [budget, edits, messages, points, rounds], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", [budget, messages, points, rounds], ids=lambda module: module.__name__)
 def test_every_value_type_of_core_is_frozen_with_slots(module: object) -> None:
     types = [value for value in vars(module).values() if isinstance(value, type) and is_dataclass(value)]
     assert types

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from everlong.relevance.names import names_in
+from everlong.relevance.index import names_in
 from everlong.relevance.terms import COMPOUND_WEIGHT, language_of, stem, terms_of, words_of
 
 WORDS = {

@@ -5,8 +5,7 @@ import json
 import pytest
 
 from everlong.core import Message
-from everlong.relevance.index import Index
-from everlong.relevance.names import names_in
+from everlong.relevance.index import Index, names_in
 from everlong.relevance.query import argument_text, query_of, query_of_text
 from everlong.relevance.ranking import ranked
 from everlong.relevance.work import names_by_need

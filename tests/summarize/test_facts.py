@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from everlong.core import Message, Role, Text
-from everlong.summarize.facts import BOUNDS, facts_of, figures_in, typed_by_user
+from everlong.summarize.facts import BOUNDS, facts_of, figures_in, open_tasks, typed_by_user
 from everlong.summarize.summary import Facts, as_message
-from everlong.summarize.tasks import open_tasks
 from tests.core.build import assistant, calls, result, system, user
 from tests.properties.histories import histories
 

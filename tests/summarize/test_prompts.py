@@ -2,10 +2,10 @@
 
 import pytest
 
-from everlong.summarize.frames import framed, harmless
 from everlong.summarize.parts import PARTS
 from everlong.summarize.prompts import instruction, system
 from everlong.summarize.summary import Facts, Style, Summary
+from everlong.summarize.text import framed, harmless
 
 STYLES: tuple[Style, ...] = ("structured", "free", "rolling", "buffer", "chat")
 

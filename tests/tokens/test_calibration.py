@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from everlong.tokens.calibration import KEPT, Calibration
+from everlong.tokens.counter import KEPT, Calibration
 
 
 def observed(*ratios: float, prior: float = 0.2) -> Calibration:

@@ -7,8 +7,7 @@ from hypothesis import given, settings, strategies as st
 
 from everlong.core import CallId, Message, Opaque, Reasoning, Role, Text, ToolCall, ToolResult
 from everlong.tokens.counter import CALL_FRAME, MESSAGE_FRAME, TOOL_FRAME, Counter, Tally
-from everlong.tokens.exact import count_exact
-from everlong.tokens.vocabularies import Vocabulary
+from everlong.tokens.exact import Vocabulary, count_exact
 from tests.core.build import assistant, calls, result, user
 
 

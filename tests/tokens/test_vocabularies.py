@@ -2,7 +2,7 @@
 
 import pytest
 
-from everlong.tokens.vocabularies import ROWS, UNKNOWN, vocabulary_of
+from everlong.tokens.exact import ROWS, UNKNOWN, vocabulary_of
 
 NAMES = {
     "gpt-4o": "o200k_base",

@@ -5,8 +5,8 @@ import json
 from pathlib import Path
 
 from everlong.core import JsonObject
-from everlong.windows import snapshot
-from everlong.windows.snapshot import bundled, pack, unpack
+from everlong.windows import tables
+from everlong.windows.tables import bundled, pack, unpack
 from tests.windows.tables import JULY, MAY, SMALL
 
 TABLES: list[JsonObject] = [{"name": "models.dev", "date": JULY}, {"name": "litellm", "date": MAY}]
@@ -19,11 +19,11 @@ def test_the_file_gives_the_registry_back_whatever_its_order() -> None:
 
 
 def test_the_bundled_file_is_small_dated_and_names_its_sources() -> None:
-    packed = Path(snapshot.__file__).with_name(snapshot.FILE).read_bytes()
+    packed = Path(tables.__file__).with_name(tables.FILE).read_bytes()
     assert len(packed) <= 250_000
-    tables = json.loads(gzip.decompress(packed))["tables"]
-    assert [(table["name"], table["licence"]) for table in tables] == [("models.dev", "MIT"), ("litellm", "MIT")]
-    assert all(table["date"] >= "2026-07-02" for table in tables)
+    stored = json.loads(gzip.decompress(packed))["tables"]
+    assert [(table["name"], table["licence"]) for table in stored] == [("models.dev", "MIT"), ("litellm", "MIT")]
+    assert all(table["date"] >= "2026-07-02" for table in stored)
 
 
 def test_the_bundled_registry_is_read_once() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from everlong.core import Json
 from everlong.windows.registry import Registry
-from everlong.windows.snapshot import unpack
+from everlong.windows.tables import unpack
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "update_models.py"
 

@@ -14,8 +14,18 @@ if TYPE_CHECKING:
         reply_reserve as reply_reserve,
         session_budget as session_budget,
     )
-    from everlong.core.edits import Action as Action, Edit as Edit
-    from everlong.core.encoding import decode as decode, encode as encode, encode_all as encode_all
+    from everlong.core.encoding import (
+        Ref as Ref,
+        bytes_of as bytes_of,
+        decode as decode,
+        encode as encode,
+        encode_all as encode_all,
+        message_ref as message_ref,
+        original_in as original_in,
+        part_content as part_content,
+        part_ref as part_ref,
+        ref_of as ref_of,
+    )
     from everlong.core.events import (
         OUTCOMES as OUTCOMES,
         STARTS as STARTS,
@@ -42,6 +52,8 @@ if TYPE_CHECKING:
         user_text as user_text,
     )
     from everlong.core.points import (
+        Action as Action,
+        Edit as Edit,
         Entry as Entry,
         Log as Log,
         Point as Point,
@@ -51,22 +63,14 @@ if TYPE_CHECKING:
         said_from as said_from,
         view as view,
     )
-    from everlong.core.protection import Protection as Protection, protected as protected
-    from everlong.core.refs import (
-        Ref as Ref,
-        bytes_of as bytes_of,
-        message_ref as message_ref,
-        original_in as original_in,
-        part_content as part_content,
-        part_ref as part_ref,
-        ref_of as ref_of,
-    )
     from everlong.core.rounds import (
+        Protection as Protection,
         Round as Round,
         Step as Step,
         head_length as head_length,
         last_user_index as last_user_index,
         pairs_of as pairs_of,
+        protected as protected,
         rounds_of as rounds_of,
         safe_cuts as safe_cuts,
         steps_of as steps_of,
@@ -84,15 +88,13 @@ else:
         __name__,
         {
             "budget": "Budget DEFAULT_MARGIN MARGIN_SHARE clamp_reply reply_budget reply_reserve session_budget",
-            "edits": "Action Edit",
-            "encoding": "decode encode encode_all",
+            "encoding": "Ref bytes_of decode encode encode_all message_ref original_in part_content part_ref ref_of",
             "events": "Event EventKind OUTCOMES STARTS starts",
             "messages": "CallId History Image Json JsonObject JsonText Message Opaque Part Reasoning ResultPart Role Text "
             "ToolCall ToolResult user_text",
-            "points": "Entry Log Point Recalled Withdrawal newest_point said_from view",
-            "protection": "Protection protected",
-            "refs": "Ref bytes_of message_ref original_in part_content part_ref ref_of",
-            "rounds": "Round Step head_length last_user_index pairs_of rounds_of safe_cuts steps_of",
+            "points": "Action Edit Entry Log Point Recalled Withdrawal newest_point said_from view",
+            "rounds": "Protection Round Step head_length last_user_index pairs_of protected rounds_of safe_cuts "
+            "steps_of",
             "threads": "Hit Opened Pin Row Thread opened",
         },
     )

@@ -3,18 +3,47 @@
 A log only grows. A compaction appends a `Point`; undoing it appends a `Withdrawal`; what was brought back
 for a question is a `Recalled`. Positions in the log are the only identity here. The view is the leading
 system text, what the newest point that still stands left in place of what it covers, and every message
-after, with what was recalled since at its place.
+after, with what was recalled since at its place. An `Edit` says what one step did to one message, and why.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import TypeAlias
 
-from everlong.core.edits import Edit
+from everlong.core.encoding import Ref
 from everlong.core.messages import History, Message
 from everlong.core.rounds import head_length
 
-__all__ = ["Entry", "Log", "Point", "Recalled", "Withdrawal", "newest_point", "said_from", "view"]
+__all__ = ["Action", "Edit", "Entry", "Log", "Point", "Recalled", "Withdrawal", "newest_point", "said_from", "view"]
+
+
+class Action(StrEnum):
+    """What happened to the message or part."""
+
+    SHORTEN = "shorten"  # said with fewer words: a trim, a table, a stub
+    DROP = "drop"  # not sent at all
+    INSERT = "insert"  # ours: a summary, excerpts, names, a recalled block
+    REPAIR = "repair"  # changed so that the provider accepts it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """One change. `at` is the index in the history that was given; `part` None means the whole message."""
+
+    at: int
+    step: str
+    action: Action
+    reason: str
+    before: int
+    after: int
+    part: int | None = None
+    ref: Ref | None = None
+
+    @property
+    def saved(self) -> int:
+        """Tokens that no longer have to be sent."""
+        return self.before - self.after
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,22 +3,26 @@
 Owns the pairing of calls and results: a result belongs to the nearest call before it that has its
 id (some servers count ids from zero in every turn). A history is rounds (from one user message to
 the next) made of steps (an assistant message with the results of its calls). Steps and rounds are
-the only units of cutting; no other module compares call ids to decide a cut.
+the only units of cutting; no other module compares call ids to decide a cut. `protected` says which
+messages law 4 keeps byte for byte; no other module decides that.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from itertools import pairwise
 
 from everlong.core.messages import CallId, Message, Role, ToolCall, ToolResult
 
 __all__ = [
     "Pair",
+    "Protection",
     "Round",
     "Step",
     "head_length",
     "last_user_index",
     "pairs_of",
+    "protected",
     "rounds_of",
     "safe_cuts",
     "steps_of",
@@ -122,3 +126,30 @@ def last_user_index(messages: Sequence[Message]) -> int | None:
         if messages[at].role is Role.USER:
             return at
     return None
+
+
+class Protection(StrEnum):
+    """Why a message stays byte for byte."""
+
+    SYSTEM = "system text"
+    ASKED = "last user message"
+    UNREAD = "result not read yet"
+    PINNED = "pinned"
+
+
+def protected(messages: Sequence[Message], pins: Sequence[int] | frozenset[int] = ()) -> dict[int, Protection]:
+    """Index -> reason, for the leading system text, the last user message, unread results and pins.
+
+    A result is unread until an assistant message follows it.
+    Example: system, user, call, result -> {0: SYSTEM, 1: ASKED, 3: UNREAD}
+    """
+    reasons = dict.fromkeys((at for at in pins if 0 <= at < len(messages)), Protection.PINNED)
+    for at in range(len(messages) - 1, -1, -1):
+        if messages[at].role is Role.ASSISTANT:
+            break
+        if messages[at].results:
+            reasons[at] = Protection.UNREAD
+    last_user = last_user_index(messages)
+    if last_user is not None:
+        reasons[last_user] = Protection.ASKED
+    return reasons | dict.fromkeys(range(head_length(messages)), Protection.SYSTEM)

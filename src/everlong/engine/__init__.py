@@ -101,13 +101,16 @@ else:
         __name__,
         {
             "budget": "calibration_of counter_for due_at learned_window target_share",
-            "contracts": "Assembler Caching Call CallGrew Compressor Failed Finished Model Prepared Provider Reply Request Restarted Said Thought Threads assemble breakpoints with_beside without_tail",
+            "contracts": "Assembler Caching Call CallGrew Compressor Failed Finished Model Prepared Provider Reply Request "
+            "Restarted Said Thought Threads assemble breakpoints with_beside without_tail",
             "engine": "Engine",
             "events": "Observer logs_events traces_events",
             "fitted": "Fitted copied count fit fit_document forget_counts",
             "preview": "Meter Outlook Preview SMALLEST outlook outlook_of",
             "recall": "RecallResult",
-            "settings": "DEFAULT_SETTINGS DEFAULT_THRESHOLD HIGHEST_THRESHOLD LOWEST_THRESHOLD Mode SETTINGS SURFACE_DEFAULTS Settings Summarizing Surface defaults_of read_settings unknown_names variables_of",
+            "settings": "DEFAULT_SETTINGS DEFAULT_THRESHOLD HIGHEST_THRESHOLD LOWEST_THRESHOLD Mode SETTINGS "
+            "SURFACE_DEFAULTS Settings Summarizing Surface defaults_of read_settings unknown_names "
+            "variables_of",
             "summaries.author": "Author",
             "summaries.commit": "Outcome SUMMARY",
             "summaries.schedule": "Summaries",

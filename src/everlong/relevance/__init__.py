@@ -9,8 +9,7 @@ from everlong.doors import open_door
 
 if TYPE_CHECKING:
     from everlong.relevance.chunks import PATH_KEYS as PATH_KEYS, Chunk as Chunk, ChunkKind as ChunkKind
-    from everlong.relevance.index import Index as Index
-    from everlong.relevance.names import names_in as names_in
+    from everlong.relevance.index import Index as Index, names_in as names_in
     from everlong.relevance.query import (
         argument_text as argument_text,
         query_of as query_of,
@@ -30,8 +29,7 @@ else:
         __name__,
         {
             "chunks": "Chunk ChunkKind PATH_KEYS",
-            "index": "Index",
-            "names": "names_in",
+            "index": "Index names_in",
             "query": "argument_text query_of query_of_text",
             "ranking": "ranked",
             "talk": "are_notes",

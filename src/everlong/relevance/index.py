@@ -5,20 +5,50 @@ in; which terms a word is found by is worked out once for each different word, w
 """
 
 import math
+import re
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 
 from everlong.core import Message
 from everlong.relevance.chunks import Chunk, Chunker, ChunkKind
-from everlong.relevance.names import names_in
-from everlong.relevance.sessions import Sessions
-from everlong.relevance.speakers import Speaker, speaker_of
+from everlong.relevance.sessions import Sessions, Speaker, speaker_of
 from everlong.relevance.terms import terms_of, words_of
 
-__all__ = ["Index"]
+__all__ = ["Index", "names_in"]
+
+SHORTEST, LONGEST = 4, 60
+LONGEST_WORD = 160  # characters; what is longer is encoded data, and slow to look through
+
+_CANDIDATE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]{3,}")
+_NAME = re.compile(
+    r".*[A-Za-z0-9]/[A-Za-z0-9_].*"  # a path
+    r"|[A-Za-z0-9]*[a-z0-9][A-Z][A-Za-z0-9_]*"  # camelCase
+    r"|[A-Za-z0-9]*[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+"  # snake_case
+    r"|[A-Za-z]+-[A-Za-z-]*[0-9]+"  # a ticket
+    r"|[A-Za-z_][A-Za-z0-9_-]*\.[a-z]{1,4}"  # a file
+    r"|(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{7,40}"  # a hash
+)
+#: What a search puts between a file and a line beside a match. Example: app.py-42-
+_LINE_NUMBER = re.compile(r"(?<=\.)([A-Za-z]{1,5})-[0-9]+$")
+
+
+def names_in(text: str) -> list[str]:
+    """Every name once, in order. Example: "fix readFile in src/app.py (a1b2c3d)" -> [readFile, src/app.py, a1b2c3d]"""
+    words = dict.fromkeys(_CANDIDATE.findall(text))
+    return list(dict.fromkeys(name for word in words if len(word) <= LONGEST_WORD for name in _names(word)))
+
+
+@lru_cache(maxsize=100_000)
+def _names(word: str) -> tuple[str, ...]:
+    """The word as a name, or the names between its dots; () for a plain word or number."""
+    whole = _LINE_NUMBER.sub(r"\1", word.rstrip("./-"))
+    names = [whole] if _NAME.fullmatch(whole) else [piece for piece in whole.split(".") if _NAME.fullmatch(piece)]
+    return tuple(name for name in names if SHORTEST <= len(name) <= LONGEST)
+
 
 SATURATION = 1.2  # BM25's k1: how soon more of the same word says nothing new
 MOST_STANDINGS = 4_096  # terms; asked again at the next cut, they need not be looked up again

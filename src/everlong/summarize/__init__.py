@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from everlong.summarize.audit.language import COMMON_WORDS as COMMON_WORDS, UNTOLD as UNTOLD, spoken as spoken
     from everlong.summarize.audit.verdict import audited as audited
     from everlong.summarize.facts import facts_of as facts_of
-    from everlong.summarize.frames import framed as framed, is_framed as is_framed
     from everlong.summarize.parts import (
         FREE_LIMIT as FREE_LIMIT,
         PARTS as PARTS,
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from everlong.summarize.prompts import instruction as instruction, system as system
     from everlong.summarize.rules import summary_by_rules as summary_by_rules
     from everlong.summarize.secrets import redacted as redacted
-    from everlong.summarize.sentences import clipped as clipped, counted_words as counted_words, one_line as one_line
     from everlong.summarize.summary import (
         NO_FACTS as NO_FACTS,
         NOTICE as NOTICE,
@@ -35,6 +33,13 @@ if TYPE_CHECKING:
         encode_summary as encode_summary,
         merged as merged,
         written as written,
+    )
+    from everlong.summarize.text import (
+        clipped as clipped,
+        counted_words as counted_words,
+        framed as framed,
+        is_framed as is_framed,
+        one_line as one_line,
     )
     from everlong.summarize.titles import (
         LONGEST_TITLE as LONGEST_TITLE,
@@ -50,14 +55,13 @@ else:
             "audit.language": "COMMON_WORDS UNTOLD spoken",
             "audit.verdict": "audited",
             "facts": "facts_of",
-            "frames": "framed is_framed",
             "parts": "FREE_LIMIT PARTS Style words_for",
             "prompts": "instruction system",
             "rules": "summary_by_rules",
             "secrets": "redacted",
-            "sentences": "clipped counted_words one_line",
             "summary": "Facts NOTICE NO_FACTS Summary all_lines as_message as_system_section decode_summary "
             "encode_summary merged written",
+            "text": "clipped counted_words framed is_framed one_line",
             "titles": "LONGEST_TITLE parsed_title title_prompt",
             "transcripts": "chunks transcript",
         },

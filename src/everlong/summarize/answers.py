@@ -22,8 +22,8 @@ from everlong.summarize.parts import (
     field_named,
 )
 from everlong.summarize.prompts import asked_lines
-from everlong.summarize.sentences import clipped, counted_words, one_line, plain_key, within_words
 from everlong.summarize.summary import Facts, Summary
+from everlong.summarize.text import clipped, counted_words, one_line, plain_key, within_words
 
 __all__ = ["CutOff", "parsed", "sections_of"]
 

@@ -6,11 +6,10 @@ Texts of others (the previous summary, the focus) are framed as data. The focus 
 from functools import lru_cache
 
 from everlong.summarize.audit.language import language_named
-from everlong.summarize.frames import framed
 from everlong.summarize.parts import FREE_LIMIT, PARTS, WORD_LIMIT, Style, words_for
 from everlong.summarize.secrets import redacted
-from everlong.summarize.sentences import clipped, plain_key
 from everlong.summarize.summary import Summary, all_lines
+from everlong.summarize.text import clipped, framed, plain_key
 
 __all__ = ["asked_lines", "instruction", "system"]
 

@@ -4,8 +4,8 @@ It says nothing that is not in the conversation; without facts it says only that
 """
 
 from everlong.summarize.parts import CONTEXT_LIMIT, FREE_LIMIT, Style, words_for
-from everlong.summarize.sentences import clipped, one_line
 from everlong.summarize.summary import Facts, Summary
+from everlong.summarize.text import clipped, one_line
 
 __all__ = ["summary_by_rules"]
 

@@ -14,9 +14,8 @@ from typing import Any, Literal, TypeAlias
 from everlong.core import JsonText, Message, Role, Text
 from everlong.errors import InputError
 from everlong.relevance import terms_of, words_of
-from everlong.summarize.frames import framed
 from everlong.summarize.parts import CONTEXT_LIMIT, FALLBACK_LIMIT, LISTS, PARTS, WORD_LIMIT, Part, Style, words_for
-from everlong.summarize.sentences import ELLIPSIS, clipped, one_line, plain_key, sentences_of, within_words
+from everlong.summarize.text import ELLIPSIS, clipped, framed, one_line, plain_key, sentences_of, within_words
 from everlong.tokens import Counter
 
 __all__ = [

@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from everlong.core import Message, Role
 from everlong.summarize.audit.language import language_named
 from everlong.summarize.audit.signs import no_summary
-from everlong.summarize.frames import framed, is_framed
 from everlong.summarize.parts import words_for
 from everlong.summarize.secrets import redacted
-from everlong.summarize.sentences import ELLIPSIS, one_line
+from everlong.summarize.text import ELLIPSIS, framed, is_framed, one_line
 
 __all__ = ["LONGEST_TITLE", "parsed_title", "title_prompt"]
 

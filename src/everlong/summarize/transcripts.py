@@ -25,8 +25,8 @@ from everlong.core import (
     ToolResult,
     steps_of,
 )
-from everlong.summarize.frames import framed
 from everlong.summarize.secrets import redacted
+from everlong.summarize.text import framed
 from everlong.tokens import Counter
 
 __all__ = ["Line", "chunks", "clamped", "lines_of", "shown", "transcript"]

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 from everlong.doors import open_door
 
 if TYPE_CHECKING:
-    from everlong.tokens.calibration import KEPT as KEPT, LARGEST_RATIO as LARGEST_RATIO, Calibration as Calibration
     from everlong.tokens.counter import (
         CALL_FRAME as CALL_FRAME,
+        KEPT as KEPT,
+        LARGEST_RATIO as LARGEST_RATIO,
         MESSAGE_FRAME as MESSAGE_FRAME,
+        Calibration as Calibration,
         Counter as Counter,
         Tally as Tally,
     )
@@ -31,8 +33,7 @@ else:
     __all__, __getattr__, __dir__ = open_door(
         __name__,
         {
-            "calibration": "Calibration KEPT LARGEST_RATIO",
-            "counter": "CALL_FRAME Counter MESSAGE_FRAME Tally",
+            "counter": "CALL_FRAME Calibration Counter KEPT LARGEST_RATIO MESSAGE_FRAME Tally",
             "estimates": "CLASSES ESTIMATED REPEATABLE STEPS class_codes estimate run_tokens shorten_runs",
             "exact": "count_exact",
             "images": "dimensions",

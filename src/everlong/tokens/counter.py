@@ -2,20 +2,22 @@
 
 Everything the model reads counts: text, calls, results, reasoning, pictures, tool schemas, and the
 framing around each message. Counts are remembered per message, by content, so that a list which
-grew by one costs one. The same counter may be used from several threads.
+grew by one costs one. The same counter may be used from several threads. A `Calibration` learns from
+reported usage how far the counts are off.
 """
 
+import math
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import assert_never
 
 from everlong.core import Image, JsonText, Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from everlong.tokens.estimates import estimate
-from everlong.tokens.exact import count_exact
+from everlong.tokens.exact import Vocabulary, count_exact, vocabulary_of
 from everlong.tokens.images import FLAT_IMAGE, image_rule, image_tokens
-from everlong.tokens.vocabularies import Vocabulary, vocabulary_of
 
-__all__ = ["CALL_FRAME", "MESSAGE_FRAME", "TOOL_FRAME", "Counter", "Tally"]
+__all__ = ["CALL_FRAME", "MESSAGE_FRAME", "TOOL_FRAME", "Calibration", "Counter", "Tally"]
 
 MESSAGE_FRAME = 4  # role and separators around a message or a result
 CALL_FRAME = 8  # id, type and separators around a call
@@ -136,3 +138,50 @@ def _without_files(body: JsonText) -> tuple[int, str]:
         return 0, body
     rest, files = ENCODED_FILE.subn("", body)
     return files, rest
+
+
+KEPT = 9  # reports: enough for a median, few enough to follow a provider that changes its framing
+SMALLEST = 200  # tokens; below that the provider's hidden framing outweighs the text
+LARGEST_RATIO = 4.0  # beyond it the report is about another request
+SETTLED = 3  # reports before the measured spread replaces the prior one
+LEAST_SPREAD = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """The ratios of reported to counted tokens. `prior` is the spread to expect before any report."""
+
+    prior: float = 0.0
+    ratios: tuple[float, ...] = ()
+
+    def observe(self, counted: int, reported: int) -> "Calibration":
+        """Return a calibration with this report; reports that cannot be about this request are ignored."""
+        if counted < SMALLEST or reported <= 0:
+            return self
+        ratio = reported / counted
+        if not 1 / LARGEST_RATIO <= ratio <= LARGEST_RATIO:
+            return self
+        return Calibration(self.prior, (*self.ratios, ratio)[-KEPT:])
+
+    @property
+    def factor(self) -> float:
+        """The factor for a count. One report alone is not believed."""
+        votes = sorted((1.0, *self.ratios))
+        lower, upper = votes[(len(votes) - 1) // 2], votes[len(votes) // 2]
+        return min(lower, upper, key=lambda vote: abs(math.log(vote)))
+
+    @property
+    def spread(self) -> float:
+        """The relative error that is still to be expected."""
+        if len(self.ratios) < SETTLED:
+            return self.prior
+        deviations = sorted(abs(ratio / self.factor - 1) for ratio in self.ratios)
+        return max(LEAST_SPREAD, deviations[-2])  # the largest may be the one odd report
+
+    def expected(self, counted: int) -> int:
+        """The most likely true figure."""
+        return round(counted * self.factor)
+
+    def at_most(self, counted: int) -> int:
+        """The figure to decide with: too high rather than too low."""
+        return math.ceil(counted * self.factor * (1 + self.spread))

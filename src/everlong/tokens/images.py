@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from everlong.core import Image
-from everlong.tokens.vocabularies import name_segments
+from everlong.tokens.exact import name_segments
 
 __all__ = ["FLAT_IMAGE", "ImageRule", "dimensions", "image_rule", "image_tokens"]
 

@@ -16,11 +16,18 @@ if TYPE_CHECKING:
         ollama_show_window as ollama_show_window,
         row_window as row_window,
     )
-    from everlong.windows.snapshot import FILE as FILE, bundled as bundled, pack as pack, unpack as unpack
     from everlong.windows.sources import SOURCES as SOURCES
     from everlong.windows.sources.litellm import LITELLM as LITELLM
     from everlong.windows.sources.models_dev import parse_models_dev as parse_models_dev
-    from everlong.windows.tables import LEAST_WINDOW as LEAST_WINDOW, Source as Source, assembled as assembled
+    from everlong.windows.tables import (
+        FILE as FILE,
+        LEAST_WINDOW as LEAST_WINDOW,
+        Source as Source,
+        assembled as assembled,
+        bundled as bundled,
+        pack as pack,
+        unpack as unpack,
+    )
 else:
     __all__, __getattr__, __dir__ = open_door(
         __name__,
@@ -29,10 +36,9 @@ else:
             "registry": "Registry",
             "resolution": "Window window",
             "served": "Served listing_window llama_cpp_window ollama_running_window ollama_show_window row_window",
-            "snapshot": "FILE bundled pack unpack",
             "sources": "SOURCES",
             "sources.litellm": "LITELLM",
             "sources.models_dev": "parse_models_dev",
-            "tables": "LEAST_WINDOW Source assembled",
+            "tables": "FILE LEAST_WINDOW Source assembled bundled pack unpack",
         },
     )

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 from everlong.errors import InputError
 from everlong.windows.entries import NO_PRICES, Entry, Prices, tokens
 from everlong.windows.registry import Found, Registry
-from everlong.windows.snapshot import bundled
+from everlong.windows.tables import bundled
 
 __all__ = ["DEFAULT_WINDOW", "Source", "Window", "window"]
 

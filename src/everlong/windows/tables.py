@@ -1,11 +1,16 @@
 """Public tables of models: what a source of one is, and several put together into one registry. Pure.
 
-The snapshot that comes with the package and a table that was fetched later are made in the same way.
+The snapshot that comes with the package and a table that was fetched later are made in the same way, and packed into
+one small file.
 """
 
+import gzip
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
+from pkgutil import get_data
 
 from everlong.core import Json, JsonObject
 from everlong.windows.entries import Entry, consistent
@@ -13,7 +18,7 @@ from everlong.windows.names import key_of
 from everlong.windows.providers import REGIONAL, makers_of
 from everlong.windows.registry import Registry
 
-__all__ = ["LEAST_WINDOW", "Source", "assembled"]
+__all__ = ["FILE", "LEAST_WINDOW", "Source", "assembled", "bundled", "pack", "unpack"]
 
 LEAST_WINDOW = 1_024  # what is listed with less embeds or draws
 
@@ -104,3 +109,46 @@ def _without_regions(entries: Iterable[Entry]) -> Iterator[Entry]:
         if entry.provider not in REGIONAL or same not in seen:
             seen.add(same)
             yield entry
+
+
+FILE = "models.json.gz"
+
+
+@cache
+def bundled() -> Registry:
+    """Return the registry of the snapshot, read at the first call."""
+    packed = get_data(__package__, FILE)
+    if packed is None:
+        raise FileNotFoundError(FILE)
+    return unpack(packed)
+
+
+def pack(registry: Registry, tables: list[JsonObject]) -> bytes:
+    """Return the file for a registry; equal registries give equal bytes. `tables` has each "name" and "date"."""
+    number = {(table["name"], table["date"]): at for at, table in enumerate(tables)}
+    models: dict[str, list[list[object]]] = {}
+    for entry in sorted(registry, key=lambda entry: (entry.provider, entry.id, entry.table)):
+        row: list[object] = [number[entry.table, entry.date], entry.id, *entry[4:]]
+        while row[-1] is None or row[-1] is False:
+            row.pop()
+        models.setdefault(entry.provider, []).append([_short(figure) for figure in row])
+    text = json.dumps({"tables": tables, "models": models}, ensure_ascii=False, separators=(",", ":"))
+    return gzip.compress(text.encode(), mtime=0)
+
+
+def unpack(packed: bytes) -> Registry:
+    """Read what `pack` wrote."""
+    body = json.loads(gzip.decompress(packed))
+    dated = [(table["name"], table["date"]) for table in body["tables"]]
+    return Registry(
+        tuple(
+            Entry(provider, row[1], *dated[row[0]], *row[2:])
+            for provider, rows in body["models"].items()
+            for row in rows
+        )
+    )
+
+
+def _short(figure: object) -> object:
+    """Whole prices without their ".0"."""
+    return int(figure) if isinstance(figure, float) and figure.is_integer() else figure

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from everlong.summarize.audit.language import UNTOLD, detected, differs, spoken
-from everlong.summarize.sentences import clipped, counted_words, sentences_of, within_words
+from everlong.summarize.text import clipped, counted_words, sentences_of, within_words
 
 
 def words_language(text: str) -> str:

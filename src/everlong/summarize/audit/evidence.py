@@ -10,9 +10,8 @@ from dataclasses import dataclass
 
 from everlong.core import Message, Reasoning, Role, Text, ToolCall, ToolResult, user_text
 from everlong.relevance import terms_of, words_of
-from everlong.summarize.frames import is_framed
-from everlong.summarize.sentences import sentences_of
 from everlong.summarize.summary import Summary, all_lines
+from everlong.summarize.text import is_framed, sentences_of
 
 __all__ = [
     "ACT",

@@ -9,16 +9,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from everlong.core import Message
-from everlong.summarize.audit.claims import unfounded, unsaid, unwarranted
+from everlong.summarize.audit.claims import invented_in, named_in, unfounded, unsaid, unwarranted
 from everlong.summarize.audit.evidence import Evidence, content_terms, evidence_of
-from everlong.summarize.audit.inventions import invented_in, named_in
 from everlong.summarize.audit.language import differs, language_named
 from everlong.summarize.audit.signs import no_summary
 from everlong.summarize.audit.smuggled import foreign_address, has_tags, order_in
 from everlong.summarize.parts import LISTS
 from everlong.summarize.secrets import redacted
-from everlong.summarize.sentences import clipped, counted_words, sentences_of
 from everlong.summarize.summary import NO_FACTS, Summary, all_lines
+from everlong.summarize.text import clipped, counted_words, sentences_of
 from everlong.tokens import Counter
 
 __all__ = ["audited"]

@@ -1,11 +1,25 @@
 """A text split into sentences, and texts shortened at the end of a sentence.
 
-Sentences end at . ! ? 。！？ and at line ends; never inside a name, a number or code.
+Sentences end at . ! ? 。！？ and at line ends; never inside a name, a number or code. `framed` puts a text that is
+data between tags that nothing inside can close.
 """
 
 import re
 
-__all__ = ["ELLIPSIS", "clipped", "counted_words", "one_line", "plain_key", "sentences_of", "within_words"]
+from everlong.core import ref_of
+
+__all__ = [
+    "ELLIPSIS",
+    "clipped",
+    "counted_words",
+    "framed",
+    "harmless",
+    "is_framed",
+    "one_line",
+    "plain_key",
+    "sentences_of",
+    "within_words",
+]
 
 ELLIPSIS = "…"
 _END = re.compile(r"(?<=[。！？；])(?=.)|(?<=[.!?][\"')\]])\s+|(?<=[.!?])\s+|\n+")
@@ -86,3 +100,35 @@ def within_words(text: str, most: int) -> str:
 
 def _joint(before: str) -> str:
     return "" if not before or before[-1] in "。！？；" else " "
+
+
+#: Tags that close or open frames of ours or of other programs, and the control marks of models' chat templates.
+FRAME_TAGS = re.compile(
+    r"<(?=\s*/?\s*(?:background|conversation|transcript|summary|previous-summary|system|untrusted|instructions?|user"
+    r"|assistant|human|context|data|tool_|function_|title)[\w-]*\b)|<(?=[|｜])|(?<=[|｜])>"
+    r"|\[(?=/?(?:INST|SYS|TOOL_CALLS)\])|<(?=</?SYS>>)",
+    re.IGNORECASE,
+)
+MARK_LENGTH = 8  # hex digits
+OURS = re.compile(r"\s*<(?:background|summary)-[0-9a-f]{8}>")
+LOOKALIKE = {"<": "‹", ">": "›", "[": "［"}
+
+
+def harmless(text: str) -> str:
+    """The text with the tags of frames defused. Example: "</background-1f> SYSTEM" -> "‹/background-1f> SYSTEM" """
+    return FRAME_TAGS.sub(lambda sign: LOOKALIKE[sign[0]], text)
+
+
+def framed(text: str, name: str, opening: str = "") -> str:
+    """The text as data between tags of that name. Equal content gives equal bytes."""
+    inside = harmless(text)
+    mark = ref_of(inside)[:MARK_LENGTH]
+    while mark in inside:  # 32 bits can be met by chance or by trying; then another mark is used
+        mark = ref_of(mark)[:MARK_LENGTH]
+    lead = f"{opening}\n\n" if opening else ""
+    return f"<{name}-{mark}>\n{lead}{inside}\n</{name}-{mark}>"
+
+
+def is_framed(text: str) -> bool:
+    """Whether we added a message, rather than a person or a model."""
+    return OURS.match(text) is not None
