@@ -429,3 +429,20 @@ def test_E4_planted_facts_stay_exact_the_summary_stays_bounded_and_no_line_comes
         lawful([asked.messages for asked in model.requests])
 
     asyncio.run(asyncio.wait_for(run(), 300))
+
+
+@pytest.mark.parametrize("writes", [True, False], ids=["an author writes it", "nobody does"])
+def test_events_of_a_summary_name_who_wrote_it_and_what_it_cost(writes: bool) -> None:
+    async def run() -> None:
+        talk = talk_in(16_000, reads_files(1))
+        await filled(talk, 6)
+        asked = author(HONEST if writes else (lambda _: Refusal(503, "away")))
+        outcome = await Summaries(talk.engine, [asked], own_model=False).compact(talk.thread, talk.call, talk.model)
+        (applied,) = of_kind(talk, EventKind.SUMMARY_APPLIED)
+        assert applied.model == (asked.name if writes else talk.call.model)
+        assert outcome.reason == ("" if writes else applied.reason)
+        spent = [event for event in of_kind(talk, EventKind.USAGE_RECORDED) if event.reason == "summary"]
+        assert [event.model for event in spent] == [asked.name if writes else talk.call.model]
+        assert applied.reason.startswith("by rules") is not writes
+
+    asyncio.run(asyncio.wait_for(run(), 300))
