@@ -5,10 +5,10 @@ from typing import Any
 
 from everlong.llm import Answer, ReceivedRequest, reply_of
 from everlong.wire import FORMATS, Usage, format_named
-from tests.gateway.opaque_parts import opaque_parts, restored, restored_items
 from tests.gateway.raw_upstream import Talk, response
 from tests.gateway.running import RunningGateway
 from tests.gateway.talking import PATHS, RawClient, body_of, talk_through
+from tests.wire.opaque_parts import opaque_parts, restored, restored_items
 
 Fields = dict[str, Any]
 CALLS = (("read_file", '{"path": "a.py"}'), ("read_file", '{"path": "b.py"}'))

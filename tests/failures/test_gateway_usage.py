@@ -79,7 +79,7 @@ def test_J1_the_client_is_told_a_real_or_an_estimated_prompt_within_the_window(
     name: str, fmt: str, stream: bool
 ) -> None:
     answer, expected = UPSTREAMS[name]
-    figures = PromptSizes(window=WINDOW, prompt=SENT, asked=True)
+    figures = PromptSizes(window=WINDOW, prompt=SENT, wants=True)
     assert _heard(lambda asked: answer, fmt, stream, figures).prompt == expected
 
 
@@ -100,7 +100,7 @@ def test_J1_the_original_size_is_steady_over_a_cut_and_the_sent_size_is_the_upst
 
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "plain"])
 def test_J1_a_total_is_the_sum_of_its_parts(stream: bool) -> None:
-    figures = PromptSizes(added=30_000, window=WINDOW, prompt=SENT, asked=True)
+    figures = PromptSizes(added=30_000, window=WINDOW, prompt=SENT, wants=True)
 
     async def raw(url: str) -> bytes:
         forwarding = UpstreamConnections()

@@ -72,7 +72,7 @@ class Clients:
     def _known(self, key: bytes) -> Client:
         if not key:
             raise Refused(
-                "this gateway asks for a key: send it as `authorization: Bearer KEY` or `x-api-key: KEY`",
+                "this gateway needs a key: send it as `authorization: Bearer KEY` or `x-api-key: KEY`",
                 status=401,
                 kind="missing_key",
             )
@@ -123,7 +123,9 @@ def _key_in(headers: HeaderList) -> bytes:
     """The key that the headers carry; empty if there is none."""
     found = [(name.lower(), value.strip()) for name, value in headers if name.lower() in KEY_HEADERS]
     if len({name for name, _ in found}) < len(found):
-        raise Refused("a key is sent once, not in several headers of one name", status=400, kind="two_keys")
+        raise Refused(
+            "the key is sent twice, in several headers of one name: send it once", status=400, kind="two_keys"
+        )
     sent = {_without_scheme(value) for _, value in found} - {b""}
     if len(sent) > 1:
         raise Refused("the headers of this request carry different keys: send one", status=400, kind="two_keys")
@@ -143,7 +145,7 @@ def _without_scheme(value: bytes) -> bytes:
 
 
 def _no_such_key() -> Refused:
-    return Refused("this key is not known here", status=401, kind="invalid_key")
+    return Refused("this key is unknown to the gateway", status=401, kind="invalid_key")
 
 
 # --- limits ----------------------------------------------------------------------------------------

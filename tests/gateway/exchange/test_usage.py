@@ -197,7 +197,7 @@ PIECE = b"data: {" + FRAME + b',"choices":[{"delta":{"content":"a"}}]}\n\n'
 @pytest.mark.parametrize("size", [1, 10, 10_000])
 def test_a_chat_whose_upstream_reports_nothing_ends_with_an_estimate(size: int) -> None:
     stream = PIECE * 3 + DONE
-    figures = PromptSizes(added=1_000, window=128_000, prompt=20_000, asked=True)
+    figures = PromptSizes(added=1_000, window=128_000, prompt=20_000, wants=True)
     out = fed("openai-chat", figures, [stream[at : at + size] for at in range(0, len(stream), size)])
     assert out.startswith(PIECE * 3)
     assert out.endswith(DONE)
@@ -216,14 +216,14 @@ def test_a_chat_whose_upstream_reports_nothing_ends_with_an_estimate(size: int) 
     ("figures", "stream"),
     [
         (PromptSizes(window=128_000, prompt=20_000), PIECE + DONE),
-        (PromptSizes(window=128_000, asked=True), PIECE + DONE),
-        (PromptSizes(window=128_000, prompt=20_000, asked=True), PIECE),
+        (PromptSizes(window=128_000, wants=True), PIECE + DONE),
+        (PromptSizes(window=128_000, prompt=20_000, wants=True), PIECE),
         (
-            PromptSizes(window=128_000, prompt=20_000, asked=True),
+            PromptSizes(window=128_000, prompt=20_000, wants=True),
             PIECE + b'data: {"choices":[],"usage":{"prompt_tokens":20100}}\n\n' + DONE,
         ),
         (
-            PromptSizes(window=128_000, prompt=20_000, asked=True),
+            PromptSizes(window=128_000, prompt=20_000, wants=True),
             PIECE + b'data: {"choices":[],"usage":{"prompt_tokens":20100}}\n\n' + PIECE + DONE,
         ),
     ],
@@ -234,7 +234,7 @@ def test_nothing_is_added_otherwise(figures: PromptSizes, stream: bytes) -> None
 
 
 def test_nothing_is_added_to_an_answer_that_goes_on_or_is_an_error() -> None:
-    asked = PromptSizes(window=128_000, prompt=20_000, asked=True)
+    asked = PromptSizes(window=128_000, prompt=20_000, wants=True)
     created = b'data: {"type":"response.created","response":{"status":"in_progress","usage":null}}\n\n'
     failed = b'data: {"type":"response.failed","response":{"status":"failed","usage":null}}\n\n'
     assert fed("openai-responses", asked, [created + failed]) == created + failed
@@ -302,7 +302,7 @@ def test_bytes_without_figures_are_never_changed(fmt: str, data: bytes, cuts: li
 def test_figures_that_are_right_are_never_changed(fmt: str, prompt: int, output: int, cuts: list[int]) -> None:
     names = ("prompt_tokens", "completion_tokens") if fmt == "openai-chat" else ("input_tokens", "output_tokens")
     body, event = usage_in(fmt, {names[0]: prompt, names[1]: output, "total_tokens": prompt + output})
-    right = PromptSizes(window=100_000, prompt=prompt, asked=True)
+    right = PromptSizes(window=100_000, prompt=prompt, wants=True)
     assert rewritten_body(format_named(fmt).server.usage, body, right) == body
     assert fed(fmt, right, split(event, cuts)) == event
 
@@ -321,7 +321,7 @@ def test_what_is_told_lies_between_nothing_and_the_window(
     names = ["prompt_tokens", "completion_tokens"] if chat else ["input_tokens", "output_tokens"]
     beside = ["cache_read_input_tokens", "cache_creation_input_tokens"] if fmt == "anthropic" else []
     usage: JsonObject = dict(zip(names + beside, counts, strict=False))
-    figures = PromptSizes(added=added, window=128_000, prompt=prompt, asked=asked)
+    figures = PromptSizes(added=added, window=128_000, prompt=prompt, wants=asked)
     out = told(fmt, usage, figures)
     parts = [out[name] or 0 for name in [names[0], *beside]]
     assert all(isinstance(part, int) and part >= 0 for part in parts)
@@ -336,7 +336,7 @@ hostile = st.recursive(
 )
 
 
-@given(fmt=st.sampled_from(FMTS), usage=hostile, figures=st.sampled_from([GROWN, PromptSizes(window=9, asked=True)]))
+@given(fmt=st.sampled_from(FMTS), usage=hostile, figures=st.sampled_from([GROWN, PromptSizes(window=9, wants=True)]))
 def test_usage_of_any_shape_passes_without_a_failure(fmt: str, usage: JsonObject, figures: PromptSizes) -> None:
     body, event = usage_in(fmt, usage)
     assert isinstance(json.loads(rewritten_body(format_named(fmt).server.usage, body, figures)), dict)

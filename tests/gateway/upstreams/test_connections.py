@@ -296,7 +296,7 @@ def test_a_redirect_is_neither_followed_nor_handed_on(status: str) -> None:
 
     error, connections = asyncio.run(do())
     assert (error.status, connections) == (502, 0)
-    assert "elsewhere" in str(error)
+    assert "redirects are not followed" in str(error)
     assert KEY not in str(error)
 
 

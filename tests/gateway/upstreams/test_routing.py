@@ -278,12 +278,27 @@ BAD = [
     ("half a bracket", UpstreamTable(url="http://[::1/v1"), {}, "an upstream is an http or https address"),
     ("a password", UpstreamTable(url=f"https://me:{SECRET}@host/v1"), {}, "must not hold a user name or password"),
     ("a query", UpstreamTable(url=f"https://host?key={SECRET}"), {}, "must not hold a query or fragment"),
-    ("no variable", UpstreamTable(url="openai", key_env="MINE"), {}, "its key is to be in MINE, which is not set"),
-    ("empty", UpstreamTable(url="openai", key="env:MINE"), {"MINE": " "}, "its key is to be in MINE"),
+    (
+        "no variable",
+        UpstreamTable(url="openai", key_env="MINE"),
+        {},
+        "its key should be in the variable MINE, which is not set",
+    ),
+    ("empty", UpstreamTable(url="openai", key="env:MINE"), {"MINE": " "}, "its key should be in the variable MINE"),
     ("two keys", UpstreamTable(url="openai", key=SECRET, key_env="B"), {"B": "b"}, "has both key and key_env"),
-    ("a line end", UpstreamTable(url="openai", key=f"{SECRET}\nx"), {}, "holds characters that no key has"),
-    ("no header", UpstreamTable(url="openai", headers={"a b": SECRET}), {}, "headers: 'a b' is no header"),
-    ("line end", UpstreamTable(url="openai", headers={"a": f"{SECRET}\r\nb: c"}), {}, "headers: 'a' is no header"),
+    (
+        "a line end",
+        UpstreamTable(url="openai", key=f"{SECRET}\nx"),
+        {},
+        "holds characters that are not allowed in a key",
+    ),
+    ("no header", UpstreamTable(url="openai", headers={"a b": SECRET}), {}, "headers: 'a b' is not a valid header"),
+    (
+        "line end",
+        UpstreamTable(url="openai", headers={"a": f"{SECRET}\r\nb: c"}),
+        {},
+        "headers: 'a' is not a valid header",
+    ),
 ]
 
 

@@ -1,8 +1,9 @@
-"""What outlives a request and a process: written behind the answers, in order, by one thread.
+"""What outlives a request and a process: marks of conversations, notes, and threads in front of the store.
 
-Kept are digests, cuts and recalled blocks (`edits`), the conversations themselves too (`text`), or only what is no
-conversation's: learned windows (`nothing`). Everything is under the scope of a client's key and goes after a time.
-A store that fails is told in the log and costs nobody an answer.
+A mark is what the engine added to a conversation, and where. Clients resend what was said, not what was left out of
+it; wherever the same messages come again, in another process or in a branch, the mark is true again. Positions in a
+mark are numbers of units (system text aside), positions in a thread are orders of rows. `keep` says what is stored:
+marks and notes (`edits`), whole conversations too (`text`), or only what is learned of models (`nothing`).
 """
 
 import json
@@ -37,7 +38,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A point or a recalled block. It speaks of the first `upto` units, and was made when there were `at` of them."""
+    """A compaction point or a recalled block. It is about the first `upto` units, and was made when there were `at`."""
 
     at: int
     upto: int
@@ -45,7 +46,7 @@ class Mark:
 
 
 def marks_in(rows: Sequence[Row], starts: Sequence[int]) -> list[Mark]:
-    """The marks among the rows of a thread, oldest first; withdrawn ones are none. `starts` is where units begin."""
+    """Return the marks in the rows of a thread, oldest first, without withdrawn ones. `starts` is where units begin."""
     withdrawn = {row.entry.point for row in rows if isinstance(row.entry, Withdrawal)}
     marks = []
     for row in rows:
@@ -53,7 +54,7 @@ def marks_in(rows: Sequence[Row], starts: Sequence[int]) -> list[Mark]:
         match row.entry:
             case Point(boundary=boundary) if row.order not in withdrawn:
                 point = _numbered(row.entry, starts)
-                upto = max(bisect_left(starts, boundary), _told_of(point))
+                upto = max(bisect_left(starts, boundary), _summarised_units(point))
                 marks.append(Mark(at, upto, point))
             case Recalled(before, message):
                 number = bisect_left(starts, before)
@@ -64,9 +65,9 @@ def marks_in(rows: Sequence[Row], starts: Sequence[int]) -> list[Mark]:
 
 
 def standing_marks(marks: Sequence[Mark], shared: int) -> list[Mark]:
-    """Of marks, oldest first, those that count for who shares so many units: the newest point, what was recalled after.
+    """Return the marks that are true for the first `shared` units: the newest point, and what was recalled after it.
 
-    Of several points that are true the one that covers most stands.
+    `marks` are oldest first. Of several points that are true, the one that covers most counts.
     """
     true = [mark for mark in marks if mark.upto <= shared]
     points = [at for at, mark in enumerate(true) if isinstance(mark.entry, Point)]
@@ -77,7 +78,7 @@ def standing_marks(marks: Sequence[Mark], shared: int) -> list[Mark]:
 
 
 def entry_at(mark: Mark, starts: Sequence[int], end: int) -> Point | Recalled:
-    """The entry with orders of a thread in which units begin at `starts` and the next row is number `end`."""
+    """Return the entry with orders of a thread in which units begin at `starts` and the next row is number `end`."""
 
     def order(number: int) -> int:
         return starts[number] if number < len(starts) else end
@@ -91,23 +92,23 @@ def entry_at(mark: Mark, starts: Sequence[int], end: int) -> Point | Recalled:
 
 
 def encoded_mark(mark: Mark) -> JsonText:
-    """A mark as it is kept."""
-    said = {"at": mark.at, "upto": mark.upto, "kind": int(kind_of(mark.entry)), "entry": encode_entry(mark.entry)}
-    return json.dumps(said, ensure_ascii=False)
+    """Return a mark as it is stored."""
+    fields = {"at": mark.at, "upto": mark.upto, "kind": int(kind_of(mark.entry)), "entry": encode_entry(mark.entry)}
+    return json.dumps(fields, ensure_ascii=False)
 
 
 def decoded_mark(text: JsonText) -> Mark | None:
-    """The mark again; None where it is of a version that we cannot read."""
+    """Return the mark that was stored; None where it is of a version that we cannot read."""
     try:
-        said = cast("dict[str, Any]", json.loads(text))
-        entry = decode_entry(said["kind"], said["entry"])
-        return Mark(said["at"], said["upto"], entry) if isinstance(entry, Point | Recalled) else None
+        fields = cast("dict[str, Any]", json.loads(text))
+        entry = decode_entry(fields["kind"], fields["entry"])
+        return Mark(fields["at"], fields["upto"], entry) if isinstance(entry, Point | Recalled) else None
     except (EverlongError, ValueError, KeyError, TypeError):
         return None
 
 
 def _numbered(point: Point, starts: Sequence[int]) -> Point:
-    """A point with numbers of units in place of orders; what it did to system text or to text of ours is left out."""
+    """A point with numbers of units in place of orders, without edits of system text or of text of ours."""
 
     def number(order: int) -> int:
         return bisect_right(starts, order) - 1
@@ -118,8 +119,8 @@ def _numbered(point: Point, starts: Sequence[int]) -> Point:
     return replace(point, boundary=boundary, account=account, edits=edits)
 
 
-def _told_of(point: Point) -> int:
-    """How many units its summary tells of: those that are still sent as they are may be among them."""
+def _summarised_units(point: Point) -> int:
+    """How many units its summary covers; some of them may still be sent as they are."""
     if not point.account:
         return 0
     covers: int = decode_summary(point.account).covers
@@ -131,7 +132,7 @@ def _moved(edit: Edit, at: int) -> Edit:
 
 
 def _covering(account: str, moved: Any) -> str:
-    """The summary that a point carries, with where it reaches moved too."""
+    """The summary that a point carries, with its end moved too."""
     if not account:
         return ""
     try:
@@ -156,7 +157,11 @@ def _utc_now() -> datetime:
 
 
 class StateStore:
-    """The store behind the gateway. Reads are made where they are asked for, writes one after the other, later."""
+    """The store behind the gateway. Reads are made at once, writes one after the other, behind the answers.
+
+    Everything is under the scope of a client's key and is deleted after a time. A store that fails is reported in the
+    log and costs nobody an answer.
+    """
 
     def __init__(
         self,
@@ -175,11 +180,11 @@ class StateStore:
         self.near = near
         self._listed: dict[str, datetime] = {}
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="everlong-keeping")
-        self._left = 0  # writes asked for and not made
+        self._left = 0  # writes that are not made yet
         self._mine = Lock()
 
     def marks(self, scope: str, root: str) -> list[tuple[str, Mark]]:
-        """Every mark of the conversations that begin alike, with the digest of the units it speaks of; oldest first."""
+        """Return the marks of conversations that begin alike, with the digests of their units; oldest first."""
         if self.keep == "nothing":
             return []
         try:
@@ -191,12 +196,12 @@ class StateStore:
         return [(digest, mark) for digest, mark in marks if mark is not None]
 
     def newest_mark(self, scope: str, root: str) -> str:
-        """The name of the mark that was kept last, by any process; "" if there is none."""
+        """Return the name of the mark that was stored last, by any process; "" if there is none."""
         kept = None if self.keep == "nothing" else self.fact(NEWEST, _kind("marks", scope, root))
         return "" if kept is None else str(json.loads(kept))
 
     def keep_mark(self, scope: str, root: str, digest: str, mark: Mark) -> str:
-        """Keep a mark; its name. Marks are read again in the order of their making."""
+        """Store a mark and return its name. Marks are read again in the order of their making."""
         name = f"{mark.at:012d}-{self._clock().timestamp():020.6f}/{digest}"
         if self.keep != "nothing":
             kind = _kind("marks", scope, root)
@@ -205,20 +210,20 @@ class StateStore:
         return name
 
     def note(self, what: str, scope: str, name: str) -> JsonText | None:
-        """A note that was kept under a name for this client."""
+        """Return the note that was stored under a name for this client."""
         return None if self.keep == "nothing" else self.fact(_kind(what, scope), name)
 
     def keep_note(self, what: str, scope: str, name: str, value: JsonText) -> None:
-        """Keep a note under a name for this client."""
+        """Store a note under a name for this client."""
         if self.keep != "nothing":
             self.later(lambda: self._keep(_kind(what, scope), name, value))
 
     def notes(self, what: str, scope: str) -> dict[str, JsonText]:
-        """All notes that were kept for this client, by name."""
+        """Return all notes that were stored for this client, by name."""
         return {} if self.keep == "nothing" else self.store.facts(_kind(what, scope))
 
     def fact(self, kind: str, key: str) -> JsonText | None:
-        """What the store has under that name."""
+        """Return what the store has under that name."""
         try:
             return self.store.fact(kind, key)
         except EverlongError as error:
@@ -226,35 +231,35 @@ class StateStore:
             return None
 
     def keep_fact(self, kind: str, key: str, value: JsonText) -> None:
-        """Keep it in the store."""
+        """Store a fact, later."""
         self.later(lambda: self.store.keep_fact(kind, key, value))
 
     def later(self, write: Callable[[], object]) -> None:
-        """Do it when what was asked before is done."""
+        """Write when everything before is written."""
         self._count(1)
         try:
-            self._writer.submit(self._tried, write)
-        except RuntimeError:  # an answer that was still on its way when everything was closed
+            self._writer.submit(self._try, write)
+        except RuntimeError:  # an answer that was still under way when everything was closed
             self._count(-1)
             log.warning("the gateway's store: closed before all was written")
 
     def sweep(self) -> None:
-        """Forget what is older than it may get."""
+        """Delete what is older than it may get."""
         self.later(lambda: self._sweep(self._clock() - self._retention))
 
     def flush(self) -> None:
-        """Wait until everything is written, what the writing itself asks for too."""
+        """Wait until everything is written, also what the writing itself adds."""
         while self._left:
             done: Future[None] = self._writer.submit(lambda: None)
             done.result()
 
     def close(self) -> None:
-        """Write what is left, then let go of the store."""
+        """Write what is left, then close the store."""
         self.flush()
         self._writer.shutdown(wait=True)
         self.store.close()
 
-    def _tried(self, write: Callable[[], object]) -> None:
+    def _try(self, write: Callable[[], object]) -> None:
         try:
             write()
         except EverlongError as error:
@@ -270,7 +275,7 @@ class StateStore:
         log.warning("the gateway's store: %s", error)
 
     def _keep(self, kind: str, name: str, value: JsonText) -> None:
-        """Keep a fact of a kind that is listed, so that it is found when its time has come."""
+        """Store a fact of a kind that is listed, so that it is found when its time has come."""
         now = self._clock()
         listed = self._listed.get(kind)
         if listed is None or not timedelta() <= now - listed < LISTED_EVERY:
@@ -300,7 +305,11 @@ MOST_READ = 4_096  # facts of the store behind that are held; clients name model
 
 
 class MemoryFirstThreads(MemoryThreads):
-    """Threads in memory in front of what is kept."""
+    """Threads in memory in front of the store: made of what clients send, dropped when room is needed.
+
+    Windows and calibrations that calls teach are read from the store behind, once in a while, and written to it later:
+    nothing here waits for a disk before an answer begins. Events go to observers and are not stored.
+    """
 
     def __init__(self, kept: StateStore, ticks: Callable[[], float]) -> None:
         super().__init__()
@@ -309,11 +318,11 @@ class MemoryFirstThreads(MemoryThreads):
         self._read: OrderedDict[tuple[str, str], tuple[float, JsonText | None]] = OrderedDict()
         self._reading = Lock()
         self._turns: dict[str, set[str]] = {}
-        #: Told of each thread that got a summary, after it did. They must not wait.
+        #: Called with each thread that got a summary, after it did. They must not wait.
         self.after_summary: list[Callable[[str], None]] = []
 
     def fact(self, kind: str, key: str) -> JsonText | None:
-        """What was learned, here or by another process."""
+        """Return what was learned, here or by another process."""
         now = self._ticks()
         with self._reading:
             known = self._read.get((kind, key))
@@ -324,12 +333,12 @@ class MemoryFirstThreads(MemoryThreads):
         return found
 
     def keep_fact(self, kind: str, key: str, value: JsonText) -> None:
-        """Keep it: here at once, in the store behind soon."""
+        """Hold a fact here at once, and store it behind soon."""
         self._hold(kind, key, value)
         self._kept.keep_fact(kind, key, value)
 
     def record(self, thread: str, events: Sequence[Event]) -> None:
-        """Keep what tells whether something is under way; of everything else whoever looks on was told."""
+        """Hold the events that show whether something is under way; observers got the others."""
         super().record(thread, [event for event in events if event.kind in OF_SUMMARIES])
         with self._reading:
             for event in events:
@@ -349,13 +358,13 @@ class MemoryFirstThreads(MemoryThreads):
         return bool(self.unfinished(thread))
 
     def renew(self, thread: str, leading: History) -> None:
-        """Other system text in front, as many messages as there were: the client says it anew with each request."""
+        """Replace the system text in front by as many messages: the client sends it again with each request."""
         with self._held() as memory:
             rows = memory.threads[thread].rows
             rows[: len(leading)] = [replace(row, entry=said) for row, said in zip(rows, leading, strict=False)]
 
     def remove(self, thread: str) -> None:
-        """Let go of a thread."""
+        """Drop a thread."""
         with self._reading:
             self._turns.pop(thread, None)
         super().remove(thread)

@@ -1,8 +1,9 @@
-"""The request as it is forwarded: the client's own body, with other messages only where a view differs.
+"""The body that is forwarded: the client's own, with other messages only where the engine's view differs.
 
-A message that the view left alone is the client's, with its own cache markers; what the view changed or added is
-rendered by its wire format. Both are in one form: who reads a cut from a store sends the same bytes as who made it.
-Every other field of the body stays byte for byte. Marks for the cache are ours where the client has none.
+A message that the view left alone is the client's, with its own cache marks; one that it changed or added is written by
+the wire format. Both are in one form: a process that reads a compaction from the store sends the same bytes as the one
+that made it. Every other field stays byte for byte. Where a client sets no cache marks, they are added in the few
+places that bear one; a client that sets any itself gets no others.
 """
 
 from bisect import bisect_right
@@ -31,7 +32,7 @@ def wants_marks(request: ModelRequest, transcript: Transcript) -> bool:
 
 
 def marks_itself(request: ModelRequest) -> bool:
-    """Whether the client may have marked something: a quick look, before its messages are read."""
+    """Whether the client may have set marks: a quick look, before its messages are read."""
     marks = request.format.marks
     return marks is not None and _key(marks) in request.body
 
@@ -94,34 +95,34 @@ def _list_marked(marks: CacheMarks, raw: bytes, seconds: float, *, tools: bool =
 def forwarded_body(
     request: ModelRequest, transcript: Transcript, conversation: Conversation, prepared: Prepared
 ) -> bytes:
-    """The body that is sent for a prepared request."""
+    """Return the body that is sent for a prepared request."""
     view = prepared.request.messages
     own = _own(transcript, conversation)
     in_field = len(transcript.head) - sum(len(unit.messages) for unit in transcript.leading)
-    said, others = _past_the_head(request, view, conversation.opening[:in_field])
-    members = list(_members(request, said, own))
+    messages, others = _past_the_head(request, view, conversation.opening[:in_field])
+    members = list(_members(request, messages, own))
     sent = [member for member, _ in members]
     caching, marks = prepared.request.caching, request.format.marks
     if caching is not None and marks is not None and wants_marks(request, transcript):
         others |= marked_front(marks, request.format.api.system, {**request.fields, **others}, caching.seconds)
-        head = len(view) - len(said)
+        head = len(view) - len(messages)
         ends = [head + until for _, until in members]
-        counts = breakpoints(prepared.request) if _goes_on(request, said) else ()
+        counts = breakpoints(prepared.request) if _likely_continues(request, messages) else ()
         sent = marked_members(marks, sent, [bisect_right(ends, count) - 1 for count in counts], caching.seconds)
     return request.written(sent, others | _length(request, prepared))
 
 
-def _goes_on(request: ModelRequest, said: Sequence[Message]) -> bool:
-    """Whether this is a conversation that is likely to go on.
+def _likely_continues(request: ModelRequest, messages: Sequence[Message]) -> bool:
+    """Whether another request of this conversation is likely to follow.
 
     A mark costs a quarter of what it covers, and saves more than all of it in the next request; so it pays if more
     than 22 in 100 requests are followed by another. One question without tools may well be all there is.
     """
-    return bool(request.tools) or any(message.role is Role.ASSISTANT for message in said)
+    return bool(request.tools) or any(message.role is Role.ASSISTANT for message in messages)
 
 
 def _own(transcript: Transcript, conversation: Conversation) -> dict[int, bytes]:
-    """What the client sent for each message of the thread, by the message's identity."""
+    """The bytes that the client sent for each message of the thread, by the message's identity."""
     at = len(conversation.opening) - sum(len(unit.messages) for unit in transcript.leading)
     leading = {
         id(message): unit.sent for message, unit in zip(conversation.opening[at:], transcript.leading, strict=False)
@@ -131,7 +132,7 @@ def _own(transcript: Transcript, conversation: Conversation) -> dict[int, bytes]
 
 
 def _past_the_head(request: ModelRequest, view: History, head: History) -> tuple[History, dict[str, bytes]]:
-    """The view without the system text that has a field of its own; that field anew, if there is more in it now."""
+    """The view without the system text that has a field of its own; and that field, if there is more in it now."""
     if not request.format.api.system:
         return view, {}
     untouched = len(view) >= len(head) and all(view[at] is message for at, message in enumerate(head))
@@ -146,7 +147,7 @@ def _past_the_head(request: ModelRequest, view: History, head: History) -> tuple
 
 
 def _members(request: ModelRequest, view: Sequence[Message], own: dict[int, bytes]) -> Iterator[tuple[bytes, int]]:
-    """What is sent, and for each how many messages of the view it and those before it hold."""
+    """The objects that are sent, and for each how many messages of the view it and those before it hold."""
     ours: list[Message] = []
     for count, message in enumerate(view):
         sent = own.get(id(message))
@@ -173,7 +174,7 @@ def _rendered(request: ModelRequest, messages: Sequence[Message], before: int) -
 
 
 def _length(request: ModelRequest, prepared: Prepared) -> dict[str, bytes]:
-    """How long the answer may be, where that is not what the client said."""
+    """The limit of the answer's length, where it differs from the client's."""
     allowed = prepared.request.max_tokens
     if allowed is None or allowed == request.max_tokens or (request.max_tokens is None and not prepared.remedies):
         return {}

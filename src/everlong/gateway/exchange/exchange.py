@@ -258,7 +258,7 @@ class Exchange:
             added=max(0, self.report.before - prepared.tokens) if original else 0,
             window=prepared.window.context,
             prompt=prepared.tokens,
-            asked=self.request.wants_usage or not self.request.stream,
+            wants=self.request.wants_usage or not self.request.stream,
         )
 
     async def _with_comments(self, work: Awaitable[T]) -> T:

@@ -1,7 +1,7 @@
-"""The prompt sizes that a client is told: steady, never absurd, and all other bytes as they came.
+"""Rewrites the usage that a client gets: prompt sizes steady and never absurd, all other bytes as they came.
 
-An upstream counts what it was sent; a client whose history was shortened on the way may be told its own size instead.
-Only prompt figures, and what is derived of them, are written anew; an event without usage passes untouched.
+An upstream counts what it was sent; a client whose history was shortened on the way may get its own size instead.
+Only prompt figures, and figures derived from them, are written again; an event without usage passes unchanged.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from everlong.wire import UsageShape
 
 __all__ = ["PromptSizes", "UsageRewriter", "rewritten_body"]
 
-MOST = 1 << 40  # tokens; anything above is no count
+MAX_COUNT = 1 << 40  # tokens; anything above is no count
 FAR = 2  # windows; an accepted prompt above is no prompt of one call
 FEW = 4  # times smaller than the estimate: a placeholder, or only what was not cached
 SLACK = 2_000  # tokens; small estimates are too uncertain to doubt a figure
@@ -28,31 +28,31 @@ CACHED = "cached_tokens"
 class PromptSizes:
     """What is known of a request's size, in tokens.
 
-    `added` is the client's own size less the one sent; 0 tells the sent size. `window` bounds what is told, 0 where it
-    is not known. `prompt` is the estimate of what was sent, 0 where there is none; it stands in for figures that are
-    absurd, and for missing ones if the client `asked` for usage.
+    `added` is the client's own size less the one sent; 0 reports the sent size. `window` bounds what is reported, 0
+    where it is not known. `prompt` is the estimate of what was sent, 0 where there is none; it stands in for figures
+    that are absurd, and for missing ones if the client `wants` usage.
     """
 
     added: int = 0
     window: int = 0
     prompt: int = 0
-    asked: bool = False
+    wants: bool = False
 
-    def told(self, said: int) -> int:
-        """The prompt size to tell where the upstream said so much; 0 is nothing.
+    def reported(self, counted: int) -> int:
+        """Return the prompt size to report where the upstream counted so much; 0 is nothing.
 
         Example: added 40 000, window 128 000: 20 000 -> 60 000, 120 000 -> 128 000
         """
-        if said == 0 and not (self.asked and self.prompt):
+        if counted == 0 and not (self.wants and self.prompt):
             return 0
-        size = said if self.believes(said) else self.prompt
+        size = counted if self.plausible(counted) else self.prompt
         size = max(0, size + self.added)
         return min(size, self.window) if self.window else size
 
-    def believes(self, said: int) -> bool:
-        """Whether it can be the size of one prompt, this one."""
-        few = self.prompt and said * FEW < self.prompt - SLACK
-        return 0 < said < MOST and not few and (not self.window or said <= FAR * self.window)
+    def plausible(self, counted: int) -> bool:
+        """Whether a count can be the size of this prompt."""
+        few = self.prompt and counted * FEW < self.prompt - SLACK
+        return 0 < counted < MAX_COUNT and not few and (not self.window or counted <= FAR * self.window)
 
 
 _Fields = dict[str, msgspec.Raw]
@@ -60,39 +60,39 @@ _FIELDS = msgspec.json.Decoder(_Fields)
 _NUMBER = msgspec.json.Decoder(int | float | None)
 
 
-def rewritten_body(shape: UsageShape, body: bytes, figures: PromptSizes) -> bytes:
-    """Return a whole answer with the figures to tell; the same bytes where there is nothing to change."""
-    return body if figures == PromptSizes() else _rewritten(shape, body, figures)
+def rewritten_body(shape: UsageShape, body: bytes, sizes: PromptSizes) -> bytes:
+    """Return a whole answer with its usage rewritten; the same bytes where there is nothing to change."""
+    return body if sizes == PromptSizes() else _rewritten(shape, body, sizes)
 
 
 class UsageRewriter:
-    """The same for a stream: feed it chunks, it gives what to hand on. Holds back a line that is not whole, no more."""
+    """Rewrites a stream: takes chunks and gives what to forward. Holds back a line that is not whole, and no more."""
 
-    def __init__(self, shape: UsageShape, figures: PromptSizes) -> None:
+    def __init__(self, shape: UsageShape, sizes: PromptSizes) -> None:
         self._shape = shape
-        self._figures = figures
-        self._idle = figures == PromptSizes()
+        self._sizes = sizes
+        self._idle = sizes == PromptSizes()
         self._held: list[bytes] = []
         self._size = 0  # bytes held
         self._longest = LONGEST_LINE
-        self._raw = False  # inside a line that is handed on as it comes
-        self._adding = _Adding(shape, figures) if shape.frame and figures.asked and figures.prompt else None
+        self._raw = False  # inside a line that is forwarded as it comes
+        self._missing = _MissingUsage(shape, sizes) if shape.frame and sizes.wants and sizes.prompt else None
 
     def feed(self, chunk: bytes) -> bytes:
-        """What can be handed on now."""
+        """Return what can be forwarded now."""
         if self._idle or self._passes(chunk):
             return chunk
         if b"\n" not in chunk and b"\r" not in chunk:
-            return self._kept(chunk)
+            return self._hold(chunk)
         lines = b"".join([*self._held, chunk]).splitlines(keepends=True)
         self._held, self._size = [], 0
         rest = b"" if lines[-1].endswith((b"\n", b"\r")) else lines.pop()
         first = lines.pop(0) if self._raw else b""
         self._raw = False
-        return b"".join([first, *map(self._line, lines), self._kept(rest)])
+        return b"".join([first, *map(self._line, lines), self._hold(rest)])
 
     def close(self) -> bytes:
-        """What was held back, at the end of the stream."""
+        """Return what was held back, at the end of the stream."""
         held, self._held, self._size = b"".join(self._held), [], 0
         return self._line(held)
 
@@ -101,12 +101,12 @@ class UsageRewriter:
         if self._held or self._raw or not chunk.endswith(b"\n"):
             return False
         for mark in self._shape.marks:
-            if mark in chunk and not (mark is USAGE and chunk.count(USAGE) == chunk.count(NO_USAGE)):
+            if mark in chunk and not (mark == USAGE and chunk.count(USAGE) == chunk.count(NO_USAGE)):
                 return False
-        return self._adding is None or self._adding.knows(chunk)
+        return self._missing is None or self._missing.knows(chunk)
 
-    def _kept(self, rest: bytes) -> bytes:
-        """Hold back the part of a line; one that grows too long is handed on instead."""
+    def _hold(self, rest: bytes) -> bytes:
+        """Hold back the part of a line; one that grows too long is forwarded instead."""
         if self._raw or not rest:
             return rest
         self._held.append(rest)
@@ -125,7 +125,7 @@ class UsageRewriter:
         return self._size <= self._longest
 
     def _line(self, line: bytes) -> bytes:
-        """A whole line, with its figures."""
+        """A whole line, with its sizes."""
         marked = any(mark in line for mark in self._shape.marks)
         if line.startswith(b"event:") and self._shape.repeats:
             self._longest = LONGEST_LAST if marked else LONGEST_LINE
@@ -133,19 +133,19 @@ class UsageRewriter:
             return line
         self._longest = LONGEST_LINE
         data = line[5:].strip()
-        before = b"" if self._adding is None else self._adding.before(data)
+        before = b"" if self._missing is None else self._missing.before(data)
         if not marked or not data.startswith(b"{"):
             return before + line
-        told = _rewritten(self._shape, data, self._figures)
-        return before + (line if told is data else line.replace(data, told, 1))
+        rewritten = _rewritten(self._shape, data, self._sizes)
+        return before + (line if rewritten is data else line.replace(data, rewritten, 1))
 
 
-class _Adding:
-    """The chunk of usage that a chat should have ended with, where its client asked and the upstream sent none."""
+class _MissingUsage:
+    """Adds the chunk of usage that a chat should have ended with, where its client wants one and none came."""
 
-    def __init__(self, shape: UsageShape, figures: PromptSizes) -> None:
+    def __init__(self, shape: UsageShape, sizes: PromptSizes) -> None:
         self._shape = shape
-        self._figures = figures
+        self._sizes = sizes
         self._frame: _Fields | None = None
         self._pieces = 0
         self._needed = True
@@ -157,7 +157,7 @@ class _Adding:
         return self._frame is not None
 
     def before(self, data: bytes) -> bytes:
-        """What to put before an event: nothing, but for the end of a chat without usage."""
+        """Return what to put before an event: nothing, except before the end of a chat without usage."""
         if data != b"[DONE]":
             self._pieces += data.count(PIECE)
             self._frame = _fields(data) if self._frame is None else self._frame
@@ -166,13 +166,13 @@ class _Adding:
         if not self._needed:
             return b""
         self._needed = False
-        usage = _estimated(self._shape, self._figures, self._pieces)
+        usage = _estimated(self._shape, self._sizes, self._pieces)
         frame = {name: raw for name, raw in (self._frame or {}).items() if name in self._shape.frame}
         return b"data: " + msgspec.json.encode(frame | {"choices": [], "usage": usage}) + b"\n\n"
 
 
-def _rewritten(shape: UsageShape, data: bytes, figures: PromptSizes) -> bytes:
-    """An answer or an event with the figures to tell; the very same object where there is nothing to change."""
+def _rewritten(shape: UsageShape, data: bytes, sizes: PromptSizes) -> bytes:
+    """An answer or an event with its usage rewritten; the very same object where there is nothing to change."""
     event = _fields(data)
     inner = shape.inner if event is not None and shape.inner in event else ""
     holder = _fields(event[inner]) if event is not None and inner else event
@@ -182,31 +182,31 @@ def _rewritten(shape: UsageShape, data: bytes, figures: PromptSizes) -> bytes:
     usage = _usage_of(holder)
     new: _Fields | None = None
     if usage and (whole or any(name in usage for name in (shape.prompt, *shape.beside))):
-        new = _told(shape, usage, figures)
-    elif whole and figures.asked and figures.prompt:
-        new = _estimated(shape, figures, 0)
+        new = _reported(shape, usage, sizes)
+    elif whole and sizes.wants and sizes.prompt:
+        new = _estimated(shape, sizes, 0)
     if new is None:
         return data
     changed = {**holder, "usage": new}
     return msgspec.json.encode({**event, inner: changed} if inner else changed)
 
 
-def _told(shape: UsageShape, usage: _Fields, figures: PromptSizes) -> _Fields | None:
-    """The usage to tell; None where it is the same."""
+def _reported(shape: UsageShape, usage: _Fields, sizes: PromptSizes) -> _Fields | None:
+    """The usage to report; None where it is the same."""
     prompt, output = _count(usage.get(shape.prompt)), _count(usage.get(shape.output))
     beside = [_count(usage.get(name)) for name in shape.beside]
-    said = -1 if min(prompt, *beside, 0) < 0 else prompt + sum(beside)
-    told, new = figures.told(said), dict(usage)
-    if told != said:
-        keeps = figures.believes(said) and (not figures.window or sum(beside) <= figures.window)
+    counted = -1 if min(prompt, *beside, 0) < 0 else prompt + sum(beside)
+    reported, new = sizes.reported(counted), dict(usage)
+    if reported != counted:
+        keeps = sizes.plausible(counted) and (not sizes.window or sum(beside) <= sizes.window)
         new |= {} if keeps else {name: _raw(0) for name in shape.beside if name in usage}
-        new[shape.prompt] = _raw(max(0, told - sum(beside)) if keeps else told)
+        new[shape.prompt] = _raw(max(0, reported - sum(beside)) if keeps else reported)
         _cap_details(shape, new, _count(new[shape.prompt]))
-    if output < 0 or (figures.window and output > FAR * figures.window):
+    if output < 0 or (sizes.window and output > FAR * sizes.window):
         output = 0
         new[shape.output] = _raw(0)
     if shape.total in usage and new != usage:
-        new[shape.total] = _raw(_count(new.get(shape.prompt)) + _rest(_count(usage[shape.total]), said, output))
+        new[shape.total] = _raw(_count(new.get(shape.prompt)) + _rest(_count(usage[shape.total]), counted, output))
     return new if new != usage else None
 
 
@@ -222,9 +222,9 @@ def _cap_details(shape: UsageShape, usage: _Fields, prompt: int) -> None:
         usage[shape.details] = msgspec.Raw(msgspec.json.encode(details | {CACHED: _raw(prompt)}))
 
 
-def _estimated(shape: UsageShape, figures: PromptSizes, output: int) -> _Fields:
+def _estimated(shape: UsageShape, sizes: PromptSizes, output: int) -> _Fields:
     """Usage where the upstream reports none."""
-    prompt = figures.told(0)
+    prompt = sizes.reported(0)
     usage = {shape.prompt: _raw(prompt), shape.output: _raw(output)}
     return usage | ({shape.total: _raw(prompt + output)} if shape.total else {})
 
@@ -247,7 +247,7 @@ def _count(raw: msgspec.Raw | None) -> int:
         number = 0 if raw is None else _NUMBER.decode(raw) or 0
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return -1
-    return int(number) if 0 <= number < MOST else -1
+    return int(number) if 0 <= number < MAX_COUNT else -1
 
 
 def _raw(number: int) -> msgspec.Raw:

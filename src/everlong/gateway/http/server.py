@@ -1,4 +1,4 @@
-"""Running the gateway: one process, or several on one port and one store."""
+"""Runs the gateway: one process, or several on one port and one store."""
 
 import asyncio
 import importlib.util
@@ -27,8 +27,8 @@ from everlong.llm import LocalServer, RefreshSettings, cache_folder, model_file,
 
 __all__ = ["app_from_environment", "application", "config_from_environment", "serve"]
 
-#: How the processes that serve are told what the first one was: the file and the options, as JSON.
-TOLD = "EVERLONG_SERVING"
+#: The variable that gives the file and the options, as JSON, to the processes that serve.
+SERVING = "EVERLONG_SERVING"
 BACKLOG = 2_048
 IDLE = 75  # seconds that a connection may be idle
 
@@ -61,7 +61,7 @@ def serve(
         tell(f"Everlong listens at http://{shown}:{port}/v1 (upstreams: {', '.join(names)}; mode {config.engine.mode})")
         if config.workers > 1:
             os.environ[SHARED] = stack.enter_context(tempfile.TemporaryDirectory(prefix="everlong-metrics-"))
-        os.environ[TOLD] = json.dumps({"file": file, "options": given})
+        os.environ[SERVING] = json.dumps({"file": file, "options": given})
         settings = uvicorn.Config(
             factory,
             factory=True,
@@ -74,7 +74,7 @@ def serve(
             timeout_keep_alive=IDLE,
             timeout_graceful_shutdown=round(config.grace),
         )
-        with _ending_in_peace():
+        with _orderly_end():
             if config.workers > 1:
                 from uvicorn.supervisors import Multiprocess  # noqa: PLC0415 - only for several processes
 
@@ -84,44 +84,46 @@ def serve(
 
 
 class _Server(uvicorn.Server):
-    """A server that tells when it begins to end: what would go on for ever can then end by itself."""
+    """A server that announces its end, so that endless streams can end by themselves."""
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End: first whoever asked to be told."""
+        """End, after everyone was called who wants to know."""
         for end in self.config.loaded_app.state.services.ending:
             end()
         await super().shutdown(sockets)
 
 
 def app_from_environment() -> Starlette:
-    """The application of one process, as `serve` left word of it."""
+    """Return the application of one process that `serve` started."""
     return application(config_from_environment())
 
 
 def config_from_environment() -> GatewayConfig:
-    """The configuration that `serve` left word of."""
-    told = json.loads(os.environ.get(TOLD, "{}"))
-    return load_config(told.get("file"), told.get("options", {}), os.environ)
+    """Return the configuration that `serve` was given."""
+    given = json.loads(os.environ.get(SERVING, "{}"))
+    return load_config(given.get("file"), given.get("options", {}), os.environ)
 
 
 def application(config: GatewayConfig, **beside: Beside) -> Starlette:
-    """The gateway of a configuration, with what else is served on its port."""
+    """Return the gateway of a configuration, with what else is served on its port."""
     use_one_heap()
     set_up_logging(lines=config.access_log)
     return gateway_app(lambda: _services(config), **beside)
 
 
 async def _check(config: GatewayConfig) -> list[str]:
-    """The names of the upstreams. Everything is made once and let go: what is wrong is told before anyone listens."""
+    """Return the names of the upstreams. Makes everything once, so that errors are raised before anyone listens."""
     routes = routes_from(config, os.environ)
     await services_for(config, routes, os.environ).close()
     return [upstream.name for upstream in routes.upstreams]
 
 
 @contextmanager
-def _ending_in_peace() -> Iterator[None]:
-    """A signal that ends the server is raised again when all is over; it must not end the process before the local
-    model and shared figures are put away."""
+def _orderly_end() -> Iterator[None]:
+    """Keep signals from ending the process before the local model and shared metrics are cleaned up.
+
+    The server raises a signal that ended it again when it is over.
+    """
 
     def end(*_: object) -> None:
         raise SystemExit(0)
@@ -147,17 +149,17 @@ def _services(config: GatewayConfig) -> Services:
 
 
 def _observers() -> tuple[Observer, ...]:
-    """Traces, where OpenTelemetry is there; without a provider set up they cost next to nothing."""
+    """Traces, where OpenTelemetry is installed; without a provider they cost next to nothing."""
     return (traces_events(),) if importlib.util.find_spec("opentelemetry") is not None else ()
 
 
 def _listen(config: GatewayConfig) -> socket.socket:
     family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
     try:
-        made = socket.create_server((config.host, config.port), family=family, backlog=BACKLOG)
+        listening = socket.create_server((config.host, config.port), family=family, backlog=BACKLOG)
     except (OSError, OverflowError) as error:
         number = error.errno if isinstance(error, OSError) else None
         reason = os.strerror(number) if number and number > 0 else str(error)  # an unknown host has a number below 0
         raise InputError(f"cannot listen at {config.host}:{config.port}: {reason}") from None
-    made.set_inheritable(True)
-    return made
+    listening.set_inheritable(True)
+    return listening

@@ -1,4 +1,4 @@
-"""The gateway's figures for Prometheus: what was asked, what it cost in time, what was saved and what went wrong."""
+"""The gateway's metrics for Prometheus: requests, the time they took, what was saved and what went wrong."""
 
 import os
 
@@ -18,12 +18,12 @@ SUMMARIES = {
     EventKind.SUMMARY_SKIPPED: "skipped",
     EventKind.SUMMARY_FAILED: "failed",
 }
-#: Where several processes serve, they share their figures in this folder; the library reads the variable by itself.
+#: Several processes share their figures in the folder that this variable names; the library reads it by itself.
 SHARED = "PROMETHEUS_MULTIPROC_DIR"
 
 
 class Metrics:
-    """The figures of one process; of all of them, where they share a folder."""
+    """The metrics of one process; of all of them, where they share a folder."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -56,7 +56,7 @@ class Metrics:
         )
 
     def observe(self, _thread: str, event: Event) -> None:
-        """Told by the engine of everything that happens to a conversation."""
+        """Count an event of the engine."""
         match event.kind:
             case EventKind.OVERFLOW_DETECTED:
                 self._overflows.inc()
@@ -74,19 +74,19 @@ class Metrics:
                 pass
 
     def began(self) -> None:
-        """A conversation that was not known began."""
+        """Count a conversation that was not known before."""
         self._conversations.inc()
 
     def refused(self, kind: str) -> None:
-        """The gateway did not take a request."""
+        """Count a request that the gateway refused."""
         self._refusals.labels(kind).inc()
 
     def gone(self) -> None:
-        """A client went away."""
+        """Count a client that went away."""
         self._gone.inc()
 
     def answered(self, report: Report) -> None:
-        """A request is over."""
+        """Count a request that is over."""
         self._requests.labels(report.fmt, report.upstream, str(report.status)).inc()
         self._seconds.observe(report.seconds)
         self._added.observe(report.added_ms / 1000)
@@ -98,7 +98,7 @@ class Metrics:
             self._length.observe(report.messages)
 
     def written(self) -> tuple[bytes, str]:
-        """All figures as text, and its type."""
+        """Return all metrics as text, and the content type."""
         registry = self._registry
         if os.environ.get(SHARED):
             registry = CollectorRegistry()

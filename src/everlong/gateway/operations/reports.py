@@ -1,4 +1,7 @@
-"""What became of a request, as one value: headers, the access log, metrics and the explanation all read it."""
+"""What became of a request, as one value for headers, the access log, metrics and explanations.
+
+The access log has one JSON line a request, figures and names only; never messages or keys.
+"""
 
 import json
 import logging
@@ -21,7 +24,7 @@ NOTE = "requests"
 
 @dataclass(slots=True, kw_only=True)
 class Report:
-    """One request. `before` is the size of what the client asked, `after` of what was sent, as its provider counts."""
+    """One request. `before` is the size of the client's prompt, `after` of what was sent, as its provider counts."""
 
     id: str
     time: datetime
@@ -43,21 +46,21 @@ class Report:
     recovered: int = 0
     recalls: int = 0
     usage: Usage | None = None
-    #: Milliseconds that we added before the upstream was asked for the last time, that it took to answer before, and
-    #: seconds that all of it took.
+    #: Milliseconds that we added before the last request to the upstream, and that its earlier answers took; seconds of
+    #: the whole request.
     added_ms: float = 0.0
     waited_ms: float = 0.0
     seconds: float = 0.0
     bytes_in: int = 0
     bytes_out: int = 0
-    #: What went wrong, if anything: in words, and in one for programs.
+    #: What went wrong, if anything: in words, and as a kind for programs.
     error: str = ""
     kind: str = ""
     saved_dollars: float = 0.0
 
     def headers(self) -> list[tuple[bytes, bytes]]:
-        """What the client is told beside the answer."""
-        told = {
+        """Return the headers that go with the answer."""
+        values = {
             "request": self.id,
             "tokens-before": str(self.before),
             "tokens-after": str(self.after),
@@ -65,10 +68,10 @@ class Report:
             "recovered": str(self.recovered),
             "added-ms": f"{self.added_ms:.1f}",
         }
-        return [(f"x-everlong-{name}".encode(), value.encode()) for name, value in told.items()]
+        return [(f"x-everlong-{name}".encode(), value.encode()) for name, value in values.items()]
 
     def explained(self) -> JsonObject:
-        """All of it, for who asked: what was left out and why. No text of the conversation is in it."""
+        """Return all of it for the client: what was left out and why. No text of the conversation is in it."""
         usage = self.usage
         return {
             "id": self.id,
@@ -110,10 +113,10 @@ def _edit(edit: Edit) -> JsonObject:
 
 @dataclass(slots=True)
 class Recent:
-    """The last requests of each client: in memory, and where more than one process serves, in the store too."""
+    """The last requests of each client, in memory; those with edits or errors are stored too, for other processes."""
 
     kept: StateStore
-    #: Told of every request when it is over, in the event loop; they must not wait.
+    #: Called with every request when it is over, in the event loop; they must not wait.
     told: list[Callable[[Report], None]] = field(default_factory=list)
     _known: OrderedDict[str, OrderedDict[str, Report]] = field(default_factory=OrderedDict)
     _mine: Lock = field(default_factory=Lock)
@@ -128,19 +131,19 @@ class Recent:
                 requests.popitem(last=False)
             while len(self._known) > MOST_CLIENTS:
                 self._known.popitem(last=False)
-        for tell in self.told:
-            tell(report)
+        for observer in self.told:
+            observer(report)
         if report.edits or report.recovered or report.error:
             self.kept.later(lambda: self.kept.keep_note(NOTE, scope, report.id, _written(report)))
 
     def of(self, scope: str) -> list[JsonText]:
-        """The requests of a client, the newest first."""
+        """Return the requests of a client, the newest first."""
         with self._mine:
             requests = list(self._known[scope].values()) if scope in self._known else []
         return [_written(report) for report in reversed(requests)]
 
     def one(self, scope: str, name: str) -> JsonText | None:
-        """A request of a client by its id; another client's is none."""
+        """Return a request of a client by its id; None for another client's."""
         with self._mine:
             found = self._known[scope].get(name) if scope in self._known else None
         return _written(found) if found is not None else self.kept.note(NOTE, scope, name)
@@ -154,11 +157,11 @@ access_log = logging.getLogger("everlong.access")
 
 
 def log_request(report: Report) -> None:
-    """Write the line of a request."""
+    """Write the access line of a request."""
     if not access_log.isEnabledFor(logging.INFO):
         return
     usage = report.usage
-    said = {
+    fields = {
         "time": report.time.isoformat(timespec="milliseconds"),
         "request": report.id,
         "client": report.client,
@@ -181,17 +184,17 @@ def log_request(report: Report) -> None:
         "bytes_out": report.bytes_out,
         "kind": report.kind,
     }
-    access_log.info(json.dumps({name: value for name, value in said.items() if value not in (None, "")}))
+    access_log.info(json.dumps({name: value for name, value in fields.items() if value not in (None, "")}))
 
 
 def set_up_logging(*, lines: bool) -> None:
-    """Access lines on standard output if wanted, warnings on standard error."""
+    """Write access lines to standard output if wanted, warnings to standard error."""
     out = logging.StreamHandler(sys.stdout)
     out.setFormatter(logging.Formatter("%(message)s"))
     access_log.handlers, access_log.propagate = [out], False
     access_log.setLevel(logging.INFO if lines else logging.WARNING)
-    told = logging.StreamHandler(sys.stderr)
-    told.setFormatter(logging.Formatter("everlong: %(message)s"))
+    warnings = logging.StreamHandler(sys.stderr)
+    warnings.setFormatter(logging.Formatter("everlong: %(message)s"))
     root = logging.getLogger("everlong")
-    root.handlers, root.propagate = [told], False
+    root.handlers, root.propagate = [warnings], False
     root.setLevel(logging.WARNING)

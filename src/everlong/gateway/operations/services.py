@@ -1,4 +1,4 @@
-"""Everything that a request needs and that outlives it: made once for a process, closed with it."""
+"""The services of one process: everything that requests need and that outlives them."""
 
 import asyncio
 import sys
@@ -28,7 +28,7 @@ __all__ = ["Services", "services_for"]
 
 @dataclass(slots=True, kw_only=True)
 class Services:
-    """The gateway's parts."""
+    """The parts of the gateway, made once for a process and closed with it."""
 
     config: GatewayConfig
     routes: Routes
@@ -43,12 +43,12 @@ class Services:
     models: UpstreamModels
     recent: Recent
     metrics: Metrics
-    #: Told when the server is about to end, before it waits for what is under way.
+    #: Called when the server is about to end, before it waits for requests under way.
     ending: list[Callable[[], None]] = field(default_factory=list)
 
     async def close(self) -> None:
-        """End what is under way in the background, write what is left, let go of everything."""
-        with suppress(TimeoutError):  # what is not written by then is written anew when it is wanted
+        """End what is under way in the background, write what is left, close everything."""
+        with suppress(TimeoutError):  # a summary that is not finished by then is written again when it is needed
             async with asyncio.timeout(self.config.grace):
                 await self.summaries.drain()
         for conversation in self.conversations.all():
@@ -67,7 +67,7 @@ def services_for(
     observers: tuple[Observer, ...] = (),
     ticks: Callable[[], float] = monotonic,
 ) -> Services:
-    """The parts for a configuration. The store is opened here; a bad one is told before anyone listens."""
+    """Return the services for a configuration. Opens the store; raises for a bad one before anyone listens."""
     url = config.store or default_store(environment, sys.platform)
     near = not url.lower().startswith("postgres")
     kept = StateStore(open_store(url), keep=config.keep, retention=timedelta(days=config.retention_days), near=near)
@@ -93,7 +93,7 @@ def services_for(
 
 
 def _authors(config: GatewayConfig, routes: Routes, models: UpstreamModels) -> list[Author]:
-    """Who writes summaries where a model is named for it: an upstream of ours, with its own key."""
+    """The author of summaries where a model is named for it: on one of the upstreams, with its own key."""
     if not config.summary_model:
         return []
     # A format whose server may hold conversations comes last: a summary needs none.

@@ -1,7 +1,7 @@
-"""Requests on to an upstream, and its answers as they come: one pool of connections for each address.
+"""Connections to upstreams: forwarded requests and their answers, and model clients for calls of our own.
 
-Decides which headers cross over, in both directions. Follows no redirect, keeps no cookie, buffers no chunk, and
-repeats a request only where a kept connection had died before it. What the bytes say is not its business.
+Decides which headers are forwarded, in both directions. Follows no redirect, keeps no cookie, buffers no chunk, and
+repeats a request only where a kept connection had died before it. It does not look into bodies.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ NOT_SENT = HOP_BY_HOP | {
 }
 NOT_SENT_FAMILIES = (b"proxy-", b"x-everlong-", b"x-forwarded-")
 #: Not for a client: ours to write, or about the upstream's own host.
-NOT_HANDED_ON = HOP_BY_HOP | {
+NOT_FORWARDED = HOP_BY_HOP | {
     b"alt-svc",
     b"content-length",
     b"date",
@@ -76,8 +76,8 @@ REPEATED_BY_POOL = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"
 
 @dataclass(frozen=True, slots=True)
 class UpstreamRequest:
-    """A request to hand on. `path` is below the upstream's address and begins with a slash; both it and `query`
-    are as they stand in a request line."""
+    """A request to forward. `path` is below the upstream's address and begins with a slash; it and `query` are as
+    they stand in a request line."""
 
     method: str
     path: str
@@ -88,24 +88,24 @@ class UpstreamRequest:
 
 @dataclass(slots=True)
 class _Attempt:
-    """What is known of one try: whether its connection had served before."""
+    """One attempt: whether its connection had served before."""
 
     reused: bool = False
 
 
 class UpstreamResponse:
-    """An upstream's answer whose head is there. Read it with `chunks` or `whole`, or let go of it with `close`."""
+    """An upstream's answer whose head has come. Read it with `chunks` or `whole`, or drop it with `close`."""
 
     def __init__(self, response: aiohttp.ClientResponse, upstream: str) -> None:
         self._response = response
         self._upstream = upstream
         self.status = response.status
-        #: Fit to be handed on; the length is the gateway's to say.
+        #: Fit to be forwarded; the gateway sets the length itself.
         self.headers: list[tuple[bytes, bytes]] = headers_from(response.raw_headers)
         self.streamed = response.headers.get("content-type", "").partition(";")[0].strip().lower() == STREAM
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """The bytes as they come. Raises ProviderError where they break off; left early, the upstream is cancelled."""
+        """Yield the bytes as they come. Raises ProviderError where they break off. Leaving early cancels it."""
         whole = False
         try:
             async for chunk in self._response.content.iter_any():
@@ -118,7 +118,7 @@ class UpstreamResponse:
                 self.close()
 
     async def whole(self, most: int) -> bytes:
-        """All of it. Raises ProviderError where it is more than `most` bytes, or breaks off."""
+        """Return all of it. Raises ProviderError where it is more than `most` bytes, or breaks off."""
         parts, size = [], 0
         async with aclosing(self.chunks()) as chunks:
             async for chunk in chunks:
@@ -134,17 +134,17 @@ class UpstreamResponse:
 
 
 class UpstreamConnections:
-    """Hands requests on. `connect` and `silence` are seconds: until a connection stands, and between two bytes."""
+    """Forwards requests. `connect` and `silence` are seconds: until a connection stands, and between two bytes."""
 
     def __init__(self, *, connect: float = 10.0, silence: float = 300.0) -> None:
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect, sock_read=silence)
         self._pools: dict[str, Connections] = {}
 
     async def send(self, to: Upstream, client: Client, sent: UpstreamRequest) -> UpstreamResponse:
-        """The answer, whatever its status, as soon as its head is there.
+        """Return the answer, whatever its status, as soon as its head has come.
 
-        Raises ProviderError where there is none, with the status to tell the client; Refused for a request that
-        cannot be written as HTTP.
+        Raises ProviderError where there is none, with the status for the client; Refused for a request that cannot be
+        written as HTTP.
         """
         address = to.endpoint.name + _target(sent)
         headers = headers_for(to, client, sent.headers)
@@ -155,11 +155,11 @@ class UpstreamConnections:
             raise _problem(name, error, "cannot be reached") from error
         if 300 <= response.status < 400 and response.status != 304:
             response.close()
-            raise ProviderError(f"{name} sends elsewhere (status {response.status}); it is not followed", status=502)
+            raise ProviderError(f"{name} redirects (status {response.status}); redirects are not followed", status=502)
         return UpstreamResponse(response, name)
 
     async def close(self) -> None:
-        """Let go of all connections; a second time does nothing."""
+        """Close all connections; a second time does nothing."""
         pools, self._pools = self._pools, {}
         for pool in pools.values():
             await pool.close()
@@ -167,7 +167,7 @@ class UpstreamConnections:
     async def _answer(
         self, base: str, address: str, sent: UpstreamRequest, headers: CIMultiDict[str]
     ) -> aiohttp.ClientResponse:
-        """The response; asked for again where the kept connection turned out dead before a byte came back."""
+        """The response; requested again where the kept connection turned out dead before a byte came back."""
         attempt = _Attempt()
         try:
             return await self._once(base, address, sent, headers, attempt)
@@ -203,14 +203,16 @@ class UpstreamConnections:
 
 
 def headers_for(to: Upstream, client: Client, sent: Headers) -> CIMultiDict[str]:
-    """The headers of a request as the upstream gets them. Raises Refused for one that would break the request."""
+    """Return the headers of a request for the upstream. Raises Refused for one that would break the request."""
     own, result = to.endpoint, CIMultiDict[str]()
     unwanted = NOT_SENT | _named_by_connection(sent)
     used: set[bytes] = set()
     for name, value in sent:
         low = name.lower()
         if not NAME.fullmatch(name) or CONTROL.search(value):
-            raise Refused("a header holds characters that no header may hold", status=400, kind="invalid_header")
+            raise Refused(
+                "a header holds characters that are not allowed in a header", status=400, kind="invalid_header"
+            )
         if low in CREDENTIALS:
             used.add(low)
             if own.key or not client.key:
@@ -226,8 +228,8 @@ def headers_for(to: Upstream, client: Client, sent: Headers) -> CIMultiDict[str]
 
 
 def headers_from(raw: Headers) -> list[tuple[bytes, bytes]]:
-    """The headers of an answer as a client gets them."""
-    unwanted = NOT_HANDED_ON | _named_by_connection(raw)
+    """Return the headers of an answer for the client."""
+    unwanted = NOT_FORWARDED | _named_by_connection(raw)
     return [
         (name.lower(), value)
         for name, value in raw
@@ -238,7 +240,7 @@ def headers_from(raw: Headers) -> list[tuple[bytes, bytes]]:
 
 
 def _credential_header(to: Upstream, used: set[bytes]) -> str:
-    """Where the upstream's key goes. A provider we know has its own place; elsewhere it is the one the client used."""
+    """The header of the upstream's key: the format's; for a provider we do not know, the one the client used."""
     usual = FORMATS.get(to.endpoint.fmt, DEFAULT_FORMAT).api.key_header
     known = [kind for kind in (b"authorization", b"x-api-key") if kind in used]
     return known[0].decode() if len(known) == 1 and not to.endpoint.provider else usual
@@ -260,7 +262,7 @@ def _target(sent: UpstreamRequest) -> str:
     """Path and query; nothing in them may lead out of the upstream's address or its request line."""
     target = f"{sent.path}?{sent.query}" if sent.query else sent.path
     if not TARGET.fullmatch(target):
-        raise Refused("the path holds characters that no path may hold", status=400, kind="invalid_path")
+        raise Refused("the path holds characters that are not allowed in a path", status=400, kind="invalid_path")
     return target
 
 
@@ -270,7 +272,7 @@ def _came_back(error: BaseException) -> bool:
 
 
 def _problem(upstream: str, error: BaseException, what: str) -> ProviderError:
-    """One line that says what went wrong. Made of our own words only: an error's may hold addresses and keys."""
+    """The error in one line, in our own words only: an error's text may hold addresses and keys."""
     status = 504 if isinstance(error, TimeoutError) else 502
     return ProviderError(f"{upstream} {what}: {_reason(error)}", status=status)
 
@@ -282,7 +284,7 @@ def _reason(error: BaseException) -> str:
         case aiohttp.SocketTimeoutError() | TimeoutError():
             return "no answer in time"
         case aiohttp.ClientConnectorDNSError():
-            return "its name is not known"
+            return "its name cannot be resolved"
         case aiohttp.ClientConnectorCertificateError():
             return "its certificate is not trusted"
         case aiohttp.ClientSSLError():
@@ -293,7 +295,7 @@ def _reason(error: BaseException) -> str:
         case aiohttp.ServerDisconnectedError() | aiohttp.ClientOSError() | ConnectionError():
             return "the connection was closed"
         case aiohttp.ClientPayloadError():
-            return "the answer is not whole"
+            return "the answer is incomplete"
         case aiohttp.ClientResponseError():
             return "it does not speak HTTP"
         case _:
@@ -313,7 +315,7 @@ def _reuse_trace() -> aiohttp.TraceConfig:
     return watch
 
 
-#: How the pool tells that it took a connection it had kept.
+#: Notes that the pool took a connection it had kept.
 REUSE = _reuse_trace()
 
 
@@ -321,7 +323,10 @@ MAX_MODELS = 128
 
 
 class UpstreamModels:
-    """One model client for each upstream, format and key; the one used longest ago is closed."""
+    """Clients for the gateway's own calls: one for each upstream, format and key; the one used longest ago is closed.
+
+    They ask for windows, and write summaries with the client's key.
+    """
 
     def __init__(self) -> None:
         self._models: OrderedDict[Endpoint, HttpModel] = OrderedDict()
@@ -329,7 +334,7 @@ class UpstreamModels:
         self._closing: set[asyncio.Task[None]] = set()
 
     def of(self, upstream: Upstream, client: Client, fmt: str) -> HttpModel:
-        """The model client for calls on behalf of a client."""
+        """Return the model client for calls on behalf of a client."""
         endpoint = replace(upstream.endpoint, fmt=fmt, key=upstream.endpoint.key or client.key)
         found = self._models.get(endpoint)
         if found is None:
@@ -339,14 +344,14 @@ class UpstreamModels:
         return found
 
     async def served(self, upstream: Upstream, client: Client, fmt: str, model: str) -> int | None:
-        """The window that the upstream itself tells; asked once."""
-        asked = self.of(upstream, client, fmt)
-        self._waited_for[asked] += 1
+        """Return the window that the upstream itself reports; it is requested once."""
+        model_client = self.of(upstream, client, fmt)
+        self._waited_for[model_client] += 1
         try:
-            return await asked.served_window(model)
+            return await model_client.served_window(model)
         finally:
-            self._waited_for[asked] -= 1
-            self._waited_for += Counter()  # whoever nobody waits for is forgotten
+            self._waited_for[model_client] -= 1
+            self._waited_for += Counter()  # clients that nobody waits for are forgotten
 
     async def close(self) -> None:
         """Let go of all connections."""

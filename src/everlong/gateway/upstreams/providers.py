@@ -26,7 +26,7 @@ MAKERS = tuple(sorted({each.server.maker for each in FORMATS.values()}))
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """What is known of a provider: its models, what it speaks, and whether its own ids begin with its name."""
+    """What is known of a provider: its models, its formats, and whether its own ids begin with its name."""
 
     models: tuple[str, ...]
     formats: tuple[str, ...]
@@ -36,7 +36,7 @@ class Provider:
     url: str = ""
 
 
-#: In the order in which they are asked; OpenRouter takes what no other does.
+#: In their order; OpenRouter and Ollama take every model.
 PROVIDERS: Mapping[str, Provider] = {
     "anthropic": Provider(("claude-*",), MESSAGES),
     "openai": Provider(
@@ -58,10 +58,10 @@ PROVIDERS: Mapping[str, Provider] = {
 
 
 def routes_from(config: GatewayConfig, environment: Mapping[str, str]) -> Routes:
-    """The upstreams that the operator named: one for everything, those of the file, those whose keys are there.
+    """Return the upstreams that the operator named: one for everything, those of the file, or those with keys.
 
     A format that none of the keys is for goes to its maker with the client's own key, unless clients have keys of the
-    gateway's, which are nobody else's business. Raises InputError.
+    gateway, which must not leave it. Raises InputError.
     """
     single = config.upstream or environment.get("EVERLONG_UPSTREAM", "")
     if single:
@@ -72,12 +72,14 @@ def routes_from(config: GatewayConfig, environment: Mapping[str, str]) -> Routes
         routes = _keyed(environment, own_keys=bool(config.keys))
     for one in routes.upstreams:
         if not re.fullmatch(r"[\x21-\x7e]*", one.endpoint.key):
-            raise InputError(f"the key of the upstream {one.name} holds characters that no key has, such as blanks")
+            raise InputError(
+                f"the key of the upstream {one.name} holds characters that are not allowed in a key, such as blanks"
+            )
     return routes
 
 
 def _keyed(environment: Mapping[str, str], *, own_keys: bool) -> Routes:
-    """The providers whose keys are in the environment; with `own_keys` nobody's key is passed on."""
+    """The providers whose keys are in the environment; with `own_keys` no client's key is passed on."""
     variables = {name: KNOWN[name][2] for name in PROVIDERS}
     keyed = [name for name, variable in variables.items() if variable and environment.get(variable, "").strip()]
     found = [_provider(name, environment) for name in keyed]
@@ -137,7 +139,7 @@ def _configured(tables: Sequence[UpstreamTable], environment: Mapping[str, str])
 
 
 def _endpoint(where: str, key: str, environment: Mapping[str, str]) -> tuple[Endpoint, Provider | None]:
-    """The endpoint of a provider's name or an address, and what is known of it. An address alone gets its /v1."""
+    """The endpoint at a provider's name or an address, and what is known of it. A bare address gets /v1."""
     if where in KNOWN:
         known = PROVIDERS[where]
         endpoint = endpoint_at(where, key=key, environment=environment)
@@ -167,12 +169,12 @@ def _key(table: UpstreamTable, place: int, environment: Mapping[str, str]) -> st
         return table.key
     key = environment.get(variable, "")
     if not key.strip():
-        raise InputError(f"upstreams[{place}]: its key is to be in {variable}, which is not set")
+        raise InputError(f"upstreams[{place}]: its key should be in the variable {variable}, which is not set")
     return key
 
 
 def _headers(table: UpstreamTable, place: int) -> tuple[tuple[str, str], ...]:
     for name, value in table.headers.items():
         if not re.fullmatch(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", name) or not re.fullmatch(r"[\t\x20-\x7e]*", value):
-            raise InputError(f"upstreams[{place}].headers: {name!r} is no header, or its value has line ends")
+            raise InputError(f"upstreams[{place}].headers: {name!r} is not a valid header, or its value has line ends")
     return tuple(table.headers.items())

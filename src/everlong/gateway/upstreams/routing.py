@@ -1,6 +1,6 @@
-"""Where a request goes: which upstream answers for a model, and which paths may be asked of it.
+"""Chooses the upstream that answers for a model, and checks the paths that may be requested of it.
 
-Nothing that a client sends chooses a host: a model's name picks among the upstreams that the operator has named, and
+Nothing that a client sends chooses a host: a model's name picks one of the upstreams that the operator has named, and
 a path stays below the upstream's own address.
 """
 
@@ -37,14 +37,14 @@ class Upstream:
 
 
 class Routes:
-    """The upstreams, in the order in which they are asked. `stripping` names those that want no "name/" in front."""
+    """The upstreams in their order. `stripping` names those that want a model's name without "upstream/" before it."""
 
     def __init__(self, upstreams: Sequence[Upstream], *, stripping: frozenset[str] = frozenset()) -> None:
         self.upstreams = tuple(upstreams)
         self._stripping = stripping
 
     def choose(self, model: str, fmt: str) -> Upstream:
-        """The upstream named before the slash, if there is one; else the first whose pattern fits the model.
+        """Return the upstream named before the slash, if there is one; else the first whose pattern fits the model.
 
         Raises Refused (404, "unknown_model") if no upstream that speaks the format answers for it.
         """
@@ -56,20 +56,20 @@ class Routes:
         if found:
             return found
         if not speaking:
-            raise _unspoken(fmt)
+            raise _no_upstream(fmt)
         patterns = ", ".join(dict.fromkeys(pattern for one in speaking for pattern in one.models))
         problem = f"no upstream answers for the model {model[:LONGEST_NAME]!r}"
         raise Refused(f"{problem}; those for {fmt}: {patterns}", status=404, kind="unknown_model")
 
     def default(self, fmt: str) -> Upstream:
-        """Where a request goes that names no model: the first upstream that speaks the format."""
+        """Return the upstream of a request that names no model: the first that speaks the format."""
         found = next((one for one in self.upstreams if fmt in one.formats), None)
         if found is None:
-            raise _unspoken(fmt)
+            raise _no_upstream(fmt)
         return found
 
     def model_sent(self, upstream: Upstream, model: str) -> str:
-        """The model's name as the upstream knows it.
+        """Return the model's name as the upstream knows it.
 
         Example: "openai/gpt-5" at the upstream openai -> "gpt-5"; at openrouter it stays
         """
@@ -82,15 +82,15 @@ def _fits(model: str, pattern: str) -> bool:
     return fnmatchcase(model.lower(), pattern.lower())
 
 
-def _unspoken(fmt: str) -> Refused:
+def _no_upstream(fmt: str) -> Refused:
     return Refused(f"no upstream of this gateway speaks {fmt}", status=404, kind="unknown_model")
 
 
-# --- which paths may be asked ------------------------------------------------------------------
+# --- paths -----------------------------------------------------------------------------------------
 
 
 def upstream_path(path: str) -> str:
-    """The path of a request below /v1, as it came (still encoded), if it may be put behind an upstream's address.
+    """Return the path of a request below /v1, as it came (still encoded), if an upstream's address may precede it.
 
     Example: "/files/file-1" -> "/files/file-1"; "/../admin", "//host", "/a%2Fb" -> Refused (400, "bad_path")
     """
@@ -98,5 +98,5 @@ def upstream_path(path: str) -> str:
     dots = any(segment in (".", "..") for segment in whole.split("/"))
     hidden = any(int(digits, 16) in NEVER_ENCODED for digits in re.findall(r"%([0-9A-Fa-f]{2})", whole))
     if dots or hidden or len(whole) > LONGEST_PATH or not PLAIN_PATH.fullmatch(whole):
-        raise Refused("the path of this request is not passed on", status=400, kind="bad_path")
+        raise Refused("this path is not forwarded to an upstream", status=400, kind="bad_path")
     return whole

@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 from everlong.wire.formats.anthropic.server import THOUGHTS as BLOCKS
 from everlong.wire.formats.openai_chat.server import FIELDS, OpaqueField
 from everlong.wire.formats.openai_responses.server import THOUGHTS as ITEMS
-from tests.gateway.opaque_parts import opaque_parts, restored, restored_items
+from tests.wire.opaque_parts import opaque_parts, restored, restored_items
 
 Fields = dict[str, Any]
 THOUGHTS = {"anthropic": BLOCKS, "openai-responses": ITEMS}
