@@ -1,6 +1,6 @@
-"""What the recall tool says: the original behind a reference, or the messages that a search found.
+"""The text of a recall result: the original behind a reference, or the messages that a search found.
 
-Framed as data: what stands in it was said earlier and is not addressed to the model now. Always within its bound.
+It is framed as data, because it was said earlier and is not addressed to the model now, and never exceeds its bound.
 """
 
 from dataclasses import dataclass
@@ -51,17 +51,19 @@ WORDS = {
 
 
 def recall_text(found: RecallResult, most: int, language: str = "") -> str:
-    """The result as text of at most `most` characters (never under a frame's worth); its language is that of the text
-    unless one is named."""
+    """Return the result as text of at most `most` characters (never less than a frame needs).
+
+    Its language is that of the text unless one is named.
+    """
     room = max(most - FRAME, SHORTEST)
     if found.original is not None:
         text = found.original.decode("utf-8", "replace")
         words = _words(language, text)
-        return framed(_cut(text, room, words), "background", words.original)
+        return framed(_shortened(text, room, words), "background", words.original)
     rows = _rows(found)
     if not rows:
         return _words(language, "").nothing
-    words = _words(language, *(_said(row) for row in rows))
+    words = _words(language, *(_text_of(row) for row in rows))
     return framed(_listed(rows, room, words), "background", words.hits)
 
 
@@ -70,7 +72,7 @@ def _rows(found: RecallResult) -> list[Row]:
     rows: dict[tuple[str, int], Row] = {}
     for hit in found.hits:
         for row in hit.around or (hit.row,):
-            if isinstance(row.entry, Message) and _said(row).strip():
+            if isinstance(row.entry, Message) and _text_of(row).strip():
                 rows.setdefault((hit.thread, row.order), row)
     return list(rows.values())
 
@@ -79,8 +81,8 @@ def _listed(rows: list[Row], room: int, words: Words) -> str:
     pieces: list[str] = []
     for at, row in enumerate(rows):
         share = max(room // min(len(rows) - at, 3), SHORTEST)  # the best get the most
-        head = f"--- {_who(row, words)} · {_when(row)}\n"
-        piece = head + _cut(_said(row), share - len(head), words)
+        head = f"--- {_speaker(row, words)} · {_time(row)}\n"
+        piece = head + _shortened(_text_of(row), share - len(head), words)
         if pieces and len(piece) + SHORTEST // 4 > room:
             return "\n\n".join([*pieces, words.more.format(count=len(rows) - at)])
         pieces.append(piece)
@@ -88,7 +90,7 @@ def _listed(rows: list[Row], room: int, words: Words) -> str:
     return "\n\n".join(pieces)
 
 
-def _said(row: Row) -> str:
+def _text_of(row: Row) -> str:
     if not isinstance(row.entry, Message):
         return ""
     message = row.entry
@@ -96,18 +98,18 @@ def _said(row: Row) -> str:
     return "\n".join(text for text in [message.text, *calls, *(result.text for result in message.results)] if text)
 
 
-def _who(row: Row, words: Words) -> str:
+def _speaker(row: Row, words: Words) -> str:
     if not isinstance(row.entry, Message):
         return ""
     return row.entry.name or words.who[row.entry.role]
 
 
-def _when(row: Row) -> str:
-    said = row.entry.time if isinstance(row.entry, Message) and row.entry.time is not None else row.time
-    return said.strftime("%Y-%m-%d %H:%M")
+def _time(row: Row) -> str:
+    time = row.entry.time if isinstance(row.entry, Message) and row.entry.time is not None else row.time
+    return time.strftime("%Y-%m-%d %H:%M")
 
 
-def _cut(text: str, room: int, words: Words) -> str:
+def _shortened(text: str, room: int, words: Words) -> str:
     """The text, its middle left out where it is too long."""
     if len(text) <= room:
         return text
