@@ -23,6 +23,7 @@ screenshots: .venv/developing ## the pictures of the app in the docs
 	@$(BIN)/python scripts/screenshots.py
 
 test: .venv/developing ## install what the tests need and run them all
+	@$(BIN)/python -m everlong.web.build
 	@$(PYTEST) -n auto
 
 quick: .venv/developing ## the tests without browser, Postgres, local model and kills: a minute or two

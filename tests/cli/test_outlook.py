@@ -7,7 +7,8 @@ import pytest
 from everlong.cli.words.english import ENGLISH
 from everlong.cli.words.language import Language
 from everlong.cli.words.wording import LANGUAGES, Words
-from everlong.engine import DEFAULT_SETTINGS, Outlook, Settings, outlook
+from everlong.engine import DEFAULT_SETTINGS, Settings, outlook
+from everlong.engine.preview import Outlook
 from tests.cli.chat.talk import talking
 from tests.cli.running import everlong
 

@@ -10,17 +10,8 @@ from typing import TypeVar
 from everlong.core import Event, EventKind, Point
 from everlong.engine.contracts import Reply, Request
 from everlong.engine.summaries.author import Author
-from everlong.llm import (
-    Answer,
-    Endpoint,
-    HttpModel,
-    ReceivedRequest,
-    Script,
-    ScriptedModel,
-    ScriptedServer,
-    Step,
-    Window,
-)
+from everlong.llm import Answer, Endpoint, HttpModel, ReceivedRequest, ScriptedModel, ScriptedServer, Step, Window
+from everlong.llm.scripted.script import Script
 from tests.engine.talking import IMPATIENT, Talk
 
 __all__ = [

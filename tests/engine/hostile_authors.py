@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from everlong.llm import Answer, Broken, Raw, ReceivedRequest, Refusal, Script, Step
+from everlong.llm import Answer, ReceivedRequest, Refusal, Step
+from everlong.llm.scripted.script import Broken, Raw, Script
 from tests.engine.authors import structured
 
 __all__ = ["HOSTILE_AUTHORS", "Hostile"]

@@ -9,7 +9,8 @@ from everlong.core import Entry, Image, Message, Point, Role, Row, Text
 from everlong.engine.contracts import Call, Finished
 from everlong.engine.engine import Engine
 from everlong.errors import ContextOverflow, StoreBusy
-from everlong.llm import MALFORMED, Answer, HttpModel, Refusal, ScriptedServer, Window, in_turn, reports
+from everlong.llm import Answer, HttpModel, Refusal, ScriptedServer, Window, in_turn, reports
+from everlong.llm.scripted.hostile import MALFORMED
 from everlong.store import MemoryThreads
 from tests.core.build import assistant, calls, result, system, user
 from tests.engine.talking import Talk, over_http, pages

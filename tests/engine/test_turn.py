@@ -12,7 +12,8 @@ from everlong.engine.engine import Engine
 from everlong.engine.settings import Settings
 from everlong.engine.turn import converse
 from everlong.errors import BudgetImpossible, ContextOverflow, MalformedHistory, NotRecovered, ProviderError
-from everlong.llm import Answer, Broken, Refusal, ScriptedModel, Window, in_turn, reads_files
+from everlong.llm import Answer, Refusal, ScriptedModel, Window, in_turn, reads_files
+from everlong.llm.scripted.script import Broken
 from everlong.wire import Usage
 from tests.core.build import system, user
 from tests.engine.talking import Talk, lawful

@@ -12,7 +12,7 @@ from pathlib import Path
 from everlong.core import History, Hit, Opened, Protection, Row, protected
 from everlong.engine.contracts import Finished
 from everlong.llm import HttpModel, ReceivedRequest, ScriptedServer, Window, reads_files
-from everlong.store import SqliteThreads
+from everlong.store.sqlite.threads import SqliteThreads
 from everlong.wire import valid
 from tests.engine.talking import SYSTEM, Talk, over_http
 

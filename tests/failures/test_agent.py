@@ -9,18 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from everlong.agent import (
-    Agent,
-    Entered,
-    Outcome,
-    Place,
-    Spawning,
-    Standing,
-    SubAgents,
-    TurnEnded,
-    spawn_tools,
-    workspace_standing,
-)
+from everlong.agent import Agent, Entered, Outcome, Standing, TurnEnded
+from everlong.agent.config import SubAgents
+from everlong.agent.definitions import Place
+from everlong.agent.standing_context import workspace_standing
+from everlong.agent.subagents import Spawning, spawn_tools
 from everlong.core import OUTCOMES, EventKind, JsonObject, Message, Point
 from everlong.engine import Engine, Failed, Restarted, Settings, Summaries
 from everlong.errors import ContextOverflow, InputError

@@ -8,7 +8,8 @@ import pytest
 
 from everlong.core import Message, Role, Text
 from everlong.engine import Call, Settings, Summaries
-from everlong.llm import Answer, HttpModel, ReceivedRequest, Script, ScriptedServer, Step, Window, reads_files
+from everlong.llm import Answer, HttpModel, ReceivedRequest, ScriptedServer, Step, Window, reads_files
+from everlong.llm.scripted.script import Script
 from everlong.wire import problems
 from tests.engine.authors import accounts, both, is_asked_to_summarise
 from tests.engine.talking import Talk, over_http

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from everlong.core import EventKind
-from everlong.llm import TOO_LONG, Answer, ReceivedRequest, Refusal, Step
+from everlong.llm import Answer, ReceivedRequest, Refusal, Step
+from everlong.llm.scripted.hostile import TOO_LONG
 from everlong.wire import Usage
 from tests.cli.chat.talk import Talk, talking
 

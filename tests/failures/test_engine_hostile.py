@@ -5,21 +5,11 @@ import pytest
 from everlong.core import History
 from everlong.engine import Call, Failed, Finished, Reply
 from everlong.errors import ContextOverflow, EverlongError, MalformedHistory, ProviderError, RateLimited
-from everlong.llm import (
-    HOSTILE,
-    OVERFLOWS,
-    Answer,
-    HttpModel,
-    Refusal,
-    ScriptedServer,
-    Window,
-    breaks_at,
-    in_turn,
-    reads_files,
-    window_body,
-)
+from everlong.llm import Answer, HttpModel, Refusal, ScriptedServer, Window, in_turn, reads_files
+from everlong.llm.scripted.hostile import HOSTILE, OVERFLOWS, breaks_at, window_body
 from everlong.store import MemoryThreads
-from everlong.wire import Kind, classify
+from everlong.wire import classify
+from everlong.wire.refusals.signs import Kind
 from tests.core.build import assistant, calls, result, user
 from tests.engine.talking import FORMATS, Talk, over_http, pages
 

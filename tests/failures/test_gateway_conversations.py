@@ -10,7 +10,8 @@ from urllib.request import urlopen
 
 import pytest
 
-from everlong.llm import Script, ScriptedServer, Window, reads_files
+from everlong.llm import ScriptedServer, Window, reads_files
+from everlong.llm.scripted.script import Script
 from tests.engine.authors import both, is_asked_to_summarise
 from tests.gateway.resending import FORMATS, Resending, accepted, disguised, members, of_clients, resets, valid_upstream
 from tests.gateway.running import RunningGateway

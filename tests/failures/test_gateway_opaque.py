@@ -3,7 +3,8 @@
 import json
 from typing import Any
 
-from everlong.llm import Answer, ReceivedRequest, reply_of
+from everlong.llm import Answer, ReceivedRequest
+from everlong.llm.scripted.script import reply_of
 from everlong.wire import FORMATS, Usage, format_named
 from tests.gateway.raw_upstream import Talk, response
 from tests.gateway.running import RunningGateway

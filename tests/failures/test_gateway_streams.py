@@ -9,7 +9,7 @@ import anthropic
 import openai
 import pytest
 
-from everlong.gateway import COMMENT
+from everlong.gateway.exchange.response import COMMENT
 from everlong.llm import Answer
 from everlong.wire import Usage
 from tests.gateway.raw_upstream import CHUNKED, Talk, chunk, response

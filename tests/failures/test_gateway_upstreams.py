@@ -7,18 +7,8 @@ from typing import Any
 
 import pytest
 
-from everlong.llm import (
-    OVERFLOW,
-    Answer,
-    Raw,
-    ReceivedRequest,
-    Refusal,
-    Script,
-    ScriptedServer,
-    Step,
-    Window,
-    reads_files,
-)
+from everlong.llm import OVERFLOW, Answer, ReceivedRequest, Refusal, ScriptedServer, Step, Window, reads_files
+from everlong.llm.scripted.script import Raw, Script
 from everlong.tokens import Counter
 from everlong.wire import format_named
 from tests.gateway.resending import FORMATS, MARK, Resending, accepted, post, valid_upstream

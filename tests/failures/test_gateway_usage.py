@@ -7,17 +7,13 @@ import pytest
 
 from everlong.core import JsonObject
 from everlong.engine import Finished
-from everlong.gateway import (
-    AnswerReader,
-    Client,
-    PromptSizes,
-    Upstream,
-    UpstreamConnections,
-    UpstreamRequest,
-    UsageRewriter,
-    rewritten_body,
-)
-from everlong.llm import Answer, Endpoint, Script, ScriptedServer
+from everlong.gateway import Client
+from everlong.gateway.exchange.answer import AnswerReader
+from everlong.gateway.exchange.usage import PromptSizes, UsageRewriter, rewritten_body
+from everlong.gateway.upstreams.connections import UpstreamConnections, UpstreamRequest
+from everlong.gateway.upstreams.routing import Upstream
+from everlong.llm import Answer, Endpoint, ScriptedServer
+from everlong.llm.scripted.script import Script
 from everlong.wire import Usage, format_named
 
 PATHS = {"anthropic": "/messages", "openai-chat": "/chat/completions", "openai-responses": "/responses"}

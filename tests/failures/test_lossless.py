@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from everlong.compress import Draft, Step, duplicates, json_tables, repeated_lines, superseded, terminal
+from everlong.compress import Draft, duplicates, json_tables, repeated_lines, superseded, terminal
+from everlong.compress.draft import Step
 from everlong.core import History, Message, Role, Text, ToolResult, bytes_of, part_content, ref_of
 from tests.compress.lossless import COLOURED, ENDING, LOG, RECORDS, SOURCE, draft, read, said, task, tool_round
 

@@ -9,20 +9,9 @@ from statistics import fmean
 import pytest
 
 from everlong.core import History, Message, Role
-from everlong.lab import (
-    TARIFFS,
-    Beside,
-    Course,
-    Paid,
-    Played,
-    Policy,
-    Sending,
-    Session,
-    Terms,
-    counter,
-    played,
-    policy_named,
-)
+from everlong.lab import TARIFFS, Beside, Session, Terms, counter, played, policy_named
+from everlong.lab.replay.courses import Course, Policy, Sending
+from everlong.lab.replay.results import Paid, Played
 from everlong.wire import Usage
 from tests.lab.folders import said, step
 from tests.lab.replays import session

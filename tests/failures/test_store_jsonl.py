@@ -12,7 +12,8 @@ import pytest
 
 from everlong.core import Entry, Message
 from everlong.errors import StoreBusy
-from everlong.store import FolderLock, JsonlThreads
+from everlong.store import JsonlThreads
+from everlong.store.jsonl.lock import FolderLock
 from tests.core.build import assistant, calls, result, user
 from tests.store.contract.entries import point, talk
 from tests.store.engines import START

@@ -13,13 +13,13 @@ from everlong.llm import (
     HttpModel,
     ReceivedRequest,
     Refusal,
-    Script,
     ScriptedModel,
     ScriptedServer,
     Step,
     Window,
     reads_files,
 )
+from everlong.llm.scripted.script import Script
 from everlong.tokens import Counter
 from tests.core.build import assistant, calls, result, system, user
 from tests.engine.authors import (

@@ -8,7 +8,9 @@ import pytest
 from everlong.core import Point
 from everlong.engine import Author, Call, Failed, Finished, Summaries
 from everlong.errors import EverlongError
-from everlong.llm import HOSTILE, HttpModel, Script, ScriptedServer, reads_files
+from everlong.llm import HttpModel, ScriptedServer, reads_files
+from everlong.llm.scripted.hostile import HOSTILE
+from everlong.llm.scripted.script import Script
 from tests.core.build import assistant, calls, result, user
 from tests.engine.authors import accounts, over_http_with
 from tests.engine.hostile_authors import HOSTILE_AUTHORS

@@ -8,7 +8,6 @@ from everlong.core import Message, Reasoning, Role, Text
 from everlong.summarize import (
     Facts,
     Summary,
-    all_lines,
     as_message,
     audited,
     facts_of,
@@ -20,6 +19,7 @@ from everlong.summarize import (
     system,
     written,
 )
+from everlong.summarize.summary import all_lines
 from tests.core.build import assistant, calls, result, user
 from tests.summarize.honest import COUNTER, ENGLISH
 

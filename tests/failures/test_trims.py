@@ -9,7 +9,6 @@ import pytest
 
 from everlong.compress import (
     Draft,
-    Step,
     Task,
     call_arguments,
     draft_of,
@@ -23,6 +22,7 @@ from everlong.compress import (
     soft_trim,
     tool_rounds,
 )
+from everlong.compress.draft import Step
 from everlong.core import CallId, History, Image, Message, Reasoning, Role, Text, ToolCall, ToolResult, pairs_of, ref_of
 from everlong.tokens import Counter
 from tests.compress.talks import COUNTER, assert_accounted, assert_lawful, assert_pairs, task

@@ -22,19 +22,11 @@ from everlong.core import (
     encode_all,
     message_ref,
 )
-from everlong.wire import (
-    ANTHROPIC,
-    FORMATS,
-    GEMINI,
-    NO_OUTPUT,
-    NO_RESULT,
-    OPENAI_CHAT,
-    OPENAI_RESPONSES,
-    problems,
-    repair_history,
-    repaired_arguments,
-    valid,
-)
+from everlong.wire import ANTHROPIC, FORMATS, OPENAI_CHAT, OPENAI_RESPONSES, problems, repair_history, valid
+from everlong.wire.formats import GEMINI
+from everlong.wire.repair.arguments import repaired_arguments
+from everlong.wire.repair.blanks import NO_OUTPUT
+from everlong.wire.repair.pairs import NO_RESULT
 from tests.core.build import assistant, calls, result, system, user
 
 every_format = pytest.mark.parametrize("fmt", FORMATS)

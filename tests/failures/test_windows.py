@@ -11,9 +11,9 @@ from everlong.windows import (
     llama_cpp_window,
     ollama_running_window,
     ollama_show_window,
-    parse_models_dev,
     window,
 )
+from everlong.windows.sources.models_dev import parse_models_dev
 
 SOURCES: list[tuple[str, str, dict[str, int], int, str]] = [
     ("the user knows best", "deepseek-v4-flash", {"override": 32_768, "learned": 9, "served": 9}, 32_768, "user"),

@@ -11,8 +11,10 @@ import openai
 from everlong.core import Message
 from everlong.gateway.recall.stream import RecallFilter
 from everlong.gateway.recall.tool import NAME
-from everlong.llm import Answer, ReceivedRequest, reply_of
-from everlong.wire import FORMATS, JsonEvents, Usage, format_named
+from everlong.llm import Answer, ReceivedRequest
+from everlong.llm.scripted.script import reply_of
+from everlong.wire import FORMATS, Usage, format_named
+from everlong.wire.framing import JsonEvents
 
 FMTS = ["openai-chat", "anthropic", "openai-responses"]
 RECALL = (NAME, '{"what": "the port"}')

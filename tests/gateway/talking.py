@@ -12,7 +12,8 @@ from typing import Any, Self, TypeVar
 
 from everlong.core import JsonText
 from everlong.gateway.request import FORMATS as SERVED
-from everlong.llm import Answer, ReceivedRequest, reply_of
+from everlong.llm import Answer, ReceivedRequest
+from everlong.llm.scripted.script import reply_of
 from everlong.wire import Usage, format_named
 from tests.gateway.raw_upstream import PATIENCE, RawUpstream, Talk, response
 from tests.gateway.running import RunningGateway

@@ -6,7 +6,8 @@ from typing import Any
 import anthropic
 import pytest
 
-from everlong.llm import Answer, ReceivedRequest, Script, ScriptedServer, reads_files
+from everlong.llm import Answer, ReceivedRequest, ScriptedServer, reads_files
+from everlong.llm.scripted.script import Script
 from tests.engine.authors import both
 from tests.gateway.running import RunningGateway
 from tests.gateway.test_sdk_openai import FUNCTION, TURNS, WINDOWS, question, result, well_served

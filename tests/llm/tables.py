@@ -8,7 +8,9 @@ from dataclasses import dataclass, field, replace
 from aiohttp import web
 
 from everlong.core import Json, JsonObject
-from everlong.windows import LITELLM, MODELS_DEV, SOURCES, Source, bundled
+from everlong.windows import SOURCES, Source, bundled
+from everlong.windows.entries import MODELS_DEV
+from everlong.windows.sources.litellm import LITELLM
 
 __all__ = ["Answers", "litellm_table", "models_dev_table", "never", "served"]
 

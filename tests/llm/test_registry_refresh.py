@@ -12,22 +12,16 @@ import pytest
 from aiohttp import web
 
 from everlong.errors import InputError
-from everlong.llm.registry_refresh import (
-    LARGEST,
+from everlong.llm.registry_files import (
     NEVER_TRIED,
     LastTry,
-    Refreshed,
-    RefreshSettings,
-    due,
     fetched_registry,
-    implausible,
     last_try,
-    refresh,
-    refresh_if_due,
     registry_now,
     write_registry,
     write_try,
 )
+from everlong.llm.registry_refresh import LARGEST, Refreshed, RefreshSettings, due, implausible, refresh, refresh_if_due
 from everlong.windows import SOURCES, Registry, bundled, window
 from tests.llm.tables import Answers, litellm_table, models_dev_table, never, served
 from tests.windows.tables import row

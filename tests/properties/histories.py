@@ -27,7 +27,7 @@ from everlong.core import (
     ToolCall,
     ToolResult,
 )
-from everlong.wire import NO_RESULT
+from everlong.wire.repair.pairs import NO_RESULT
 
 __all__ = ["FORMATS", "Dice", "conversations", "histories"]
 

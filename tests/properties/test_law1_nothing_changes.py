@@ -5,20 +5,8 @@ from dataclasses import FrozenInstanceError, dataclass
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from everlong.core import (
-    Entry,
-    Log,
-    Message,
-    Point,
-    Role,
-    Text,
-    Withdrawal,
-    encode,
-    encode_all,
-    head_length,
-    newest_point,
-    view,
-)
+from everlong.core import Entry, Message, Point, Role, Text, Withdrawal, encode, encode_all, head_length, view
+from everlong.core.points import Log, newest_point
 from tests.properties.wishes import PRESET_NAMES, ROLLING, broken, proper, seen, wishes
 
 often = settings(max_examples=40, deadline=None)

@@ -6,7 +6,8 @@ from typing import cast
 from hypothesis import given, settings, strategies as st
 
 from everlong.core import History, Json, JsonObject
-from everlong.engine import Caching, Request
+from everlong.engine import Request
+from everlong.engine.contracts import Caching
 from everlong.wire import ANTHROPIC, CacheMarks, problems, repair_history
 from tests.llm.marked_cache import marks_of
 from tests.properties.histories import conversations, histories

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 
 from everlong.core import History, Json, JsonObject, Message, Reasoning, Role, Text, encode_all, message_ref
-from everlong.wire import NOT_ITS_OWN, format_named, problems, repair_history, valid
+from everlong.wire import format_named, problems, repair_history, valid
+from everlong.wire.repair.shapes import NOT_ITS_OWN
 from tests.properties.histories import FORMATS, conversations, histories
 
 every_format = pytest.mark.parametrize("fmt", FORMATS)

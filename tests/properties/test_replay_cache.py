@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from everlong.core import Role
-from everlong.lab import TARIFFS, Cache, Outgoing, Rules, shared
+from everlong.lab import TARIFFS, Cache
+from everlong.lab.replay.caches import Outgoing, Rules, shared
 from everlong.wire import Usage
 from tests.lab.folders import said
 

@@ -10,17 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from everlong.agent import (
-    Agent,
-    AgentConfig,
-    AgentEvent,
-    Kind,
-    Spawning,
-    SubAgents,
-    load_config,
-    spawn_tools,
-    workspace_standing,
-)
+from everlong.agent import Agent, AgentConfig, AgentEvent, Kind
+from everlong.agent.config import SubAgents, load_config
+from everlong.agent.standing_context import workspace_standing
+from everlong.agent.subagents import Spawning, spawn_tools
 from everlong.core import EventKind, Message, Role
 from everlong.engine import Engine, Failed, Settings, Summaries
 from everlong.errors import NotRecovered

@@ -11,7 +11,8 @@ import pytest
 from everlong.core import EventKind, Reasoning, Role
 from everlong.engine import Call, Engine, Failed, Finished, Restarted, Settings
 from everlong.errors import ContextOverflow, InputError, NotRecovered, ProviderError
-from everlong.llm import Answer, HttpModel, Refusal, Script, ScriptedServer, Window, in_turn, reads_files
+from everlong.llm import Answer, HttpModel, Refusal, ScriptedServer, Window, in_turn, reads_files
+from everlong.llm.scripted.script import Script
 from everlong.store import MemoryThreads
 from everlong.tokens import Counter
 from tests.core.build import assistant, calls, result, system, user

@@ -11,7 +11,8 @@ import pytest
 from everlong import count, fit
 from everlong.compress import PRESETS, NanobotSettings, Task, draft_of, emergency, presets
 from everlong.core import History, Message, Reasoning, pairs_of
-from everlong.engine import Assembler, Compressor, Provider, assemble, view_of
+from everlong.engine import Assembler, Compressor, Provider, view_of
+from everlong.engine.contracts import assemble
 from everlong.errors import InputError
 from everlong.tokens import Counter
 from everlong.wire import document_of, problems, repair_history, valid

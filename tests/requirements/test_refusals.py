@@ -3,7 +3,9 @@
 import pytest
 
 from everlong.errors import ContextOverflow, EverlongError, ProviderError
-from everlong.wire import SIGNS, Kind, as_error, classify
+from everlong.wire import as_error, classify
+from everlong.wire.refusals.overflow import SIGNS
+from everlong.wire.refusals.signs import Kind
 
 PROVIDERS = (
     "anthropic", "ark", "azure", "bedrock", "bedrock-nova", "cerebras", "codex", "cohere", "copilot", "dashscope",

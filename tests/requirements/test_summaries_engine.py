@@ -14,15 +14,15 @@ from everlong.llm import (
     HttpModel,
     ReceivedRequest,
     Refusal,
-    Script,
     ScriptedModel,
     ScriptedServer,
     Step,
     Window,
     reads_files,
 )
+from everlong.llm.scripted.script import Script
 from everlong.store import open_store
-from everlong.summarize import counted_words
+from everlong.summarize.text import counted_words
 from tests.core.build import assistant, calls, result, user
 from tests.engine.authors import (
     HONEST,

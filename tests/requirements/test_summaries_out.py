@@ -7,12 +7,10 @@ import pytest
 
 from everlong.core import Role
 from everlong.summarize import (
-    PARTS,
     Style,
     Summary,
     as_message,
     as_system_section,
-    counted_words,
     instruction,
     merged,
     parsed,
@@ -21,6 +19,8 @@ from everlong.summarize import (
     title_prompt,
     written,
 )
+from everlong.summarize.parts import PARTS
+from everlong.summarize.text import counted_words
 from tests.core.build import assistant, user
 from tests.summarize.honest import CHINESE, COUNTER, ENGLISH
 

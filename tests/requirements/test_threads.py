@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from everlong.core import Event, EventKind, Message, Point, Role, Withdrawal, encode, pairs_of
+from everlong.core import Event, EventKind, Message, Point, Role, Withdrawal, encode, pairs_of, reply_budget
 from everlong.engine import Threads
 from everlong.errors import InputError, StoreError
 from everlong.store import (
@@ -17,7 +17,6 @@ from everlong.store import (
     exported,
     history,
     import_session,
-    reply_budget,
     session_budget,
     sessions_in,
 )

@@ -9,8 +9,6 @@ from hypothesis import given, settings, strategies as st
 
 from everlong.compress import (
     Draft,
-    Priority,
-    Step,
     Task,
     draft_of,
     emergency,
@@ -18,11 +16,12 @@ from everlong.compress import (
     long_messages,
     newest,
     priority,
-    priority_of,
     reasoning,
     soft_trim,
     tool_rounds,
 )
+from everlong.compress.draft import Step
+from everlong.compress.steps.priority import Priority, priority_of
 from everlong.core import History, Message, Reasoning, Role, Text, pairs_of
 from tests.compress.talks import COUNTER, assert_lawful, assert_pairs, talks, task
 from tests.core.build import assistant, calls, result, system, user

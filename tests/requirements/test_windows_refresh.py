@@ -4,7 +4,8 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from everlong.llm import Refreshed, RefreshSettings, refresh, refresh_if_due, registry_now
+from everlong.llm import RefreshSettings, refresh, refresh_if_due, registry_now
+from everlong.llm.registry_refresh import Refreshed
 from everlong.windows import bundled, window
 from tests.llm.tables import Answers, litellm_table, models_dev_table, never, served
 

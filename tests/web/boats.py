@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from everlong.llm import Answer, ReceivedRequest, Script, ScriptedServer, Step
+from everlong.llm import Answer, ReceivedRequest, ScriptedServer, Step
+from everlong.llm.scripted.script import Script
 from tests.engine.authors import structured
 from tests.web.running import Page
 

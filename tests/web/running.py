@@ -16,7 +16,8 @@ import uvicorn
 
 from everlong.agent import AgentConfig
 from everlong.engine import Threads
-from everlong.llm import Endpoint, Script, ScriptedServer, Window, echo
+from everlong.llm import Endpoint, ScriptedServer, Window, echo
+from everlong.llm.scripted.script import Script
 from everlong.store import MemoryThreads
 from everlong.web.api.guard import Guard
 from everlong.web.api.routes import web_app

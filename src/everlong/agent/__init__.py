@@ -10,22 +10,13 @@ from everlong.doors import open_door
 
 if TYPE_CHECKING:
     from everlong.agent.agent import Agent as Agent, Kind as Kind
-    from everlong.agent.calls import open_calls as open_calls
     from everlong.agent.config import (
         DEFAULT_CONFIG as DEFAULT_CONFIG,
         AgentConfig as AgentConfig,
-        SubAgents as SubAgents,
         at_home as at_home,
         folder_config as folder_config,
-        load_config as load_config,
     )
-    from everlong.agent.definitions import (
-        Approve as Approve,
-        Outcome as Outcome,
-        Place as Place,
-        Tool as Tool,
-        tool as tool,
-    )
+    from everlong.agent.definitions import Approve as Approve, Outcome as Outcome, Tool as Tool, tool as tool
     from everlong.agent.events import (
         AgentEvent as AgentEvent,
         CallEnded as CallEnded,
@@ -34,13 +25,7 @@ if TYPE_CHECKING:
         TurnEnded as TurnEnded,
     )
     from everlong.agent.mcp_servers import McpServers as McpServers
-    from everlong.agent.standing_context import (
-        NOTHING as NOTHING,
-        Standing as Standing,
-        workspace_standing as workspace_standing,
-    )
-    from everlong.agent.subagents import Spawning as Spawning, spawn_tools as spawn_tools
-    from everlong.agent.tools.todo import Todos as Todos
+    from everlong.agent.standing_context import NOTHING as NOTHING, Standing as Standing
     from everlong.agent.toolset import (
         OWN_TOOLS as OWN_TOOLS,
         standard_tools as standard_tools,
@@ -51,14 +36,11 @@ else:
         __name__,
         {
             "agent": "Agent Kind",
-            "calls": "open_calls",
-            "config": "AgentConfig DEFAULT_CONFIG SubAgents at_home folder_config load_config",
-            "definitions": "Approve Outcome Place Tool tool",
+            "config": "AgentConfig DEFAULT_CONFIG at_home folder_config",
+            "definitions": "Approve Outcome Tool tool",
             "events": "AgentEvent CallEnded CallStarted Entered TurnEnded",
             "mcp_servers": "McpServers",
-            "standing_context": "NOTHING Standing workspace_standing",
-            "subagents": "Spawning spawn_tools",
-            "tools.todo": "Todos",
+            "standing_context": "NOTHING Standing",
             "toolset": "OWN_TOOLS standard_tools workspace_agent",
         },
     )

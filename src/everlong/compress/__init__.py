@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from everlong.doors import open_door
 
 if TYPE_CHECKING:
-    from everlong.compress.draft import OURS as OURS, Draft as Draft, Step as Step, Task as Task, draft_of as draft_of
+    from everlong.compress.draft import OURS as OURS, Draft as Draft, Task as Task, draft_of as draft_of
     from everlong.compress.excerpts import WORDS as WORDS, Selection as Selection, background as background
     from everlong.compress.options import Option as Option, Scalar as Scalar
     from everlong.compress.pipeline import arrive as arrive, compact as compact
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
         HistoryWindow as HistoryWindow,
         Preset as Preset,
         SummaryPolicy as SummaryPolicy,
-        SummaryStyle as SummaryStyle,
     )
     from everlong.compress.presets import (
         PRESET_NAMES as PRESET_NAMES,
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from everlong.compress.steps.json_tables import json_tables as json_tables
     from everlong.compress.steps.long_messages import long_messages as long_messages
     from everlong.compress.steps.newest import newest as newest
-    from everlong.compress.steps.priority import Priority as Priority, priority as priority, priority_of as priority_of
+    from everlong.compress.steps.priority import priority as priority
     from everlong.compress.steps.reasoning import reasoning as reasoning
     from everlong.compress.steps.repeated_lines import repeated_lines as repeated_lines
     from everlong.compress.steps.soft_trim import soft_trim as soft_trim
@@ -50,11 +49,11 @@ else:
     __all__, __getattr__, __dir__ = open_door(
         __name__,
         {
-            "draft": "Draft OURS Step Task draft_of",
+            "draft": "Draft OURS Task draft_of",
             "excerpts": "Selection WORDS background",
             "options": "Option Scalar",
             "pipeline": "arrive compact",
-            "preset": "HistoryWindow Preset SummaryPolicy SummaryStyle",
+            "preset": "HistoryWindow Preset SummaryPolicy",
             "presets": "PRESETS PRESET_NAMES PRESET_OPTIONS preset_named",
             "presets.nanobot": "NanobotSettings",
             "presets.static_buffer": "buffer_start",
@@ -68,7 +67,7 @@ else:
             "steps.json_tables": "json_tables",
             "steps.long_messages": "long_messages",
             "steps.newest": "newest",
-            "steps.priority": "Priority priority priority_of",
+            "steps.priority": "priority",
             "steps.reasoning": "reasoning",
             "steps.repeated_lines": "repeated_lines",
             "steps.soft_trim": "soft_trim",

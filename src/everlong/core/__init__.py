@@ -55,11 +55,9 @@ if TYPE_CHECKING:
         Action as Action,
         Edit as Edit,
         Entry as Entry,
-        Log as Log,
         Point as Point,
         Recalled as Recalled,
         Withdrawal as Withdrawal,
-        newest_point as newest_point,
         said_from as said_from,
         view as view,
     )
@@ -92,7 +90,7 @@ else:
             "events": "Event EventKind OUTCOMES STARTS starts",
             "messages": "CallId History Image Json JsonObject JsonText Message Opaque Part Reasoning ResultPart Role Text "
             "ToolCall ToolResult user_text",
-            "points": "Action Edit Entry Log Point Recalled Withdrawal newest_point said_from view",
+            "points": "Action Edit Entry Point Recalled Withdrawal said_from view",
             "rounds": "Protection Round Step head_length last_user_index pairs_of protected rounds_of safe_cuts "
             "steps_of",
             "threads": "Hit Opened Pin Row Thread opened",

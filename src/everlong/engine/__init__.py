@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     )
     from everlong.engine.contracts import (
         Assembler as Assembler,
-        Caching as Caching,
         Call as Call,
         CallGrew as CallGrew,
         Compressor as Compressor,
@@ -34,10 +33,7 @@ if TYPE_CHECKING:
         Said as Said,
         Thought as Thought,
         Threads as Threads,
-        assemble as assemble,
         breakpoints as breakpoints,
-        with_beside as with_beside,
-        without_tail as without_tail,
     )
     from everlong.engine.engine import Engine as Engine
     from everlong.engine.events import Observer as Observer, logs_events as logs_events, traces_events as traces_events
@@ -52,7 +48,6 @@ if TYPE_CHECKING:
     from everlong.engine.preview import (
         SMALLEST as SMALLEST,
         Meter as Meter,
-        Outlook as Outlook,
         Preview as Preview,
         outlook as outlook,
         outlook_of as outlook_of,
@@ -67,11 +62,8 @@ if TYPE_CHECKING:
         SURFACE_DEFAULTS as SURFACE_DEFAULTS,
         Mode as Mode,
         Settings as Settings,
-        Summarizing as Summarizing,
-        Surface as Surface,
         defaults_of as defaults_of,
         read_settings as read_settings,
-        unknown_names as unknown_names,
         variables_of as variables_of,
     )
     from everlong.engine.summaries.author import Author as Author
@@ -101,16 +93,15 @@ else:
         __name__,
         {
             "budget": "calibration_of counter_for due_at learned_window target_share",
-            "contracts": "Assembler Caching Call CallGrew Compressor Failed Finished Model Prepared Provider Reply Request "
-            "Restarted Said Thought Threads assemble breakpoints with_beside without_tail",
+            "contracts": "Assembler Call CallGrew Compressor Failed Finished Model Prepared Provider Reply Request "
+            "Restarted Said Thought Threads breakpoints",
             "engine": "Engine",
             "events": "Observer logs_events traces_events",
             "fitted": "Fitted copied count fit fit_document forget_counts",
-            "preview": "Meter Outlook Preview SMALLEST outlook outlook_of",
+            "preview": "Meter Preview SMALLEST outlook outlook_of",
             "recall": "RecallResult",
             "settings": "DEFAULT_SETTINGS DEFAULT_THRESHOLD HIGHEST_THRESHOLD LOWEST_THRESHOLD Mode SETTINGS "
-            "SURFACE_DEFAULTS Settings Summarizing Surface defaults_of read_settings unknown_names "
-            "variables_of",
+            "SURFACE_DEFAULTS Settings defaults_of read_settings variables_of",
             "summaries.author": "Author",
             "summaries.commit": "Outcome SUMMARY",
             "summaries.schedule": "Summaries",

@@ -39,20 +39,12 @@ if TYPE_CHECKING:
         save as save,
     )
     from everlong.lab.pool import run as run
-    from everlong.lab.replay.caches import Cache as Cache, Outgoing as Outgoing, Rules as Rules, shared as shared
-    from everlong.lab.replay.courses import (
-        Beside as Beside,
-        Course as Course,
-        Policy as Policy,
-        Sending as Sending,
-        Terms as Terms,
-    )
+    from everlong.lab.replay.caches import Cache as Cache
+    from everlong.lab.replay.courses import Beside as Beside, Terms as Terms
     from everlong.lab.replay.plan import ReplayPlan as ReplayPlan, replayed as replayed
     from everlong.lab.replay.playback import played as played
     from everlong.lab.replay.policies import COMPARED as COMPARED, UNCUT as UNCUT, policy_named as policy_named
     from everlong.lab.replay.results import (
-        Paid as Paid,
-        Played as Played,
         Recorded as Recorded,
         ReplayResult as ReplayResult,
         SessionFacts as SessionFacts,
@@ -99,12 +91,12 @@ else:
             "measures.measurement": "Job Plan Result Row measured summed",
             "measures.probes": "conversations_in probe_cases probes_in save",
             "pool": "run",
-            "replay.caches": "Cache Outgoing Rules shared",
-            "replay.courses": "Beside Course Policy Sending Terms",
+            "replay.caches": "Cache",
+            "replay.courses": "Beside Terms",
             "replay.plan": "ReplayPlan replayed",
             "replay.playback": "played",
             "replay.policies": "COMPARED UNCUT policy_named",
-            "replay.results": "Paid Played Recorded ReplayResult SessionFacts",
+            "replay.results": "Recorded ReplayResult SessionFacts",
             "replay.sessions": "PAUSES Pauses Session",
             "replay.sources": "published sessions_at sessions_in",
             "replay.tariffs": "TARIFFS Tariff tariff_from tariff_of",

@@ -16,45 +16,29 @@ if TYPE_CHECKING:
     )
     from everlong.llm.endpoints import (
         KNOWN as KNOWN,
+        USUAL_MODELS as USUAL_MODELS,
         Endpoint as Endpoint,
         endpoint_at as endpoint_at,
         endpoint_from_environment as endpoint_from_environment,
     )
     from everlong.llm.local.model_files import cache_folder as cache_folder, model_file as model_file
     from everlong.llm.local.server import LocalServer as LocalServer
+    from everlong.llm.registry_files import last_try as last_try, registry_now as registry_now
     from everlong.llm.registry_refresh import (
-        LastTry as LastTry,
-        Refreshed as Refreshed,
         RefreshSettings as RefreshSettings,
-        last_try as last_try,
         refresh as refresh,
         refresh_if_due as refresh_if_due,
-        registry_now as registry_now,
-        write_registry as write_registry,
-        write_try as write_try,
     )
-    from everlong.llm.scripted.hostile import (
-        HOSTILE as HOSTILE,
-        MALFORMED as MALFORMED,
-        OVERFLOWS as OVERFLOWS,
-        TOO_LONG as TOO_LONG,
-        breaks_at as breaks_at,
-        reports as reports,
-        window_body as window_body,
-    )
+    from everlong.llm.scripted.hostile import reports as reports
     from everlong.llm.scripted.model import OVERFLOW as OVERFLOW, ScriptedModel as ScriptedModel, Window as Window
     from everlong.llm.scripted.script import (
         Answer as Answer,
-        Broken as Broken,
-        Raw as Raw,
         ReceivedRequest as ReceivedRequest,
         Refusal as Refusal,
-        Script as Script,
         Step as Step,
         echo as echo,
         in_turn as in_turn,
         reads_files as reads_files,
-        reply_of as reply_of,
     )
     from everlong.llm.scripted.server import ScriptedServer as ScriptedServer
 else:
@@ -62,14 +46,14 @@ else:
         __name__,
         {
             "client": "Connections HttpModel Patience read_whole",
-            "endpoints": "Endpoint KNOWN endpoint_at endpoint_from_environment",
+            "endpoints": "Endpoint KNOWN USUAL_MODELS endpoint_at endpoint_from_environment",
             "local.model_files": "cache_folder model_file",
             "local.server": "LocalServer",
-            "registry_refresh": "LastTry RefreshSettings Refreshed last_try refresh refresh_if_due registry_now write_registry "
-            "write_try",
-            "scripted.hostile": "HOSTILE MALFORMED OVERFLOWS TOO_LONG breaks_at reports window_body",
+            "registry_files": "last_try registry_now",
+            "registry_refresh": "RefreshSettings refresh refresh_if_due",
+            "scripted.hostile": "reports",
             "scripted.model": "OVERFLOW ScriptedModel Window",
-            "scripted.script": "Answer ReceivedRequest Broken Raw Refusal Script Step echo in_turn reads_files reply_of",
+            "scripted.script": "Answer ReceivedRequest Refusal Step echo in_turn reads_files",
             "scripted.server": "ScriptedServer",
         },
     )

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from everlong.errors import InputError
 
-__all__ = ["KNOWN", "Endpoint", "endpoint_at", "endpoint_from_environment"]
+__all__ = ["KNOWN", "USUAL_MODELS", "Endpoint", "endpoint_at", "endpoint_from_environment"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +49,20 @@ KNOWN: Mapping[str, tuple[str, str, str]] = {
     "mistral": ("https://api.mistral.ai/v1", "openai-chat", "MISTRAL_API_KEY"),
     "xai": ("https://api.x.ai/v1", "openai-chat", "XAI_API_KEY"),
     "ollama": ("http://127.0.0.1:11434/v1", "openai-chat", ""),
+}
+#: The model that is used at each provider where nobody chose one.
+USUAL_MODELS: Mapping[str, str] = {
+    "anthropic": "claude-sonnet-4-5",
+    "openai": "gpt-4o",
+    "google": "gemini-2.5-flash",
+    "openrouter": "openai/gpt-4o",
+    "deepseek": "deepseek-chat",
+    "moonshotai": "kimi-k2-0905-preview",
+    "alibaba": "qwen-plus",
+    "zhipuai": "glm-4.6",
+    "groq": "llama-3.3-70b-versatile",
+    "mistral": "mistral-large-latest",
+    "xai": "grok-4",
 }
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from everlong.doors import open_door
 
 if TYPE_CHECKING:
-    from everlong.core.budget import reply_budget as reply_budget, session_budget as session_budget
+    from everlong.core.budget import session_budget as session_budget
     from everlong.store.bodies import decode_entry as decode_entry, encode_entry as encode_entry, kind_of as kind_of
     from everlong.store.exports import FORMATS as FORMATS, exported as exported
     from everlong.store.histories import HistorySettings as HistorySettings, history as history
@@ -18,12 +18,9 @@ if TYPE_CHECKING:
         import_session as import_session,
         sessions_in as sessions_in,
     )
-    from everlong.store.jsonl.lock import FolderLock as FolderLock
     from everlong.store.jsonl.threads import JsonlThreads as JsonlThreads
     from everlong.store.memory import MemoryThreads as MemoryThreads
     from everlong.store.postgres.threads import PostgresThreads as PostgresThreads
-    from everlong.store.rules import utc_now as utc_now
-    from everlong.store.sqlite.threads import SqliteThreads as SqliteThreads
     from everlong.store.terms import asked_terms as asked_terms, texts_of as texts_of
     from everlong.store.urls import (
         STORE_VARIABLE as STORE_VARIABLE,
@@ -34,17 +31,14 @@ else:
     __all__, __getattr__, __dir__ = open_door(
         __name__,
         {
-            "everlong.core.budget": "reply_budget session_budget",
+            "everlong.core.budget": "session_budget",
             "bodies": "decode_entry encode_entry kind_of",
             "exports": "FORMATS exported",
             "histories": "HistorySettings history",
             "imports": "Imported import_session sessions_in",
-            "jsonl.lock": "FolderLock",
             "jsonl.threads": "JsonlThreads",
             "memory": "MemoryThreads",
             "postgres.threads": "PostgresThreads",
-            "rules": "utc_now",
-            "sqlite.threads": "SqliteThreads",
             "terms": "asked_terms texts_of",
             "urls": "STORE_VARIABLE default_store open_store",
         },

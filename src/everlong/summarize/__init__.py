@@ -12,12 +12,7 @@ if TYPE_CHECKING:
     from everlong.summarize.audit.language import COMMON_WORDS as COMMON_WORDS, UNTOLD as UNTOLD, spoken as spoken
     from everlong.summarize.audit.verdict import audited as audited
     from everlong.summarize.facts import facts_of as facts_of
-    from everlong.summarize.parts import (
-        FREE_LIMIT as FREE_LIMIT,
-        PARTS as PARTS,
-        Style as Style,
-        words_for as words_for,
-    )
+    from everlong.summarize.parts import FREE_LIMIT as FREE_LIMIT, Style as Style, words_for as words_for
     from everlong.summarize.prompts import instruction as instruction, system as system
     from everlong.summarize.rules import summary_by_rules as summary_by_rules
     from everlong.summarize.secrets import redacted as redacted
@@ -26,7 +21,6 @@ if TYPE_CHECKING:
         NOTICE as NOTICE,
         Facts as Facts,
         Summary as Summary,
-        all_lines as all_lines,
         as_message as as_message,
         as_system_section as as_system_section,
         decode_summary as decode_summary,
@@ -36,7 +30,6 @@ if TYPE_CHECKING:
     )
     from everlong.summarize.text import (
         clipped as clipped,
-        counted_words as counted_words,
         framed as framed,
         is_framed as is_framed,
         one_line as one_line,
@@ -55,13 +48,13 @@ else:
             "audit.language": "COMMON_WORDS UNTOLD spoken",
             "audit.verdict": "audited",
             "facts": "facts_of",
-            "parts": "FREE_LIMIT PARTS Style words_for",
+            "parts": "FREE_LIMIT Style words_for",
             "prompts": "instruction system",
             "rules": "summary_by_rules",
             "secrets": "redacted",
-            "summary": "Facts NOTICE NO_FACTS Summary all_lines as_message as_system_section decode_summary "
-            "encode_summary merged written",
-            "text": "clipped counted_words framed is_framed one_line",
+            "summary": "Facts NOTICE NO_FACTS Summary as_message as_system_section decode_summary encode_summary merged "
+            "written",
+            "text": "clipped framed is_framed one_line",
             "titles": "LONGEST_TITLE parsed_title title_prompt",
             "transcripts": "chunks transcript",
         },

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from everlong.doors import open_door
 
 if TYPE_CHECKING:
-    from everlong.windows.entries import MODELS_DEV as MODELS_DEV, Entry as Entry, Prices as Prices
+    from everlong.windows.entries import Entry as Entry, Prices as Prices
     from everlong.windows.registry import Registry as Registry
     from everlong.windows.resolution import Window as Window, window as window
     from everlong.windows.served import (
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
         row_window as row_window,
     )
     from everlong.windows.sources import SOURCES as SOURCES
-    from everlong.windows.sources.litellm import LITELLM as LITELLM
-    from everlong.windows.sources.models_dev import parse_models_dev as parse_models_dev
     from everlong.windows.tables import (
         FILE as FILE,
         LEAST_WINDOW as LEAST_WINDOW,
@@ -32,13 +30,11 @@ else:
     __all__, __getattr__, __dir__ = open_door(
         __name__,
         {
-            "entries": "Entry MODELS_DEV Prices",
+            "entries": "Entry Prices",
             "registry": "Registry",
             "resolution": "Window window",
             "served": "Served listing_window llama_cpp_window ollama_running_window ollama_show_window row_window",
             "sources": "SOURCES",
-            "sources.litellm": "LITELLM",
-            "sources.models_dev": "parse_models_dev",
             "tables": "FILE LEAST_WINDOW Source assembled bundled pack unpack",
         },
     )

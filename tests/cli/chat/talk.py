@@ -20,7 +20,8 @@ from everlong.cli.words.english import ENGLISH
 from everlong.cli.words.language import Language
 from everlong.cli.words.wording import Words
 from everlong.engine import Settings
-from everlong.llm import Script, ScriptedModel, Window, echo
+from everlong.llm import ScriptedModel, Window, echo
+from everlong.llm.scripted.script import Script
 from everlong.store import open_store
 
 WIDTH = 100

@@ -9,7 +9,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from everlong.agent import open_calls
+from everlong.agent.calls import open_calls
 from everlong.cli.chat.keyboard import completions
 from everlong.core import Message
 from everlong.llm import Answer, ReceivedRequest, ScriptedServer, Step, Window

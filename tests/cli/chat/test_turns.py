@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from everlong.llm import Answer, Broken, ReceivedRequest, Step, in_turn
+from everlong.llm import Answer, ReceivedRequest, Step, in_turn
+from everlong.llm.scripted.script import Broken
 from everlong.wire import Usage
 from tests.cli.chat.talk import SECONDS, talking
 

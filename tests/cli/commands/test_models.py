@@ -6,7 +6,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from everlong.llm import LastTry, write_registry, write_try
+from everlong.llm.registry_files import LastTry, write_registry, write_try
 from everlong.windows import Registry
 from tests.windows.tables import row
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from everlong.store import SqliteThreads, open_store
+from everlong.store import open_store
+from everlong.store.sqlite.threads import SqliteThreads
 from tests.cli.running import Ran, everlong
 from tests.store.contract.entries import talk
 

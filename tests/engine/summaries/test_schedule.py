@@ -13,8 +13,9 @@ from everlong.engine.engine import Engine
 from everlong.engine.settings import Settings
 from everlong.engine.summaries.schedule import Summaries
 from everlong.engine.thread import newest_summary, summary_limit
-from everlong.llm import Answer, ReceivedRequest, Refusal, Script, ScriptedModel, Window, reads_files
-from everlong.summarize import all_lines
+from everlong.llm import Answer, ReceivedRequest, Refusal, ScriptedModel, Window, reads_files
+from everlong.llm.scripted.script import Script
+from everlong.summarize.summary import all_lines
 from everlong.tokens import Counter
 from tests.core.build import assistant, calls, result, system, user
 from tests.engine.authors import (

@@ -11,7 +11,7 @@ from everlong.gateway.conversations.persistence import (
     marks_in,
     standing_marks,
 )
-from everlong.store import utc_now
+from everlong.store.rules import utc_now
 from everlong.summarize import Summary, decode_summary, encode_summary
 from tests.core.build import assistant, user
 

@@ -12,7 +12,8 @@ from everlong.core import JsonObject
 from everlong.engine import Finished
 from everlong.errors import ContextOverflow, ProviderError, RateLimited
 from everlong.gateway.exchange.answer import LARGEST_EVENT, AnswerReader
-from everlong.llm import Answer, ReceivedRequest, reply_of
+from everlong.llm import Answer, ReceivedRequest
+from everlong.llm.scripted.script import reply_of
 from everlong.wire import FORMATS, ReplyStream, Usage, format_named
 
 FMTS = ("anthropic", "openai-chat", "openai-responses")

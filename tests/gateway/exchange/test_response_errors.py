@@ -24,9 +24,10 @@ from everlong.errors import (
 )
 from everlong.gateway.exchange.response import OVERFLOW, error_events, status_of as answer_to
 from everlong.gateway.request import FORMATS as SERVED
-from everlong.wire import Kind, classify, json_bytes
+from everlong.wire import classify, json_bytes
 from everlong.wire.formats.anthropic.server import ERROR_TYPES as ANTHROPIC_TYPES
 from everlong.wire.formats.openai_errors import ERROR_TYPES as OPENAI_TYPES
+from everlong.wire.refusals.signs import Kind
 
 CHAT, RESPONSES, ANTHROPIC = "openai-chat", "openai-responses", "anthropic"
 FORMATS = tuple(SERVED)

@@ -6,7 +6,8 @@ from itertools import pairwise
 import pytest
 
 from everlong.core import History, Role
-from everlong.engine import Caching, Request, counter_for
+from everlong.engine import Request, counter_for
+from everlong.engine.contracts import Caching
 from everlong.lab.replay.courses import Beside, Sending, Terms
 from everlong.lab.replay.ours import Ours, marks_of
 from everlong.lab.replay.tariffs import TARIFFS

@@ -19,7 +19,16 @@ from everlong.cli.chat.keyboard import Person
 from everlong.cli.words.language import Language
 from everlong.cli.words.wording import Words
 from everlong.errors import InputError
-from everlong.llm import KNOWN, Endpoint, LocalServer, cache_folder, endpoint_at, endpoint_from_environment, model_file
+from everlong.llm import (
+    KNOWN,
+    USUAL_MODELS,
+    Endpoint,
+    LocalServer,
+    cache_folder,
+    endpoint_at,
+    endpoint_from_environment,
+    model_file,
+)
 
 __all__ = [
     "LOCAL_WINDOW",
@@ -47,20 +56,6 @@ KEY_PREFIXES: tuple[tuple[str, str], ...] = (
     ("AIza", "google"),
     ("xai-", "xai"),
 )
-#: The model that is used at each provider where none is named.
-USUAL_MODELS: Mapping[str, str] = {
-    "anthropic": "claude-sonnet-4-5",
-    "openai": "gpt-4o",
-    "google": "gemini-2.5-flash",
-    "openrouter": "openai/gpt-4o",
-    "deepseek": "deepseek-chat",
-    "moonshotai": "kimi-k2-0905-preview",
-    "alibaba": "qwen-plus",
-    "zhipuai": "glm-4.6",
-    "groq": "llama-3.3-70b-versatile",
-    "mistral": "mistral-large-latest",
-    "xai": "grok-4",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

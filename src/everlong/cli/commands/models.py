@@ -50,12 +50,12 @@ def _refresh() -> str:
     import asyncio  # noqa: PLC0415 - 30 ms that only a fetch pays
 
     try:
-        from everlong.llm import registry_refresh  # noqa: PLC0415 - needs an extra that reading the tables does not
+        from everlong.llm import RefreshSettings, refresh  # noqa: PLC0415 - an extra that reading tables does not need
     except ImportError:
         raise InputError("fetching tables needs an HTTP client: pip install 'everlong[llm]'") from None
-    if registry_refresh.RefreshSettings.from_environment(os.environ).offline:
+    if RefreshSettings.from_environment(os.environ).offline:
         raise InputError("EVERLONG_OFFLINE is set: nothing is fetched")
-    done = asyncio.run(registry_refresh.refresh(None, cache_folder(os.environ), now=datetime.now(UTC)))
+    done = asyncio.run(refresh(None, cache_folder(os.environ), now=datetime.now(UTC)))
     if not done.table:
         raise InputError(done.said)
     return done.said

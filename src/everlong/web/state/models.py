@@ -16,7 +16,7 @@ import aiohttp
 from everlong.core import Json, JsonObject
 from everlong.engine import Call, Threads, learned_window
 from everlong.errors import InputError, Refused
-from everlong.llm import Endpoint, HttpModel, read_whole
+from everlong.llm import USUAL_MODELS, Endpoint, HttpModel, read_whole
 from everlong.web.state.settings import FACTS, AppSettings
 from everlong.web.state.sources import Source, Sources
 from everlong.windows import Registry, Window, row_window, window
@@ -29,20 +29,6 @@ RETRY = 30.0  # seconds until a source without a list is asked again
 PATIENCE = 5.0  # seconds that a page waits for lists
 MOST_WINDOWS = 20  # models of a server whose windows are asked for
 LAST_MODEL = "model"  # the fact with the model chosen last
-#: The default model of each provider, if nobody chose one.
-USUAL_MODELS: Mapping[str, str] = {
-    "anthropic": "claude-sonnet-4-5",
-    "openai": "gpt-4o",
-    "google": "gemini-2.5-flash",
-    "openrouter": "openai/gpt-4o",
-    "deepseek": "deepseek-chat",
-    "moonshotai": "kimi-k2-0905-preview",
-    "alibaba": "qwen-plus",
-    "zhipuai": "glm-4.6",
-    "groq": "llama-3.3-70b-versatile",
-    "mistral": "mistral-large-latest",
-    "xai": "grok-4",
-}
 #: A fast and cheap model of each provider, for titles and summaries.
 FAST_MODELS: Mapping[str, str] = {
     "anthropic": "claude-haiku-4-5",

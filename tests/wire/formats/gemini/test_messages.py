@@ -7,7 +7,7 @@ from hypothesis import given, settings, strategies as st
 
 from everlong.core import Image, Json, JsonObject, Opaque, Reasoning, Role, Text, decode, encode, pairs_of
 from everlong.errors import WireError
-from everlong.wire import GEMINI
+from everlong.wire.formats import GEMINI
 from tests.wire.conversations import objects, same, texts, values
 
 

@@ -22,9 +22,9 @@ from everlong.core import (
     ToolResult,
     pairs_of,
 )
-from everlong.wire import ANTHROPIC, GEMINI, OPENAI_CHAT
+from everlong.wire import ANTHROPIC, OPENAI_CHAT
 from everlong.wire.document import Document
-from everlong.wire.formats import problems
+from everlong.wire.formats import GEMINI, problems
 from tests.wire.conversations import chats, same
 
 
