@@ -349,7 +349,8 @@ class Conversations:
         best: list[Mark] = []
         for one in nlargest(COMPARED, alike, key=lambda one: one.shared_with(transcript.digests)):
             with one.lock, suppress(NoThread):  # dropped meanwhile
-                best = _better(best, self._standing(one, one.shared_with(transcript.digests)))
+                shared, units = one.shared_with(transcript.digests), len(transcript.digests)
+                best = _better(best, self._standing(one, shared, units))
         return best
 
     def _marks_kept(self, scope: str, transcript: Transcript) -> list[Mark]:
@@ -360,7 +361,7 @@ class Conversations:
             for digest, mark in self._kept.marks(scope, transcript.root)
             if 0 < mark.upto <= len(hexes) and hexes[mark.upto - 1] == digest
         ]
-        return standing_marks(kept, len(hexes))
+        return standing_marks(kept, len(hexes), len(hexes))
 
     def _made_elsewhere(self, conversation: Conversation, transcript: Transcript) -> list[Mark]:
         """Return what another process added to the same conversation and this one lacks."""
@@ -370,17 +371,19 @@ class Conversations:
         self._store_marks(conversation)
         conversation.newest = newest
         units = len(conversation.digests)
-        own, kept = self._standing(conversation, units), self._marks_kept(conversation.scope, transcript)
+        own = self._standing(conversation, units, units)
+        kept = self._marks_kept(conversation.scope, transcript)
         if not kept or not own or kept[0].upto > own[0].upto:
             return kept
         if encoded_mark(kept[0]) != encoded_mark(own[0]):
             return []
         return [mark for mark in kept[1:] if isinstance(mark.entry, Recalled) and mark.entry.before >= units]
 
-    def _standing(self, conversation: Conversation, shared: int) -> list[Mark]:
+    def _standing(self, conversation: Conversation, shared: int, units: int) -> list[Mark]:
         if not self._threads.thread(conversation.thread).points:
             return []
-        return standing_marks(marks_in(list(self._threads.read(conversation.thread)), conversation.starts), shared)
+        marks = marks_in(list(self._threads.read(conversation.thread)), conversation.starts)
+        return standing_marks(marks, shared, units)
 
     def _put(self, conversation: Conversation, transcript: Transcript, marks: Iterable[Mark]) -> None:
         """Put the messages of the request into the thread, and marks where they were made."""

@@ -64,13 +64,14 @@ def marks_in(rows: Sequence[Row], starts: Sequence[int]) -> list[Mark]:
     return marks
 
 
-def standing_marks(marks: Sequence[Mark], shared: int) -> list[Mark]:
+def standing_marks(marks: Sequence[Mark], shared: int, units: int) -> list[Mark]:
     """Return the marks that are true for the first `shared` units: the newest point, and what was recalled after it.
 
-    `marks` are oldest first. Of several points that are true, the one that covers most counts.
+    `marks` are oldest first. Of several points that are true, the one that covers most counts. A point that covers all
+    `units` of a request is none of them: the client went back to before it, and the last message must be sent.
     """
     true = [mark for mark in marks if mark.upto <= shared]
-    points = [at for at, mark in enumerate(true) if isinstance(mark.entry, Point)]
+    points = [at for at, mark in enumerate(true) if isinstance(mark.entry, Point) and mark.upto < units]
     if not points:
         return []
     newest = max(points, key=lambda at: (true[at].upto, at))
