@@ -54,7 +54,7 @@ def test_it_is_counted_and_nothing_of_it_is_kept() -> None:
     bare, full = (engine.prepare("t", call) for call in (Call(model="gpt-4o"), CALL))
     beside = Counter("gpt-4o").messages((RULES, STATE))
     assert full.tokens - bare.tokens >= beside
-    assert bare.budget.room - full.budget.room == beside
+    assert bare.budget.available - full.budget.available == beside
     assert len(list(threads.read("t"))) == 2
 
 

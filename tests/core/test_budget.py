@@ -13,8 +13,8 @@ OUTPUTS = (None, 0, 1, 4_096, 16_384, 65_536, 524_288)
 @pytest.mark.parametrize("max_output", OUTPUTS)
 def test_C6_unasked_reserve_leaves_most_of_the_window(window: int, max_output: int | None) -> None:
     budget = Budget.of(window, max_output=max_output)
-    assert budget.room > 0
-    assert budget.room >= window // 2
+    assert budget.available > 0
+    assert budget.available >= window // 2
 
 
 @given(window=st.integers(512, 2_000_000), requested=st.integers(0, 3_000_000), tools=st.integers(0, 50_000))
@@ -22,7 +22,7 @@ def test_C6_unasked_reserve_leaves_most_of_the_window(window: int, max_output: i
 def test_C6_what_was_asked_for_is_reserved(window: int, requested: int, tools: int) -> None:
     budget = Budget.of(window, requested=requested, tools=tools)
     assert budget.reply == min(requested, window)
-    assert 0 <= budget.low_mark <= budget.high_mark <= budget.room <= window - budget.reply
+    assert 0 <= budget.target_tokens <= budget.threshold_tokens <= budget.available <= window - budget.reply
 
 
 @given(requested=st.integers(1, 10**6), window=st.integers(0, 10**6), used=st.integers(0, 2 * 10**6))
@@ -34,8 +34,8 @@ def test_C6_max_tokens_is_clamped_to_the_room_left(requested: int, window: int, 
 
 
 def test_C6_the_reserve_always_changes_the_mark() -> None:
-    marks = [Budget(window=100_000, reply=reply).high_mark for reply in (1_000, 4_096, 20_000)]
-    assert marks == sorted(set(marks), reverse=True)
+    thresholds = [Budget(window=100_000, reply=reply).threshold_tokens for reply in (1_000, 4_096, 20_000)]
+    assert thresholds == sorted(set(thresholds), reverse=True)
 
 
 @pytest.mark.parametrize(
@@ -52,9 +52,11 @@ def test_reply_reserve(window: int, requested: int | None, max_output: int | Non
     assert reply_reserve(window, requested=requested, max_output=max_output) == reserve
 
 
-@pytest.mark.parametrize("wrong", [{"low": 0.9, "high": 0.5}, {"high": 1.2}, {"low": 0.0}, {"reply": -1}])
+@pytest.mark.parametrize(
+    "wrong", [{"target": 0.9, "threshold": 0.5}, {"threshold": 1.2}, {"target": 0.0}, {"reply": -1}]
+)
 def test_impossible_budgets_are_refused(wrong: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match=r"marks|negative"):
+    with pytest.raises(ValueError, match=r"shares|negative"):
         Budget(window=10_000, **wrong)  # type: ignore[arg-type]
 
 

@@ -62,7 +62,7 @@ def test_marks_stand_in_their_order_whatever_is_set(
     means = engine.blocking.means
     call = Call(model="gpt-4o", tools=TOOLS if tools else (), max_tokens=100)
     sizes = budget_of(means.threads, chosen, call)
-    assert 0 < sizes.parts.low <= sizes.parts.high <= 1
+    assert 0 < sizes.parts.target <= sizes.parts.threshold <= 1
     assert 0 <= sizes.target <= sizes.compacted_limit
     assert sizes.threshold <= sizes.limit
     if cap is not None:
@@ -86,7 +86,7 @@ def test_a_thread_with_a_lower_threshold_than_the_low_mark_of_all_goes_on() -> N
     engine = Engine(MemoryThreads(), settings=chosen)
     engine.blocking.append("t", [user("Hello.")])
     budget = engine.blocking.prepare("t", Call(model="gpt-4o", max_tokens=100)).budget
-    assert (budget.low, budget.high) == (0.5, 0.5)
+    assert (budget.target, budget.threshold) == (0.5, 0.5)
 
 
 #: tokens that were said, and the soft cap -> whether it is reason enough that the cache is cold

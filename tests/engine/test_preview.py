@@ -48,7 +48,7 @@ def test_after_a_cut_the_parts_name_the_summary_and_what_it_covers() -> None:
     looked = engine.blocking.preview("t", CALL)
     assert looked.parts["summary"] > 0
     assert 0 < looked.covered < looked.messages
-    assert looked.tokens < looked.high <= looked.limit < 8_000
+    assert looked.tokens < looked.threshold <= looked.limit < 8_000
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_one_meter_says_how_full_the_window_is() -> None:
     assert estimated.share == pytest.approx(prepared.tokens / 8_000)
     assert estimated.percent == round(100 * prepared.tokens / 8_000)
     looked = engine.preview("t", CALL)
-    assert (looked.meter.tokens, looked.meter.limit, looked.meter.threshold) == (looked.tokens, 8_000, looked.high)
+    assert (looked.meter.tokens, looked.meter.limit, looked.meter.threshold) == (looked.tokens, 8_000, looked.threshold)
     assert looked.meter.threshold == estimated.threshold
 
 

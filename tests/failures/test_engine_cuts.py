@@ -282,7 +282,7 @@ def test_H3_the_threshold_is_where_the_cut_comes(threshold: float) -> None:
         blocking.record_usage(prepared, None)
         if threads.thread("t").points:
             break
-        share = prepared.counted / prepared.budget.room
+        share = prepared.counted / prepared.budget.available
         threads.append("t", [assistant("ok")])
     assert threshold - 0.015 <= share <= threshold
 

@@ -43,7 +43,7 @@ def test_C1_the_window_comes_from_who_knows_best_and_says_so(
     call = Call(model=model, endpoint="here", served=served)
     prepared = _prepared(call, Settings(window=user_says), learned)
     assert (prepared.window.context, prepared.window.source) == expected
-    assert prepared.budget.room > expected[0] // 2
+    assert prepared.budget.available > expected[0] // 2
 
 
 def test_C1_what_one_endpoint_taught_is_not_believed_of_another() -> None:
@@ -98,7 +98,7 @@ def test_C5_tools_and_system_text_are_part_of_every_figure() -> None:
     tooled = _prepared(Call(model="gpt-4o", tools=(TOOL,) * 200))
     assert tooled.budget.tools > 200 * 60
     assert tooled.tokens - bare.tokens >= tooled.budget.tools
-    assert tooled.budget.room == bare.budget.room - tooled.budget.tools
+    assert tooled.budget.available == bare.budget.available - tooled.budget.tools
 
 
 @pytest.mark.parametrize("asked_for", [None, 1, 500, 4_096, 65_536, 10_000_000])
@@ -108,8 +108,8 @@ def test_C6_the_reserve_leaves_room_and_the_reply_fits_what_is_left(
     model: str, window: int, asked_for: int | None
 ) -> None:
     prepared = _prepared(Call(model=model, served=window, max_tokens=asked_for))
-    reserve = window - prepared.budget.room
-    assert prepared.budget.room > 0
+    reserve = window - prepared.budget.available
+    assert prepared.budget.available > 0
     assert reserve <= window * 0.54, "half for the answer at most, and the margin"
     sent = prepared.request.max_tokens
     assert sent is None or prepared.tokens + sent <= window
@@ -121,7 +121,7 @@ def test_C6_the_reserve_leaves_room_and_the_reply_fits_what_is_left(
 def test_C6_setting_the_reserve_moves_the_trigger(reserve: int) -> None:
     plain = _prepared(Call(model="gpt-4o", served=32_000), Settings(reserve=0))
     less = _prepared(Call(model="gpt-4o", served=32_000), Settings(reserve=reserve))
-    assert plain.budget.room - less.budget.room == reserve
+    assert plain.budget.available - less.budget.available == reserve
 
 
 def test_C6_a_16k_model_without_an_output_limit_does_not_cut_at_once() -> None:

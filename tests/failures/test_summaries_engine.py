@@ -370,7 +370,7 @@ def test_F1_without_any_model_the_same_history_still_gives_a_request_that_fits()
         assert outcome.summary is not None
         assert outcome.summary.source == "rules"
         prepared = await talk.engine.prepare(talk.thread, talk.call)
-        assert prepared.tokens <= prepared.budget.room
+        assert prepared.tokens <= prepared.budget.available
 
     asyncio.run(run())
 

@@ -68,7 +68,7 @@ def test_C1_a_16k_model_without_an_output_limit_has_a_usable_budget() -> None:
     body: Json = {"openai": {"models": {"gpt-9": {"limit": {"context": 16_384}}}}}
     answer = window("gpt-9", registry=parse_models_dev(body, "2026-07-02"))
     assert answer.output is None
-    assert Budget.of(answer.context, max_output=answer.output).room >= answer.context // 2
+    assert Budget.of(answer.context, max_output=answer.output).available >= answer.context // 2
 
 
 def test_C6_no_listed_model_is_left_without_room() -> None:
@@ -76,7 +76,7 @@ def test_C6_no_listed_model_is_left_without_room() -> None:
     for entry in registry:
         answer = window(entry.id, provider=entry.provider, registry=registry)
         budget = Budget.of(answer.context, max_output=answer.output)
-        assert budget.room >= answer.context // 2, answer
+        assert budget.available >= answer.context // 2, answer
         assert budget.reply >= min(256, answer.context // 4), answer
 
 

@@ -112,4 +112,4 @@ def test_the_first_that_speaks_counts(
         assert answer.source in ("registry", "default")
         assert answer.known == (answer.source == "registry")
     assert all(figure != answer.context for _, figure in answer.conflicts)
-    assert Budget.of(answer.context, max_output=answer.output).room > 0 or answer.context < 10
+    assert Budget.of(answer.context, max_output=answer.output).available > 0 or answer.context < 10

@@ -133,7 +133,7 @@ async def _add_sample(app: AppState) -> None:
         return
     await app.models.refresh()
     model = await asyncio.to_thread(app.models.default)
-    most = int(FILLED * Budget.of(SMALL_WINDOW).high_mark)
+    most = int(FILLED * Budget.of(SMALL_WINDOW).threshold_tokens)
     talk = sample_talk(counter_for(model.partition("/")[2]), most, latin=bool(os.environ.get(LOCAL)))
     metadata = with_choices("{}", Choices(model=model))
     thread = uuid4().hex

@@ -1,9 +1,9 @@
 """How much of a window the messages may take.
 
-    window = messages (the room) + tool schemas + reply reserve + margin
+    window = messages (what is available) + tool schemas + reply reserve + margin
 
-All figures are tokens. The marks are shares of the room: at `high` a cut is due, and it goes down
-to `low`. Where they come from (registry, user, server) is not known here.
+All figures are tokens. Threshold and target are shares of what is available to messages: at the threshold a
+compaction is due, and it goes down to the target. Where they come from (registry, user, server) is not known here.
 """
 
 from dataclasses import dataclass
@@ -29,35 +29,37 @@ MARGIN_SHARE = 32  # and the margin at most this part: a 2k window still has roo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """The parts of a window and the marks at which a history is cut."""
+    """The parts of a window, and the shares at which a history is compacted."""
 
     window: int
     reply: int = DEFAULT_REPLY
     tools: int = 0
     margin: int = DEFAULT_MARGIN
-    high: float = 0.95
-    low: float = 0.5
+    threshold: float = 0.95
+    target: float = 0.5
 
     def __post_init__(self) -> None:
         if min(self.window, self.reply, self.tools, self.margin) < 0:
             raise ValueError("a budget has no negative parts")
-        if not 0 < self.low <= self.high <= 1:
-            raise ValueError(f"marks must be 0 < low <= high <= 1, not low={self.low}, high={self.high}")
+        if not 0 < self.target <= self.threshold <= 1:
+            raise ValueError(
+                f"shares must be 0 < target <= threshold <= 1, not target={self.target}, threshold={self.threshold}"
+            )
 
     @property
-    def room(self) -> int:
-        """What is left for messages, system text included; never negative."""
+    def available(self) -> int:
+        """Tokens left for messages, system text included; never negative."""
         return max(0, self.window - self.reply - self.tools - self.margin)
 
     @property
-    def high_mark(self) -> int:
-        """From here on a cut is due."""
-        return int(self.room * self.high)
+    def threshold_tokens(self) -> int:
+        """From this many tokens on a compaction is due."""
+        return int(self.available * self.threshold)
 
     @property
-    def low_mark(self) -> int:
-        """A cut goes down to here."""
-        return int(self.room * self.low)
+    def target_tokens(self) -> int:
+        """A compaction goes down to this many tokens."""
+        return int(self.available * self.target)
 
     @classmethod
     def of(

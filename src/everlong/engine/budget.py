@@ -159,17 +159,17 @@ class CallBudget:
     @property
     def threshold(self) -> int:
         """From here on a compaction is due."""
-        return self._countable(int(self.messages * self.parts.high))
+        return self._countable(int(self.messages * self.parts.threshold))
 
     @property
     def target(self) -> int:
         """A compaction goes down to here."""
-        return int(self.compacted_limit * self.parts.low)
+        return int(self.compacted_limit * self.parts.target)
 
     @property
     def true_threshold(self) -> int:
         """The provider's tokens of a request, tools included, from which a compaction is due."""
-        return int(self.messages * self.parts.high) + self.parts.tools
+        return int(self.messages * self.parts.threshold) + self.parts.tools
 
     @property
     def other_parts(self) -> list[tuple[str, int]]:
@@ -214,7 +214,7 @@ def budget_of(
         tools=tools,
         margin=margin,
     )
-    messages = min(parts.room, resolved.prompt - tools - margin)
+    messages = min(parts.available, resolved.prompt - tools - margin)
     if preset.budget is not None:
         messages = min(messages, preset.budget(parts.window, parts.reply))
     if messages <= 0:
@@ -231,7 +231,7 @@ def _with_shares(parts: Budget, messages: int, settings: Settings, resolved: Win
     wanted = messages if settings.soft_cap is None else min(messages, max(1, settings.soft_cap - parts.tools))
     low = settings.low_mark or target_share(resolved.context, wanted, resolved.prices, settings.threshold)
     scale = wanted / messages
-    return replace(parts, high=settings.threshold * scale, low=min(low, settings.threshold) * scale)
+    return replace(parts, threshold=settings.threshold * scale, target=min(low, settings.threshold) * scale)
 
 
 def _other_parts(parts: Budget, beside: int) -> list[tuple[str, int]]:

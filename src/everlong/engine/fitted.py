@@ -180,7 +180,7 @@ def _continued(previous: Fitted | None, options: ViewOptions) -> View | None:
 def _default_budget(model: str) -> int:
     """What the model's window leaves beside a reply."""
     known = window(model)
-    return min(known.prompt, Budget.of(known.context, max_output=known.output).room)
+    return min(known.prompt, Budget.of(known.context, max_output=known.output).available)
 
 
 def _budget_for_messages(limit: int, schemas: int, counter: Counter) -> int:

@@ -149,7 +149,7 @@ def _reason_to_compact(context: CallContext, view: View) -> str:
         return "high mark"
     idle = None if state.called_at is None else (context.means.clock() - state.called_at).total_seconds()
     cold = (
-        context.settings.cold_mark * budget.limit * budget.parts.high / context.settings.threshold
+        context.settings.cold_mark * budget.limit * budget.parts.threshold / context.settings.threshold
     )  # of a soft cap too
     if idle is not None and idle > context.settings.cache_seconds and view.tokens > cold:
         return "cold cache"

@@ -62,7 +62,7 @@ class Meter:
             limit=window.context,
             exact=False,
             known=window.known,
-            threshold=budget.high_mark + budget.tools,
+            threshold=budget.threshold_tokens + budget.tools,
         )
 
     @classmethod
@@ -83,13 +83,14 @@ class Meter:
 class Preview:
     """The next request as it stands, before any compaction. All figures are tokens as the provider counts them.
 
-    `limit` is what a request may take, `high` where a compaction is due, `parts` where the tokens go: system, standing,
-    tools, pinned, summary, recalled, user, assistant, results. `covered` counts messages behind the newest point.
+    `limit` is what a request may take, `threshold` where a compaction is due, `parts` where the tokens go: system,
+    standing, tools, pinned, summary, recalled, user, assistant, results. `covered` counts messages behind the newest
+    point.
     """
 
     tokens: int
     limit: int
-    high: int
+    threshold: int
     window: Window
     certainty: Certainty
     parts: Mapping[str, int]
@@ -106,7 +107,7 @@ class Preview:
             limit=self.window.context,
             exact=self.certainty == "reported",
             known=self.window.known,
-            threshold=self.high,
+            threshold=self.threshold,
         )
 
 
@@ -122,7 +123,7 @@ def preview(means: EngineContext, thread: str, call: Call) -> Preview:
         return Preview(
             tokens=budget.true(view.tokens),
             limit=budget.parts.window - budget.parts.reply - budget.parts.margin,
-            high=budget.true_threshold,
+            threshold=budget.true_threshold,
             window=budget.window,
             certainty=certainty,
             parts={name: size for name, size in _parts(context).items() if size},

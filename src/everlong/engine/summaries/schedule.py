@@ -66,7 +66,7 @@ def is_due(means: EngineContext, prepared: Prepared, settings: Settings, style: 
             if due is not None:
                 return not in_loop and prepared.tokens >= due
             budget = budget_of(means.threads, settings, prepared.call, registry=means.registry)
-            threshold = prepared.budget.high * budget.messages
+            threshold = prepared.budget.threshold * budget.messages
             tokens, share = STEP if in_loop else TURN
             return prepared.tokens - prepared.budget.tools >= threshold - min(tokens, share * threshold)
 
@@ -78,7 +78,7 @@ def is_due_when_idle(means: EngineContext, prepared: Prepared, settings: Setting
         return False  # or somebody does speak
     last = next(iter(means.threads.last(prepared.thread, 1)), None)
     in_loop = last is not None and isinstance(last.entry, Message) and bool(last.entry.calls)
-    wanted = prepared.budget.room * prepared.budget.high / settings.threshold
+    wanted = prepared.budget.available * prepared.budget.threshold / settings.threshold
     return not in_loop and prepared.tokens - prepared.budget.tools >= settings.cold_mark * wanted
 
 

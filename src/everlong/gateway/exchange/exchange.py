@@ -155,7 +155,7 @@ class Exchange:
             self._set_mode(conversation)
             prepared = services.engine.blocking.prepare(conversation.thread, call)
             self.report.before = _original_tokens(conversation, prepared)
-            threshold = int(prepared.budget.room * prepared.budget.high)
+            threshold = int(prepared.budget.available * prepared.budget.threshold)
             conversation.quiet = 0 if prepared.cuts else (threshold - prepared.tokens) // 2
         self._report_prepared(prepared)
         return prepared
@@ -291,7 +291,7 @@ class Exchange:
     def _far_from_full(self, prepared: Prepared) -> bool:
         """Whether nothing can be due for long. Some presets count turns instead of tokens: then it never is."""
         by_tokens = self.services.config.engine.rules.due_by_tokens
-        return by_tokens and prepared.tokens < FAR * prepared.budget.high_mark
+        return by_tokens and prepared.tokens < FAR * prepared.budget.threshold_tokens
 
     # --- the recall tool ---------------------------------------------------------------------------
 

@@ -140,7 +140,7 @@ def _empty_preview(speaker: ThreadAgent, settings: AppSettings) -> Preview:
     return Preview(
         tokens=standing + tools,
         limit=budget.window - budget.reply - budget.margin,
-        high=int(budget.room * settings.threshold / 100) + budget.tools,
+        threshold=int(budget.available * settings.threshold / 100) + budget.tools,
         window=window,
         certainty="counted" if counter.exact else "estimated",
         parts={name: size for name, size in parts.items() if size},
