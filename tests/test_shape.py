@@ -261,6 +261,24 @@ def test_examples_import_from_doors_only() -> None:
             assert not missing, f"{page.name}: {module} does not show {missing}"
 
 
+def test_pages_name_files_and_functions_that_exist() -> None:
+    named_file = re.compile(r"`(?:src/everlong/)?([\w/]+\.py)(?::([\w.]+))?`")
+    for page in (*PAGES, *sorted((ROOT / "design").glob("*.md"))):
+        for file, function in named_file.findall(page.read_text(encoding="utf-8")):
+            if "/" not in file:
+                continue  # a file of the reader's own
+            places = [base / file for base in (SOURCE, ROOT, ROOT / "tests") if (base / file).is_file()]
+            assert places, f"{page.name}: there is no {file}"
+            holder: object = import_module(module_of(places[0])) if function else None
+            for name in filter(None, function.split(".")):
+                holder = getattr(holder, name)
+
+
+def test_the_map_of_the_house_is_up_to_date() -> None:
+    done = subprocess.run([sys.executable, "scripts/draw_house.py", "--check"], cwd=ROOT, check=False)
+    assert done.returncode == 0, "run python scripts/draw_house.py"
+
+
 def test_tests_mirror_the_source() -> None:
     beside = {"failures", "properties", "requirements"}
     folders = {path.name for path in (ROOT / "tests").iterdir() if (path / "__init__.py").exists()}

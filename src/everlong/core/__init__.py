@@ -1,4 +1,7 @@
-"""Values and laws of a conversation. Standard library only: no clock, no randomness, no I/O."""
+"""The values and laws of a conversation: messages, rounds, budgets, edits, compaction points, threads, events.
+
+Standard library only: no clock, no randomness, no I/O. Knows no provider, no store and no model.
+"""
 
 from typing import TYPE_CHECKING
 

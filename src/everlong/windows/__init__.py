@@ -1,4 +1,7 @@
-"""How large a model's window is and what it costs, each figure with its source. No network, no clock."""
+"""How large a model's window is, what it may answer and what it costs, each figure with its source.
+
+The registry comes with the package; servers and users may know better. No network, no clock.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,8 @@
-"""Payloads of every format to messages and back. Pure: no network, no files, no clock."""
+"""Everything that providers and other programs write down: wire formats, session files, refusals, usage, repair.
+
+A format is one object (`FORMATS`), and so is a session file format. Pure: no network, no clock; it reads bytes that it is
+given and never decides what is sent.
+"""
 
 from typing import TYPE_CHECKING
 
