@@ -60,7 +60,7 @@ def moved_prefix(before: View, after: View, fmt: str, *, in_bytes: bool = True) 
 
     Without `in_bytes` the messages are compared and not what is sent for them, which is faster.
     """
-    if after.cuts > before.cuts:
+    if after.compactions > before.compactions:
         return
     if after.messages[: len(before.messages)] != before.messages:
         yield Broken(6, f"message {_first_difference(before.messages, after.messages)} is another one, without a cut")

@@ -101,9 +101,9 @@ def test_usage_still_anchors_the_count() -> None:
     standing = Standing((("Rules", lambda _: "Be kind."),), (("Todo", lambda _: "one"),))
     act = Act(ScriptedModel(lambda _: Answer(text="ok")), standing=standing)
     run(act.say("Hello"))
-    live = act.engine.blocking.means.lives.get("t")
-    assert live is not None
-    assert live.anchor is not None
+    state = act.engine.blocking.context.states.get("t")
+    assert state is not None
+    assert state.anchor is not None
 
 
 @pytest.mark.parametrize("fmt", FORMATS)

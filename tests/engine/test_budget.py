@@ -59,9 +59,9 @@ def test_marks_stand_in_their_order_whatever_is_set(
     chosen = Settings(window=window, soft_cap=cap, threshold=threshold, low_mark=low)
     engine = Engine(MemoryThreads(), settings=chosen)
     engine.blocking.append("t", [user("Hello.")])
-    means = engine.blocking.means
+    context = engine.blocking.context
     call = Call(model="gpt-4o", tools=TOOLS if tools else (), max_tokens=100)
-    sizes = budget_of(means.threads, chosen, call)
+    sizes = budget_of(context.threads, chosen, call)
     assert 0 < sizes.parts.target <= sizes.parts.threshold <= 1
     assert 0 <= sizes.target <= sizes.compacted_limit
     assert sizes.threshold <= sizes.limit
@@ -111,7 +111,7 @@ def test_the_cold_mark_is_a_share_of_the_soft_cap(tokens: int, cap: int | None, 
     warm = talk.prepare("t", call)
     assert warm.tokens - warm.budget.tools == pytest.approx(tokens, rel=0.05)
     talk.append("t", [assistant("So it is.")])
-    assert is_due_when_idle(talk.means, warm, chosen, style_of(chosen)) is due
+    assert is_due_when_idle(talk.context, warm, chosen, style_of(chosen)) is due
     talk.append("t", [user("And then?")])
     assert not cuts(engine)
     now[0] += timedelta(seconds=301)
@@ -122,7 +122,7 @@ def test_the_cold_mark_is_a_share_of_the_soft_cap(tokens: int, cap: int | None, 
 
 def cuts(engine: Engine) -> list[str]:
     """Why what was sent was cut."""
-    events = engine.blocking.means.threads.events("t")
+    events = engine.blocking.context.threads.events("t")
     return [event.reason for event in events if event.kind is EventKind.CONTEXT_COMPRESSED]
 
 

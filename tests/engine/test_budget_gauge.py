@@ -18,7 +18,11 @@ def gauges(draw: st.DrawFn) -> Gauge:
     for counted, reported in draw(REPORTS):
         calibration = calibration.observe(counted, reported)
     anchor = st.builds(
-        Anchor, model=st.just("m"), cuts=st.just(0), counted=st.integers(1, 500_000), reported=st.integers(1, 500_000)
+        Anchor,
+        model=st.just("m"),
+        compactions=st.just(0),
+        counted=st.integers(1, 500_000),
+        reported=st.integers(1, 500_000),
     )
     return Gauge(calibration, draw(st.none() | anchor))
 

@@ -97,7 +97,7 @@ def test_before_a_cut_only_the_system_text_stands() -> None:
 def test_after_a_cut_what_it_left_stands_until_the_next() -> None:
     engine = _engine(20)
     first = engine.blocking.prepare("t", CALL)
-    assert first.cuts == 1
+    assert first.compactions == 1
     stable = _caching(first).stable
     assert 1 < stable <= _caching(first).lasting == len(first.request.messages)
     engine.blocking.record_usage(first, None)

@@ -90,7 +90,7 @@ def test_between_cuts_each_request_starts_with_the_one_before() -> None:
     cuts = 0
     views = grow(30, 6_000)
     for before, after in pairwise(views):
-        if after.view.cuts > before.view.cuts:
+        if after.view.compactions > before.view.compactions:
             cuts += 1
             continue
         assert after.messages[: len(before.messages)] == before.messages
@@ -203,7 +203,7 @@ def test_our_words_follow_the_users_language_also_after_a_long_tool_loop() -> No
 
 def test_in_a_loop_a_cut_goes_deep_so_that_cuts_are_rare() -> None:
     views = grow(60, 8_000)
-    cut = [after for before, after in pairwise(views) if after.view.cuts > before.view.cuts]
+    cut = [after for before, after in pairwise(views) if after.view.compactions > before.view.compactions]
     assert cut
     assert all(0.4 * 8_000 <= view.tokens <= 0.5 * 8_000 for view in cut)
     assert len(cut) <= len(views) // 6

@@ -97,7 +97,7 @@ def test_less_room_than_before_is_a_cut(change: dict[str, object]) -> None:
     first = fit(messages, model="gpt-4o", budget=3_000)
     again = fit(messages, model="gpt-4o", previous=first, **change)  # type: ignore[arg-type]
     assert again.tokens <= change["budget"]  # type: ignore[operator]
-    assert again.view.cuts == first.view.cuts + 1
+    assert again.view.compactions == first.view.compactions + 1
 
 
 def test_law2_the_error_is_about_the_budget_that_was_asked_for() -> None:

@@ -36,17 +36,17 @@ class Desk:
 
     def context(self, call: Call = CALL) -> CallContext:
         """The context of a call as it is now."""
-        means = self.engine.means
-        return work_on(means, means.state("t"), call, means.journal("t"), "turn")
+        engine = self.engine.context
+        return work_on(engine, engine.state("t"), call, engine.journal("t"), "turn")
 
     def kinds(self) -> list[EventKind]:
         """What happened."""
-        return [event.kind for event in self.engine.means.threads.events("t")]
+        return [event.kind for event in self.engine.context.threads.events("t")]
 
     def point(self, **figures: int) -> int:
         """A compaction of the first three messages, with these figures; its order."""
         point = Point(boundary=3, summary=(user("Before."),), **{"tokens_before": 900, "tokens_after": 100, **figures})
-        return self.engine.means.threads.append("t", [point])[0].order
+        return self.engine.context.threads.append("t", [point])[0].order
 
 
 def of(tokens: int) -> View:
@@ -81,7 +81,7 @@ def test_what_was_never_sent_is_in_no_cache() -> None:
 
 def test_after_an_undo_only_what_must_be_is_compacted() -> None:
     desk = Desk()
-    desk.engine.means.threads.append("t", [Withdrawal(desk.point())])
+    desk.engine.context.threads.append("t", [Withdrawal(desk.point())])
     context = desk.context()
     assert context.state.undone
     assert preparation._reason_to_compact(context, of(context.budget.threshold + 1)) == ""
@@ -167,7 +167,7 @@ def test_a_question_is_looked_up_once_and_only_if_no_compaction_knew_it() -> Non
     state = desk.context().state
     last = state.opened.rows[-1]
     assert preparation._unsent_question(state) == last
-    desk.engine.means.threads.append("t", [Recalled(last.order, user("From before."))])
+    desk.engine.context.threads.append("t", [Recalled(last.order, user("From before."))])
     assert preparation._unsent_question(desk.context().state) is None
     desk.engine.append("t", [user("Another?")])
     assert preparation._unsent_question(desk.context().state) is not None
@@ -186,7 +186,7 @@ def test_a_reply_limit_is_written_where_the_format_needs_one(fmt: str, length: b
 def test_a_compaction_by_hand_that_saves_a_twentieth_or_less_is_not_made() -> None:
     desk = Desk(rounds=0)
     assert desk.engine.compact("t", CALL) is None
-    assert not desk.engine.means.threads.points("t")
+    assert not desk.engine.context.threads.points("t")
     assert desk.engine.undo("t") is None
 
 
@@ -233,7 +233,7 @@ def test_where_a_preset_that_assembles_every_request_puts_the_summary(preset: st
     desk = Desk(Settings(window=8_000, preset=preset), rounds=60 if full else 4)
     summary = Summary(language="en", context="Lamps were compared.", covers=5)
     point = Point(boundary=5, summary=(user("-"),), reason="summary", account=encode_summary(summary))
-    desk.engine.means.threads.append("t", [point])
+    desk.engine.context.threads.append("t", [point])
     sent = desk.engine.prepare("t", CALL).request.messages
     roles = [message.role for message in sent if "Lamps were compared." in message.text]
     assert roles == [role for role in [PLACES[preset][full]] if role is not None]
@@ -249,7 +249,7 @@ def test_a_point_names_every_message_that_left_with_its_order_in_the_thread() ->
     gone = {edit.at for edit in point.edits if edit.action is Action.DROP}
     assert gone
     sent = desk.engine.prepare("t", CALL).request.messages
-    rows = {row.order: row.entry for row in desk.engine.means.threads.read("t")}
+    rows = {row.order: row.entry for row in desk.engine.context.threads.read("t")}
     assert all(isinstance(rows[order], Message) and rows[order] not in sent for order in gone)
     left = {order for order, entry in rows.items() if isinstance(entry, Message) and entry not in sent}
     assert left == gone
@@ -269,5 +269,5 @@ def test_a_request_that_is_assembled_again_reports_only_its_own_edits() -> None:
     own = desk.engine.prepare("t", CALL).edits
     assert own
     edit = replace(own[0], reason="of a point")
-    desk.engine.means.threads.append("t", [Point(boundary=3, summary=(user("-"),), edits=(edit,))])
+    desk.engine.context.threads.append("t", [Point(boundary=3, summary=(user("-"),), edits=(edit,))])
     assert edit not in desk.engine.prepare("t", CALL).edits

@@ -36,7 +36,7 @@ def counted(prepared: Prepared) -> int:
 
 def ratios(engine: BlockingEngine) -> list[float]:
     """How the endpoint's counts relate to ours, as far as it was learned."""
-    return [round(ratio, 3) for ratio in calibration_of(engine.means.threads, CALL, counter_for("gpt-4o")).ratios]
+    return [round(ratio, 3) for ratio in calibration_of(engine.context.threads, CALL, counter_for("gpt-4o")).ratios]
 
 
 def test_the_tools_are_a_good_part_of_these_requests() -> None:
@@ -59,7 +59,7 @@ def test_an_overflow_of_a_request_with_tools_teaches_the_ratio_of_all_that_was_s
     assert ratios(engine) == [
         1.5 if tokens <= counted(prepared) + 200 else round((tokens - 200) / counted(prepared), 3)
     ]
-    assert learned_window(engine.means.threads, CALL) == tokens - 1
+    assert learned_window(engine.context.threads, CALL) == tokens - 1
     assert again.tokens < tokens
     assert again.counted < prepared.counted
 
@@ -76,7 +76,7 @@ def test_a_reserve_that_is_counted_in_teaches_nothing_too_high(extra: int, learn
 def test_a_ceiling_is_no_window() -> None:
     engine = a_talk()
     engine.recover(engine.prepare("t", CALL), ContextOverflow("too much a minute", limit=3_000, ceiling=True))
-    assert learned_window(engine.means.threads, CALL) is None
+    assert learned_window(engine.context.threads, CALL) is None
 
 
 def test_the_third_attempt_is_not_made_and_every_attempt_is_smaller() -> None:
@@ -124,7 +124,7 @@ def test_a_report_that_stands_still_although_more_is_sent_is_a_window(more: int,
     assert counted(extended) - counted(prepared) == more
     overflow = engine.record_usage(extended, held)
     assert (None if overflow is None else overflow.limit) == window
-    assert learned_window(engine.means.threads, CALL) == window
+    assert learned_window(engine.context.threads, CALL) == window
 
 
 def test_what_was_spent_is_summed_by_model_the_dearest_first() -> None:
@@ -135,7 +135,7 @@ def test_what_was_spent_is_summed_by_model_the_dearest_first() -> None:
     ):
         prepared = engine.prepare("t", replace(CALL, model=model))
         engine.record_usage(prepared, usage)
-    events = engine.means.threads.events("t")
+    events = engine.context.threads.events("t")
     first, second = spent_on(events)
     assert (first.model, second.model) == ("gpt-4o", "gpt-4o-mini")
     assert (second.calls, second.prompt, second.cached, second.output, second.unpriced) == (1, 900, 100, 10, 0)

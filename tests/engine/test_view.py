@@ -84,7 +84,7 @@ def test_a_later_compaction_goes_down_to_the_later_target_only_once_the_history_
     assert again == first
     grown = view_of((*history[:12], user("Now?"), *history[12:], user("And now?")), chosen, first)
     assert grown.tokens <= 500
-    assert grown.cuts == first.cuts + 1
+    assert grown.compactions == first.compactions + 1
 
 
 def test_the_last_shape_that_every_provider_takes_is_words() -> None:

@@ -84,8 +84,8 @@ def test_D1_between_cuts_the_prefix_is_byte_identical_and_a_cut_is_one_reset() -
         old, new = (json.dumps(view.messages)[:-1] for view in (before, after))
         if not new.startswith(old):
             resets += 1
-            assert after.view.cuts == before.view.cuts + 1
-    assert resets == views[-1].view.cuts - views[0].view.cuts
+            assert after.view.compactions == before.view.compactions + 1
+    assert resets == views[-1].view.compactions - views[0].view.compactions
 
 
 def test_D2_nothing_in_the_view_depends_on_when_it_is_made() -> None:
@@ -118,7 +118,7 @@ def test_F2_after_a_cut_to_half_ten_more_turns_need_none() -> None:
     for n in range(100, 110):
         messages = [*messages, call(n), result(n, lines(n, 10))]
         later = fit(messages, model="gpt-4o", budget=20_000, previous=view)
-        assert later.view.cuts == view.view.cuts
+        assert later.view.compactions == view.view.compactions
         view = later
 
 

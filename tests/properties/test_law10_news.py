@@ -77,11 +77,11 @@ def told(wish: ViewOptions, turns: Iterator[tuple[Message, ...]]) -> list[Turn]:
     view: View | None = None
     costs = []
     for new in turns:
-        before = (meter.characters, meter.lookups, indexed(view), view.cuts if view else 0)
+        before = (meter.characters, meter.lookups, indexed(view), view.compactions if view else 0)
         history += new
         view = view_of(history, replace(wish, counter=meter), view)
         spent = (meter.characters - before[0], meter.lookups - before[1], indexed(view) - before[2])
-        costs.append(Turn(len(history), size(new), *spent, cut=view.cuts > before[3]))
+        costs.append(Turn(len(history), size(new), *spent, cut=view.compactions > before[3]))
     return costs
 
 

@@ -56,9 +56,9 @@ def test_law6_also_behind_a_broken_past(preset: str, data: st.DataObject) -> Non
 @pytest.mark.parametrize("fmt", FORMATS)
 def test_law6_edits_come_in_one_batch_and_many_requests_share_it(preset: str, fmt: str) -> None:
     views = walk(small_talk(rounds=120), wish_of(PRESETS[preset], fmt, 2_000, deep=True))
-    assert 2 <= views[-1].cuts <= len(views) / 8
+    assert 2 <= views[-1].compactions <= len(views) / 8
     for before, after in pairwise(views):
-        if after.cuts == before.cuts:
+        if after.compactions == before.compactions:
             assert after.edits == before.edits
 
 
@@ -84,7 +84,7 @@ def test_law6_fit_repeats_what_it_sent_before() -> None:
     before = fit(chat[:61], model="gpt-4o", budget=1_500)
     for length in range(63, 99, 2):
         after = fit(chat[:length], model="gpt-4o", budget=1_500, previous=before)
-        if after.view.cuts == before.view.cuts:
+        if after.view.compactions == before.view.compactions:
             assert after.messages[: len(before.messages)] == before.messages
         before = after
 

@@ -58,4 +58,4 @@ def test_law9_what_fits_is_not_edited(preset: str, data: st.DataObject) -> None:
     history, wish = data.draw(proper()), data.draw(wishes(preset))
     if COUNTER.messages(history) <= wish.limit:
         view = view_of(history, wish)
-        assert (view.messages, view.cuts, view.edits) == (history, 0, ())
+        assert (view.messages, view.compactions, view.edits) == (history, 0, ())

@@ -84,7 +84,7 @@ def test_a_moved_prefix_is_noticed() -> None:
     assert list(moved_prefix(GOOD, later, WISH.fmt)) == []
     moved = with_message(later, 1, user("something else"))
     assert [broken.law for broken in moved_prefix(GOOD, moved, WISH.fmt)] == [6]
-    assert list(moved_prefix(GOOD, replace(moved, cuts=later.cuts + 1), WISH.fmt)) == []
+    assert list(moved_prefix(GOOD, replace(moved, compactions=later.compactions + 1), WISH.fmt)) == []
 
 
 def test_another_answer_to_the_same_question_is_noticed() -> None:

@@ -94,7 +94,7 @@ class Anchor:
     """What was counted and what was reported for one request, tools included; good for requests that extend it."""
 
     model: str
-    cuts: int
+    compactions: int
     counted: int
     reported: int
 

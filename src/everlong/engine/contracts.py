@@ -270,7 +270,7 @@ class Prepared:
     #: Rows of the thread that the view was made of.
     length: int = 0
     #: How many times what was sent before was replaced: requests of the same number extend each other.
-    cuts: int = 0
+    compactions: int = 0
 
 
 class Provider(Protocol):

@@ -33,14 +33,14 @@ class BlockingEngine:
     Safe to use from several threads; waits for the store where it must.
     """
 
-    def __init__(self, means: EngineContext) -> None:
-        self.means = means
+    def __init__(self, context: EngineContext) -> None:
+        self.context = context
 
     def append(
         self, thread: str, messages: Sequence[Message] | Sequence[Mapping[str, Any]], *, owner: str = ""
     ) -> tuple[Row, ...]:
         """Add messages to a thread, values or dicts of any wire format; a thread that does not exist yet is created."""
-        threads, values = self.means.threads, _values(messages)
+        threads, values = self.context.threads, _values(messages)
         try:
             return threads.append(thread, values)
         except NoThread:
@@ -50,31 +50,31 @@ class BlockingEngine:
 
     def prepare(self, thread: str, call: Call) -> Prepared:
         """Return what to send now: it fits, is valid, and begins as the request before unless a compaction was due."""
-        return prepare(self.means, thread, call)
+        return prepare(self.context, thread, call)
 
     def preview(self, thread: str, call: Call) -> Preview:
         """Return how full the window is: what would be sent now, looked at without sending it."""
-        return preview(self.means, thread, call)
+        return preview(self.context, thread, call)
 
     def record_usage(
         self, prepared: Prepared, usage: Usage | None, *, stop: str = "stop", said: bool = True
     ) -> ContextOverflow | None:
         """Record an answer. Returns an overflow that came as a success: recover from it."""
-        return record_usage(self.means, prepared, usage, stop=stop, said=said)
+        return record_usage(self.context, prepared, usage, stop=stop, said=said)
 
     def record_failure(self, prepared: Prepared, reason: str) -> None:
         """Record that the call failed; its turn is over."""
-        record_failure(self.means, prepared, reason)
+        record_failure(self.context, prepared, reason)
 
     def recover(self, prepared: Prepared, error: ProviderError) -> Prepared:
         """Return another request to try after a refusal. Raises the error to report where there is none."""
-        return recover(self.means, prepared, error)
+        return recover(self.context, prepared, error)
 
     def compact(self, thread: str, call: Call) -> Point | None:
         """Compact now, down to the target, because someone asks for it. None if there is nothing worth compacting."""
-        means = self.means
-        with means.lives.lock(thread), means.journal(thread) as journal:
-            context = work_on(means, means.state(thread), call, journal, call.parent)
+        engine = self.context
+        with engine.states.lock(thread), engine.journal(thread) as journal:
+            context = work_on(engine, engine.state(thread), call, journal, call.parent)
             before = standing(context).tokens
             target, limit = min(context.budget.target, before // 2), context.budget.compacted_limit
             if context.budget.preset.every_call:
@@ -92,12 +92,12 @@ class BlockingEngine:
 
         A summary that was only kept beside what a compaction left goes together with that compaction.
         """
-        means = self.means
-        with means.lives.lock(thread), means.journal(thread) as journal:
-            point = means.threads.open(thread).point
+        engine = self.context
+        with engine.states.lock(thread), engine.journal(thread) as journal:
+            point = engine.threads.open(thread).point
             if point is None or not isinstance(point.entry, Point):
                 return None
-            means.threads.append(thread, [Withdrawal(row.order) for row in newest_compaction(means.threads, thread)])
+            engine.threads.append(thread, [Withdrawal(row.order) for row in newest_compaction(engine.threads, thread)])
             journal.note(
                 EventKind.CONTEXT_RESTORED,
                 reason="undone",
@@ -110,21 +110,21 @@ class BlockingEngine:
         """Keep a message, or a text of one's own, in every request."""
         if (order is None) == (not text):
             raise InputError("pin either a message by its order, or a text")
-        return self.means.threads.pin(thread, order, text)
+        return self.context.threads.pin(thread, order, text)
 
     def unpin(self, thread: str, pin: str) -> None:
         """Remove a pin."""
-        self.means.threads.unpin(thread, pin)
+        self.context.threads.unpin(thread, pin)
 
     def recall(self, thread: str, what: str, *, limit: int = 10) -> RecallResult:
         """Return what a reference names, byte for byte, or what answers a query."""
-        return recall(self.means.threads, thread, what, limit=limit)
+        return recall(self.context.threads, thread, what, limit=limit)
 
     def forget(self, thread: str) -> None:
         """Drop what is held in memory of a thread; nothing stored changes."""
-        state = self.means.lives.get(thread)
+        state = self.context.states.get(thread)
         if state is not None:
-            self.means.lives.put(thread, replace(state, view=None, raw=None, anchor=None))
+            self.context.states.put(thread, replace(state, view=None, raw=None, anchor=None))
 
 
 def _values(messages: Sequence[Message] | Sequence[Mapping[str, Any]]) -> tuple[Message, ...]:
@@ -151,18 +151,18 @@ class Engine:
     ) -> None:
         given: dict[str, Any] = {"clock": clock, "new_id": new_id}
         chosen = {name: value for name, value in given.items() if value is not None}
-        means = EngineContext(
+        context = EngineContext(
             threads=threads, settings=settings, registry=registry, observers=tuple(observers), **chosen
         )
         #: Called with every request that was answered and its model, in the event loop; they must not wait.
         self.after_turn: list[Callable[[Prepared, Model], None]] = []
         #: The same engine for those without an event loop.
-        self.blocking = BlockingEngine(means)
+        self.blocking = BlockingEngine(context)
 
     @property
     def threads(self) -> Threads:
         """The store."""
-        return self.blocking.means.threads
+        return self.blocking.context.threads
 
     async def append(
         self, thread: str, messages: Sequence[Message] | Sequence[Mapping[str, Any]], *, owner: str = ""
@@ -172,25 +172,25 @@ class Engine:
 
     async def prepare(self, thread: str, call: Call) -> Prepared:
         """Return what to send now: it fits, is valid, and begins as the request before unless a compaction was due."""
-        return await asyncio.to_thread(prepare, self.blocking.means, thread, call)
+        return await asyncio.to_thread(prepare, self.blocking.context, thread, call)
 
     async def preview(self, thread: str, call: Call) -> Preview:
         """Return how full the window is: what would be sent now, looked at without sending it."""
-        return await asyncio.to_thread(preview, self.blocking.means, thread, call)
+        return await asyncio.to_thread(preview, self.blocking.context, thread, call)
 
     async def record_usage(
         self, prepared: Prepared, usage: Usage | None, *, stop: str = "stop", said: bool = True
     ) -> ContextOverflow | None:
         """Record an answer. Returns an overflow that came as a success: recover from it."""
-        return await asyncio.to_thread(record_usage, self.blocking.means, prepared, usage, stop=stop, said=said)
+        return await asyncio.to_thread(record_usage, self.blocking.context, prepared, usage, stop=stop, said=said)
 
     async def record_failure(self, prepared: Prepared, reason: str) -> None:
         """Record that the call failed; its turn is over."""
-        await asyncio.to_thread(record_failure, self.blocking.means, prepared, reason)
+        await asyncio.to_thread(record_failure, self.blocking.context, prepared, reason)
 
     async def recover(self, prepared: Prepared, error: ProviderError) -> Prepared:
         """Return another request to try after a refusal. Raises the error to report where there is none."""
-        return await asyncio.to_thread(recover, self.blocking.means, prepared, error)
+        return await asyncio.to_thread(recover, self.blocking.context, prepared, error)
 
     async def compact(self, thread: str, call: Call) -> Point | None:
         """Compact now, because someone asks for it. None if there is nothing worth compacting."""

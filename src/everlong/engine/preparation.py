@@ -72,13 +72,13 @@ WORTH_RESTORING = 0.8  # a point made for less than this share of what fits now 
 BOUNDED_STYLES = frozenset({"free", "buffer"})
 
 
-def prepare(means: EngineContext, thread: str, call: Call) -> Prepared:
+def prepare(engine: EngineContext, thread: str, call: Call) -> Prepared:
     """Return what is to be sent for the thread now. Raises BudgetImpossible where nothing can fit."""
-    with means.lives.lock(thread), means.journal(thread) as journal:
-        state = means.state(thread)
+    with engine.states.lock(thread), engine.journal(thread) as journal:
+        state = engine.state(thread)
         turn = journal.note(EventKind.TURN_STARTED, parent=call.parent, model=call.model)
         try:
-            context = work_on(means, state, call, journal, turn)
+            context = work_on(engine, state, call, journal, turn)
             if not context.budget.window.known and state.view is None:
                 hint = window_hint(context.budget.window)
                 journal.note(EventKind.CONTEXT_WARNED, parent=turn, model=call.model, reason=hint)
@@ -147,7 +147,7 @@ def _reason_to_compact(context: CallContext, view: View) -> str:
         return ""
     if view.tokens > budget.threshold:
         return "high mark"
-    idle = None if state.called_at is None else (context.means.clock() - state.called_at).total_seconds()
+    idle = None if state.called_at is None else (context.engine.clock() - state.called_at).total_seconds()
     cold = (
         context.settings.cold_mark * budget.limit * budget.parts.threshold / context.settings.threshold
     )  # of a soft cap too
@@ -181,7 +181,7 @@ def compact_now(
         if limit is not None:
             point = replace(point, limit=0)  # what was refused is no size that anything was made for
         try:
-            context.means.threads.append(context.thread, [point], expected=context.length)
+            context.engine.threads.append(context.thread, [point], expected=context.length)
         except ThreadChanged:
             context.refresh()
             continue
@@ -350,7 +350,7 @@ def _restore(context: CallContext) -> None:
         if point.tokens_before + since > context.budget.threshold:
             return
         try:
-            context.means.threads.append(context.thread, [Withdrawal(row.order)], expected=context.length)
+            context.engine.threads.append(context.thread, [Withdrawal(row.order)], expected=context.length)
         except ThreadChanged:
             context.refresh()
             continue
@@ -370,7 +370,7 @@ def _recall(context: CallContext, view: View) -> bool:
     question = _unsent_question(context.state)
     if question is None or context.state.opened.point is None or not context.settings.recall_share:
         return False
-    budget, threads = context.budget, context.means.threads
+    budget, threads = context.budget, context.engine.threads
     share = int(context.settings.recall_share * budget.limit)
     most = min(share, LARGEST_RECALL, budget.threshold - view.tokens)
     block = recalled_block(threads, context.state.opened, view.messages, question, budget.counter, most)
@@ -424,7 +424,7 @@ def _check_pins(context: CallContext) -> None:
     sizes = [("pinned text", counter.message(text)) for text in pinned_texts(pins)]
     for pin in pins:
         if pin.order is not None:
-            rows = context.means.threads.read(context.thread, pin.order, pin.order + 1)
+            rows = context.engine.threads.read(context.thread, pin.order, pin.order + 1)
             entries = [(row.order, row.entry) for row in rows]
             sizes += [(f"pinned message {order}", counter.message(m)) for order, m in entries if isinstance(m, Message)]
     if sum(size for _, size in sizes) > most:
@@ -464,7 +464,7 @@ def prepared_from(context: CallContext, view: View, *, attempt: int = 0) -> Prep
         turn=context.turn,
         attempt=attempt,
         length=context.length,
-        cuts=context.state.opened.thread.points,
+        compactions=context.state.opened.thread.points,
     )
 
 

@@ -111,10 +111,10 @@ class Preview:
         )
 
 
-def preview(means: EngineContext, thread: str, call: Call) -> Preview:
+def preview(engine: EngineContext, thread: str, call: Call) -> Preview:
     """Return how full the window is. Raises BudgetImpossible where reply and tools leave nothing for messages."""
-    with means.lives.lock(thread):
-        context = work_on(means, means.state(thread), call, means.journal(thread), "")
+    with engine.states.lock(thread):
+        context = work_on(engine, engine.state(thread), call, engine.journal(thread), "")
         view = standing(context)
         budget, opened = context.budget, context.state.opened
         anchored = budget.gauge.anchor is not None

@@ -46,25 +46,25 @@ WORDS = {
 }
 
 
-def recover(means: EngineContext, prepared: Prepared, error: ProviderError) -> Prepared:
+def recover(engine: EngineContext, prepared: Prepared, error: ProviderError) -> Prepared:
     """Return the next request to try. Raises the error itself where nothing helps, NotRecovered at the end."""
-    if means.settings_of(prepared.thread).untouched:
-        record_failure(means, prepared, str(error))
+    if engine.settings_of(prepared.thread).untouched:
+        record_failure(engine, prepared, str(error))
         raise error
     if isinstance(error, ContextOverflow):
-        return _smaller(means, prepared, error)
+        return _smaller(engine, prepared, error)
     for remedy in REMEDIES:
         if isinstance(error, remedy.answers) and remedy.name not in prepared.remedies:
             changed = remedy.apply(prepared, error)
             if changed is not None:
                 return replace(changed, remedies=prepared.remedies | {remedy.name})
-    record_failure(means, prepared, str(error))
+    record_failure(engine, prepared, str(error))
     raise error
 
 
-def _smaller(means: EngineContext, prepared: Prepared, error: ContextOverflow) -> Prepared:
+def _smaller(engine: EngineContext, prepared: Prepared, error: ContextOverflow) -> Prepared:
     thread, call = prepared.thread, prepared.call
-    with means.lives.lock(thread), means.journal(thread) as journal:
+    with engine.states.lock(thread), engine.journal(thread) as journal:
         started = prepared.overflow or journal.note(
             EventKind.OVERFLOW_DETECTED,
             parent=prepared.turn,
@@ -74,12 +74,12 @@ def _smaller(means: EngineContext, prepared: Prepared, error: ContextOverflow) -
             tokens_after=error.limit,
         )
         prepared = replace(prepared, overflow=started)
-        _learn(means, journal, prepared, error)
+        _learn(engine, journal, prepared, error)
         if prepared.attempt >= MOST_ATTEMPTS:
             raise _given_up(journal, prepared, error)
-        state = means.state(thread)
+        state = engine.state(thread)
         try:
-            context = work_on(means, state, call, journal, prepared.turn)
+            context = work_on(engine, state, call, journal, prepared.turn)
             harder = min(context.budget.target, int(prepared.counted * HARDER))
             most = prepared.counted - 1 if prepared.counted <= context.budget.compacted_limit else None
             view = compact_now(context, "overflow", prepared.counted, limit=most, target=harder)
@@ -105,14 +105,14 @@ def _as_before(again: Prepared, refused: Prepared) -> Prepared:
     return _with_messages(again, messages) or again
 
 
-def _learn(means: EngineContext, journal: Journal, prepared: Prepared, error: ContextOverflow) -> None:
+def _learn(engine: EngineContext, journal: Journal, prepared: Prepared, error: ContextOverflow) -> None:
     """Learn the true window and the true size of what was sent, as far as the error names them."""
     call = prepared.call
     if (
         error.limit is not None
         and error.limit > 0
         and not error.ceiling
-        and learn_window(means.threads, call, error.limit)
+        and learn_window(engine.threads, call, error.limit)
     ):
         journal.note(
             EventKind.WINDOW_LEARNED,
@@ -124,14 +124,14 @@ def _learn(means: EngineContext, journal: Journal, prepared: Prepared, error: Co
         )
     if error.requested:
         reply = prepared.request.max_tokens or 0
-        known = calibration_of(means.threads, call, counter_for(call.model))
+        known = calibration_of(engine.threads, call, counter_for(call.model))
         counted = prepared.counted + prepared.budget.tools
         # Some count the reserve for the answer in; the smaller reading is the careful one to learn from.
         observed = known.observe(
             counted, error.requested - reply if error.requested > reply + counted else error.requested
         )
         if observed != known:
-            keep_calibration(means.threads, call, observed)
+            keep_calibration(engine.threads, call, observed)
 
 
 def _given_up(

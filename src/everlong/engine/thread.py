@@ -200,7 +200,7 @@ class EngineContext:
     clock: Callable[[], datetime] = now
     new_id: Callable[[], str] = new_id
     observers: Sequence[Observer] = ()
-    lives: ThreadStates = field(default_factory=ThreadStates)
+    states: ThreadStates = field(default_factory=ThreadStates)
 
     def journal(self, thread: str) -> Journal:
         """Return a journal of what happens to the thread now."""
@@ -208,7 +208,7 @@ class EngineContext:
 
     def state(self, thread: str) -> ThreadState:
         """Return the thread as it is now. Raises NoThread."""
-        return refreshed(self.threads, thread, self.lives.get(thread))
+        return refreshed(self.threads, thread, self.states.get(thread))
 
     def settings_of(self, thread: str) -> Settings:
         """Return the settings in force for a thread. Raises NoThread."""
@@ -219,7 +219,7 @@ class EngineContext:
 class CallContext:
     """One call on one thread, while the thread's lock is held. `turn` is the event that what happens belongs to."""
 
-    means: EngineContext
+    engine: EngineContext
     call: Call
     settings: Settings
     journal: Journal
@@ -253,28 +253,28 @@ class CallContext:
 
     def raw_history(self) -> RawHistory:
         """Read the raw history, up to what is known of the thread, and keep it."""
-        raw = raw_history(self.means.threads, self.state.opened, self.state.raw)
+        raw = raw_history(self.engine.threads, self.state.opened, self.state.raw)
         self.state = replace(self.state, raw=raw)
         return raw
 
     def refresh(self) -> None:
         """Read what is new in the thread."""
-        self.state = refreshed(self.means.threads, self.thread, self.state)
+        self.state = refreshed(self.engine.threads, self.thread, self.state)
 
     def remember(self, view: View, made_for: tuple[str, ...]) -> None:
         """Keep what is sent now, for the next call."""
-        state = replace(self.state, view=view, made_for=made_for, called_at=self.means.clock())
-        self.means.lives.put(self.thread, state)
+        state = replace(self.state, view=view, made_for=made_for, called_at=self.engine.clock())
+        self.engine.states.put(self.thread, state)
 
 
-def work_on(means: EngineContext, state: ThreadState, call: Call, journal: Journal, turn: str) -> CallContext:
+def work_on(engine: EngineContext, state: ThreadState, call: Call, journal: Journal, turn: str) -> CallContext:
     """Return the context of a call on a thread as it was just seen. The caller holds the thread's lock.
 
     Raises BudgetImpossible where reply and tools leave nothing for messages.
     """
-    settings = means.settings.for_thread(state.opened.thread.settings)
-    budget = budget_of(means.threads, settings, call, anchor=state.anchor, registry=means.registry)
-    return CallContext(means, call, settings, journal, turn, state, budget)
+    settings = engine.settings.for_thread(state.opened.thread.settings)
+    budget = budget_of(engine.threads, settings, call, anchor=state.anchor, registry=engine.registry)
+    return CallContext(engine, call, settings, journal, turn, state, budget)
 
 
 # --- reading the state ---------------------------------------------------------------------------------------------

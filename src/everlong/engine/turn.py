@@ -59,7 +59,7 @@ class Turn:
     @contextmanager
     def _at_once(self) -> Iterator[bool]:
         """Take the thread's lock if that needs no waiting; says whether it did."""
-        lock = self.engine.blocking.means.lives.lock(self.request.thread)
+        lock = self.engine.blocking.context.states.lock(self.request.thread)
         if not self.quick or not lock.acquire(blocking=False):
             yield False
             return

@@ -22,21 +22,21 @@ LEAST_TRUE = 0.5  # of what was counted; below it a report counts only a part of
 
 
 def record_usage(
-    means: EngineContext, prepared: Prepared, usage: Usage | None, *, stop: str = "stop", said: bool = True
+    engine: EngineContext, prepared: Prepared, usage: Usage | None, *, stop: str = "stop", said: bool = True
 ) -> ContextOverflow | None:
     """Record what an answer cost. Returns the overflow that it hides, if any; then the call is not finished.
 
     `said` is whether the answer has any words or calls in it.
     """
     thread = prepared.thread
-    with means.lives.lock(thread), means.journal(thread) as journal:
-        hidden = None if usage is None else _hidden_overflow(means, journal, prepared, usage, stop, said)
+    with engine.states.lock(thread), engine.journal(thread) as journal:
+        hidden = None if usage is None else _hidden_overflow(engine, journal, prepared, usage, stop, said)
         if usage is not None:
             _note_usage(journal, prepared, usage)
         if hidden is not None:
             return hidden
         if usage is not None and plausible(usage, prepared.budget.window, estimate=prepared.tokens):
-            _learn(means, prepared, usage)
+            _learn(engine, prepared, usage)
         if prepared.overflow:
             journal.note(
                 EventKind.OVERFLOW_RECOVERED,
@@ -48,9 +48,9 @@ def record_usage(
         return None
 
 
-def record_failure(means: EngineContext, prepared: Prepared, reason: str) -> None:
+def record_failure(engine: EngineContext, prepared: Prepared, reason: str) -> None:
     """Record that a call failed: refused for good, broken off, or cancelled."""
-    with means.journal(prepared.thread) as journal:
+    with engine.journal(prepared.thread) as journal:
         if prepared.overflow:
             journal.note(EventKind.OVERFLOW_FAILED, parent=prepared.overflow, model=prepared.call.model, reason=reason)
         journal.note(EventKind.TURN_FAILED, parent=prepared.turn, model=prepared.call.model, reason=reason)
@@ -81,12 +81,12 @@ def _note_usage(journal: Journal, prepared: Prepared, usage: Usage) -> None:
 
 
 def _hidden_overflow(
-    means: EngineContext, journal: Journal, prepared: Prepared, usage: Usage, stop: str, said: bool
+    engine: EngineContext, journal: Journal, prepared: Prepared, usage: Usage, stop: str, said: bool
 ) -> ContextOverflow | None:
     """An overflow that came as a success. The window it shows is learned."""
-    served = truncated_window(usage, prepared.tokens) or _stands_still(means, prepared, usage)
+    served = truncated_window(usage, prepared.tokens) or _stands_still(engine, prepared, usage)
     if served is not None:
-        if learn_window(means.threads, prepared.call, served):
+        if learn_window(engine.threads, prepared.call, served):
             _note_learned(journal, prepared, served, "the server read less than was sent")
         return ContextOverflow(
             f"the server read {usage.prompt:,} of about {prepared.tokens:,} tokens and dropped the rest in silence",
@@ -101,14 +101,14 @@ def _hidden_overflow(
     return ContextOverflow(str(sign), requested=usage.prompt)
 
 
-def _stands_still(means: EngineContext, prepared: Prepared, usage: Usage) -> int | None:
+def _stands_still(engine: EngineContext, prepared: Prepared, usage: Usage) -> int | None:
     """The window of a server whose report does not grow although more is sent: what is too much is dropped bit by bit.
 
     Example: 8 246 counted and 8 192 reported, then 8 800 counted and again 8 192 reported -> 8 192
     """
-    state = means.lives.get(prepared.thread)
+    state = engine.states.get(prepared.thread)
     anchor = None if state is None else state.anchor
-    if anchor is None or (anchor.model, anchor.cuts) != (prepared.call.model, prepared.cuts):
+    if anchor is None or (anchor.model, anchor.compactions) != (prepared.call.model, prepared.compactions):
         return None
     more = prepared.counted + prepared.budget.tools - anchor.counted
     if more < STOOD_STILL or usage.prompt > anchor.reported:
@@ -127,21 +127,21 @@ def _note_learned(journal: Journal, prepared: Prepared, window: int, reason: str
     )
 
 
-def _learn(means: EngineContext, prepared: Prepared, usage: Usage) -> None:
+def _learn(engine: EngineContext, prepared: Prepared, usage: Usage) -> None:
     """Calibrate by what was reported, and anchor the next count at it."""
     counter = counter_for(prepared.call.model)
-    known = calibration_of(means.threads, prepared.call, counter)
+    known = calibration_of(engine.threads, prepared.call, counter)
     counted = prepared.counted + prepared.budget.tools
     if usage.prompt < LEAST_TRUE * counted:
         return
     observed = known.observe(counted, usage.prompt)
     if observed != known:
-        keep_calibration(means.threads, prepared.call, observed)
-    state = means.lives.get(prepared.thread)
+        keep_calibration(engine.threads, prepared.call, observed)
+    state = engine.states.get(prepared.thread)
     sent = prepared.request.messages
     if state is not None and state.view is not None and with_beside(state.view.messages, prepared.call) == sent:
-        anchor = Anchor(prepared.call.model, prepared.cuts, counted, usage.prompt)
-        means.lives.put(prepared.thread, replace(state, anchor=anchor))
+        anchor = Anchor(prepared.call.model, prepared.compactions, counted, usage.prompt)
+        engine.states.put(prepared.thread, replace(state, anchor=anchor))
 
 
 @dataclass(frozen=True, slots=True)

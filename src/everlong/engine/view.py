@@ -73,13 +73,13 @@ class ViewOptions:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What would be sent for `history`. `tokens` are those of the messages; `cuts` counts the compactions so far."""
+    """What would be sent for `history`. `tokens` is the size of its messages, `compactions` how many there were."""
 
     history: History
     messages: History
     tokens: int
     edits: tuple[Edit, ...] = ()
-    cuts: int = 0
+    compactions: int = 0
     #: What left the window so far; None if nothing did.
     index: Index | None = None
     #: Where each message that is sent stands in the history, OURS if we added it; () if all are sent as they are.
@@ -103,7 +103,7 @@ def view_of(history: Sequence[Message], options: ViewOptions, previous: View | N
     usable = previous.index is not None and previous.index.messages <= len(previous.history)
     target = options.target if options.later is None or len(given) == len(previous.history) else options.later
     options = replace(options, target=target, index=previous.index if usable else None)
-    return replace(_fresh(given, options), cuts=previous.cuts + 1)
+    return replace(_fresh(given, options), compactions=previous.compactions + 1)
 
 
 def compacted_view(history: Sequence[Message], options: ViewOptions) -> View:
@@ -151,7 +151,7 @@ def _grown(history: History, options: ViewOptions, previous: View) -> View | Non
                 (*previous.messages, *added),
                 previous.tokens + options.counter.messages(added),
                 (*previous.edits, *edits, *tail.edits),
-                previous.cuts,
+                previous.compactions,
                 previous.index,
                 (*places, *tail.places[len(sent) :]),
             )

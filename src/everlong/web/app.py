@@ -121,7 +121,7 @@ class AppState:
     def _apply(self, settings: AppSettings) -> None:
         self.settings = self.agents.settings = settings
         blocking = self.engine.blocking
-        blocking.means = replace(blocking.means, settings=settings.over(self.config.engine))
+        blocking.context = replace(blocking.context, settings=settings.over(self.config.engine))
         self.compactions.apply(settings)
 
     def _observe(self, thread: str, event: Event) -> None:

@@ -21,9 +21,9 @@ EARLY = "What was the harbour password of the lighthouse keeper?"
 
 
 def work_in(talk: Talk, journal: object) -> CallContext:
-    means = talk.engine.blocking.means
-    live = refreshed(means.threads, talk.thread, means.lives.get(talk.thread))
-    return work_on(means, live, talk.call, journal, "")  # type: ignore[arg-type]
+    context = talk.engine.blocking.context
+    state = refreshed(context.threads, talk.thread, context.states.get(talk.thread))
+    return work_on(context, state, talk.call, journal, "")  # type: ignore[arg-type]
 
 
 async def cut_before_its_summary() -> tuple[Talk, Snapshot]:
@@ -33,8 +33,8 @@ async def cut_before_its_summary() -> tuple[Talk, Snapshot]:
     await talk.engine.append(talk.thread, [user(said), assistant("Noted.")])
     for turn in range(14):
         await talk.say(f"Question {turn}: what does function_{turn} do?")
-    means = talk.engine.blocking.means
-    with means.journal(talk.thread) as journal:
+    context = talk.engine.blocking.context
+    with context.journal(talk.thread) as journal:
         started = journal.note(EventKind.SUMMARY_STARTED)
         snapshot = snapshot_of(work_in(talk, journal), Wanted(reason="it is due", style="structured"))
     assert snapshot is not None
@@ -43,8 +43,8 @@ async def cut_before_its_summary() -> tuple[Talk, Snapshot]:
 
 
 def kept(talk: Talk, snapshot: Snapshot) -> None:
-    means = talk.engine.blocking.means
-    with means.journal(talk.thread) as journal:
+    context = talk.engine.blocking.context
+    with context.journal(talk.thread) as journal:
         outcome = commit_summary(work_in(talk, journal), snapshot, WRITTEN)
     assert outcome.kind is EventKind.SUMMARY_APPLIED
     assert outcome.tokens is None
@@ -110,7 +110,7 @@ async def with_a_snapshot(by_hand: bool = False) -> tuple[Talk, Snapshot]:
     talk = Talk(ScriptedModel(reads_files(1), Window(16_000, told=True)), Settings(window=16_000))
     for turn in range(8):
         await talk.say(f"Question {turn}: what does function_{turn} do?")
-    with talk.engine.blocking.means.journal(talk.thread) as journal:
+    with talk.engine.blocking.context.journal(talk.thread) as journal:
         started = journal.note(EventKind.SUMMARY_STARTED)
         wanted = Wanted(reason="it is due", style="structured", by_hand=by_hand)
         snapshot = snapshot_of(work_in(talk, journal), wanted)
@@ -120,41 +120,41 @@ async def with_a_snapshot(by_hand: bool = False) -> tuple[Talk, Snapshot]:
 
 def test_a_committed_summary_is_a_compaction_that_is_reported_with_its_size() -> None:
     talk, snapshot = asyncio.run(with_a_snapshot())
-    means = talk.engine.blocking.means
-    with means.journal(talk.thread) as journal:
+    context = talk.engine.blocking.context
+    with context.journal(talk.thread) as journal:
         outcome = commit_summary(work_in(talk, journal), snapshot, WRITTEN)
     (compressed,) = [event for event in talk.events if event.kind is EventKind.CONTEXT_COMPRESSED]
     assert (outcome.kind, compressed.reason) == (EventKind.SUMMARY_APPLIED, SUMMARY)
-    state = means.lives.get(talk.thread)
+    state = context.states.get(talk.thread)
     assert state is not None
     assert state.view is not None
     assert outcome.tokens == compressed.tokens_after == state.view.tokens
     assert compressed.tokens_before == snapshot.before
-    point = means.threads.points(talk.thread)[-1][0]
+    point = context.threads.points(talk.thread)[-1][0]
     assert (point.id, outcome.summary and outcome.summary.covers) == (snapshot.started, snapshot.covers)
 
 
 @pytest.mark.parametrize("what", ["undo", "summary"])
 def test_a_summary_that_was_overtaken_is_not_committed(what: str) -> None:
     talk, snapshot = asyncio.run(with_a_snapshot())
-    means = talk.engine.blocking.means
-    (row,) = means.threads.append(
+    context = talk.engine.blocking.context
+    (row,) = context.threads.append(
         talk.thread, [Point(boundary=2, summary=(user("x"),), tokens_before=9, tokens_after=5, reason=SUMMARY)]
     )
     if what == "undo":
-        means.threads.append(talk.thread, [Withdrawal(row.order)])
-    with means.journal(talk.thread) as journal:
+        context.threads.append(talk.thread, [Withdrawal(row.order)])
+    with context.journal(talk.thread) as journal:
         outcome = commit_summary(work_in(talk, journal), snapshot, WRITTEN)
     assert (outcome.kind, outcome.reason) == (EventKind.SUMMARY_SKIPPED, "the thread was changed meanwhile")
 
 
 def test_a_summary_by_hand_compacts_even_where_a_compaction_came_first() -> None:
     talk, snapshot = asyncio.run(with_a_snapshot(by_hand=True))
-    means = talk.engine.blocking.means
+    context = talk.engine.blocking.context
     assert talk.engine.blocking.compact(talk.thread, talk.call) is not None
     for turn in range(3):
         asyncio.run(talk.say(f"And then {turn}: what does function_{turn} do?"))
-    with means.journal(talk.thread) as journal:
+    with context.journal(talk.thread) as journal:
         outcome = commit_summary(work_in(talk, journal), snapshot, WRITTEN)
     assert outcome.kind is EventKind.SUMMARY_APPLIED
     assert outcome.tokens is not None
@@ -166,5 +166,5 @@ def test_a_summary_that_saves_nothing_is_not_committed(
 ) -> None:
     monkeypatch.setattr(commit, "GAIN", gain)
     talk, snapshot = asyncio.run(with_a_snapshot())
-    with talk.engine.blocking.means.journal(talk.thread) as journal:
+    with talk.engine.blocking.context.journal(talk.thread) as journal:
         assert commit_summary(work_in(talk, journal), snapshot, WRITTEN).kind is kind

@@ -38,7 +38,7 @@ def answered(settings: Settings, *, rounds: int = 1, last: Message | None = None
 
 def due(engine: BlockingEngine, prepared: Prepared, settings: Settings) -> bool:
     """Whether a summary should begin now."""
-    return is_due(engine.means, prepared, settings, style_of(settings))
+    return is_due(engine.context, prepared, settings, style_of(settings))
 
 
 @pytest.mark.parametrize(("last", "margin"), [(None, TURN), (LOOP, STEP)], ids=["a turn", "a step of a loop"])
@@ -59,7 +59,7 @@ def test_after_a_compaction_what_was_sent_before_decides_nothing() -> None:
     engine, prepared = answered(settings)
     full = replace(prepared, tokens=16_000)
     assert due(engine, full, settings)
-    assert not due(engine, replace(full, cuts=1), settings)
+    assert not due(engine, replace(full, compactions=1), settings)
 
 
 @pytest.mark.parametrize(("rounds", "is_now"), [(ROUNDS - 1, False), (ROUNDS, True)])
@@ -89,17 +89,17 @@ def test_an_idle_thread_is_one_in_which_nobody_spoke_since() -> None:
     engine, prepared = answered(settings)
     border = int(0.5 * prepared.budget.available) + prepared.budget.tools
     style = style_of(settings)
-    assert is_due_when_idle(engine.means, replace(prepared, tokens=border + 1), settings, style)
-    assert not is_due_when_idle(engine.means, replace(prepared, tokens=border - 1), settings, style)
+    assert is_due_when_idle(engine.context, replace(prepared, tokens=border + 1), settings, style)
+    assert not is_due_when_idle(engine.context, replace(prepared, tokens=border - 1), settings, style)
     engine.append("t", [user("Are you there?")])
-    assert not is_due_when_idle(engine.means, replace(prepared, tokens=border + 1), settings, style)
+    assert not is_due_when_idle(engine.context, replace(prepared, tokens=border + 1), settings, style)
 
 
 @pytest.mark.parametrize("preset", ["nanobot", "static-buffer", "chatbox", "simple"])
 def test_what_is_assembled_again_at_every_call_has_no_cold_cache(preset: str) -> None:
     settings = Settings(window=16_000, preset=preset, summaries="on", cold_mark=0.0)
     engine, prepared = answered(settings)
-    assert not is_due_when_idle(engine.means, prepared, settings, style_of(settings))
+    assert not is_due_when_idle(engine.context, prepared, settings, style_of(settings))
 
 
 @pytest.mark.parametrize(

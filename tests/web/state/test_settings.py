@@ -67,7 +67,7 @@ def test_every_setting_of_the_engine_can_be_set_by_its_name() -> None:
         before = app.page().get("/api/settings")
         assert app.page().do("PUT", "/api/settings", {"soft_cap": 20_000}) == before | {"soft_cap": 20_000}
     with an_app(threads=threads) as (app, _):
-        assert app.state.engine.blocking.means.settings.soft_cap == 20_000
+        assert app.state.engine.blocking.context.settings.soft_cap == 20_000
         status, told = app.page().ask("PUT", "/api/settings", {"treshold": 60})
         assert (status, "did you mean threshold?" in told["error"]["message"]) == (400, True)
         assert app.page().do("PUT", "/api/settings", {"soft_cap": None}) == before

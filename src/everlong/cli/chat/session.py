@@ -144,7 +144,7 @@ class Session:
         try:
             known = await asyncio.to_thread(self.engine.threads.thread, self.thread)
             last = self.last
-            if last is not None and known.length == last.length + 1 and known.points == last.cuts:
+            if last is not None and known.length == last.length + 1 and known.points == last.compactions:
                 meter = Meter.reported(last, self._usage)
                 if meter is not None:
                     return meter

@@ -48,7 +48,7 @@ def commit_summary(context: CallContext, snapshot: Snapshot, summary: Summary) -
         messages = len(context.state.prefix) + len(context.state.since)
         ids = [snapshot.started, *(f"{snapshot.started}-{number}" for number in range(1, len(entries)))]
         try:
-            context.means.threads.append(context.thread, entries, ids=ids, expected=context.length)
+            context.engine.threads.append(context.thread, entries, ids=ids, expected=context.length)
         except ThreadChanged:
             context.refresh()
             continue
@@ -67,7 +67,7 @@ def _storable(summary: Summary) -> Summary:
 
 def _overtaken(context: CallContext, length: int) -> bool:
     """Whether an undo or another summary came since."""
-    for row in context.means.threads.read(context.thread, length, context.length):
+    for row in context.engine.threads.read(context.thread, length, context.length):
         if isinstance(row.entry, Withdrawal):
             return True
         if isinstance(row.entry, Point) and row.entry.reason == SUMMARY:

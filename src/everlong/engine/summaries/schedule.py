@@ -47,54 +47,54 @@ def switched_on(settings: Settings) -> bool:
     return settings.summaries == "on" or settings.rules.summary.automatic
 
 
-def is_due(means: EngineContext, prepared: Prepared, settings: Settings, style: Style) -> bool:
+def is_due(engine: EngineContext, prepared: Prepared, settings: Settings, style: Style) -> bool:
     """Return whether a summary should begin now that the request was answered. Holds no lock: it only looks."""
-    if style not in BY_COUNT and means.threads.thread(prepared.thread).points != prepared.cuts:
+    if style not in BY_COUNT and engine.threads.thread(prepared.thread).points != prepared.compactions:
         return False  # it was compacted since: what was sent says nothing of what stands now
-    last = next(iter(means.threads.last(prepared.thread, 1)), None)
+    last = next(iter(engine.threads.last(prepared.thread, 1)), None)
     in_loop = last is not None and isinstance(last.entry, Message) and bool(last.entry.calls)
     match style:
         case "rolling":
             return (
                 not in_loop
-                and sum(bool(user_text(message)) for message in _uncovered(means, prepared.thread)) >= ROUNDS
+                and sum(bool(user_text(message)) for message in _uncovered(engine, prepared.thread)) >= ROUNDS
             )
         case "buffer":
-            return not in_loop and _evicted(means, prepared.thread)
+            return not in_loop and _evicted(engine, prepared.thread)
         case _:
             due = due_at(settings, prepared.window.context)
             if due is not None:
                 return not in_loop and prepared.tokens >= due
-            budget = budget_of(means.threads, settings, prepared.call, registry=means.registry)
+            budget = budget_of(engine.threads, settings, prepared.call, registry=engine.registry)
             threshold = prepared.budget.threshold * budget.messages
             tokens, share = STEP if in_loop else TURN
             return prepared.tokens - prepared.budget.tools >= threshold - min(tokens, share * threshold)
 
 
-def is_due_when_idle(means: EngineContext, prepared: Prepared, settings: Settings, style: Style) -> bool:
+def is_due_when_idle(engine: EngineContext, prepared: Prepared, settings: Settings, style: Style) -> bool:
     """Return whether a summary should begin because the thread is idle: the next request would find a cold cache."""
-    thread = means.threads.thread(prepared.thread)
+    thread = engine.threads.thread(prepared.thread)
     if style in BY_COUNT or settings.rules.every_call or thread.length > prepared.length + 1:
         return False  # or somebody does speak
-    last = next(iter(means.threads.last(prepared.thread, 1)), None)
+    last = next(iter(engine.threads.last(prepared.thread, 1)), None)
     in_loop = last is not None and isinstance(last.entry, Message) and bool(last.entry.calls)
     wanted = prepared.budget.available * prepared.budget.threshold / settings.threshold
     return not in_loop and prepared.tokens - prepared.budget.tools >= settings.cold_mark * wanted
 
 
-def _uncovered(means: EngineContext, thread: str) -> list[Message]:
+def _uncovered(engine: EngineContext, thread: str) -> list[Message]:
     """The messages that no summary covers yet."""
-    summary = newest_summary(means.threads, thread, means.state(thread).opened.point)
-    rows = means.threads.read(thread, 0 if summary is None else summary.covers)
+    summary = newest_summary(engine.threads, thread, engine.state(thread).opened.point)
+    rows = engine.threads.read(thread, 0 if summary is None else summary.covers)
     return [row.entry for row in rows if isinstance(row.entry, Message)]
 
 
-def _evicted(means: EngineContext, thread: str) -> bool:
+def _evicted(engine: EngineContext, thread: str) -> bool:
     """Whether the buffer has let go of messages that no summary covers."""
-    state = means.state(thread)
-    raw = raw_history(means.threads, state.opened, state.raw)
+    state = engine.state(thread)
+    raw = raw_history(engine.threads, state.opened, state.raw)
     start = buffer_start(raw.history)
-    summary = newest_summary(means.threads, thread, state.opened.point)
+    summary = newest_summary(engine.threads, thread, state.opened.point)
     first = 0 if summary is None else summary.covers
     return any(order >= first for order in raw.orders[head_length(raw.history) : start])
 
@@ -143,7 +143,7 @@ class Summaries:
         else:
             self._start(thread, self._consider(prepared, model))
         self._stop_waiting(thread)
-        seconds = IDLE * self._means.settings.cache_seconds
+        seconds = IDLE * self._engine_context.settings.cache_seconds
         self._waiting[thread] = asyncio.get_running_loop().call_later(seconds, self._idle, prepared, model)
 
     async def compact(self, thread: str, call: Call, model: Model, *, focus: str = "") -> Outcome:
@@ -173,11 +173,11 @@ class Summaries:
             await asyncio.wait(list(self._running.values()))
 
     @property
-    def _means(self) -> EngineContext:
-        return self._engine.blocking.means
+    def _engine_context(self) -> EngineContext:
+        return self._engine.blocking.context
 
     async def _settings(self, thread: str) -> Settings:
-        return await asyncio.to_thread(self._means.settings_of, thread)
+        return await asyncio.to_thread(self._engine_context.settings_of, thread)
 
     def _chosen(self, settings: Settings) -> Style:
         return self._style or style_of(settings)
@@ -227,7 +227,7 @@ class Summaries:
         tried = self._in_vain.get(prepared.thread)
         if tried is not None and abs(prepared.length - tried) < AGAIN_AFTER:
             return False
-        return (is_due_when_idle if idle else is_due)(self._means, prepared, settings, style)
+        return (is_due_when_idle if idle else is_due)(self._engine_context, prepared, settings, style)
 
     async def _by_hand(self, thread: str, call: Call, model: Model, focus: str) -> Outcome:
         style = self._chosen(await self._settings(thread))
@@ -257,13 +257,13 @@ class Summaries:
     def _watcher(self, thread: str) -> Watcher | None:
         return None if self._watch is None else partial(self._watch, thread)
 
-    def _context(self, thread: str, call: Call, journal: Journal, event: str) -> CallContext:
-        return work_on(self._means, self._means.state(thread), call, journal, event)
+    def _call_context(self, thread: str, call: Call, journal: Journal, event: str) -> CallContext:
+        return work_on(self._engine_context, self._engine_context.state(thread), call, journal, event)
 
     def _begin(self, thread: str, call: Call, wanted: Wanted) -> Snapshot | Outcome:
         """Take the snapshot and note the start. By hand it is also noted if there is nothing to summarise."""
-        with self._means.lives.lock(thread), self._means.journal(thread) as journal:
-            snapshot = snapshot_of(self._context(thread, call, journal, call.parent), wanted)
+        with self._engine_context.states.lock(thread), self._engine_context.journal(thread) as journal:
+            snapshot = snapshot_of(self._call_context(thread, call, journal, call.parent), wanted)
             if snapshot is None and not wanted.by_hand:
                 return NOT_DUE
             before = None if snapshot is None else snapshot.before
@@ -281,16 +281,18 @@ class Summaries:
 
     def _end(self, thread: str, call: Call, snapshot: Snapshot, written: Written, *, given_up: bool = False) -> Outcome:
         """Commit what was written, if it may be, and note the outcome."""
-        means = self._means
+        engine = self._engine_context
         try:
-            with means.lives.lock(thread), means.journal(thread) as journal:
+            with engine.states.lock(thread), engine.journal(thread) as journal:
                 _note_usage(journal, call, snapshot, written)
-                if all(event.id != snapshot.started for event in means.threads.unfinished(thread)):
+                if all(event.id != snapshot.started for event in engine.threads.unfinished(thread)):
                     return Outcome(EventKind.SUMMARY_SKIPPED, TAKEN_OVER)
                 if given_up:
                     outcome = Outcome(EventKind.SUMMARY_FAILED, "; ".join(written.reasons))
                 else:
-                    outcome = self._commit(self._context(thread, call, journal, snapshot.started), snapshot, written)
+                    outcome = self._commit(
+                        self._call_context(thread, call, journal, snapshot.started), snapshot, written
+                    )
                 _note_outcome(journal, call, snapshot, written, outcome)
         except EverlongError as error:  # the store is away: the start is left behind, as by a crash
             outcome = Outcome(EventKind.SUMMARY_FAILED, str(error))
@@ -314,17 +316,17 @@ class Summaries:
 
     def _remember_failure(self, thread: str) -> None:
         with suppress(NoThread):  # removed meanwhile
-            self._in_vain[thread] = self._means.threads.thread(thread).length
+            self._in_vain[thread] = self._engine_context.threads.thread(thread).length
             self._in_vain.move_to_end(thread)
         while len(self._in_vain) > REMEMBERED:
             self._in_vain.popitem(last=False)
 
     def _close_abandoned(self, thread: str) -> bool:
         """Close what a crash left without an outcome; return whether a summary was lost."""
-        threads = self._means.threads
+        threads = self._engine_context.threads
         left = [event for event in threads.unfinished(thread) if event.kind is EventKind.SUMMARY_STARTED]
         lost = False
-        with self._means.journal(thread) as journal:
+        with self._engine_context.journal(thread) as journal:
             for event in left:
                 made = threads.row(thread, event.id) is not None
                 lost = lost or not made

@@ -70,7 +70,7 @@ def snapshot_of(context: CallContext, wanted: Wanted) -> Snapshot | None:
     """Return what there is to summarise now; None if it is not worth a call."""
     length = context.length
     until = length if wanted.sent is None else min(length, wanted.sent.length + 1)  # the request, and its answer
-    previous = newest_summary(context.means.threads, context.thread, context.state.opened.point)
+    previous = newest_summary(context.engine.threads, context.thread, context.state.opened.point)
     raw = context.raw_history()
     uncovered = _uncovered(raw, 0 if previous is None else previous.covers, until)
     messages = tuple(message for _, message in uncovered)

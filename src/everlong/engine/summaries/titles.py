@@ -77,7 +77,7 @@ class Titles:
 
     def _may_ask(self, thread: str) -> bool:
         """Return whether models may be asked for anything beside the conversation."""
-        settings = self._engine.blocking.means.settings_of(thread)
+        settings = self._engine.blocking.context.settings_of(thread)
         return settings.mode == "auto" and settings.summaries != "off"
 
     async def _ask(self, thread: str, author: Author, messages: History) -> str:
@@ -104,7 +104,7 @@ class Titles:
         usage = answer.usage
         if not usage.prompt and not usage.output:
             return
-        with self._engine.blocking.means.journal(thread) as journal:
+        with self._engine.blocking.context.journal(thread) as journal:
             journal.note(
                 EventKind.USAGE_RECORDED,
                 model=author.name,

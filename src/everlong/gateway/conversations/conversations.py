@@ -186,7 +186,7 @@ class Conversations:
         began: Callable[[], None] = lambda: None,
     ) -> None:
         self._engine = engine.blocking
-        threads = self._engine.means.threads
+        threads = self._engine.context.threads
         assert isinstance(threads, MemoryFirstThreads), "conversations live in memory, in front of a store"
         self._threads = threads
         self._kept = kept
@@ -316,7 +316,7 @@ class Conversations:
         """Replace system text that changed; nothing else depends on it."""
         if conversation.head != transcript.head_digest:
             self._threads.renew(conversation.thread, transcript.head)
-            self._engine.means.lives.drop(conversation.thread)
+            self._engine.context.states.drop(conversation.thread)
             conversation.head, conversation.opening = transcript.head_digest, transcript.head
             conversation.counted.clear()
             self._size_head(conversation, transcript)
@@ -439,7 +439,7 @@ class Conversations:
         for one in gone:
             self._store_marks(one)
             self._texts.forget(one)
-            self._engine.means.lives.drop(one.thread)
+            self._engine.context.states.drop(one.thread)
             self._threads.remove(one.thread)
 
 

@@ -129,7 +129,7 @@ class Exchange:
             return None
         transcript = self._transcript = self._read()
         thread = self.services.conversations.little_new(self.client.scope, transcript)
-        lock = self.services.engine.blocking.means.lives.lock(thread)
+        lock = self.services.engine.blocking.context.states.lock(thread)
         if not thread or not lock.acquire(blocking=False):
             return None
         try:
@@ -156,7 +156,7 @@ class Exchange:
             prepared = services.engine.blocking.prepare(conversation.thread, call)
             self.report.before = _original_tokens(conversation, prepared)
             threshold = int(prepared.budget.available * prepared.budget.threshold)
-            conversation.quiet = 0 if prepared.cuts else (threshold - prepared.tokens) // 2
+            conversation.quiet = 0 if prepared.compactions else (threshold - prepared.tokens) // 2
         self._report_prepared(prepared)
         return prepared
 
@@ -364,7 +364,7 @@ class Exchange:
 
 def _original_tokens(conversation: Conversation, prepared: Prepared) -> int:
     """Return what the client's own messages would have taken, as the provider counts."""
-    if not prepared.edits and not prepared.cuts:
+    if not prepared.edits and not prepared.compactions:
         return prepared.tokens
     counter = counter_for(prepared.call.model)
     known = conversation.counted.get(prepared.call.model, (0, counter.messages(conversation.opening)))

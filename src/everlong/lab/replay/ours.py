@@ -123,8 +123,8 @@ class Ours:
             prepared = self._prepared = self._engine.blocking.prepare(THREAD, self._call)
         except BudgetImpossible as error:
             return Sending(beside=beside, summarised=self._summarised, refused=str(error))
-        if before is None or prepared.cuts != before.cuts:
-            self._summarised = newest_summary(self._engine.blocking.means.threads, THREAD) is not None
+        if before is None or prepared.compactions != before.compactions:
+            self._summarised = newest_summary(self._engine.blocking.context.threads, THREAD) is not None
         return Sending(
             messages=prepared.request.messages,
             cut=before is not None and self._shortened(before, prepared),
@@ -135,7 +135,7 @@ class Ours:
 
     def _shortened(self, before: Prepared, prepared: Prepared) -> bool:
         """Return whether the engine replaced what was sent before: it counted a cut, or its preset cuts every call."""
-        if prepared.cuts == before.cuts and not self._every_call:
+        if prepared.compactions == before.compactions and not self._every_call:
             return False
         sent = before.request.messages
         return shared(sent, prepared.request.messages) < len(sent)

@@ -107,7 +107,7 @@ class LiveUpdates:
             preview = await asyncio.to_thread(_empty_preview, speaker, self._agents.settings)
         undo = await asyncio.to_thread(self._view.can_undo, thread)
         settings, window, meter = self._agents.settings, preview.window, preview.meter
-        in_force = self._engine.blocking.means.settings.for_thread(stored.settings)
+        in_force = self._engine.blocking.context.settings.for_thread(stored.settings)
         due = due_at(in_force, window.context)
         price = window.prices.input
         return {

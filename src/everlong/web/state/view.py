@@ -73,12 +73,12 @@ class ThreadView:
 
     def _arrival_edits(self, thread: str, call: Call | None) -> Sequence[Edit]:
         """Return the edits of messages since the newest compaction: as last sent, else as they would be sent."""
-        live = self._engine.blocking.means.lives.get(thread)
-        if live is not None and live.view is not None:
-            if not live.view.edits:
+        state = self._engine.blocking.context.states.get(thread)
+        if state is not None and state.view is not None:
+            if not state.view.edits:
                 return ()
-            orders = live.orders
-            placed = ((edit, orders[edit.at]) for edit in live.view.edits if edit.at < len(orders))
+            orders = state.orders
+            placed = ((edit, orders[edit.at]) for edit in state.view.edits if edit.at < len(orders))
             return [replace(edit, at=order) for edit, order in placed if order != LEFT_BEFORE]
         length = self._threads.thread(thread).length
         if call is None or not length:
