@@ -103,7 +103,7 @@ class Resending:
         while any(services.summaries.running(one.thread) for one in services.conversations.all()):
             Event().wait(0.002)
         for _ in range(2):  # what is handed over is written by another task
-            services.kept.flush()
+            services.state_store.flush()
 
     def body(self) -> Value:
         """What is sent now."""

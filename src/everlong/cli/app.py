@@ -77,7 +77,7 @@ async def _app(config: GatewayConfig, services: Services) -> AsyncIterator[Seque
         print(f"The app's password is {guard.password}", file=sys.stderr, flush=True)  # noqa: T201 - printed once
     app = AppState(
         Setup(
-            threads=services.kept.store,
+            threads=services.state_store.store,
             sources=(*_sources(services), *_keyed(services)),
             sources_file=sources_file(os.environ),
             config=folder_config(os.environ, Path())[0],
@@ -87,17 +87,17 @@ async def _app(config: GatewayConfig, services: Services) -> AsyncIterator[Seque
     )
 
     def forward(report: Report) -> None:
-        app.tell_live(report.explained())
+        app.report_request(report.explanation())
 
     await app.start()
     if os.environ.get(SAMPLE):
         await _add_sample(app)
-    services.recent.told.append(forward)
+    services.recent.observers.append(forward)
     services.ending.append(app.end_streams)
     try:
         yield web_routes(app, guard)
     finally:
-        services.recent.told.remove(forward)
+        services.recent.observers.remove(forward)
         await app.close()
         await asyncio.to_thread(stack.close)
 

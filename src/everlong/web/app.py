@@ -114,7 +114,7 @@ class AppState:
         """Choose the models for summaries and titles again, because a source came or went."""
         self._apply(self.settings)
 
-    def tell_live(self, request: JsonObject) -> None:
+    def report_request(self, request: JsonObject) -> None:
         """Report a request of the gateway to the pages that watch. Call it in the event loop of the app."""
         self.hub.publish(LIVE, request)
 

@@ -199,8 +199,8 @@ def test_retention_removes_what_was_kept(tmp_path: Path, keep: Keep) -> None:
         ScriptedServer() as server,
         RunningGateway(upstream=server.url, store=str(tmp_path / "kept.db"), keep=keep, retention_days=0) as gateway,
     ):
-        gateway.services.kept.sweep()
-        gateway.services.kept.flush()
+        gateway.services.state_store.sweep()
+        gateway.services.state_store.flush()
     with open_store(str(tmp_path / "kept.db")) as store:
         kinds = store.facts("gateway/kinds")
         assert all(store.facts(kind) == {} for kind in kinds)

@@ -201,7 +201,7 @@ def others_meanwhile(what: str, path: str, body: bytes, method: str = "POST") ->
     store = Waiting(what)
 
     async def client(gateway: RunningGateway) -> list[int]:
-        gateway.services.kept.store, gateway.services.kept.near = store, False
+        gateway.services.state_store.store, gateway.services.state_store.near = store, False
         try:
             async with RawClient(gateway.port) as busy, RawClient(gateway.port) as other:
                 busy.ask(path, body, method=method)

@@ -64,7 +64,7 @@ def test_requests_of_the_gateway_are_told_to_who_looks_on() -> None:
         page = app.page()
         with Stream(page, "/api/live") as stream:
             told = {"type": "request", "id": "r1", "model": "gpt-4o", "tokens": {"before": 9, "after": 5, "saved": 4}}
-            app.run(lambda: app.state.tell_live(told))
+            app.run(lambda: app.state.report_request(told))
             assert stream.until("request")[-1] == told
 
 

@@ -59,4 +59,4 @@ def serve_command(file: str | None, local: bool, new_key: bool, sample: bool, br
                 Timer(BROWSE_AFTER, webbrowser.open, [address[0]]).start()
 
     with serving_options(local=local, sample=sample):
-        serve(file, options, local=local, tell=report, factory=FACTORY)
+        serve(file, options, local=local, report=report, factory=FACTORY)

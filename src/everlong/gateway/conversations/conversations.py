@@ -70,7 +70,7 @@ class Conversation:
     head: bytes
     digests: list[bytes] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
-    said: list[History] = field(default_factory=list)
+    messages: list[History] = field(default_factory=list)
     opening: History = ()
     size: int = 0
     #: Bytes of its system text, which are part of its size.
@@ -111,38 +111,38 @@ class SavedConversations:
     Everything is written behind the answers, in the one thread that writes.
     """
 
-    def __init__(self, kept: StateStore) -> None:
-        self._kept = kept
+    def __init__(self, state_store: StateStore) -> None:
+        self._state_store = state_store
         self._last: dict[str, _SavedThread] = {}
 
     def keep(self, conversation: Conversation) -> None:
         """Store the messages that the conversation has now, soon."""
         units = len(conversation.digests)
-        if self._kept.keep == "text" and units:
-            self._kept.later(lambda: self._write(conversation, units))
+        if self._state_store.keep == "text" and units:
+            self._state_store.later(lambda: self._write(conversation, units))
 
     def forget(self, conversation: Conversation) -> None:
         """Note that the conversation left memory; its thread is found again by its messages."""
-        self._kept.later(lambda: self._last.pop(conversation.thread, None))
+        self._state_store.later(lambda: self._last.pop(conversation.thread, None))
 
     def _write(self, conversation: Conversation, units: int) -> None:
         """Store the first `units` of the conversation: these do not change any more, whatever is added meanwhile."""
-        store = self._kept.store
+        store = self._state_store.store
         known = self._last.get(conversation.thread) or self._find(conversation, units)
         if known is not None and known.units >= units:
             self._last[conversation.thread] = known
             return
         saved = (known and self._continue(store, known)) or self._begin(store, conversation)
-        new = [message for unit in conversation.said[saved.units : units] for message in unit]
+        new = [message for unit in conversation.messages[saved.units : units] for message in unit]
         store.append(saved.thread, new, expected=saved.rows)
         saved = _SavedThread(saved.thread, units, saved.rows + len(new))
         self._last[conversation.thread] = saved
         note = json.dumps({"thread": saved.thread, "rows": saved.rows})
-        self._kept.keep_note(THREADS, _place(conversation), conversation.digests[units - 1].hex(), note)
+        self._state_store.keep_note(THREADS, _place(conversation), conversation.digests[units - 1].hex(), note)
 
     def _find(self, conversation: Conversation, units: int) -> _SavedThread | None:
         """Return the thread that holds the longest part of the conversation."""
-        notes = self._kept.notes(THREADS, _place(conversation))
+        notes = self._state_store.notes(THREADS, _place(conversation))
         for length in range(units, 0, -1):
             note = notes.get(conversation.digests[length - 1].hex())
             if note is not None:
@@ -162,7 +162,7 @@ class SavedConversations:
         return _SavedThread(branch.id, known.units, known.rows)
 
     def _begin(self, store: Threads, conversation: Conversation) -> _SavedThread:
-        messages = [message for unit in conversation.said for message in unit]
+        messages = [message for unit in conversation.messages for message in unit]
         question = next((message.text for message in messages if message.role is Role.USER and message.text), "")
         thread = store.create(uuid4().hex, owner=OURS + conversation.scope, title=text_title(question))
         store.append(thread.id, conversation.opening)
@@ -179,7 +179,7 @@ class Conversations:
     def __init__(
         self,
         engine: Engine,
-        kept: StateStore,
+        state_store: StateStore,
         *,
         room: int,
         new_id: Callable[[], str] = lambda: uuid4().hex,
@@ -189,8 +189,8 @@ class Conversations:
         threads = self._engine.context.threads
         assert isinstance(threads, MemoryFirstThreads), "conversations live in memory, in front of a store"
         self._threads = threads
-        self._kept = kept
-        self._texts = SavedConversations(kept)
+        self._state_store = state_store
+        self._texts = SavedConversations(state_store)
         self._room = room
         self._new_id = new_id
         self._began = began
@@ -261,7 +261,7 @@ class Conversations:
     def keep_marks_soon(self, conversation: Conversation) -> None:
         """Do the same without waiting: behind the answers, where another request works on the conversation."""
         if not conversation.lock.acquire(blocking=False):
-            self._kept.later(lambda: self.keep_marks(conversation))
+            self._state_store.later(lambda: self.keep_marks(conversation))
             return
         try:
             self.keep_marks(conversation)
@@ -273,7 +273,7 @@ class Conversations:
         with self._mine:
             conversation = self._all.get(thread)
         if conversation is not None:
-            self._kept.later(lambda: self.keep_marks(conversation))
+            self._state_store.later(lambda: self.keep_marks(conversation))
 
     def _store_marks(self, conversation: Conversation) -> None:
         with conversation.lock:
@@ -283,7 +283,9 @@ class Conversations:
             for mark in marks_in(late, conversation.starts):
                 if 0 < mark.upto <= len(conversation.digests):
                     digest = conversation.digests[mark.upto - 1].hex()
-                    conversation.newest = self._kept.keep_mark(conversation.scope, conversation.root, digest, mark)
+                    conversation.newest = self._state_store.keep_mark(
+                        conversation.scope, conversation.root, digest, mark
+                    )
         self._texts.keep(conversation)
 
     def all(self) -> list[Conversation]:
@@ -329,7 +331,7 @@ class Conversations:
             self._new_id(), scope, transcript.root, transcript.head_digest, opening=transcript.head, busy=1
         )
         conversation.last = transcript.last
-        conversation.newest = self._kept.newest_mark(scope, transcript.root)
+        conversation.newest = self._state_store.newest_mark(scope, transcript.root)
         marks = _better(self._marks_of(alike, transcript), self._marks_kept(scope, transcript))
         self._threads.create(conversation.thread, owner=scope)
         with conversation.lock:
@@ -358,14 +360,14 @@ class Conversations:
         hexes = [digest.hex() for digest in transcript.digests]
         kept = [
             mark
-            for digest, mark in self._kept.marks(scope, transcript.root)
+            for digest, mark in self._state_store.marks(scope, transcript.root)
             if 0 < mark.upto <= len(hexes) and hexes[mark.upto - 1] == digest
         ]
         return standing_marks(kept, len(hexes), len(hexes))
 
     def _made_elsewhere(self, conversation: Conversation, transcript: Transcript) -> list[Mark]:
         """Return what another process added to the same conversation and this one lacks."""
-        newest = self._kept.newest_mark(conversation.scope, conversation.root)
+        newest = self._state_store.newest_mark(conversation.scope, conversation.root)
         if newest == conversation.newest:
             return []
         self._store_marks(conversation)
@@ -406,7 +408,7 @@ class Conversations:
         self._threads.append(conversation.thread, [message for unit in new for message in unit.messages])
         for unit, digest in zip(new, transcript.digests[start:], strict=False):
             conversation.starts.append(order)
-            conversation.said.append(unit.messages)
+            conversation.messages.append(unit.messages)
             conversation.digests.append(digest)
             conversation.size += FACTOR * len(unit.plain)
             order += len(unit.messages)

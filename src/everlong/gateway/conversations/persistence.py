@@ -312,9 +312,9 @@ class MemoryFirstThreads(MemoryThreads):
     nothing here waits for a disk before an answer begins. Events go to observers and are not stored.
     """
 
-    def __init__(self, kept: StateStore, ticks: Callable[[], float]) -> None:
+    def __init__(self, state_store: StateStore, ticks: Callable[[], float]) -> None:
         super().__init__()
-        self._kept = kept
+        self._state_store = state_store
         self._ticks = ticks
         self._read: OrderedDict[tuple[str, str], tuple[float, JsonText | None]] = OrderedDict()
         self._reading = Lock()
@@ -329,14 +329,14 @@ class MemoryFirstThreads(MemoryThreads):
             known = self._read.get((kind, key))
         if known is not None and now - known[0] < FRESH:
             return known[1]
-        found = self._kept.fact(kind, key)
+        found = self._state_store.fact(kind, key)
         self._hold(kind, key, found)
         return found
 
     def keep_fact(self, kind: str, key: str, value: JsonText) -> None:
         """Hold a fact here at once, and store it behind soon."""
         self._hold(kind, key, value)
-        self._kept.keep_fact(kind, key, value)
+        self._state_store.keep_fact(kind, key, value)
 
     def record(self, thread: str, events: Sequence[Event]) -> None:
         """Hold the events that show whether something is under way; observers got the others."""

@@ -127,7 +127,7 @@ def _own(transcript: Transcript, conversation: Conversation) -> dict[int, bytes]
     leading = {
         id(message): unit.sent for message, unit in zip(conversation.opening[at:], transcript.leading, strict=False)
     }
-    pairs = zip(conversation.said, transcript.units, strict=False)
+    pairs = zip(conversation.messages, transcript.units, strict=False)
     return leading | {id(messages[0]): unit.sent for messages, unit in pairs if len(messages) == 1}
 
 

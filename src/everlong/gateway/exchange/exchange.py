@@ -334,7 +334,7 @@ class Exchange:
     @property
     def _takes_no_time(self) -> bool:
         """Whether reading the request and what is kept of it may be done in the event loop."""
-        return self.report.bytes_in <= SMALL and self.services.kept.near
+        return self.report.bytes_in <= SMALL and self.services.state_store.near
 
     def _leave(self) -> None:
         """Let others continue the conversation: from here on nothing is recovered."""
@@ -368,7 +368,7 @@ def _original_tokens(conversation: Conversation, prepared: Prepared) -> int:
         return prepared.tokens
     counter = counter_for(prepared.call.model)
     known = conversation.counted.get(prepared.call.model, (0, counter.messages(conversation.opening)))
-    new = conversation.said[known[0] :]
+    new = conversation.messages[known[0] :]
     total = known[1] + sum(counter.message(message) for unit in new for message in unit)
-    conversation.counted[prepared.call.model] = (len(conversation.said), total)
+    conversation.counted[prepared.call.model] = (len(conversation.messages), total)
     return prepared.tokens + max(0, total - prepared.counted)

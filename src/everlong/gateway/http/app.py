@@ -151,7 +151,7 @@ async def _trim_regularly() -> None:
 
 async def _sweep_regularly(services: Services) -> None:
     while True:
-        await asyncio.to_thread(services.kept.sweep)
+        await asyncio.to_thread(services.state_store.sweep)
         await asyncio.sleep(SWEEPING)
 
 

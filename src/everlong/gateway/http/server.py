@@ -32,7 +32,7 @@ SERVING = "EVERLONG_SERVING"
 BACKLOG = 2_048
 IDLE = 75  # seconds that a connection may be idle
 
-Tell = Callable[[str], None]
+ReportLine = Callable[[str], None]
 
 
 def serve(
@@ -40,7 +40,7 @@ def serve(
     options: Mapping[str, Any],
     *,
     local: bool = False,
-    tell: Tell = lambda _: None,
+    report: ReportLine = lambda _: None,
     factory: str = "everlong.gateway.http.server:app_from_environment",
 ) -> None:
     """Serve until a signal ends it. Raises InputError, before anyone could connect, where something is wrong.
@@ -50,15 +50,17 @@ def serve(
     given = {name: value for name, value in options.items() if value is not None}
     with ExitStack() as stack:
         if local:
-            tell("Starting the local model …")
-            model = stack.enter_context(LocalServer(model_file(cache_folder(os.environ), tell)))
+            report("Starting the local model …")
+            model = stack.enter_context(LocalServer(model_file(cache_folder(os.environ), report)))
             given["upstream"] = model.url
         config = load_config(file, given, os.environ)
         names = asyncio.run(_check(config))
         listening = stack.enter_context(_listen(config))
         host, port = listening.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
-        tell(f"Everlong listens at http://{shown}:{port}/v1 (upstreams: {', '.join(names)}; mode {config.engine.mode})")
+        report(
+            f"Everlong listens at http://{shown}:{port}/v1 (upstreams: {', '.join(names)}; mode {config.engine.mode})"
+        )
         if config.workers > 1:
             os.environ[SHARED] = stack.enter_context(tempfile.TemporaryDirectory(prefix="everlong-metrics-"))
         os.environ[SERVING] = json.dumps({"file": file, "options": given})

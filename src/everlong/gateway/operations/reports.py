@@ -70,7 +70,7 @@ class Report:
         }
         return [(f"x-everlong-{name}".encode(), value.encode()) for name, value in values.items()]
 
-    def explained(self) -> JsonObject:
+    def explanation(self) -> JsonObject:
         """Return all of it for the client: what was left out and why. No text of the conversation is in it."""
         usage = self.usage
         return {
@@ -115,9 +115,9 @@ def _edit(edit: Edit) -> JsonObject:
 class Recent:
     """The last requests of each client, in memory; those with edits or errors are stored too, for other processes."""
 
-    kept: StateStore
+    state_store: StateStore
     #: Called with every request when it is over, in the event loop; they must not wait.
-    told: list[Callable[[Report], None]] = field(default_factory=list)
+    observers: list[Callable[[Report], None]] = field(default_factory=list)
     _known: OrderedDict[str, OrderedDict[str, Report]] = field(default_factory=OrderedDict)
     _mine: Lock = field(default_factory=Lock)
 
@@ -131,10 +131,10 @@ class Recent:
                 requests.popitem(last=False)
             while len(self._known) > MOST_CLIENTS:
                 self._known.popitem(last=False)
-        for observer in self.told:
+        for observer in self.observers:
             observer(report)
         if report.edits or report.recovered or report.error:
-            self.kept.later(lambda: self.kept.keep_note(NOTE, scope, report.id, _written(report)))
+            self.state_store.later(lambda: self.state_store.keep_note(NOTE, scope, report.id, _written(report)))
 
     def of(self, scope: str) -> list[JsonText]:
         """Return the requests of a client, the newest first."""
@@ -146,11 +146,11 @@ class Recent:
         """Return a request of a client by its id; None for another client's."""
         with self._mine:
             found = self._known[scope].get(name) if scope in self._known else None
-        return _written(found) if found is not None else self.kept.note(NOTE, scope, name)
+        return _written(found) if found is not None else self.state_store.note(NOTE, scope, name)
 
 
 def _written(report: Report) -> JsonText:
-    return json.dumps(report.explained(), ensure_ascii=False)
+    return json.dumps(report.explanation(), ensure_ascii=False)
 
 
 access_log = logging.getLogger("everlong.access")

@@ -37,7 +37,7 @@ class Services:
     forwarding: UpstreamConnections
     engine: Engine
     summaries: Summaries
-    kept: StateStore
+    state_store: StateStore
     conversations: Conversations
     opaque: OpaqueMemory
     models: UpstreamModels
@@ -55,7 +55,7 @@ class Services:
             self.conversations.keep_marks(conversation)
         await self.models.close()
         await self.forwarding.close()
-        self.kept.close()
+        self.state_store.close()
 
 
 def services_for(
@@ -70,9 +70,11 @@ def services_for(
     """Return the services for a configuration. Opens the store; raises for a bad one before anyone listens."""
     url = config.store or default_store(environment, sys.platform)
     near = not url.lower().startswith("postgres")
-    kept = StateStore(open_store(url), keep=config.keep, retention=timedelta(days=config.retention_days), near=near)
+    state_store = StateStore(
+        open_store(url), keep=config.keep, retention=timedelta(days=config.retention_days), near=near
+    )
     metrics = Metrics()
-    threads = MemoryFirstThreads(kept, ticks)
+    threads = MemoryFirstThreads(state_store, ticks)
     engine = Engine(threads, settings=config.engine, registry=registry, observers=(metrics.observe, *observers))
     models = UpstreamModels()
     return Services(
@@ -83,11 +85,11 @@ def services_for(
         forwarding=UpstreamConnections(connect=config.connect_timeout, silence=config.silence_timeout),
         engine=engine,
         summaries=Summaries(engine, _authors(config, routes, models), own_model=not config.summary_model),
-        kept=kept,
-        conversations=Conversations(engine, kept, room=int(config.memory), began=metrics.began),
-        opaque=OpaqueMemory(kept),
+        state_store=state_store,
+        conversations=Conversations(engine, state_store, room=int(config.memory), began=metrics.began),
+        opaque=OpaqueMemory(state_store),
         models=models,
-        recent=Recent(kept),
+        recent=Recent(state_store),
         metrics=metrics,
     )
 
