@@ -12,6 +12,8 @@ from pathlib import Path
 
 import everlong
 import everlong.testing
+from everlong.compress import PRESET_NAMES
+from everlong.wire import FORMATS
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "everlong"
@@ -59,8 +61,8 @@ NAMED_IN: dict[str, str] = {
     "web/state/models.py": "providers, of which one has the name of a format",
     "windows/providers.py": "spellings of providers",
 }
-FORMATS = {"openai-chat", "openai-responses", "anthropic", "gemini"}
-PRESETS = {"nanobot", "nanobot-v3", "static-buffer", "chatbox", "simple"}
+#: `auto` and `off` are also modes, and words of other settings.
+NAMES = (set(FORMATS) | set(PRESET_NAMES)) - {"auto", "off"}
 
 EMPTY_NAMES = re.compile(r"(utils?|helpers?|common|misc|managers?|base)")
 PUBLIC = """
@@ -211,7 +213,7 @@ def test_nobody_asks_which_format_or_preset_it_is() -> None:
         if named(path).startswith(tuple(NAMED_IN)):
             continue
         for node in ast.walk(tree(path)):
-            words = branched_on(node) & (FORMATS | PRESETS)
+            words = branched_on(node) & NAMES
             asked += [f"{named(path)}:{getattr(node, 'lineno', 0)} {word}" for word in sorted(words)]
     assert not asked
 
@@ -255,7 +257,10 @@ def test_public_names_are_pinned_and_documented() -> None:
 def test_examples_import_from_doors_only() -> None:
     given = {module_of(path): {name for names in homes.values() for name in names} for path, homes in doors()}
     for page in PAGES:
-        for module, names in re.findall(r"^from (everlong[\w.]*) import (.+)$", page.read_text("utf-8"), re.MULTILINE):
+        text = page.read_text(encoding="utf-8")
+        deep = re.findall(r"\beverlong\.[a-z_]+\.[a-z_]+[.:]\w+", text)
+        assert not deep, f"{page.name} reaches past a door: {deep}"
+        for module, names in re.findall(r"^from (everlong[\w.]*) import (.+)$", text, re.MULTILINE):
             assert module.count(".") <= 1, f"{page.name}: {module}"
             missing = set(re.findall(r"\w+", names)) - given[module]
             assert not missing, f"{page.name}: {module} does not show {missing}"
@@ -265,7 +270,7 @@ def test_pages_name_files_and_functions_that_exist() -> None:
     named_file = re.compile(r"`(?:src/everlong/)?([\w/]+\.py)(?::([\w.]+))?`")
     for page in (*PAGES, *sorted((ROOT / "design").glob("*.md"))):
         for file, function in named_file.findall(page.read_text(encoding="utf-8")):
-            if "/" not in file:
+            if "/" not in file or "NAME" in file:
                 continue  # a file of the reader's own
             places = [base / file for base in (SOURCE, ROOT, ROOT / "tests") if (base / file).is_file()]
             assert places, f"{page.name}: there is no {file}"
