@@ -18,8 +18,19 @@ from typing import Self, TypeAlias, cast, get_args
 from everlong.engine import Mode
 from everlong.errors import Refused
 from everlong.gateway.config import NO_LIMITS, KeyTable, Limits
+from everlong.wire import FORMATS
 
-__all__ = ["BYTES_PER_TOKEN", "Admission", "Client", "Clients", "Limiter", "hashed", "new_key", "request_mode"]
+__all__ = [
+    "BYTES_PER_TOKEN",
+    "KEY_HEADERS",
+    "Admission",
+    "Client",
+    "Clients",
+    "Limiter",
+    "hashed",
+    "new_key",
+    "request_mode",
+]
 
 HeaderList: TypeAlias = Sequence[tuple[bytes, bytes]]
 
@@ -27,8 +38,8 @@ MODE_HEADER = b"x-everlong-mode"
 ANONYMOUS = "anonymous"
 SCOPE_DIGITS = 24
 KEY_LENGTH = 40
-#: Where clients put their key.
-KEY_HEADERS = frozenset({b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key"})
+#: Where clients put their key: the header of each format, and Azure's.
+KEY_HEADERS = frozenset(each.api.key_header.encode() for each in FORMATS.values()) | {b"api-key"}
 #: What a key is made of, with a scheme in front at most; a comma means that two headers were joined into one.
 KEY = re.compile(rb"(?:[A-Za-z0-9-]+ )?[\x21-\x2b\x2d-\x7e]+")
 

@@ -12,7 +12,7 @@ import msgspec
 
 from everlong.core import Json, JsonText
 from everlong.errors import Refused
-from everlong.wire import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES, Format
+from everlong.wire import FORMATS as WIRE_FORMATS, OPENAI_CHAT, Format
 
 __all__ = [
     "DEFAULT_FORMAT",
@@ -29,8 +29,8 @@ __all__ = [
 #: JSON inside other JSON, byte for byte: a view of the bytes it stands in, or bytes of its own.
 Piece: TypeAlias = bytes | msgspec.Raw
 
-#: The formats that clients may speak to the gateway, one row each. The format itself says everything else.
-FORMATS: Mapping[str, Format] = {each.name: each for each in (OPENAI_CHAT, OPENAI_RESPONSES, ANTHROPIC)}
+#: The formats that clients may speak to the gateway: every wire format that says how a server serves it.
+FORMATS: Mapping[str, Format] = {name: each for name, each in WIRE_FORMATS.items() if each.server_side is not None}
 #: The format of a client that does not show which one it speaks.
 DEFAULT_FORMAT = OPENAI_CHAT
 

@@ -1,6 +1,7 @@
 """Which upstream answers for a model."""
 
 from pathlib import Path
+from typing import cast
 
 import pytest
 from hypothesis import given, strategies as st
@@ -115,6 +116,19 @@ def test_every_known_provider_has_a_row() -> None:
     for name, known in PROVIDERS.items():
         assert known.models, name
         assert set(known.formats) <= set(EVERYTHING), name
+
+
+def test_a_provider_without_a_row_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    address = "https://models.example/v1"
+    monkeypatch.setitem(cast("dict[str, tuple[str, str, str]]", KNOWN), "newcomer", (address, CHAT, "NEWCOMER_KEY"))
+    with pytest.raises(InputError, match="the provider newcomer: give its address instead"):
+        routes_from(GatewayConfig(upstream="newcomer"), {})
+    assert routes_from(GatewayConfig(upstream=address), {}).default(CHAT).endpoint.provider == "newcomer"
+
+
+def test_an_unknown_address_claims_the_usual_formats_alone() -> None:
+    (only,) = routes_from(GatewayConfig(upstream="http://127.0.0.1:9/v1"), {}).upstreams
+    assert only.formats == EVERYTHING
 
 
 def test_without_anything_clients_reach_the_makers_with_their_own_keys() -> None:

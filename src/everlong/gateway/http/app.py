@@ -86,7 +86,7 @@ def _routes(services: Services) -> list[Route]:
         for format_ in FORMATS.values():
             endpoint, path = ModelEndpoint(services, format_), start + format_.api.path
             routes += [Route(path + end, endpoint, methods=["POST"]) for end in ("", "/")]
-            count_path = format_.server.count_path
+            count_path = format_.api.count_path
             if count_path:
                 routes.append(Route(start + count_path, TokenCountEndpoint(services, format_), methods=["POST"]))
         routes.append(Route(start + "/models", ModelListEndpoint(services), methods=["GET"]))

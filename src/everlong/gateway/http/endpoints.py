@@ -300,7 +300,8 @@ class TokenCountEndpoint(ModelEndpoint):
                 await request.send_json(200, encoded(server.counted(tokens)))
                 return
             request.note_added_time()
-            sent = UpstreamRequest("POST", server.count_path, request.query, request.headers, model_request.body)
+            path = self._format.api.count_path
+            sent = UpstreamRequest("POST", path, request.query, request.headers, model_request.body)
             answer = await services.forwarding.send(upstream, request.client, sent)
             counted = await answer.whole(LARGEST_COUNT)
             await request.writer.send_whole(answer.status, [*answer.headers, *report.headers()], counted)

@@ -18,7 +18,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from everlong.errors import ProviderError, Refused
-from everlong.gateway.clients import Client
+from everlong.gateway.clients import KEY_HEADERS, Client
 from everlong.gateway.request import DEFAULT_FORMAT, FORMATS
 from everlong.gateway.upstreams.routing import Upstream
 from everlong.llm import Connections, Endpoint, HttpModel
@@ -37,7 +37,6 @@ Headers = Sequence[tuple[bytes, bytes]]
 
 #: Between two neighbours only, as HTTP says; whatever `connection` names is too.
 HOP_BY_HOP = frozenset({b"connection", b"keep-alive", b"te", b"trailer", b"transfer-encoding", b"upgrade"})
-CREDENTIALS = frozenset({b"authorization", b"x-api-key", b"api-key", b"x-goog-api-key"})
 #: Not for an upstream: ours to write, or about who stands behind us.
 NOT_SENT = HOP_BY_HOP | {
     b"accept-encoding",
@@ -213,7 +212,7 @@ def headers_for(to: Upstream, client: Client, sent: Headers) -> CIMultiDict[str]
             raise Refused(
                 "a header holds characters that are not allowed in a header", status=400, kind="invalid_header"
             )
-        if low in CREDENTIALS:
+        if low in KEY_HEADERS:
             used.add(low)
             if own.key or not client.key:
                 continue

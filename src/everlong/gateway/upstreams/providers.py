@@ -11,13 +11,12 @@ from urllib.parse import urlsplit
 from everlong.errors import InputError
 from everlong.gateway.config import GatewayConfig, UpstreamTable
 from everlong.gateway.request import FORMATS
-from everlong.gateway.upstreams.routing import Routes, Upstream
+from everlong.gateway.upstreams.routing import USUAL_FORMATS, Routes, Upstream
 from everlong.llm import KNOWN, Endpoint, endpoint_at
 from everlong.wire import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
 
 __all__ = ["PROVIDERS", "routes_from"]
 
-ALL = tuple(FORMATS)
 CHAT, RESPONSES = (OPENAI_CHAT.name,), (OPENAI_CHAT.name, OPENAI_RESPONSES.name)
 MESSAGES = (ANTHROPIC.name,)
 #: The providers whose own formats these are.
@@ -47,13 +46,13 @@ PROVIDERS: Mapping[str, Provider] = {
     "moonshotai": Provider(("moonshot-*", "kimi-*"), CHAT),
     "alibaba": Provider(("qwen*", "qwq*", "qvq*"), RESPONSES),
     "zhipuai": Provider(("glm-*",), CHAT),
-    "xai": Provider(("grok-*",), ALL),
+    "xai": Provider(("grok-*",), USUAL_FORMATS),
     "mistral": Provider(
         ("mistral-*", "ministral-*", "magistral-*", "codestral-*", "devstral-*", "pixtral-*", "open-mi*"), CHAT
     ),
     "groq": Provider(("llama-*", "groq/*", "meta-llama/*", "openai/gpt-oss-*"), RESPONSES, strips=False),
-    "openrouter": Provider(("*",), ALL, strips=False),
-    "ollama": Provider(("*",), ALL, strips=False),
+    "openrouter": Provider(("*",), USUAL_FORMATS, strips=False),
+    "ollama": Provider(("*",), USUAL_FORMATS, strips=False),
 }
 
 
@@ -113,7 +112,7 @@ def _one_for_everything(where: str, environment: Mapping[str, str]) -> Routes:
     endpoint = replace(endpoint, fmt=fmt) if fmt else endpoint
     name = _name(where, endpoint)
     return Routes(
-        [Upstream(name=name, endpoint=endpoint, formats=known.formats if known else ALL)],
+        [Upstream(name=name, endpoint=endpoint, formats=known.formats if known else USUAL_FORMATS)],
         stripping=frozenset({name} if known and known.strips else ()),
     )
 
@@ -129,7 +128,7 @@ def _configured(tables: Sequence[UpstreamTable], environment: Mapping[str, str])
             name=name,
             endpoint=replace(endpoint, headers=_headers(table, place)),
             models=table.models or usual,
-            formats=table.formats or (known.formats if known else ALL),
+            formats=table.formats or (known.formats if known else USUAL_FORMATS),
         )
         found.append(upstream)
         usually = known is not None and known.strips
@@ -141,7 +140,11 @@ def _configured(tables: Sequence[UpstreamTable], environment: Mapping[str, str])
 def _endpoint(where: str, key: str, environment: Mapping[str, str]) -> tuple[Endpoint, Provider | None]:
     """The endpoint at a provider's name or an address, and what is known of it. A bare address gets /v1."""
     if where in KNOWN:
-        known = PROVIDERS[where]
+        known = PROVIDERS.get(where)
+        if known is None:
+            raise InputError(
+                f"the gateway has no models and formats for the provider {where}: give its address instead"
+            )
         endpoint = endpoint_at(where, key=key, environment=environment)
         return (replace(endpoint, url=known.url, fmt=known.formats[0]) if known.url else endpoint), known
     try:

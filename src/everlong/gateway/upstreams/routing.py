@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from everlong.errors import Refused
-from everlong.gateway.request import FORMATS
 from everlong.llm import Endpoint
+from everlong.wire import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
 
-__all__ = ["Routes", "Upstream", "upstream_path"]
+__all__ = ["USUAL_FORMATS", "Routes", "Upstream", "upstream_path"]
 
-ALL = tuple(FORMATS)
+#: The formats that most servers of models speak. A server that names no formats is taken to speak these and no others,
+#: so that a new format reaches only upstreams that name it.
+USUAL_FORMATS = (OPENAI_CHAT.name, OPENAI_RESPONSES.name, ANTHROPIC.name)
 LONGEST_NAME = 100  # characters of a model's name that an error repeats
 LONGEST_PATH = 1_024
 PLAIN_PATH = re.compile(r"(?:/(?:[A-Za-z0-9._~!$&'()*+,=:-]|%[0-9A-Fa-f]{2})+)+/?")
@@ -33,7 +35,7 @@ class Upstream:
     name: str
     endpoint: Endpoint
     models: tuple[str, ...] = ("*",)
-    formats: tuple[str, ...] = ALL
+    formats: tuple[str, ...] = USUAL_FORMATS
 
 
 class Routes:

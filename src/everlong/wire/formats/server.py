@@ -71,8 +71,7 @@ class ServerSide:
     maker: str
     #: A header that only clients of this format send.
     client_header: bytes = b""
-    #: Where tokens are counted without asking a model, below the base address, and the answer; "" where nowhere.
-    count_path: str = ""
+    #: The answer of the API's `count_path`, given the tokens.
     counted: Callable[[int], JsonObject] = lambda tokens: {"tokens": tokens}
     #: The message that a plain text stands for where a list of messages may be one.
     text_message: Callable[[str], JsonObject] | None = None

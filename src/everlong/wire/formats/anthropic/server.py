@@ -140,7 +140,6 @@ DELTAS = Deltas(split=_split, join=_join, endings=frozenset({"message_stop"}))
 SERVER = ServerSide(
     maker="anthropic",
     client_header=b"anthropic-version",
-    count_path="/messages/count_tokens",
     counted=lambda tokens: {"input_tokens": tokens},
     errors=Errors(body=_error_body, events=_error_events, overflow=_overflow),
     canonical=Canonical(form=_in_blocks, system=as_blocks),
