@@ -147,7 +147,7 @@ def test_D2_the_moment_of_a_request_changes_nothing_in_it(policy: str) -> None:
     """The same work at another pace, a minute from one request to the next: the same bytes."""
     _, sent = replay(policy, "deepseek")
     slow = Session(
-        told=work().told, messages=work().messages, times=tuple(61.0 * at for at in range(len(work().messages)))
+        facts=work().facts, messages=work().messages, times=tuple(61.0 * at for at in range(len(work().messages)))
     )
     again: list[Sending] = []
     named = policy_named(policy)

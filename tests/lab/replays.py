@@ -25,8 +25,8 @@ def talk(*sizes: int) -> History:
 
 
 def session(messages: Sequence[Message], *cases: Case, times: tuple[float | None, ...] = ()) -> Session:
-    told = SessionFacts(id="s", source="ours", messages=len(messages), tokens=sum(len(m.text) for m in messages))
-    return Session(told=told, messages=tuple(messages), cases=cases, times=times)
+    facts = SessionFacts(id="s", source="ours", messages=len(messages), tokens=sum(len(m.text) for m in messages))
+    return Session(facts=facts, messages=tuple(messages), cases=cases, times=times)
 
 
 @dataclass

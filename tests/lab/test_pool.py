@@ -28,18 +28,18 @@ def worked(number: int) -> int:
 @pytest.mark.parametrize("processes", [1, 2])
 def test_what_is_found_comes_in_the_order_of_the_jobs(processes: int) -> None:
     told: list[int] = []
-    assert run(worked, [3, 1, 2], processes, size=lambda job: job, tell=told.append) == [9, 1, 4]
+    assert run(worked, [3, 1, 2], processes, size=lambda job: job, report=told.append) == [9, 1, 4]
     assert sorted(told) == [1, 2, 3]
 
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_nothing_to_do_is_nothing_found(processes: int) -> None:
-    assert run(worked, [], processes, size=lambda job: job, tell=lambda _: None) == []
+    assert run(worked, [], processes, size=lambda job: job, report=lambda _: None) == []
 
 
 def test_a_job_that_fails_ends_the_others_and_leaves_nobody_at_work() -> None:
     with pytest.raises(InputError, match="below nothing"):
-        run(worked, [-1, NEVER, NEVER], 2, size=lambda job: -job, tell=lambda _: None)
+        run(worked, [-1, NEVER, NEVER], 2, size=lambda job: -job, report=lambda _: None)
     assert not active_children()
 
 
@@ -50,7 +50,7 @@ from tests.lab.test_pool import NEVER, worked
 
 if __name__ == "__main__":
     print("begun", flush=True)
-    run(worked, [1, NEVER, NEVER, NEVER], 2, size=lambda job: -job, tell=lambda job: print("told", flush=True))
+    run(worked, [1, NEVER, NEVER, NEVER], 2, size=lambda job: -job, report=lambda job: print("told", flush=True))
 """
 
 

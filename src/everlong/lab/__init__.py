@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from everlong.lab.cases import Cases as Cases, every as every
     from everlong.lab.clients.runner import Runner as Runner
     from everlong.lab.clients.table import CLIENTS as CLIENTS
-    from everlong.lab.clients.verdict import Judged as Judged
+    from everlong.lab.clients.verdict import Verdict as Verdict
     from everlong.lab.data import (
         HALVES as HALVES,
         Conversation as Conversation,
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from everlong.lab.report.replay_figures import Billed as Billed, Scene as Scene, billed as billed, scenes as scenes
     from everlong.lab.report.replay_page import replay_page as replay_page
     from everlong.lab.report.speed_page import speed_page as speed_page
-    from everlong.lab.speed import NAMES as NAMES
+    from everlong.lab.speed import BENCHMARK_NAMES as BENCHMARK_NAMES
     from everlong.lab.speed.bench import Bench as Bench
     from everlong.lab.speed.benchmarks import machine as machine, measure as measure, versions as versions
     from everlong.lab.speed.tables import Table as Table
@@ -83,7 +83,7 @@ else:
             "cases": "Cases every",
             "clients.runner": "Runner",
             "clients.table": "CLIENTS",
-            "clients.verdict": "Judged",
+            "clients.verdict": "Verdict",
             "data": "Conversation HALVES agents data_folder dialogue_names in_half",
             "environments": "Environments folder_from",
             "measures.dialogs": "question_cases",
@@ -105,7 +105,7 @@ else:
             "report.replay_figures": "Billed Scene billed scenes",
             "report.replay_page": "replay_page",
             "report.speed_page": "speed_page",
-            "speed": "NAMES",
+            "speed": "BENCHMARK_NAMES",
             "speed.bench": "Bench",
             "speed.benchmarks": "machine measure versions",
             "speed.tables": "Table",

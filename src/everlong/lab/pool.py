@@ -17,19 +17,19 @@ def run(
     processes: int,
     *,
     size: Callable[[Job], int],
-    tell: Callable[[Job], None],
+    report: Callable[[Job], None],
 ) -> list[Result]:
-    """Return the result of `work` for each job, in their order. `tell` is called as each job ends.
+    """Return the result of `work` for each job, in their order. `report` is called as each job ends.
 
     With several processes the largest jobs start first. A job that fails, or an interruption, ends all the others at
     once.
     """
     if processes > 1 and len(jobs) > 1:
-        return _run_in_pool(work, jobs, min(processes, len(jobs)), size, tell)
+        return _run_in_pool(work, jobs, min(processes, len(jobs)), size, report)
     results = []
     for job in jobs:
         results.append(work(job))
-        tell(job)
+        report(job)
     return results
 
 
@@ -38,7 +38,7 @@ def _run_in_pool(
     jobs: Sequence[Job],
     processes: int,
     size: Callable[[Job], int],
-    tell: Callable[[Job], None],
+    report: Callable[[Job], None],
 ) -> list[Result]:
     from concurrent.futures import ProcessPoolExecutor, as_completed  # noqa: PLC0415 - one process needs none of it
     from multiprocessing import active_children, get_context  # noqa: PLC0415
@@ -54,7 +54,7 @@ def _run_in_pool(
         for done in as_completed(waiting):
             at = waiting[done]
             results[at] = done.result()
-            tell(jobs[at])
+            report(jobs[at])
     finally:
         if len(results) < len(jobs):  # the rest is no longer wanted
             for worker in set(active_children()) - others:

@@ -13,7 +13,7 @@ from everlong.lab.clients.drivers.task import Task
 from everlong.lab.clients.runner import DRIVERS, Runner
 from everlong.lab.clients.script import Reader, Tasks, tool_names
 from everlong.lab.clients.table import CLIENTS, ClientRow
-from everlong.lab.clients.verdict import Judged, RunRecord, judge, left_out
+from everlong.lab.clients.verdict import RunRecord, Verdict, judge, left_out
 from everlong.lab.clients.witness import Exchange
 from everlong.lab.environments import Environments
 from everlong.llm import ReceivedRequest
@@ -158,7 +158,7 @@ GOOD = RunRecord(
 )
 
 
-def verdict(record: RunRecord) -> Judged:
+def verdict(record: RunRecord) -> Verdict:
     return judge("openai", "chat", TASKS, record)
 
 

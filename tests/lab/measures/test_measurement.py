@@ -14,7 +14,7 @@ from tests.lab.folders import DATA
 
 def results_of(plan: Plan, cases: list[Cases], processes: int = 1) -> list[Result]:
     jobs = [Job(plan, group) for group in cases]
-    found = run(measured, jobs, processes, size=lambda job: len(job.asked.cases), tell=lambda _: None)
+    found = run(measured, jobs, processes, size=lambda job: len(job.cases.cases), report=lambda _: None)
     return summed(plan, "ours", "all", len(cases), [outcome for outcomes in found for outcome in outcomes])
 
 

@@ -328,19 +328,19 @@ def test_dearer_is_over_one_percent_more_than_uncut(dollars: float, dearer: int)
 
 
 def test_several_processes_find_what_one_finds_and_each_conversation_is_told() -> None:
-    sessions = [replace(FIVE, told=replace(FIVE.told, id=name)) for name in "ab"]
+    sessions = [replace(FIVE, facts=replace(FIVE.facts, id=name)) for name in "ab"]
     plan = ReplayPlan(
         policies=("whole", "drop"), windows=(5_000, 64_000), tariff=TARIFFS["openai"], model="gpt-4o", front=FRONT
     )
-    told: list[int] = []
-    found = replayed(sessions, plan, tell=told.append)
+    reported: list[int] = []
+    found = replayed(sessions, plan, report=reported.append)
     assert [(one.policy, one.window) for one in found] == [
         ("whole", 5_000),
         ("drop", 5_000),
         ("whole", 64_000),
         ("drop", 64_000),
     ]
-    assert sum(told) == 2 * 4
+    assert sum(reported) == 2 * 4
     uncut = 2 * whole(FIVE, "openai").dollars
     assert [one.uncut for one in found] == pytest.approx([uncut] * 4)
     assert found[1].cuts > 0

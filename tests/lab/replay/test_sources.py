@@ -78,7 +78,7 @@ def test_a_program_is_found_by_its_name(name: str, tmp_path: Path) -> None:
     file, records = FOLDERS[name]
     put(tmp_path, file, records)
     sessions, told = at(name, home=tmp_path)
-    assert [(one.told.id, one.told.source) for one in sessions] == [(Path(file).stem, name)]
+    assert [(one.facts.id, one.facts.source) for one in sessions] == [(Path(file).stem, name)]
     assert not told
 
 
@@ -87,7 +87,7 @@ def test_a_folder_is_walked_to_its_end_in_the_order_of_its_names(tmp_path: Path)
     put(tmp_path, "a/one.jsonl", PI_1)
     (tmp_path / "three.json").write_text(json.dumps({"model": "gpt-4o", "messages": CHAT}))
     sessions, _ = at(tmp_path)
-    assert [(one.told.id, one.told.source) for one in sessions] == [
+    assert [(one.facts.id, one.facts.source) for one in sessions] == [
         ("one", "pi"),
         ("two", "nanobot"),
         ("three", "openai-chat"),
@@ -102,7 +102,7 @@ def test_what_is_no_conversation_is_told_in_one_line(tmp_path: Path) -> None:
         (tmp_path / f"settings{number}.json").write_text('{"theme": "dark"}')
     (tmp_path / "notes.md").write_text("# no suffix of ours")
     sessions, told = at(tmp_path)
-    assert [one.told.id for one in sessions] == ["talk"]
+    assert [one.facts.id for one in sessions] == ["talk"]
     assert told == [
         "7 files are not conversations: "
         "settings0.json, settings1.json, settings2.json, settings3.json, settings4.json and 2 more",
@@ -114,7 +114,7 @@ def test_lines_that_cannot_be_read_are_told_once_a_file(tmp_path: Path) -> None:
     path = tmp_path / "talk.jsonl"
     path.write_bytes(lines(NANOBOT) + b'{"role": "user", "con\n{"role\n')
     (session,), told = at(path)
-    assert session.told.messages == 4
+    assert session.facts.messages == 4
     assert len(told) == 1
     assert told[0].startswith(f"{path}: line 6: ")
     assert told[0].endswith("and 1 more")
@@ -144,13 +144,13 @@ def test_a_file_named_twice_is_one_session_and_files_of_one_name_have_each_their
     paths = [put(tmp_path, f"{folder}/cli_direct.jsonl", NANOBOT) for folder in ("a", "b")]
     again = put(tmp_path, "c/b/cli_direct.jsonl", NANOBOT)
     sessions, _ = at(tmp_path, *paths, again)
-    assert [one.told.id for one in sessions] == ["cli_direct", "b/cli_direct", "b/cli_direct~2"]
+    assert [one.facts.id for one in sessions] == ["cli_direct", "b/cli_direct", "b/cli_direct~2"]
 
 
 def test_a_file_of_many_conversations_gives_each_under_its_own_id(tmp_path: Path) -> None:
     rows: list[JsonObject] = [{"id": "first", "messages": list[Json](CHAT)}, {"messages": list[Json](CHAT)}]
     sessions, _ = at(put(tmp_path, "set.jsonl", rows))
-    assert [one.told.id for one in sessions] == ["first", "set-1"]
+    assert [one.facts.id for one in sessions] == ["first", "set-1"]
 
 
 # --- what is said --------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ WHOLE = {
 def test_a_compacted_session_is_whole_and_without_its_summary(records: list[JsonObject], texts: list[str]) -> None:
     (session,) = read(records)
     assert [message.text for message in session.messages] == texts
-    assert session.told.messages == len(texts)
+    assert session.facts.messages == len(texts)
 
 
 def test_what_codex_put_in_place_of_the_past_is_left_out() -> None:
@@ -206,7 +206,7 @@ def test_a_summary_of_what_the_file_does_not_hold_stays(records: list[JsonObject
 def test_every_result_is_a_message_and_every_message_is_counted(records: list[JsonObject]) -> None:
     for session in read(records):
         assert all(len(message.results) == (message.role is Role.TOOL) for message in session.messages)
-        assert session.told.tokens == sum(map(counter().message, session.messages)) > 0
+        assert session.facts.tokens == sum(map(counter().message, session.messages)) > 0
         assert len(session.times) in (0, len(session.messages))
 
 
@@ -244,14 +244,14 @@ def test_sub_agents_in_one_file_are_conversations_of_their_own() -> None:
     assert [message.text for message in main.messages] == ["long work", "done with it"]
     assert outline(one.messages) == ["user: task one", "assistant: one done", "user: thanks"]
     assert outline(two.messages) == ["user: task two", "assistant: two done"]
-    assert [session.told.id for session in (main, one, two)] == ["talk", "talk/agent-1", "talk/agent-2"]
-    assert [session.told.recorded[0].requests for session in (main, one, two)] == [1, 1, 1]
+    assert [session.facts.id for session in (main, one, two)] == ["talk", "talk/agent-1", "talk/agent-2"]
+    assert [session.facts.recorded[0].requests for session in (main, one, two)] == [1, 1, 1]
 
 
 def test_the_file_of_a_sub_agent_is_one_session_under_its_name(tmp_path: Path) -> None:
     records = [side("s1", None, "task", agentId="7f"), side("s2", "s1", "done", "n1", agentId="7f")]
     (session,), told = at(put(tmp_path, "agent-7f.jsonl", records))
-    assert (session.told.id, session.told.recorded[0].requests) == ("agent-7f", 1)
+    assert (session.facts.id, session.facts.recorded[0].requests) == ("agent-7f", 1)
     assert outline(session.messages) == ["user: task", "assistant: done"]
     assert not told
 
@@ -264,8 +264,8 @@ def test_times_stand_beside_their_messages() -> None:
     first = session.times[0]
     assert first is not None
     assert [None if time is None else round(time - first, 3) for time in session.times] == [0, 0.877, 1.877, 2.877]
-    assert session.told.seconds == pytest.approx(2.876544)
-    assert (read(CODEX_OLD)[0].times, read(CODEX_OLD)[0].told.seconds) == ((), None)
+    assert session.facts.seconds == pytest.approx(2.876544)
+    assert (read(CODEX_OLD)[0].times, read(CODEX_OLD)[0].facts.seconds) == ((), None)
 
 
 STAMPS = st.one_of(
@@ -292,7 +292,7 @@ def test_a_time_of_any_kind_never_breaks_a_session(stamps: list[Json]) -> None:
     assert len(session.messages) == len(stamps)
     assert len(session.times) in (0, len(stamps))
     assert all(time is None or time > 0 for time in session.times)
-    assert session.told.seconds is None or session.told.seconds >= 0
+    assert session.facts.seconds is None or session.facts.seconds >= 0
     moments = moments_of(session, "recorded", 300.0)
     assert sorted(moments) == list(moments)
 
@@ -334,8 +334,8 @@ def test_each_model_has_its_own_figures_the_most_used_first() -> None:
     records += [piece(4, "m4", output=0, model="<synthetic>")]
     (session,) = read(records)
     assert session.models == (SONNET, "made-up-model")
-    assert [(one.model, one.requests) for one in session.told.recorded] == [(SONNET, 2), ("made-up-model", 1)]
-    assert session.told.recorded[1].dollars is None
+    assert [(one.model, one.requests) for one in session.facts.recorded] == [(SONNET, 2), ("made-up-model", 1)]
+    assert session.facts.recorded[1].dollars is None
 
 
 def test_what_is_written_for_an_hour_costs_twice_the_input() -> None:
@@ -348,7 +348,7 @@ def test_what_is_written_for_an_hour_costs_twice_the_input() -> None:
 
 def test_pi_tells_its_own_cost_also_of_turns_that_were_taken_back() -> None:
     (session,) = read(PI_3)
-    assert session.told.recorded == (
+    assert session.facts.recorded == (
         Recorded(model="model-two", requests=2, prompt=2, read=0, written=0, output=4, dollars=0.2),
         Recorded(model="model-one", requests=1, prompt=1, read=0, written=0, output=2, dollars=0.1),
     )
@@ -362,7 +362,7 @@ def test_where_pi_tells_no_cost_the_price_table_does() -> None:
     assert isinstance(body, dict)
     spoken: JsonObject = body | {"provider": "anthropic", "model": SONNET, "usage": usage}
     (session,) = read([PI_1[0], pi_user("go"), said | {"message": spoken}])
-    (one,) = session.told.recorded
+    (one,) = session.facts.recorded
     assert (one.prompt, one.read, one.written, one.output) == (1_050, 900, 50, 10)
     assert one.dollars == pytest.approx(
         cost_of(Usage(prompt=1_050, cached=900, cache_written=50, output=10), window(SONNET).prices)
@@ -413,8 +413,8 @@ def test_codex_sums_say_the_same_as_their_parts(asked: list[tuple[int, int]], pa
 
 
 def test_nanobot_and_plain_lists_say_nothing_of_cost() -> None:
-    assert read(NANOBOT)[0].told.recorded == ()
-    assert read(CHAT)[0].told.recorded == ()
+    assert read(NANOBOT)[0].facts.recorded == ()
+    assert read(CHAT)[0].facts.recorded == ()
 
 
 JSON = st.recursive(

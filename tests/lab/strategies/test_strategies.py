@@ -188,7 +188,7 @@ def test_a_strategy_that_fails_is_one_clear_line_in_any_process(name: str, reaso
     jobs = [Job(plan, group) for group in probe_cases(DATA, ("office",))]
     assert len(jobs) > 1
     with pytest.raises(InputError, match=reason) as told:
-        run(measured, jobs, processes, size=lambda job: len(job.asked.cases), tell=lambda _: None)
+        run(measured, jobs, processes, size=lambda job: len(job.cases.cases), report=lambda _: None)
     assert str(told.value).startswith(f"{OWN}:{name}")
     assert "\n" not in str(told.value)
 

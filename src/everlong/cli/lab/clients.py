@@ -13,7 +13,7 @@ from everlong.cli.terminal.tables import amount
 from everlong.lab import CLIENTS
 
 if TYPE_CHECKING:
-    from everlong.lab import Judged
+    from everlong.lab import Verdict
 
 __all__ = ["clients_command"]
 
@@ -54,37 +54,37 @@ def clients_command(
 
     where = Environments(environments or folder_from(os.environ), lambda line: click.echo(line, err=True))
     runner = Runner(where, direct=direct, records=records)
-    judged = []
+    verdicts = []
     for name in names or CLIENTS:
         for row in runner.all_modes(CLIENTS[name]):
-            judged.append(row)
+            verdicts.append(row)
             click.echo(_line(row), err=True)
     if json_wanted:
-        print_json([asdict(row) | {"ok": row.ok} for row in judged])
+        print_json([asdict(row) | {"ok": row.ok} for row in verdicts])
     else:
-        click.echo(_table(judged, direct))
-    if any(row.faults for row in judged):
+        click.echo(_table(verdicts, direct))
+    if any(row.faults for row in verdicts):
         raise click.exceptions.Exit(1)
 
 
-def _line(row: "Judged") -> str:
+def _line(row: "Verdict") -> str:
     return f"{row.client}, {row.mode}: {_verdict(row)}" if row.mode else f"{row.client}: left out, {row.left_out}"
 
 
-def _verdict(row: "Judged") -> str:
+def _verdict(row: "Verdict") -> str:
     return "ok" if row.ok else "left out" if row.left_out else row.faults[0]
 
 
-def _table(judged: "Sequence[Judged]", direct: bool) -> str:
+def _table(verdicts: "Sequence[Verdict]", direct: bool) -> str:
     from everlong.lab import Table  # noqa: PLC0415
 
     title = "Clients without the gateway" if direct else "Clients through the gateway"
-    faults = [(row, fault) for row in judged for fault in (*row.faults, *filter(None, (row.left_out,)))]
+    faults = [(row, fault) for row in verdicts for fault in (*row.faults, *filter(None, (row.left_out,)))]
     notes = tuple(f"- {row.client} {row.mode}: {fault}" for row, fault in faults)
-    return str(Table(title, HEAD, tuple(map(_cells, judged)), notes))
+    return str(Table(title, HEAD, tuple(map(_cells, verdicts)), notes))
 
 
-def _cells(row: "Judged") -> tuple[str, ...]:
+def _cells(row: "Verdict") -> tuple[str, ...]:
     if row.left_out:
         return (row.client, *("–" for _ in HEAD[2:]), "left out")
     sizes = (amount(size) for size in (row.wanted, row.largest, row.window))

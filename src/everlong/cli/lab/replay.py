@@ -230,19 +230,19 @@ def _sessions(paths: Sequence[str], options: ReplayOptions) -> list[Session]:
         sessions += [session for session in read if session.requests]
     if files:
         sessions += sessions_at(files, _warn)
-    chosen = [session for session in sessions if in_half(session.told.id, options.half)]
+    chosen = [session for session in sessions if in_half(session.facts.id, options.half)]
     if not chosen:
         raise InputError(f"{', '.join(paths)}: nothing to replay ({options.half})")
-    return sorted(chosen, key=lambda session: -session.told.tokens)[: options.longest] if options.longest else chosen
+    return sorted(chosen, key=lambda session: -session.facts.tokens)[: options.longest] if options.longest else chosen
 
 
 def _most_used(sessions: Sequence[Session]) -> str:
     """Return the model of most requests, by the records of the sessions or the names in them; "" if there is none."""
     used: Counter[str] = Counter()
     for session in sessions:
-        for record in session.told.recorded:
+        for record in session.facts.recorded:
             used[record.model] += record.requests
-        if not session.told.recorded and session.models:
+        if not session.facts.recorded and session.models:
             used[session.models[0]] += len(session.requests)
     return next((model for model, _ in used.most_common() if model), "")
 

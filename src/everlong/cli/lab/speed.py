@@ -12,7 +12,7 @@ from everlong.cli.terminal.files import write_page
 from everlong.cli.terminal.streams import print_json
 from everlong.cli.words.language import Language
 from everlong.cli.words.wording import language_option
-from everlong.lab import NAMES
+from everlong.lab import BENCHMARK_NAMES
 
 if TYPE_CHECKING:
     from everlong.lab import Table
@@ -21,7 +21,7 @@ __all__ = ["speed_command"]
 
 
 @click.command("speed")
-@click.argument("names", nargs=-1, type=click.Choice(NAMES))
+@click.argument("names", nargs=-1, type=click.Choice(BENCHMARK_NAMES))
 @click.option("--no-peers", is_flag=True, help="Measure everlong alone, where it is; install nothing.")
 @click.option("--quick", is_flag=True, help="Fewer transcripts, smaller sizes, one round: a first look.")
 @click.option(

@@ -165,12 +165,12 @@ def _measure(measure: str, data: str, cases: Iterable[Cases], options: MeasureOp
     plan = Plan(measure, options.strategies, budgets, decoded=not options.raw_arguments)
     jobs = [Job(plan, group) for group in chosen]
     with progress(f"{measure} {data}", sum(len(group.cases) for group in chosen)) as advance:
-        outcomes = run(measured, jobs, options.processes, size=_size, tell=lambda job: advance(len(job.asked.cases)))
+        outcomes = run(measured, jobs, options.processes, size=_size, report=lambda job: advance(len(job.cases.cases)))
     return summed(plan, data, options.half, len(chosen), chain.from_iterable(outcomes))
 
 
 def _size(job: Job) -> int:
-    return len(job.asked.cases) * len(job.asked.conversation.messages)
+    return len(job.cases.cases) * len(job.cases.conversation.messages)
 
 
 def _useful_budgets(conversations: Iterable[Conversation]) -> tuple[int, ...]:

@@ -21,7 +21,7 @@ from urllib.error import URLError
 from everlong.errors import EverlongError
 from everlong.lab.clients.script import Reader, Tasks
 from everlong.lab.clients.table import ClientRow
-from everlong.lab.clients.verdict import Judged, RunRecord, judge, left_out
+from everlong.lab.clients.verdict import RunRecord, Verdict, judge, left_out
 from everlong.lab.clients.witness import Witness
 from everlong.lab.environments import HERE, Environments, Npm, NpmPackages, path_with_node
 from everlong.llm import ScriptedServer, Window
@@ -57,7 +57,7 @@ class Runner:
     here: bool = False
     records: Path | None = None
 
-    def all_modes(self, row: ClientRow) -> Iterator[Judged]:
+    def all_modes(self, row: ClientRow) -> Iterator[Verdict]:
         """Yield a row for every mode of a client, or one row that says why it is not available here."""
         reason = self.ready(row)
         if reason:
@@ -67,7 +67,7 @@ class Runner:
             try:
                 yield self.run(row, mode)
             except EverlongError as error:  # a failing mode must not cost the rows of the others
-                yield Judged(client=row.name, mode=mode, faults=(str(error),))
+                yield Verdict(client=row.name, mode=mode, faults=(str(error),))
 
     def ready(self, row: ClientRow) -> str:
         """Install what the client needs; return "" or why it is not available here."""
@@ -77,7 +77,7 @@ class Runner:
             return Npm(self.environments).installed(row.home)
         return "" if self.environments.installed(row.home) else "pip cannot install it here"
 
-    def run(self, row: ClientRow, mode: str) -> Judged:
+    def run(self, row: ClientRow, mode: str) -> Verdict:
         """Run one whole conversation; return its row."""
         with tempfile.TemporaryDirectory(prefix="everlong-client-") as made:
             folder = Path(made).resolve() / "work"

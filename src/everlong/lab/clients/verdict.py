@@ -13,7 +13,7 @@ from everlong.llm import ReceivedRequest
 from everlong.tokens import Counter
 from everlong.wire import FORMATS, Format, problems
 
-__all__ = ["Judged", "RunRecord", "judge", "left_out"]
+__all__ = ["RunRecord", "Verdict", "judge", "left_out"]
 
 REFUSED_FROM = 400  # HTTP status
 MOST_REPORTED = 3  # faults of one kind; the rest would say the same
@@ -37,7 +37,7 @@ class RunRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class Verdict:
     """A row of the table: one client in one mode.
 
     `wanted` is the client's largest request and `largest` the largest that reached the model, in tokens. `errors` are
@@ -62,12 +62,12 @@ class Judged:
         return not self.faults and not self.left_out
 
 
-def left_out(client: str, reason: str) -> Judged:
+def left_out(client: str, reason: str) -> Verdict:
     """Return the row of a client that could not be run here."""
-    return Judged(client=client, mode="", left_out=reason)
+    return Verdict(client=client, mode="", left_out=reason)
 
 
-def judge(client: str, mode: str, tasks: Tasks, record: RunRecord) -> Judged:
+def judge(client: str, mode: str, tasks: Tasks, record: RunRecord) -> Verdict:
     """Return a run as a row of the table."""
     calls = [exchange for exchange in record.exchanges if _format(exchange)]
     failed = [exchange for exchange in calls if exchange.status >= REFUSED_FROM or exchange.trouble]
@@ -81,7 +81,7 @@ def judge(client: str, mode: str, tasks: Tasks, record: RunRecord) -> Judged:
     faults += list(_refusable(record.requests, record.window))[:MOST_REPORTED]
     if not faults and wanted <= record.window:
         faults.append("the conversation never outgrew the window")
-    return Judged(
+    return Verdict(
         client=client,
         mode=mode,
         version=record.version,

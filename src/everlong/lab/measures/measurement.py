@@ -104,7 +104,7 @@ class Job:
     """The cases of one conversation under a plan: the work of one process at a time."""
 
     plan: Plan
-    asked: Cases
+    cases: Cases
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +143,8 @@ class _Selection:
 
 def measured(job: Job) -> list[Outcome]:
     """Return the outcome of every case under every strategy and budget."""
-    counter().messages(job.asked.conversation.messages)
-    prepared = [_prepared(job, case) for case in job.asked.cases]
+    counter().messages(job.cases.conversation.messages)
+    prepared = [_prepared(job, case) for case in job.cases.cases]
     return [
         outcome
         for name in job.plan.strategies
@@ -154,7 +154,7 @@ def measured(job: Job) -> list[Outcome]:
 
 
 def _prepared(job: Job, case: Case) -> _Prepared:
-    history = job.asked.conversation.messages[: case.at]
+    history = job.cases.conversation.messages[: case.at]
     if case.question is not None:
         history = (*history, case.question)
     finding = MEASURES[job.plan.measure].find(Sent(history, decoded=job.plan.decoded), case.wanted)

@@ -40,7 +40,7 @@ def open_peer(name: str, environments: Environments | None = None) -> "Peer":
     if not where.installed(environment):
         raise InputError(f"{row.title} cannot be installed: {', '.join(environment.wanted)}")
     command = (str(where.python(environment)), "-m", WORKER, row.module, row.strategy)
-    return Peer(row, Process(command, where.settings()), where.tell)
+    return Peer(row, Process(command, where.settings()), where.report)
 
 
 class Process:

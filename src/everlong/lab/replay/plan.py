@@ -44,14 +44,14 @@ class _Job:
 
 
 def replayed(
-    sessions: Sequence[Session], plan: ReplayPlan, processes: int = 1, tell: Callable[[int], None] = lambda _: None
+    sessions: Sequence[Session], plan: ReplayPlan, processes: int = 1, report: Callable[[int], None] = lambda _: None
 ) -> list[ReplayResult]:
-    """Return a result for each window and policy, in the order of the plan. `tell` gets 1 for each job done."""
+    """Return a result for each window and policy, in the order of the plan. `report` gets 1 for each job done."""
     first = (UNCUT, plan.windows[0])
     pairs = [(policy, window) for window in plan.windows for policy in plan.policies]
     needed = list(dict.fromkeys((first, *pairs)))
     jobs = [_Job(plan, session, policy, window) for policy, window in needed for session in sessions]
-    played_jobs = iter(run(_play, jobs, processes, size=_size, tell=lambda _: tell(1)))
+    played_jobs = iter(run(_play, jobs, processes, size=_size, report=lambda _: report(1)))
     played_by = {pair: list(islice(played_jobs, len(sessions))) for pair in needed}
     return [summed(played_by[pair], played_by[first]) for pair in pairs]
 
@@ -62,7 +62,7 @@ def _play(job: _Job) -> Played:
 
 
 def _size(job: _Job) -> int:
-    return job.session.told.tokens * len(job.session.requests)
+    return job.session.facts.tokens * len(job.session.requests)
 
 
 def summed(played: Sequence[Played], uncut: Sequence[Played]) -> ReplayResult:

@@ -156,7 +156,7 @@ def played(session: Session, policy: Policy, terms: Terms, pauses: Pauses, *, re
         last = (at, moment)
     run.summarise(last[0], run.course.close(), last[1])
     return Played(
-        session=session.told,
+        session=session.facts,
         policy=policy.name,
         window=terms.window,
         tariff=terms.tariff.name,

@@ -25,7 +25,7 @@ class Session:
     `models` are those that its file names, the most used first.
     """
 
-    told: SessionFacts
+    facts: SessionFacts
     messages: History
     cases: tuple[Case, ...] = ()
     times: tuple[float | None, ...] = ()

@@ -51,10 +51,10 @@ MILLION = 1_000_000
 NOTHING = Usage()
 
 
-def sessions_at(paths: Sequence[str], tell: Callable[[str], None], *, home: Path | None = None) -> list[Session]:
+def sessions_at(paths: Sequence[str], report: Callable[[str], None], *, home: Path | None = None) -> list[Session]:
     """Return every conversation with an answer in it, in the order of the paths; of a folder, by file name.
 
-    A path is a file, a folder, or one of `PLACES`. `tell` gets a line for each kind of file that is left out. Raises
+    A path is a file, a folder, or one of `PLACES`. `report` gets a line for each kind of file that is left out. Raises
     InputError for a named file that is no conversation, and if nothing is found.
     """
     answered: list[Session] = []
@@ -63,7 +63,7 @@ def sessions_at(paths: Sequence[str], tell: Callable[[str], None], *, home: Path
     taken: set[str] = set()
     for path, named in _files(paths, Path.home() if home is None else home):
         try:
-            sessions = sessions_in(_bytes(path), str(path), tell)
+            sessions = sessions_in(_bytes(path), str(path), report)
         except InputError:
             if named:
                 raise
@@ -73,15 +73,15 @@ def sessions_at(paths: Sequence[str], tell: Callable[[str], None], *, home: Path
         silent += [path.name] if not usable else []
         answered += [_renamed(session, path, taken) for session in usable]
     if foreign:
-        tell(f"{_many(foreign, 'is not a conversation', 'are not conversations')}: {_listed(foreign)}")
+        report(f"{_many(foreign, 'is not a conversation', 'are not conversations')}: {_listed(foreign)}")
     if silent:
-        tell(f"{_many(silent, 'holds no answer', 'hold no answer')}: {_listed(silent)}")
+        report(f"{_many(silent, 'holds no answer', 'hold no answer')}: {_listed(silent)}")
     if not answered:
         raise InputError(f"nothing to replay in {', '.join(paths) or 'no files'}; looked for {LOOKED_FOR}")
     return answered
 
 
-def sessions_in(data: bytes, path: str, tell: Callable[[str], None]) -> list[Session]:
+def sessions_in(data: bytes, path: str, report: Callable[[str], None]) -> list[Session]:
     """Return every conversation of a file, those of its sub-agents included. Errors name the file."""
     try:
         documents = read_all(data)
@@ -89,7 +89,7 @@ def sessions_in(data: bytes, path: str, tell: Callable[[str], None]) -> list[Ses
         raise InputError(f"{path}: {error}") from error
     warnings = [warning for document in documents for warning in document.warnings]
     if warnings:
-        tell(f"{path}: {warnings[0]}" + (f", and {len(warnings) - 1:,} more" if len(warnings) > 1 else ""))
+        report(f"{path}: {warnings[0]}" + (f", and {len(warnings) - 1:,} more" if len(warnings) > 1 else ""))
     name = _SUFFIX.sub("", Path(path).name)
     if len(documents) > 1:
         return [
@@ -124,7 +124,7 @@ def published(folder: Path, files: Sequence[str], half: str = "all", longest: in
     ]
     if not sessions:
         raise InputError(f"{folder}: no conversations in {', '.join(files)} ({half})")
-    sessions.sort(key=lambda session: -session.told.tokens)
+    sessions.sort(key=lambda session: -session.facts.tokens)
     return sessions[:longest] if longest else sessions
 
 
@@ -137,7 +137,7 @@ def _published_session(conversation: Conversation, cases: Cases | None) -> Sessi
         messages=len(messages),
         tokens=counter().messages(messages) - frames,
     )
-    return Session(told=facts, messages=messages, cases=() if cases is None else cases.cases)
+    return Session(facts=facts, messages=messages, cases=() if cases is None else cases.cases)
 
 
 # --- files -------------------------------------------------------------------------------------
@@ -192,11 +192,11 @@ def _listed(names: Sequence[str]) -> str:
 
 def _renamed(session: Session, path: Path, taken: set[str]) -> Session:
     """Return the session under a unique name. Files of the same name get that of their folder as well."""
-    plain, folder = session.told.id, path.parent.name
+    plain, folder = session.facts.id, path.parent.name
     names = chain((plain, f"{folder}/{plain}"), (f"{folder}/{plain}~{number}" for number in count(2)))
     name = next(name for name in names if name not in taken)
     taken.add(name)
-    return session if name == plain else replace(session, told=replace(session.told, id=name))
+    return session if name == plain else replace(session, facts=replace(session.facts, id=name))
 
 
 # --- conversations -----------------------------------------------------------------------------
@@ -216,7 +216,7 @@ def _session(document: Document, name: str, recorded: tuple[Recorded, ...] = ())
         recorded=recorded,
     )
     return Session(
-        told=facts,
+        facts=facts,
         messages=messages,
         cases=probes_in(Conversation(name, name, document.fmt, messages), counter()).cases,
         times=tuple(time for _, time in timed) if known else (),

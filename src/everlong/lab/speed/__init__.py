@@ -3,7 +3,7 @@
 A benchmark is a module with a function `run(bench)` that returns tables, and a row here; it is loaded when it runs.
 """
 
-__all__ = ["BENCHMARKS", "NAMES"]
+__all__ = ["BENCHMARKS", "BENCHMARK_NAMES"]
 
 #: The benchmarks by name, in the order in which they run.
 BENCHMARKS = {
@@ -13,4 +13,4 @@ BENCHMARKS = {
     "selection": "everlong.lab.speed.selection",
     "gateways": "everlong.lab.speed.gateways.run",
 }
-NAMES = tuple(BENCHMARKS)
+BENCHMARK_NAMES = tuple(BENCHMARKS)

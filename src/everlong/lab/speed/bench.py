@@ -37,7 +37,7 @@ class Bench:
 
     def report(self, line: str) -> None:
         """Report progress, beside the tables."""
-        self.environments.tell(line)
+        self.environments.report(line)
 
     def perform(self, environment: Environment, program: str, **job: Any) -> Result | None:
         """Run a program, a module by its full name, on a job. Report one line and return None if it fails."""
