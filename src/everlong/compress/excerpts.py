@@ -17,6 +17,7 @@ from everlong.relevance import (
     Index,
     are_notes,
     argument_text,
+    in_language,
     names_by_need,
     names_in,
     query_of,
@@ -345,7 +346,7 @@ def background(excerpts: str, names: str, task: Task) -> str:
 
     The tag carries a hash of what it frames, lengthened until it does not occur inside: no text there can close it.
     """
-    opening, naming, recalling = WORDS[task.language]
+    opening, naming, recalling = in_language(WORDS, task.language)
     tag = f"background-{_mark(excerpts + names)}"
     lines = [f"<{tag}>", opening]
     if task.recall:

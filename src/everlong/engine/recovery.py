@@ -26,7 +26,7 @@ from everlong.errors import (
     ReplyLimitExceeded,
     StoreError,
 )
-from everlong.relevance import language_of
+from everlong.relevance import in_language, language_of
 from everlong.wire import repair_history
 
 __all__ = ["recover"]
@@ -141,7 +141,7 @@ def _given_up(
     impossible: BudgetImpossible | None = None,
 ) -> NotRecovered:
     spoken = (user_text(message) for message in reversed(prepared.request.messages))
-    text, limited = WORDS[language_of([text for text in spoken if text][:12])]
+    text, limited = in_language(WORDS, language_of([text for text in spoken if text][:12]))
     limit = error.limit if error.limit is not None else prepared.budget.window
     message = text.format(limit=limited.format(limit=limit))
     parts = () if impossible is None else impossible.parts

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from everlong.relevance.talk import are_notes as are_notes
     from everlong.relevance.terms import (
         STOP_WORDS as STOP_WORDS,
+        in_language as in_language,
         language_of as language_of,
         terms_of as terms_of,
         words_of as words_of,
@@ -33,7 +34,7 @@ else:
             "query": "argument_text query_of query_of_text",
             "ranking": "ranked",
             "talk": "are_notes",
-            "terms": "STOP_WORDS language_of terms_of words_of",
+            "terms": "STOP_WORDS in_language language_of terms_of words_of",
             "work": "names_by_need",
         },
     )

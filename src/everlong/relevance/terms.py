@@ -1,4 +1,4 @@
-"""Text to words, words to the terms by which they are found, and the language of a text.
+"""Text to words, words to the terms by which they are found, the language of a text, and a text in a language.
 
 A word is an identifier, a number, or a run of letters of any script; Chinese, which writes no spaces, gives its
 characters and each pair of neighbours. A word is found by its terms: `sessionManager` by itself (heavily), by `session`
@@ -6,16 +6,20 @@ and by `manager`. Everything that searches or selects uses `words_of` and `terms
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
 
-__all__ = ["COMPOUND_WEIGHT", "STOP_WORDS", "language_of", "stem", "terms_of", "words_of"]
+__all__ = ["COMPOUND_WEIGHT", "STOP_WORDS", "in_language", "language_of", "stem", "terms_of", "words_of"]
 
 COMPOUND_WEIGHT = 2.5  # a whole compound identifier says more than its parts
 SINGLE_CHARACTER_WEIGHT = 0.5  # one Chinese character or digit says less than a pair
 LONGEST_STEM = 5  # letters; words that begin alike mostly belong together
 LONGEST_WORD = 80  # characters; longer runs are encoded data
 LOOKED_AT = 2_000  # characters of each text
+FALLBACK_LANGUAGE = "en"
 KANA_SHARE = 4  # Chinese characters to one kana: below that it is Japanese, which we do not write
+
+T = TypeVar("T")
 
 _IDEOGRAPH = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u3040-\u30ff"
 _ASCII_WORDS = re.compile(r"[A-Za-z0-9_]+")
@@ -87,3 +91,8 @@ def language_of(texts: Iterable[str]) -> str:
         latin += len(_LETTERS.findall(text[:LOOKED_AT]))
         kana += len(_KANA.findall(text[:LOOKED_AT]))
     return "zh" if chinese > max(latin, KANA_SHARE * kana) else "en"
+
+
+def in_language(texts: Mapping[str, T], language: str) -> T:
+    """The text of a table by language; the English one if the table does not have the language."""
+    return texts.get(language, texts[FALLBACK_LANGUAGE])

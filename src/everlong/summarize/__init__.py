@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from everlong.summarize.audit.language import COMMON_WORDS as COMMON_WORDS, UNTOLD as UNTOLD, spoken as spoken
     from everlong.summarize.audit.verdict import audited as audited
     from everlong.summarize.facts import facts_of as facts_of
-    from everlong.summarize.parts import FREE_LIMIT as FREE_LIMIT, Style as Style, words_for as words_for
+    from everlong.summarize.parts import FREE_LIMIT as FREE_LIMIT, Style as Style
     from everlong.summarize.prompts import instruction as instruction, system as system
     from everlong.summarize.rules import summary_by_rules as summary_by_rules
     from everlong.summarize.secrets import redacted as redacted
@@ -48,7 +48,7 @@ else:
             "audit.language": "COMMON_WORDS UNTOLD spoken",
             "audit.verdict": "audited",
             "facts": "facts_of",
-            "parts": "FREE_LIMIT Style words_for",
+            "parts": "FREE_LIMIT Style",
             "prompts": "instruction system",
             "rules": "summary_by_rules",
             "secrets": "redacted",

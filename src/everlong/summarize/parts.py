@@ -1,6 +1,7 @@
 """The parts of a summary in each style, for the prompt, the parser and the reader alike. Data only."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -15,7 +16,6 @@ __all__ = [
     "Part",
     "Style",
     "field_named",
-    "words_for",
 ]
 
 #: structured: sections, ours and the default. free: prose. rolling: structured, merged every few rounds (N1-8).
@@ -34,74 +34,103 @@ WORD_LIMIT = 200  # words of a static-buffer summary, or twice as many Chinese c
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part: its field, its key in JSON, its heading and what belongs there, in English and Chinese."""
+    """One part: its field, its key in JSON, its heading and what belongs there, by language."""
 
     field: Field
     key: str
-    heading: tuple[str, str]
-    asks: tuple[str, str]
+    heading: Mapping[str, str]
+    asks: Mapping[str, str]
 
 
 CONTEXT = Part(
     "context",
     "context",
-    ("Context", "背景"),
-    (
-        f"what this is about and where it stands, at most {CONTEXT_LIMIT} characters, as one string",
-        f"在做什么、进展到哪里，最多 {CONTEXT_LIMIT} 个字符，一个字符串",
-    ),
+    {"en": "Context", "zh": "背景"},
+    {
+        "en": f"what this is about and where it stands, at most {CONTEXT_LIMIT} characters, as one string",
+        "zh": f"在做什么、进展到哪里，最多 {CONTEXT_LIMIT} 个字符，一个字符串",
+    },
 )
 STRUCTURED = (
     CONTEXT,
-    Part("decisions", "decisions", ("Decisions", "决定"), ("what was decided, and why", "做出的决定及原因")),
+    Part(
+        "decisions",
+        "decisions",
+        {"en": "Decisions", "zh": "决定"},
+        {"en": "what was decided, and why", "zh": "做出的决定及原因"},
+    ),
     Part(
         "constraints",
         "constraints",
-        ("Constraints", "约束"),
-        ("rules, limits and preferences that still hold", "仍然有效的规则、限制和偏好"),
+        {"en": "Constraints", "zh": "约束"},
+        {"en": "rules, limits and preferences that still hold", "zh": "仍然有效的规则、限制和偏好"},
     ),
-    Part("open_questions", "open_questions", ("Open questions", "未决问题"), ("what is not settled", "尚未解决的问题")),
+    Part(
+        "open_questions",
+        "open_questions",
+        {"en": "Open questions", "zh": "未决问题"},
+        {"en": "what is not settled", "zh": "尚未解决的问题"},
+    ),
     Part(
         "file_changes",
         "file_changes",
-        ("File changes", "文件变更"),
-        ("which file was changed, and how", "改了哪个文件、改了什么"),
+        {"en": "File changes", "zh": "文件变更"},
+        {"en": "which file was changed, and how", "zh": "改了哪个文件、改了什么"},
     ),
-    Part("done", "done", ("Done", "已完成"), ("what is finished, with its result", "已经完成的事及结果")),
-    Part("next", "next", ("Next", "下一步"), ("what was agreed to do next", "约定接下来要做的事")),
+    Part(
+        "done",
+        "done",
+        {"en": "Done", "zh": "已完成"},
+        {"en": "what is finished, with its result", "zh": "已经完成的事及结果"},
+    ),
+    Part(
+        "next", "next", {"en": "Next", "zh": "下一步"}, {"en": "what was agreed to do next", "zh": "约定接下来要做的事"}
+    ),
 )
 BUFFER = (
-    Part("done", "what_happened", ("What happened", "发生了什么"), ("what happened", "发生了什么")),
+    Part(
+        "done",
+        "what_happened",
+        {"en": "What happened", "zh": "发生了什么"},
+        {"en": "what happened", "zh": "发生了什么"},
+    ),
     Part(
         "constraints",
         "important_details",
-        ("Important details", "重要细节"),
-        ("names, figures, choices that must not be lost", "不能丢失的名称、数字和选择"),
+        {"en": "Important details", "zh": "重要细节"},
+        {"en": "names, figures, choices that must not be lost", "zh": "不能丢失的名称、数字和选择"},
     ),
     Part(
         "context",
         "ongoing_context",
-        ("Ongoing context", "当前情况"),
-        ("what is going on now, as one string", "现在正在进行什么，一个字符串"),
+        {"en": "Ongoing context", "zh": "当前情况"},
+        {"en": "what is going on now, as one string", "zh": "现在正在进行什么，一个字符串"},
     ),
 )
 CHAT = (
-    Part("done", "finished_tasks", ("Finished tasks", "已完成的任务"), ("tasks that are finished", "已经完成的任务")),
+    Part(
+        "done",
+        "finished_tasks",
+        {"en": "Finished tasks", "zh": "已完成的任务"},
+        {"en": "tasks that are finished", "zh": "已经完成的任务"},
+    ),
     Part(
         "context",
         "current_state",
-        ("Current state", "当前状态"),
-        ("where things stand now, as one string", "目前的状态，一个字符串"),
+        {"en": "Current state", "zh": "当前状态"},
+        {"en": "where things stand now, as one string", "zh": "目前的状态，一个字符串"},
     ),
     Part(
         "constraints",
         "key_context",
-        ("Key context", "关键信息"),
-        ("paths, code, names and figures that are still needed", "仍然需要的路径、代码、名称和数字"),
+        {"en": "Key context", "zh": "关键信息"},
+        {"en": "paths, code, names and figures that are still needed", "zh": "仍然需要的路径、代码、名称和数字"},
     ),
-    Part("next", "next_steps", ("Next steps", "后续步骤"), ("what comes next", "接下来要做的事")),
+    Part(
+        "next", "next_steps", {"en": "Next steps", "zh": "后续步骤"}, {"en": "what comes next", "zh": "接下来要做的事"}
+    ),
 )
-FREE = (Part("context", "summary", ("Summary", "摘要"), ("the summary", "摘要")),)
+FREE = (Part("context", "summary", {"en": "Summary", "zh": "摘要"}, {"en": "the summary", "zh": "摘要"}),)
 
 PARTS: dict[Style, tuple[Part, ...]] = {
     "structured": STRUCTURED,
@@ -152,8 +181,3 @@ _NOT_NAMING = re.compile(r"[\W_\d]+|一|二|三|四|五|六|七|八|九|十(?=�
 def field_named(name: str) -> Field | None:
     """The field that a heading or key means. Example: "## 3. Key decisions:" -> "decisions" """
     return FIELD_OF.get(re.sub(r"[\W_\d]+", "", name.lower())) or FIELD_OF.get(_NOT_NAMING.sub("", name.lower()))
-
-
-def words_for(language: str) -> int:
-    """Which of a pair of wordings to use: Chinese for Chinese, English for every other language."""
-    return 1 if language == "zh" else 0

@@ -25,6 +25,7 @@ from everlong.core import (
     ToolResult,
     steps_of,
 )
+from everlong.relevance import in_language
 from everlong.summarize.secrets import redacted
 from everlong.summarize.text import framed
 from everlong.tokens import Counter
@@ -105,7 +106,7 @@ def chunks(messages: Sequence[Message], *, counter: Counter, room: int) -> list[
 
 def lines_of(messages: Sequence[Message], language: str) -> list[Line]:
     """A line for each part that a reader needs, in order. Example: a call of `bash` -> Line("assistant → bash", …)"""
-    speakers = SPEAKERS["zh" if language == "zh" else "en"]
+    speakers = in_language(SPEAKERS, language)
     names: dict[CallId, str] = {}
     lines = (_line(part, speakers[message.role], speakers, names) for message in messages for part in message.parts)
     return [line for line in lines if line is not None]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from everlong.compress.draft import OURS, Draft, Task
 from everlong.compress.text.substitutes import Shorter, is_stub, original, shorten, with_stub
 from everlong.core import Part, Ref, Role, Text, ToolCall, ToolResult, pairs_of
+from everlong.relevance import in_language
 
 __all__ = ["duplicates"]
 
@@ -110,7 +111,7 @@ def _said_elsewhere(draft: Draft, task: Task, copy: _Copy, stays: _Copy, tokens:
 
 
 def _stub(copy: _Copy, stays: _Copy, tokens: int, ref: Ref, task: Task) -> str:
-    words = WORDS.get(task.language, WORDS["en"])
+    words = in_language(WORDS, task.language)
     if isinstance(stays.part, ToolResult):
         tool = " ".join((stays.tool or stays.part.name or "?").split())
         where = words["result"].format(tool=tool, at=stays.at)

@@ -25,6 +25,7 @@ from everlong.compress.draft import Draft, Task
 from everlong.compress.text.substitutes import Shorter, each_text, open_results, shorten
 from everlong.core import Json, JsonObject
 from everlong.errors import InputError
+from everlong.relevance import in_language
 
 __all__ = ["from_table", "json_tables", "to_table"]
 
@@ -110,7 +111,7 @@ def to_table(text: str, *, language: str = "en") -> str | None:
     try:
         value = _parsed(text)
         found = _list_in(value)
-        table = None if found is None else _table(value, *found, WORDS.get(language, WORDS["en"]))
+        table = None if found is None else _table(value, *found, in_language(WORDS, language))
     except (ValueError, RecursionError):
         return None
     return table if table is not None and len(table) < len(text) else None

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from everlong.compress.draft import Draft, Task
 from everlong.compress.text.substitutes import Shorter, each_text, open_results, original, shorten
 from everlong.core import Ref, bytes_of
+from everlong.relevance import in_language
 
 __all__ = ["USUAL", "Repeats", "collapse", "expand", "repeated_lines"]
 
@@ -118,7 +119,7 @@ def collapse(text: str, *, ref: Ref, repeats: Repeats = USUAL, language: str = "
     if MARKER.search(text):
         return None
     lines = text.split("\n")
-    words = WORDS.get(language, WORDS["en"])
+    words = in_language(WORDS, language)
     said: list[str] = []
     shapes = bytes_of(text).translate(None, OF_NUMBERS).split(b"\n")
     for run in _with_similar(lines, shapes, _exact_runs(lines, repeats), repeats.similar):

@@ -12,6 +12,7 @@ from everlong.compress.draft import OURS, Draft, Task
 from everlong.compress.text.file_access import Access, Use, accesses, looks_failed, looks_partial
 from everlong.compress.text.substitutes import Shorter, is_stub, open_results, original, shorten, with_stub
 from everlong.core import Ref, ToolCall, ToolResult, pairs_of
+from everlong.relevance import in_language
 
 __all__ = ["superseded"]
 
@@ -123,7 +124,7 @@ def _stubbed(draft: Draft, task: Task, place: tuple[int, int], result: ToolResul
 
 
 def _stub(newer: _Event, tokens: int, ref: Ref, task: Task) -> str:
-    words = WORDS.get(task.language, WORDS["en"])
+    words = in_language(WORDS, task.language)
     form = words[newer.access.use]
     path = newer.access.path if len(newer.access.path) <= LONGEST_PATH else "…" + newer.access.path[-LONGEST_PATH:]
     said = form.format(path=path, tool=" ".join(newer.access.tool.split()), at=newer.at, tokens=f"{tokens:,}")

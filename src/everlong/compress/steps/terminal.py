@@ -12,6 +12,7 @@ from unicodedata import category, east_asian_width
 
 from everlong.compress.draft import Draft, Task
 from everlong.compress.text.substitutes import Shorter, each_text, open_results, shorten
+from everlong.relevance import in_language
 
 __all__ = ["as_shown", "terminal"]
 
@@ -66,7 +67,7 @@ def _visible(language: str, text: str) -> str | None:
     shown = as_shown(text)
     if shown == text:
         return None
-    return shown if shown.strip() else NOTHING_SHOWN.get(language, NOTHING_SHOWN["en"])
+    return shown if shown.strip() else in_language(NOTHING_SHOWN, language)
 
 
 def _settled(line: str) -> str:

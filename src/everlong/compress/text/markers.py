@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from everlong.compress.draft import Task
 from everlong.compress.text.boundaries import Cut, tail_start
 from everlong.core import Ref
+from everlong.relevance import in_language
 
 __all__ = ["gap_in_message", "gap_in_result", "is_placeholder", "picture_stub", "result_placeholder"]
 
@@ -112,7 +113,7 @@ def picture_stub(facts: tuple[str, ...], ref: Ref, task: Task) -> str:
 
 
 def _words(task: Task) -> Words:
-    return WORDS.get(task.language, WORDS["en"])
+    return in_language(WORDS, task.language)
 
 
 def _marker(what: str, ref: Ref, task: Task) -> str:

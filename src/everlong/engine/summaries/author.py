@@ -16,6 +16,7 @@ from everlong.engine.contracts import CallGrew, Failed, Finished, Model, Reply, 
 from everlong.engine.summaries.snapshot import Task
 from everlong.engine.usage import cost_of
 from everlong.errors import ContextOverflow, EverlongError
+from everlong.relevance import in_language
 from everlong.summarize import (
     FREE_LIMIT,
     NO_FACTS,
@@ -32,7 +33,6 @@ from everlong.summarize import (
     summary_by_rules,
     system,
     transcript,
-    words_for,
 )
 from everlong.tokens import Counter
 from everlong.wire import Usage
@@ -51,10 +51,10 @@ MOST_CHUNKS = 24  # calls for one summary; beyond it each part is read more coar
 LONGEST_ECHO = 2_000  # characters of an answer that its author is shown again
 #: Styles whose text is written again each time, with the summary before in sight; the others are merged by code.
 REWRITTEN: frozenset[Style] = frozenset({"free", "buffer"})
-CORRECTION = (
-    "This summary cannot be used: {0}. Write it again, from the conversation above alone.",
-    "这份摘要不能使用：{0}。请只依据上面的对话重新写一份。",
-)
+CORRECTION = {
+    "en": "This summary cannot be used: {0}. Write it again, from the conversation above alone.",
+    "zh": "这份摘要不能使用：{0}。请只依据上面的对话重新写一份。",
+}
 
 #: Called with the words of an answer as they come.
 Watcher = Callable[[str], None]
@@ -359,7 +359,7 @@ async def _passed(session: _Session, request: Request, covered: History, previou
             return verdict
         problem = verdict
         echo = Message(Role.ASSISTANT, (Text(answer.text[:LONGEST_ECHO] or "…"),))
-        correction = _user(CORRECTION[words_for(task.language)].format(problem))
+        correction = _user(in_language(CORRECTION, task.language).format(problem))
         request = replace(request, messages=(*request.messages, echo, correction))
         if session.size(request) * task.scale + (request.max_tokens or 0) > session.window:
             break

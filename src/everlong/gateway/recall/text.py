@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from everlong.core import Message, Role, Row
 from everlong.engine import RecallResult
-from everlong.relevance import language_of
+from everlong.relevance import in_language, language_of
 from everlong.summarize import framed
 
 __all__ = ["recall_text"]
@@ -121,4 +121,4 @@ def _shortened(text: str, room: int, words: Words) -> str:
 
 
 def _words(language: str, *texts: str) -> Words:
-    return WORDS.get(language or language_of(texts), WORDS["en"])
+    return in_language(WORDS, language or language_of(texts))

@@ -7,29 +7,51 @@ own language and do not count. Where the language is not clear, none is claimed.
 import re
 from collections.abc import Iterable
 
+from everlong.relevance import in_language
+
 __all__ = ["UNTOLD", "detected", "differs", "language_named", "spoken"]
 
 #: A language in Latin letters that is not clear.
 UNTOLD = "latin"
 
-#: code -> its name in English and in Chinese.
-NAMES: dict[str, tuple[str, str]] = {
-    "en": ("English", "英文"),
-    "zh": ("Chinese", "中文"),
-    "ja": ("Japanese", "日文"),
-    "ko": ("Korean", "韩文"),
-    "ar": ("Arabic", "阿拉伯文"),
-    "ru": ("Russian", "俄文"),
-    "he": ("Hebrew", "希伯来文"),
-    "hi": ("Hindi", "印地文"),
-    "th": ("Thai", "泰文"),
-    "el": ("Greek", "希腊文"),
-    "es": ("Spanish", "西班牙文"),
-    "pt": ("Portuguese", "葡萄牙文"),
-    "fr": ("French", "法文"),
-    "de": ("German", "德文"),
-    "it": ("Italian", "意大利文"),
+#: The names of languages by the language that they are written in, then by code.
+NAMES: dict[str, dict[str, str]] = {
+    "en": {
+        "en": "English",
+        "zh": "Chinese",
+        "ja": "Japanese",
+        "ko": "Korean",
+        "ar": "Arabic",
+        "ru": "Russian",
+        "he": "Hebrew",
+        "hi": "Hindi",
+        "th": "Thai",
+        "el": "Greek",
+        "es": "Spanish",
+        "pt": "Portuguese",
+        "fr": "French",
+        "de": "German",
+        "it": "Italian",
+    },
+    "zh": {
+        "en": "英文",
+        "zh": "中文",
+        "ja": "日文",
+        "ko": "韩文",
+        "ar": "阿拉伯文",
+        "ru": "俄文",
+        "he": "希伯来文",
+        "hi": "印地文",
+        "th": "泰文",
+        "el": "希腊文",
+        "es": "西班牙文",
+        "pt": "葡萄牙文",
+        "fr": "法文",
+        "de": "德文",
+        "it": "意大利文",
+    },
 }
+UNNAMED = {"en": "the language of the conversation", "zh": "对话所用的语言"}
 
 #: Scripts other than Latin: what counts as one word of it.
 SCRIPTS: dict[str, re.Pattern[str]] = {
@@ -79,18 +101,18 @@ def spoken(texts: Iterable[str]) -> str:
     return detected(joined)[0] or "en"
 
 
-def language_named(language: str, *, chinese: bool = False) -> str:
-    """A language's name in a prompt. Example: "ja" -> "Japanese"; "latin" -> "the language of the conversation" """
-    named = NAMES.get(language)
-    if named is None:
-        return "对话所用的语言" if chinese else "the language of the conversation"
-    return named[1] if chinese else named[0]
+def language_named(language: str, *, within: str = "en") -> str:
+    """A language's name in a text of the language `within`.
+
+    Example: "ja" -> "Japanese"; "latin" -> "the language of the conversation"
+    """
+    return in_language(NAMES, within).get(language) or in_language(UNNAMED, within)
 
 
 def differs(text: str, wanted: str) -> str:
     """The language of the text if it is clearly not the wanted one; otherwise ""."""
     language, share = detected(text[:LOOKED_AT])
-    if not language or language == wanted or (wanted not in NAMES and wanted != UNTOLD):
+    if not language or language == wanted or (wanted not in NAMES["en"] and wanted != UNTOLD):
         return ""
     latin_wanted, latin_found = _is_latin(wanted), _is_latin(language)
     if latin_wanted and latin_found:

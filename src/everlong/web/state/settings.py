@@ -12,7 +12,7 @@ from everlong.core import Json, JsonObject, JsonText, Thread
 from everlong.engine import SETTINGS, SURFACE_DEFAULTS, Settings, Threads, defaults_of, read_settings
 from everlong.errors import InputError, Refused
 from everlong.web.fields import flag, invalid, number, optional_text
-from everlong.web.words import NOT_BUILT
+from everlong.web.words import LANGUAGES
 
 __all__ = [
     "AUTO",
@@ -158,8 +158,8 @@ def _read_windows(value: Json) -> tuple[tuple[str, int], ...]:
 
 
 def _checked(settings: AppSettings) -> AppSettings:
-    if settings.language not in ("", *NOT_BUILT):
-        raise invalid(f"language must be empty or one of {', '.join(NOT_BUILT)}")
+    if settings.language not in ("", *LANGUAGES):
+        raise invalid(f"language must be empty or one of {', '.join(LANGUAGES)}")
     if settings.retention_days is not None and settings.retention_days < 1:
         raise invalid("retention_days must be at least 1, or null")
     if settings.engine.untouched:
