@@ -49,6 +49,23 @@ def test_a_listing_that_comes_in_many_packets_is_read_whole() -> None:
     assert asyncio.run(run()) == 5_000
 
 
+def test_the_listing_is_asked_for_as_the_format_says() -> None:
+    async def run(fmt: str) -> bytes:
+        async with RawServer(_listed) as server:
+            endpoint = Endpoint(url=f"{server.address}/v1", fmt=fmt, key="the-key")
+            async with HttpModel(endpoint) as model:
+                assert await model.served_window("mine") == 5_000
+            return server.heads[0].lower()
+
+    plain, other = asyncio.run(run("openai-chat")), asyncio.run(run("anthropic"))
+    assert plain.startswith(b"get /v1/models http")
+    assert b"authorization: bearer the-key" in plain
+    assert b"x-api-key" not in plain
+    assert other.startswith(b"get /v1/models?limit=1000 http")
+    assert b"x-api-key: the-key" in other
+    assert b"anthropic-version" in other
+
+
 def test_many_who_ask_at_once_ask_once() -> None:
     async def run() -> tuple[list[int | None], list[str]]:
         async with RawServer(_nothing) as server, HttpModel(Endpoint(url=f"{server.address}/v1")) as model:

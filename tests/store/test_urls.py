@@ -10,7 +10,7 @@ from everlong.errors import InputError
 from everlong.store.jsonl import JsonlThreads
 from everlong.store.memory import MemoryThreads
 from everlong.store.sqlite import SqliteThreads
-from everlong.store.urls import open_store
+from everlong.store.urls import is_remote, open_store
 
 NO_STORES = [
     *("", "  ", "sqlite:", "sqlite:///", "sqlite://host/file.db", "jsonl:", "postgresql:", "postgres:host/db"),
@@ -44,6 +44,12 @@ def test_memory_keeps_nothing() -> None:
 def test_jsonl_is_a_folder(tmp_path: Path) -> None:
     with open_store(f"jsonl:{tmp_path}/sessions") as store:
         assert isinstance(store, JsonlThreads)
+
+
+def test_only_what_is_reached_over_a_network_is_remote() -> None:
+    remote = ["postgresql://host/db", "postgres://host/db", "PostgreSQL://host/db"]
+    local = ["threads.db", "postgres.db", "sqlite:///threads.db", "jsonl:sessions", "memory:"]
+    assert [url for url in (*remote, *local) if is_remote(url)] == remote
 
 
 def test_a_missing_extra_is_named() -> None:

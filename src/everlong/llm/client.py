@@ -21,6 +21,7 @@ from everlong.errors import EverlongError, ProviderError, RateLimited
 from everlong.llm.endpoints import Endpoint
 from everlong.windows import Served, listing_window, llama_cpp_window, ollama_running_window, ollama_show_window
 from everlong.wire import (
+    OPENAI_CHAT,
     Failed,
     Finished,
     Outgoing,
@@ -205,9 +206,11 @@ async def served_window(session: aiohttp.ClientSession, endpoint: Endpoint, mode
         return None
     address = urlsplit(endpoint.url)
     root = f"{address.scheme}://{address.netloc}"
-    headers = {"authorization": f"Bearer {endpoint.key}"} if endpoint.key else {}
+    api = format_named(endpoint.fmt).api
+    # Such servers often speak several formats and read the key as in OpenAI's.
+    headers = {**OPENAI_CHAT.api.headers(endpoint.key), **api.headers(endpoint.key)}
     questions: tuple[tuple[str, str, Json, Callable[[Json], Served | None]], ...] = (
-        ("GET", f"{endpoint.name}/models", None, lambda raw: listing_window(raw, model)),
+        ("GET", f"{endpoint.name}{api.models}", None, lambda raw: listing_window(raw, model)),
         ("GET", f"{root}/props", None, llama_cpp_window),
         ("GET", f"{root}/api/ps", None, lambda raw: ollama_running_window(raw, model)),
         ("POST", f"{root}/api/show", {"model": model}, ollama_show_window),

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from everlong.store.urls import (
         STORE_VARIABLE as STORE_VARIABLE,
         default_store as default_store,
+        is_remote as is_remote,
         open_store as open_store,
     )
 else:
@@ -40,6 +41,6 @@ else:
             "memory": "MemoryThreads",
             "postgres.threads": "PostgresThreads",
             "terms": "asked_terms texts_of",
-            "urls": "STORE_VARIABLE default_store open_store",
+            "urls": "STORE_VARIABLE default_store is_remote open_store",
         },
     )

@@ -5,17 +5,26 @@ standard library is an extra.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
 from everlong.engine import Threads
 from everlong.errors import InputError
 
-__all__ = ["STORE_VARIABLE", "default_store", "open_store"]
+__all__ = ["STORE_VARIABLE", "default_store", "is_remote", "open_store"]
 
 #: Names the store where no option does.
 STORE_VARIABLE = "EVERLONG_STORE"
 KINDS = "sqlite:///PATH or a path, jsonl:DIR, postgresql://…, memory:"
+
+
+@dataclass(frozen=True, slots=True)
+class StoreEngine:
+    """A kind of store: `open` takes the URL and the part after its colon; `remote` if it is reached over a network."""
+
+    open: Callable[[str, str], Threads]
+    remote: bool = False
 
 
 def default_store(environment: Mapping[str, str], platform: str) -> str:
@@ -44,13 +53,24 @@ def open_store(url: str) -> Threads:
     """
     if not url.strip() or "\0" in url:
         raise InputError(f"a store needs a name: {KINDS}")
-    kind, colon, rest = url.partition(":")
-    open_kind = ENGINES.get(kind.lower()) if colon else None
-    if open_kind is not None:
-        return open_kind(url, rest)
+    engine, rest = _engine(url), url.partition(":")[2]
+    if engine is not None:
+        return engine.open(url, rest)
     if rest.startswith("//"):
         raise _unknown(url)
     return _sqlite_file(url)
+
+
+def is_remote(url: str) -> bool:
+    """Return whether the store at a URL is reached over a network, so that reading it may take long."""
+    engine = _engine(url)
+    return engine is not None and engine.remote
+
+
+def _engine(url: str) -> StoreEngine | None:
+    """Return the engine that a URL names; None for a plain path."""
+    kind, colon, _ = url.partition(":")
+    return ENGINES.get(kind.lower()) if colon else None
 
 
 def _memory(url: str, rest: str) -> Threads:
@@ -96,11 +116,11 @@ def _unknown(url: str) -> InputError:
     return InputError(f"{url!r} is not a store: {KINDS}")
 
 
-#: What a URL begins with, and what opens it, given the URL and what stands behind the colon.
-ENGINES: Mapping[str, Callable[[str, str], Threads]] = {
-    "memory": _memory,
-    "sqlite": _sqlite,
-    "jsonl": _jsonl,
-    "postgres": _postgres,
-    "postgresql": _postgres,
+#: The engines by what a URL begins with.
+ENGINES: Mapping[str, StoreEngine] = {
+    "memory": StoreEngine(_memory),
+    "sqlite": StoreEngine(_sqlite),
+    "jsonl": StoreEngine(_jsonl),
+    "postgres": StoreEngine(_postgres, remote=True),
+    "postgresql": StoreEngine(_postgres, remote=True),
 }

@@ -29,6 +29,7 @@ from everlong.llm import (
     endpoint_from_environment,
     model_file,
 )
+from everlong.wire import format_named
 
 __all__ = [
     "LOCAL_WINDOW",
@@ -206,12 +207,14 @@ async def default_model(config: AgentConfig, options: ChatOptions, endpoint: End
 
 
 async def _first_listed(endpoint: Endpoint) -> str:
-    headers = {"authorization": f"Bearer {endpoint.key}"} if endpoint.key else {}
+    api = format_named(endpoint.fmt).api
     timeout = aiohttp.ClientTimeout(total=LISTING_SECONDS)
     try:
         async with (
             aiohttp.ClientSession(timeout=timeout) as session,
-            session.get(f"{endpoint.name}/models", headers=headers, allow_redirects=False) as response,
+            session.get(
+                endpoint.name + api.models, headers=api.headers(endpoint.key), allow_redirects=False
+            ) as response,
         ):
             listed = (await response.json(content_type=None))["data"][0]["id"]
     except (aiohttp.ClientError, OSError, TimeoutError, ValueError, LookupError, TypeError):

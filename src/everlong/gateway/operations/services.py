@@ -20,7 +20,7 @@ from everlong.gateway.operations.reports import Recent
 from everlong.gateway.request import FORMATS
 from everlong.gateway.upstreams.connections import UpstreamConnections, UpstreamModels
 from everlong.gateway.upstreams.routing import Routes
-from everlong.store import default_store, open_store
+from everlong.store import default_store, is_remote, open_store
 from everlong.windows import Registry
 
 __all__ = ["Services", "services_for"]
@@ -69,7 +69,7 @@ def services_for(
 ) -> Services:
     """Return the services for a configuration. Opens the store; raises for a bad one before anyone listens."""
     url = config.store or default_store(environment, sys.platform)
-    near = not url.lower().startswith("postgres")
+    near = not is_remote(url)
     state_store = StateStore(
         open_store(url), keep=config.keep, retention=timedelta(days=config.retention_days), near=near
     )
