@@ -1,7 +1,7 @@
 """The gateway: any OpenAI or Anthropic client, one changed base URL.
 
 It identifies clients, routes their requests to upstreams, lets the engine keep conversations within the window, and
-forwards answers. What is special to a format stands in the format's folder of `everlong.wire`; nothing here asks which
+forwards answers. What is special to a format is in the format's folder of `everlong.wire`; nothing here asks which
 one it is.
 """
 

@@ -48,7 +48,7 @@ KEY = re.compile(rb"(?:[A-Za-z0-9-]+ )?[\x21-\x2b\x2d-\x7e]+")
 class Client:
     """The owner of a key. State is kept under `scope`, which is made of the key and does not reveal it.
 
-    `key` is the key that the client sent, for upstreams that want the client's own. `mode` and `recall` are None where
+    `key` is the key that the client sent, for upstreams that want the client's own. `mode` and `recall` are None if
     the gateway's setting applies.
     """
 
@@ -61,7 +61,7 @@ class Client:
 
 
 class Clients:
-    """Identifies clients. Without `keys` everyone is served, and the key they send tells them apart.
+    """Identifies clients. Without `keys` everyone is served, and clients are distinguished by the key they send.
 
     With `pass_through` a client keeps the key it sent, for upstreams that want it. A key of the gateway's own is
     never passed on.
@@ -72,7 +72,7 @@ class Clients:
         self._pass_through = pass_through and not keys
 
     def identify(self, headers: HeaderList) -> Client:
-        """Return the client that sent these headers. Raises Refused: 401, or 400 where they name two keys."""
+        """Return the client that sent these headers. Raises Refused: 401, or 400 if they name two keys."""
         key = _key_in(headers)
         if self._keys:
             return self._known(key)

@@ -26,7 +26,7 @@ __all__ = [
     "pieces_of_object",
 ]
 
-#: JSON inside other JSON, byte for byte: a view of the bytes it stands in, or bytes of its own.
+#: JSON inside other JSON, byte for byte: a view of the bytes around it, or bytes of its own.
 Piece: TypeAlias = bytes | msgspec.Raw
 
 #: The formats that clients may speak to the gateway: every wire format that says how a server serves it.
@@ -46,7 +46,7 @@ class ModelRequest:
     fields: Mapping[str, Piece]
     messages: tuple[Piece, ...]
     model: str
-    #: The body as it came; b"" where something in it was changed.
+    #: The body as it came; b"" if something in it was changed.
     original: bytes = b""
     stream: bool = False
     max_tokens: int | None = None
@@ -67,7 +67,7 @@ class ModelRequest:
         return self.original or _object_of(self.fields)
 
     def value(self, name: str) -> Json:
-        """Return a field, decoded; None where there is none."""
+        """Return a field, decoded; None if it is missing."""
         return _value(self.fields, name)
 
     def with_tools(self, tools: list[Json]) -> "ModelRequest":
@@ -150,7 +150,7 @@ def _object_of(fields: Mapping[str, Piece], lists: Mapping[str, bytes] | None = 
     return b"".join([*parts, b"}"])
 
 
-# --- raw JSON: fast where it can be, forgiving where clients are odd --------------------------------
+# --- raw JSON: fast if it can be, forgiving if clients are odd --------------------------------------
 
 _any = msgspec.json.Decoder()
 _object = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -158,7 +158,7 @@ _list = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def decoded(data: Piece) -> Json:
-    """Return the value of JSON. Raises Refused where it is none.
+    """Return the value of JSON. Raises Refused if it is not JSON.
 
     Half of a surrogate pair, NaN and numbers of any size are no reason to refuse what the upstream may accept.
     """

@@ -48,7 +48,7 @@ Restore = Callable[[list[JsonObject]], list[JsonObject]]
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One message as the engine takes it and as it is forwarded; `sent` bears the client's cache marks."""
+    """One message as the engine reads it and as it is forwarded; `sent` has the client's cache marks."""
 
     digest: bytes
     messages: History

@@ -2,7 +2,7 @@
 
 The longest known prefix decides. A request that extends a conversation is appended to it, so that its compactions,
 recalled blocks and summaries stay valid and the forwarded prefix stays as it was. A request that differs earlier begins
-a conversation of its own, with whatever of them is still true. Clients with different keys never share one.
+a conversation of its own, keeping the compactions that still apply. Clients with different keys never share one.
 """
 
 import json
@@ -35,7 +35,7 @@ __all__ = ["Conversation", "Conversations", "SavedConversations", "Transcript"]
 
 THREADS = "threads"  # the kind of notes on saved threads
 FACTOR = 4  # bytes in memory for each byte of a conversation, as measured: its text twice, and what the engine holds
-LITTLE = 16 * 1024  # bytes of new messages that are counted in no time
+LITTLE = 16 * 1024  # bytes; new messages up to this size are counted at once
 MAX_CONVERSATIONS = 4_096
 COMPARED = 8  # conversations that began alike, whose compactions may be true of a new one
 
@@ -46,7 +46,7 @@ class Transcript:
 
     head: History
     head_digest: bytes
-    #: Units of system messages in the list; other system text stands in a field of its own.
+    #: Units of system messages in the list; other system text is in a field of its own.
     leading: tuple[Unit, ...]
     units: tuple[Unit, ...]
     digests: tuple[bytes, ...]
@@ -105,10 +105,10 @@ class _SavedThread:
 
 
 class SavedConversations:
-    """Stores whole conversations as they grow, where the gateway is set to keep them: threads like any others.
+    """Stores whole conversations as threads while they grow, if the gateway is set to keep them.
 
     They can be listed, searched and exported with `everlong sessions`. A conversation that differs earlier is a branch.
-    Everything is written behind the answers, in the one thread that writes.
+    Everything is written in the background, by the one thread that writes.
     """
 
     def __init__(self, state_store: StateStore) -> None:
@@ -126,7 +126,7 @@ class SavedConversations:
         self._state_store.later(lambda: self._last.pop(conversation.thread, None))
 
     def _write(self, conversation: Conversation, units: int) -> None:
-        """Store the first `units` of the conversation: these do not change any more, whatever is added meanwhile."""
+        """Store the first `units` of the conversation: they no longer change, even if more are added meanwhile."""
         store = self._state_store.store
         known = self._last.get(conversation.thread) or self._find(conversation, units)
         if known is not None and known.units >= units:
@@ -151,7 +151,7 @@ class SavedConversations:
         return None
 
     def _continue(self, store: Threads, known: _SavedThread) -> _SavedThread | None:
-        """Return the thread where it ends there, a branch where it continues otherwise, None if it was removed."""
+        """Return the thread if it still ends there, a branch if it has grown differently, None if it was removed."""
         try:
             thread = store.thread(known.thread)
             if thread.length == known.rows:
@@ -240,7 +240,7 @@ class Conversations:
         return found
 
     def little_new(self, scope: str, transcript: Transcript) -> str:
-        """Return the thread to which the request adds too little for a compaction; "" where more may be to do."""
+        """Return the thread to which the request adds too little for a compaction; "" if it may add more."""
         with self._mine:
             found = self._extended_by(scope, transcript)
             if found is None or found.busy or found.head != transcript.head_digest:
@@ -259,7 +259,7 @@ class Conversations:
             self._store_marks(conversation)
 
     def keep_marks_soon(self, conversation: Conversation) -> None:
-        """Do the same without waiting: behind the answers, where another request works on the conversation."""
+        """Like `keep_marks`, but in the background if another request holds the lock."""
         if not conversation.lock.acquire(blocking=False):
             self._state_store.later(lambda: self.keep_marks(conversation))
             return
@@ -269,7 +269,7 @@ class Conversations:
             conversation.lock.release()
 
     def _summarised(self, thread: str) -> None:
-        """Store a summary that was made behind the answers, so that other processes see it at once."""
+        """Store a summary that was made in the background, so that other processes see it at once."""
         with self._mine:
             conversation = self._all.get(thread)
         if conversation is not None:
@@ -388,7 +388,7 @@ class Conversations:
         return standing_marks(marks, shared, units)
 
     def _put(self, conversation: Conversation, transcript: Transcript, marks: Iterable[Mark]) -> None:
-        """Put the messages of the request into the thread, and marks where they were made."""
+        """Put the messages of the request into the thread, and the marks at their places."""
         for mark in marks:
             self._append(conversation, transcript, mark.at)
             length = self._threads.thread(conversation.thread).length
@@ -451,7 +451,7 @@ def _better(one: list[Mark], other: list[Mark]) -> list[Mark]:
 
 
 def _head_in_field(request: ModelRequest, field: Json) -> tuple[Message, ...]:
-    """Return the system text that stands in a field of its own."""
+    """Return the system text that is in a field of its own."""
     if field is None:
         return ()
     body: JsonObject = {request.format.api.messages: [], request.format.api.system: field}

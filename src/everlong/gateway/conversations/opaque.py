@@ -1,6 +1,6 @@
 """What upstreams sent beside their calls and clients may drop, remembered until a client resends the call.
 
-What it is and where it goes back to, the formats say. Here it is held: in memory, and in the store behind.
+The formats say what it is and where it goes back to. Here it is kept: in memory and in the store.
 """
 
 from collections import OrderedDict
@@ -46,7 +46,7 @@ class Notes:
             return self._known.get(place)
 
     def keep(self, place: tuple[str, str], text: JsonText | None) -> None:
-        """Hold a note, and drop others where there is no room. A missing text never replaces one."""
+        """Keep a note; drop others if there is no room. A missing text never replaces one."""
         with self._mine:
             if text is None and place in self._known:  # it was written while the store was looked into
                 return

@@ -99,7 +99,7 @@ def encoded_mark(mark: Mark) -> JsonText:
 
 
 def decoded_mark(text: JsonText) -> Mark | None:
-    """Return the mark that was stored; None where it is of a version that we cannot read."""
+    """Return the mark that was stored; None if we cannot read its version."""
     try:
         fields = cast("dict[str, Any]", json.loads(text))
         entry = decode_entry(fields["kind"], fields["entry"])
@@ -158,7 +158,7 @@ def _utc_now() -> datetime:
 
 
 class StateStore:
-    """The store behind the gateway. Reads are made at once, writes one after the other, behind the answers.
+    """The store behind the gateway. Reads happen at once, writes one after the other in the background.
 
     Everything is under the scope of a client's key and is deleted after a time. A store that fails is reported in the
     log and costs nobody an answer.

@@ -31,7 +31,7 @@ LARGEST_ANSWER = 256 * 1024 * 1024  # bytes of a plain answer
 HELD = 64 * 1024  # bytes of a stream that are held until its first event is whole
 BROKE_OFF = "the upstream's answer ended before its end"
 END = DONE.encode()
-#: How a body begins that is whole, and how one that is a stream; where neither holds, its type decides.
+#: How a whole body begins, and how a stream does; if neither fits, the content type decides.
 WHOLE = (b"{", b"[", b"<")
 STREAM = (b"data:", b"event:", b"id:", b"retry:", b":")
 #: Of a format whose events are all read one by one.
@@ -96,7 +96,7 @@ class AnswerReader:
         self._flush()
 
     def finished(self) -> Finished | None:
-        """Return the whole answer; None where it is not whole, is an error, or was too large to put together."""
+        """Return the whole answer; None if it is incomplete, an error, or too large to put together."""
         self.end()
         if not self.complete or self.error is not None or self._taken > LARGEST_READ:
             return None
@@ -106,7 +106,7 @@ class AnswerReader:
             return None
 
     def message(self) -> Message | None:
-        """Return what was said so far; None where it could not be put together."""
+        """Return what was said so far; None if it could not be put together."""
         self._flush()
         if self.error is not None or self._taken > LARGEST_READ:
             return None
@@ -204,7 +204,7 @@ class AnswerReader:
 
 
 def _decoded(data: bytes) -> Json:
-    """Return the JSON that stands there; None for anything else."""
+    """Return the JSON value; None for anything else."""
     try:
         return cast(Json, msgspec.json.decode(data))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -216,7 +216,7 @@ def _decoded(data: bytes) -> Json:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What an upstream sent instead of an answer; `body` as it came, None where it sent nothing at all."""
+    """What an upstream sent instead of an answer; `body` is unchanged, None if it sent nothing at all."""
 
     error: ProviderError
     status: int
@@ -311,7 +311,7 @@ class AnswerForwarder:
         await self.writer.send_whole(answer.status, [*answer.headers, *self.headers()], shown)
 
     async def forward_stream(self, answer: UpstreamResponse) -> Refusal | None:
-        """Forward a stream; return the refusal, where it is one from its first event on."""
+        """Forward a stream; return the refusal if its first event is one."""
         reader = AnswerReader(self.format, streamed=True, status=answer.status)
         try:
             return await self._forward(answer, reader)
@@ -364,7 +364,7 @@ class AnswerForwarder:
                 self.ending(message)
 
     async def forward_unchanged(self, answer: UpstreamResponse) -> None:
-        """Forward every byte as it came, whatever it is."""
+        """Forward every byte unchanged, whatever the answer is."""
         reader = AnswerReader(self.format, answer.streamed, status=answer.status)
         await self._open(answer)
         try:

@@ -1,4 +1,4 @@
-"""The body that is forwarded: the client's own, with other messages only where the engine's view differs.
+"""The body that is forwarded: the client's own, with other messages only if the engine's view differs.
 
 A message that the view left alone is the client's, with its own cache marks; one that it changed or added is written by
 the wire format. Both are in one form: a process that reads a compaction from the store sends the same bytes as the one
@@ -38,7 +38,7 @@ def marks_itself(request: ModelRequest) -> bool:
 
 
 def _key(marks: CacheMarks) -> bytes:
-    """The name of a mark as it stands in JSON; within a text its quotes would be escaped."""
+    """The name of a mark as it is written in JSON; within a text its quotes would be escaped."""
     return b'"%s"' % marks.field.encode()
 
 
@@ -55,7 +55,7 @@ def marked_front(marks: CacheMarks, field: str, fields: Mapping[str, Piece], sec
 
 
 def marked_members(marks: CacheMarks, members: Sequence[bytes], places: Sequence[int], seconds: float) -> list[bytes]:
-    """Return the messages with marks at these places; one that may bear none leaves it to the nearest before it."""
+    """Return the messages with marks at these places; if a message may not have one, the nearest before it gets it."""
     marked = list(members)
     for place in places:
         for at in range(place, -1, -1):
@@ -79,7 +79,7 @@ def _member_marked(marks: CacheMarks, member: bytes, seconds: float) -> bytes | 
 
 
 def _list_marked(marks: CacheMarks, raw: bytes, seconds: float, *, tools: bool = False) -> bytes | None:
-    """A list of blocks, or of tools, whose last member that may bear a mark has one; None if there is none."""
+    """A list of blocks or tools with a mark on the last member that may have one; None if no member may."""
     if raw[:1] != b"[":
         return None
     bears = marks.tool_may_bear if tools else marks.may_bear
@@ -174,7 +174,7 @@ def _rendered(request: ModelRequest, messages: Sequence[Message], before: int) -
 
 
 def _length(request: ModelRequest, prepared: Prepared) -> dict[str, bytes]:
-    """The limit of the answer's length, where it differs from the client's."""
+    """The limit of the answer's length if it differs from the client's."""
     allowed = prepared.request.max_tokens
     if allowed is None or allowed == request.max_tokens or (request.max_tokens is None and not prepared.remedies):
         return {}

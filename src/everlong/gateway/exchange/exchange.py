@@ -1,6 +1,6 @@
 """One request from a client to its answer: prepared by the engine, forwarded, recovered before the first byte.
 
-Everything about a request is decided here; how bytes are forwarded is in `forward`, what is sent in `body`.
+Everything about a request is decided here; `answer` forwards the bytes, `body` writes what is sent.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ __all__ = ["Exchange"]
 T = TypeVar("T")
 MILLION = 1_000_000
 FAR = 0.75  # of the threshold; no summary is begun below it
-SMALL = 256 * 1024  # bytes of a request that are read in no time
+SMALL = 256 * 1024  # bytes; requests up to this size are read in the event loop
 
 
 @dataclass(slots=True, kw_only=True)
@@ -79,7 +79,7 @@ class Exchange:
             await self._forward_unchanged()
 
     async def _forward_unchanged(self) -> None:
-        """Forward the client's own bytes there and back."""
+        """Forward the request and the answer unchanged."""
         answer = await self._send(self.request.body)
         forwarder = self._forwarder(PromptSizes())
         try:
@@ -123,7 +123,7 @@ class Exchange:
         )
 
     def _prepare_at_once(self, call: Call) -> Prepared | None:
-        """Return the prepared request where preparing takes no time; None where it may."""
+        """Return the prepared request if preparing it takes no time; None if it may take some."""
         self._transcript = None
         if not self._takes_no_time:
             return None
@@ -170,7 +170,7 @@ class Exchange:
     # --- sending -----------------------------------------------------------------------------------
 
     async def _attempt(self, turn: Turn) -> Refusal | None:
-        """Send what is prepared and forward its answer; return the refusal, where nothing was forwarded."""
+        """Send what is prepared and forward its answer; return the refusal if nothing was forwarded."""
         assert self._transcript is not None
         assert self._conversation is not None
         try:
@@ -209,7 +209,7 @@ class Exchange:
         return refusal
 
     async def _try_again(self, turn: Turn, refusal: Refusal) -> Refusal | None:
-        """Send another, smaller request; where there is none, forward the upstream's own words as they came."""
+        """Send another, smaller request; if there is none, forward the upstream's refusal unchanged."""
         try:
             await turn.refused(refusal.error)
         except (ProviderError, BudgetImpossible) as final:
@@ -289,7 +289,7 @@ class Exchange:
                 observer(turn.request, model)
 
     def _far_from_full(self, prepared: Prepared) -> bool:
-        """Whether nothing can be due for long. Some presets count turns instead of tokens: then it never is."""
+        """Whether nothing will be due soon. Always False for presets that count turns."""
         by_tokens = self.services.config.engine.rules.due_by_tokens
         return by_tokens and prepared.tokens < FAR * prepared.budget.threshold_tokens
 

@@ -57,7 +57,7 @@ class ResponseWriter:
     def __init__(self, send: Send, errors: Errors, own: Callable[[], Headers] = tuple) -> None:
         self._send = send
         self._errors = errors
-        self._own = own  # our headers, where the head is sent for a comment
+        self._own = own  # our headers, if the head is sent for a comment
         self._comments = 0  # bytes of comments
         self._tail = b""  # the last bytes that were sent
         self.status = 0
@@ -107,7 +107,7 @@ class ResponseWriter:
         await self.write(COMMENT)
 
     async def send_error(self, status: int, kind: str, message: str, headers: Headers = ()) -> None:
-        """Send an error of ours in the client's own format: a response, or events where the answer has begun."""
+        """Send an error of ours in the client's own format: a response, or events if the answer has begun."""
         if self.over:
             return
         if self.begun:
@@ -126,7 +126,7 @@ class ResponseWriter:
 def error_events(errors: Errors, status: int, kind: str, message: str, sequence: int = 0) -> bytes:
     """Return the end of a stream that has begun and cannot continue: whole events, on which clients raise.
 
-    `sequence` is the number of the next event, where the format counts them.
+    `sequence` is the number of the next event, if the format counts them.
     """
     return b"".join(sse_bytes(name, data) for name, data in errors.events(status, kind, message, sequence))
 
@@ -202,7 +202,7 @@ async def with_comments(
 
 
 async def until_disconnect(receive: Receive, work: Awaitable[T]) -> T | Literal[Gone.GONE]:
-    """Return the result of the work, or GONE where the client disconnects first: then the work is cancelled.
+    """Return the result of the work; if the client disconnects first, cancel the work and return GONE.
 
     `receive` is ASGI's. It does not matter whether the request's body was read before.
     """
@@ -232,7 +232,7 @@ async def _disconnected(receive: Receive) -> None:
 
 
 async def _ended(*tasks: "asyncio.Future[Any]") -> None:
-    """Cancel what still runs and wait for its end, even where the waiting is cancelled meanwhile."""
+    """Cancel what still runs and wait for its end, even if the waiting itself is cancelled."""
     running = [task for task in tasks if not task.done()]
     for task in running:
         task.cancel()

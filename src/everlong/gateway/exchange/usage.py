@@ -29,8 +29,8 @@ class PromptSizes:
     """What is known of a request's size, in tokens.
 
     `added` is the client's own size less the one sent; 0 reports the sent size. `window` bounds what is reported, 0
-    where it is not known. `prompt` is the estimate of what was sent, 0 where there is none; it stands in for figures
-    that are absurd, and for missing ones if the client `wants` usage.
+    if it is not known. `prompt` is the estimate of what was sent, 0 if there is none; it replaces absurd figures, and
+    missing ones if the client `wants` usage.
     """
 
     added: int = 0
@@ -39,7 +39,7 @@ class PromptSizes:
     wants: bool = False
 
     def reported(self, counted: int) -> int:
-        """Return the prompt size to report where the upstream counted so much; 0 is nothing.
+        """Return the prompt size to report if the upstream counted this much; 0 means it counted nothing.
 
         Example: added 40 000, window 128 000: 20 000 -> 60 000, 120 000 -> 128 000
         """
@@ -61,7 +61,7 @@ _NUMBER = msgspec.json.Decoder(int | float | None)
 
 
 def rewritten_body(shape: UsageShape, body: bytes, sizes: PromptSizes) -> bytes:
-    """Return a whole answer with its usage rewritten; the same bytes where there is nothing to change."""
+    """Return a whole answer with its usage rewritten; the same bytes if there is nothing to change."""
     return body if sizes == PromptSizes() else _rewritten(shape, body, sizes)
 
 
@@ -141,7 +141,7 @@ class UsageRewriter:
 
 
 class _MissingUsage:
-    """Adds the chunk of usage that a chat should have ended with, where its client wants one and none came."""
+    """Adds the usage chunk at the end of a chat stream if the client wants one and none came."""
 
     def __init__(self, shape: UsageShape, sizes: PromptSizes) -> None:
         self._shape = shape
@@ -172,7 +172,7 @@ class _MissingUsage:
 
 
 def _rewritten(shape: UsageShape, data: bytes, sizes: PromptSizes) -> bytes:
-    """An answer or an event with its usage rewritten; the very same object where there is nothing to change."""
+    """An answer or an event with its usage rewritten; the very same object if there is nothing to change."""
     event = _fields(data)
     inner = shape.inner if event is not None and shape.inner in event else ""
     holder = _fields(event[inner]) if event is not None and inner else event
@@ -192,7 +192,7 @@ def _rewritten(shape: UsageShape, data: bytes, sizes: PromptSizes) -> bytes:
 
 
 def _reported(shape: UsageShape, usage: _Fields, sizes: PromptSizes) -> _Fields | None:
-    """The usage to report; None where it is the same."""
+    """The usage to report; None if it is the same."""
     prompt, output = _count(usage.get(shape.prompt)), _count(usage.get(shape.output))
     beside = [_count(usage.get(name)) for name in shape.beside]
     counted = -1 if min(prompt, *beside, 0) < 0 else prompt + sum(beside)
@@ -223,7 +223,7 @@ def _cap_details(shape: UsageShape, usage: _Fields, prompt: int) -> None:
 
 
 def _estimated(shape: UsageShape, sizes: PromptSizes, output: int) -> _Fields:
-    """Usage where the upstream reports none."""
+    """The usage to report if the upstream reports none."""
     prompt = sizes.reported(0)
     usage = {shape.prompt: _raw(prompt), shape.output: _raw(output)}
     return usage | ({shape.total: _raw(prompt + output)} if shape.total else {})
@@ -234,7 +234,7 @@ def _usage_of(holder: _Fields | None) -> _Fields | None:
 
 
 def _fields(data: bytes | msgspec.Raw) -> _Fields | None:
-    """An object, its values as they stand; None for anything else."""
+    """An object with its values still raw; None for anything else."""
     try:
         return _FIELDS.decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

@@ -155,7 +155,7 @@ async def _sweep_regularly(services: Services) -> None:
         await asyncio.sleep(SWEEPING)
 
 
-# --- memory of a process that serves for long: the C library's to do, where it can -----------------
+# --- memory of a long-running process: given back by the C library, if it can -----------------------
 
 
 def use_one_heap() -> None:

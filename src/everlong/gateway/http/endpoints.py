@@ -186,9 +186,9 @@ def format_of(headers: Headers) -> Format:
 
 
 async def read_body(scope: Scope, receive: Receive, *, most: int, seconds: float) -> bytes:
-    """Return the body of a request. Raises Refused where it is too large or too slow.
+    """Return the body of a request. Raises Refused if it is too large or too slow.
 
-    ConnectionError where the client goes away.
+    Raises ConnectionError if the client goes away.
     """
     length = dict(scope["headers"]).get(b"content-length", b"")
     if length.isdigit() and int(length) > most:
@@ -274,7 +274,7 @@ def _route(routes: Routes, request: ModelRequest) -> tuple[ModelRequest, Upstrea
 
 
 def _conversation_name(headers: Headers) -> str:
-    """Return the client's own name for the conversation; "" where it has none."""
+    """Return the client's own name for the conversation; "" if it has none."""
     name = next((value for header, value in headers if header.lower() == THREAD_HEADER), b"").decode("latin-1").strip()
     if len(name) > LONGEST_NAME or not name.isprintable():
         raise Refused(f"x-everlong-thread has at most {LONGEST_NAME} plain characters", status=400, kind="bad_header")

@@ -43,7 +43,7 @@ def serve(
     report: ReportLine = lambda _: None,
     factory: str = "everlong.gateway.http.server:app_from_environment",
 ) -> None:
-    """Serve until a signal ends it. Raises InputError, before anyone could connect, where something is wrong.
+    """Serve until a signal ends it. Raises InputError before anyone can connect if something is wrong.
 
     `factory` names the function that makes the application of each process.
     """
@@ -151,7 +151,7 @@ def _services(config: GatewayConfig) -> Services:
 
 
 def _observers() -> tuple[Observer, ...]:
-    """Traces, where OpenTelemetry is installed; without a provider they cost next to nothing."""
+    """Traces, if OpenTelemetry is installed; without a provider they cost next to nothing."""
     return (traces_events(),) if importlib.util.find_spec("opentelemetry") is not None else ()
 
 

@@ -23,7 +23,7 @@ SHARED = "PROMETHEUS_MULTIPROC_DIR"
 
 
 class Metrics:
-    """The metrics of one process; of all of them, where they share a folder."""
+    """The metrics of one process, or of all processes that share a folder."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()

@@ -95,7 +95,7 @@ def services_for(
 
 
 def _authors(config: GatewayConfig, routes: Routes, models: UpstreamModels) -> list[Author]:
-    """The author of summaries where a model is named for it: on one of the upstreams, with its own key."""
+    """The author of summaries if a model is named for them: on one of the upstreams, with its own key."""
     if not config.summary_model:
         return []
     # A format whose server may hold conversations comes last: a summary needs none.

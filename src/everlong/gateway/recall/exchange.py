@@ -30,7 +30,7 @@ MAX_CHARACTERS = 24_000  # of one result
 
 
 def with_tool(request: ModelRequest) -> ModelRequest:
-    """Return the request with the tool; the same where it must not have it, or has one of that name."""
+    """Return the request with the tool; the same request if it must not have it or has one of that name."""
     others: dict[str, Json] = {name: request.value(name) for name in ("tool_choice", "n", "functions", "background")}
     if request.partial or not may_offer(others):
         return request

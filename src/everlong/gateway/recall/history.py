@@ -1,6 +1,6 @@
 """Calls of our tool that a client never saw, put back where they were made when it sends the answer again.
 
-The model reads a history in which its recall and the result stand, so the prefix stays what it was and nothing is
+The model reads a history with its recall and the result, so the prefix stays what it was and nothing is
 recalled twice. An answer is known by its first call or its first sealed thought; it is put back only where it still
 says what the client was shown.
 """
@@ -46,7 +46,7 @@ def notes_of(format_: Format, rounds: Sequence[Round]) -> dict[str, JsonText]:
 
 
 def _answer_notes(format_: Format, rounds: Sequence[Round], results: list[JsonObject]) -> dict[str, JsonText]:
-    """All answers with their results. Those of the last stand apart: they go beside those of the client's calls."""
+    """All answers with their results. Those of the last are separate: they go beside those of the client's calls."""
     resent = format_.server.tool.resent
     shown: list[Json] = [item for round_ in rounds for item in resent(without_recall(round_.message))]
     name = _name(format_, shown)
@@ -92,7 +92,7 @@ def put_back(format_: Format, messages: list[Json], find: Find) -> list[Json]:
 
 
 def _grouped(format_: Format, messages: list[Json]) -> list[list[Json]]:
-    """Answers, and all else one by one. The items of an answer in Responses stand in a row."""
+    """Answers, and all else one by one. The items of an answer in Responses follow each other."""
     groups: list[list[Json]] = []
     row = False
     for message in messages:
@@ -117,7 +117,7 @@ def _is_answer(format_: Format, message: Json) -> bool:
 
 
 def _kept(format_: Format, group: list[Json], find: Find) -> tuple[list[Json], list[Json]] | None:
-    """What stands for this answer, and the results that follow; None if nothing is known of one that says the same."""
+    """What replaces this answer, and the results that follow; None if no answer that says the same is known."""
     name = _name(format_, group) if _is_answer(format_, group[0]) else ""
     if not name or find(KEY + name) is None:
         return None

@@ -1,4 +1,4 @@
-"""Answers without the calls of the recall tool: streams byte for byte where there are none, and whole bodies.
+"""Answers without the calls of the recall tool: streams (byte for byte if there are none) and whole bodies.
 
     upstream ──▶ RecallFilter ──▶ client    our tool alone called: the end is held back, the model gets its result,
     upstream ──▶ RecallFilter ──▶ client    and the stream of the continuation follows as if it were one answer

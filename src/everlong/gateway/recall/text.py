@@ -110,7 +110,7 @@ def _time(row: Row) -> str:
 
 
 def _shortened(text: str, room: int, words: Words) -> str:
-    """The text, its middle left out where it is too long."""
+    """The text, without its middle if it is too long."""
     if len(text) <= room:
         return text
     longest = words.gap.format(left=len(text), total=len(text))

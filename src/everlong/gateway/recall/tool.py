@@ -40,8 +40,8 @@ SCHEMA: JsonObject = {
 def may_offer(fields: Mapping[str, Json]) -> bool:
     """Whether a request with these fields (all but the messages) may get the tool.
 
-    Not where calling is forbidden, where several answers are wanted at once, where the functions are of the old
-    kind, or where the answer is made in the background. A request without tools may.
+    Not if calling is forbidden, if several answers are wanted at once, if the functions are of the old kind, or if
+    the answer is made in the background. A request without tools may.
     """
     choice = fields.get("tool_choice")
     forbidden = (choice.get("type") if isinstance(choice, dict) else choice) == "none"

@@ -1,7 +1,7 @@
 """Connections to upstreams: forwarded requests and their answers, and model clients for calls of our own.
 
 Decides which headers are forwarded, in both directions. Follows no redirect, keeps no cookie, buffers no chunk, and
-repeats a request only where a kept connection had died before it. It does not look into bodies.
+repeats a request only if a kept connection had died before it. It does not look into bodies.
 """
 
 import asyncio
@@ -35,9 +35,9 @@ __all__ = [
 
 Headers = Sequence[tuple[bytes, bytes]]
 
-#: Between two neighbours only, as HTTP says; whatever `connection` names is too.
+#: Headers between two neighbours only, as HTTP says; so are those that `connection` names.
 HOP_BY_HOP = frozenset({b"connection", b"keep-alive", b"te", b"trailer", b"transfer-encoding", b"upgrade"})
-#: Not for an upstream: ours to write, or about who stands behind us.
+#: Not for an upstream: ours to write, or about the client behind us.
 NOT_SENT = HOP_BY_HOP | {
     b"accept-encoding",
     b"cf-connecting-ip",
@@ -104,7 +104,7 @@ class UpstreamResponse:
         self.streamed = response.headers.get("content-type", "").partition(";")[0].strip().lower() == STREAM
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Yield the bytes as they come. Raises ProviderError where they break off. Leaving early cancels it."""
+        """Yield the bytes as they come. Raises ProviderError if they break off. Leaving early cancels it."""
         whole = False
         try:
             async for chunk in self._response.content.iter_any():
@@ -117,7 +117,7 @@ class UpstreamResponse:
                 self.close()
 
     async def whole(self, most: int) -> bytes:
-        """Return all of it. Raises ProviderError where it is more than `most` bytes, or breaks off."""
+        """Return all of it. Raises ProviderError if it is longer than `most` bytes or breaks off."""
         parts, size = [], 0
         async with aclosing(self.chunks()) as chunks:
             async for chunk in chunks:
@@ -133,7 +133,7 @@ class UpstreamResponse:
 
 
 class UpstreamConnections:
-    """Forwards requests. `connect` and `silence` are seconds: until a connection stands, and between two bytes."""
+    """Forwards requests. `connect` and `silence` are seconds: until a connection is made, and between two bytes."""
 
     def __init__(self, *, connect: float = 10.0, silence: float = 300.0) -> None:
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect, sock_read=silence)
@@ -142,7 +142,7 @@ class UpstreamConnections:
     async def send(self, to: Upstream, client: Client, sent: UpstreamRequest) -> UpstreamResponse:
         """Return the answer, whatever its status, as soon as its head has come.
 
-        Raises ProviderError where there is none, with the status for the client; Refused for a request that cannot be
+        Raises ProviderError if there is none, with the status for the client; Refused for a request that cannot be
         written as HTTP.
         """
         address = to.endpoint.name + _target(sent)
@@ -166,7 +166,7 @@ class UpstreamConnections:
     async def _answer(
         self, base: str, address: str, sent: UpstreamRequest, headers: CIMultiDict[str]
     ) -> aiohttp.ClientResponse:
-        """The response; requested again where the kept connection turned out dead before a byte came back."""
+        """The response; requested again if the kept connection turned out dead before a byte came back."""
         attempt = _Attempt()
         try:
             return await self._once(base, address, sent, headers, attempt)
