@@ -44,11 +44,12 @@ def test_a_job_that_fails_ends_the_others_and_leaves_nobody_at_work() -> None:
 
 
 INTERRUPTED = """
-import sys
+import signal
 from everlong.lab.pool import run
 from tests.lab.test_pool import NEVER, worked
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in what a shell runs in the background
     print("begun", flush=True)
     run(worked, [1, NEVER, NEVER, NEVER], 2, size=lambda job: -job, report=lambda job: print("told", flush=True))
 """
