@@ -17,15 +17,16 @@ if TYPE_CHECKING:
         HistoryWindow as HistoryWindow,
         Preset as Preset,
         SummaryPolicy as SummaryPolicy,
+        SummaryStyle as SummaryStyle,
     )
     from everlong.compress.presets import (
         PRESET_NAMES as PRESET_NAMES,
         PRESET_OPTIONS as PRESET_OPTIONS,
         PRESETS as PRESETS,
+        policy_of_style as policy_of_style,
         preset_named as preset_named,
     )
     from everlong.compress.presets.nanobot import NanobotSettings as NanobotSettings
-    from everlong.compress.presets.static_buffer import buffer_start as buffer_start
     from everlong.compress.steps.by_need import by_need as by_need
     from everlong.compress.steps.call_arguments import call_arguments as call_arguments
     from everlong.compress.steps.custom import step_from as step_from
@@ -53,10 +54,9 @@ else:
             "excerpts": "Selection WORDS background",
             "options": "Option Scalar",
             "pipeline": "arrive compact",
-            "preset": "HistoryWindow Preset SummaryPolicy",
-            "presets": "PRESETS PRESET_NAMES PRESET_OPTIONS preset_named",
+            "preset": "HistoryWindow Preset SummaryPolicy SummaryStyle",
+            "presets": "PRESETS PRESET_NAMES PRESET_OPTIONS policy_of_style preset_named",
             "presets.nanobot": "NanobotSettings",
-            "presets.static_buffer": "buffer_start",
             "steps.by_need": "by_need",
             "steps.call_arguments": "call_arguments",
             "steps.custom": "step_from",

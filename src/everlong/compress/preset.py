@@ -16,7 +16,9 @@ from everlong.core import Message
 
 __all__ = ["HistoryWindow", "Preset", "SummaryPolicy", "SummaryStyle"]
 
-#: How a summary is written; `everlong.summarize` has a prompt for each.
+#: How a summary is written; `everlong.summarize` has the parts and a prompt for each.
+#: structured: sections, ours and the default. free: prose. rolling: structured, merged every few rounds.
+#: buffer: what happened, details, ongoing context. chat: done, state, context, next.
 SummaryStyle: TypeAlias = Literal["structured", "free", "rolling", "buffer", "chat"]
 
 UNKNOWN_WINDOW = 128_000  # tokens
@@ -39,9 +41,12 @@ class HistoryWindow:
 class SummaryPolicy:
     """When a summary of the thread is written, in which style, and where it stands in a request.
 
-    Where `automatic` is off, summaries are written only if the settings switch them on. `due` returns the tokens of a
-    request from which one is due, by window and threshold (`threshold` where nobody set one); None: shortly before
-    the compaction threshold, or as the style says.
+    If `automatic` is off, summaries are written only if the settings switch them on. A summary is due
+    - with `rounds`, after so many rounds that no summary covers;
+    - with `evicts_before`, which returns the index of the first message that is still sent as it is, as soon as a
+      message before it is covered by no summary; it covers those messages;
+    - with `due`, from so many tokens of a request on, by window and threshold (`threshold` if nobody set one);
+    - otherwise, shortly before the compaction threshold.
 
     The place matters to presets that assemble every request again: a message of the history, or `in_system` text;
     always, or `when_needed` because the history does not fit; with `replaces`, what the summary covers is no longer
@@ -52,9 +57,16 @@ class SummaryPolicy:
     automatic: bool = True
     due: Callable[[int, float], int] | None = None
     threshold: float | None = None
+    rounds: int | None = None
+    evicts_before: Callable[[Sequence[Message]], int] | None = None
     in_system: bool = False
     when_needed: bool = False
     replaces: bool = False
+
+    @property
+    def by_count(self) -> bool:
+        """Whether messages are counted to see if a summary is due, and not tokens."""
+        return self.rounds is not None or self.evicts_before is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

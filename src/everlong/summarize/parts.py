@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from everlong.compress import SummaryStyle
+
 __all__ = [
     "CONTEXT_LIMIT",
     "FALLBACK_LIMIT",
@@ -18,9 +20,7 @@ __all__ = [
     "field_named",
 ]
 
-#: structured: sections, ours and the default. free: prose. rolling: structured, merged every few rounds (N1-8).
-#: buffer: what happened, details, ongoing context (SB-5). chat: done, state, context, next (CB-1.2).
-Style: TypeAlias = Literal["structured", "free", "rolling", "buffer", "chat"]
+Style: TypeAlias = SummaryStyle
 Field: TypeAlias = Literal[
     "context", "decisions", "constraints", "open_questions", "file_changes", "done", "next", "requests"
 ]

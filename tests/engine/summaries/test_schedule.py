@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from everlong.compress import buffer_start
 from everlong.core import EventKind, Message, Role
 from everlong.engine.contracts import Call
 from everlong.engine.engine import Engine
@@ -17,7 +16,7 @@ from everlong.llm import Answer, ReceivedRequest, Refusal, ScriptedModel, Window
 from everlong.llm.scripted.script import Script
 from everlong.summarize.summary import all_lines
 from everlong.tokens import Counter
-from tests.core.build import assistant, calls, result, system, user
+from tests.core.build import assistant, user
 from tests.engine.authors import (
     HONEST,
     Gate,
@@ -351,27 +350,6 @@ def test_an_idle_thread_is_summarised_before_the_cache_is_cold_and_a_busy_one_is
         assert not of_kind(busy, EventKind.SUMMARY_STARTED)
 
     asyncio.run(asyncio.wait_for(run(), 300))
-
-
-# --- the static buffer ------------------------------------------------------------------------------
-
-
-def pairs(messages: int) -> list[Message]:
-    return [user(f"u{at}") if at % 2 == 0 else assistant(f"a{at}") for at in range(messages)]
-
-
-@pytest.mark.parametrize(
-    ("messages", "start"),
-    [(0, 0), (11, 0), (50, 0), (51, 40), (55, 40), (90, 40), (91, 80), (92, 80)],
-)
-def test_the_buffer_shrinks_when_it_is_too_long_and_grows_again(messages: int, start: int) -> None:
-    assert buffer_start(pairs(messages)) == start
-
-
-def test_the_buffer_never_begins_inside_a_round_and_system_text_is_not_in_it() -> None:
-    loop = [user("go"), *(m for n in range(40) for m in (calls(f"c{n}"), result(f"c{n}"))), assistant("done")]
-    assert buffer_start([system("s"), *loop, user("next")]) == 1  # nothing older than one long round can go
-    assert buffer_start([system("s"), user("a"), *loop, user("next")]) == 2
 
 
 # --- a long conversation ----------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from everlong.compress.options import Option
-from everlong.compress.preset import Preset
+from everlong.compress.preset import Preset, SummaryPolicy, SummaryStyle
 from everlong.compress.presets.auto import AUTO
 from everlong.compress.presets.chatbox import CHATBOX
 from everlong.compress.presets.nanobot import NANOBOT
@@ -17,7 +17,7 @@ from everlong.compress.presets.simple import SIMPLE
 from everlong.compress.presets.static_buffer import STATIC_BUFFER
 from everlong.errors import InputError
 
-__all__ = ["PRESETS", "PRESET_NAMES", "PRESET_OPTIONS", "preset_named"]
+__all__ = ["PRESETS", "PRESET_NAMES", "PRESET_OPTIONS", "policy_of_style", "preset_named"]
 
 _TABLE = (AUTO, NANOBOT, NANOBOT_V3, CHATBOX, STATIC_BUFFER, SIMPLE, OFF)
 
@@ -38,3 +38,9 @@ def preset_named(name: str) -> Preset:
         *names, last = PRESET_NAMES
         raise InputError(f"no preset {name!r}; there are {', '.join(names)} and {last}")
     return preset
+
+
+def policy_of_style(style: SummaryStyle) -> SummaryPolicy:
+    """Return the policy of the first preset with this style of summaries; for a style of no preset, the usual one."""
+    policies = (preset.summary for preset in _TABLE if preset.summary.style == style)
+    return next(policies, SummaryPolicy(style=style))

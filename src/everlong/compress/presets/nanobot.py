@@ -22,6 +22,8 @@ from everlong.windows import window
 
 __all__ = ["NANOBOT", "NanobotSettings", "nanobot"]
 
+ROUNDS = 10  # between two summaries
+
 OPTIONS = (
     Option(
         name="tool_result_soft_limit",
@@ -74,7 +76,7 @@ def nanobot(*, soft: float = 0.3, hard: float = 0.5, user: int = 30_000, assista
         every_call=True,
         history=HistoryWindow(characters=min(user, assistant)),
         budget=_session_budget,
-        summary=SummaryPolicy(style="rolling", automatic=False, in_system=True, when_needed=True),
+        summary=SummaryPolicy(style="rolling", automatic=False, rounds=ROUNDS, in_system=True, when_needed=True),
         options=OPTIONS,
         configure=_configured,
     )

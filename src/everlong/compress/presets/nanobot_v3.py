@@ -18,6 +18,7 @@ __all__ = ["NANOBOT_V3"]
 
 RESULT_CHARACTERS = 15_000
 MESSAGE_CHARACTERS = 30_000
+ROUNDS = 10  # between two summaries
 
 NANOBOT_V3 = Preset(
     name="nanobot-v3",
@@ -31,5 +32,5 @@ NANOBOT_V3 = Preset(
     every_call=True,
     history=HistoryWindow(characters=RESULT_CHARACTERS),
     budget=reply_budget,
-    summary=SummaryPolicy(style="rolling", automatic=False, in_system=True, when_needed=True),
+    summary=SummaryPolicy(style="rolling", automatic=False, rounds=ROUNDS, in_system=True, when_needed=True),
 )

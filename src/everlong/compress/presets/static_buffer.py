@@ -41,5 +41,5 @@ STATIC_BUFFER = Preset(
     compaction=(partial(newest, most_messages=BUFFER_LIMIT, least_messages=BUFFER_LEAST),),
     every_call=True,
     history=HistoryWindow(messages=BUFFER_LIMIT, start=buffer_start),
-    summary=SummaryPolicy(style="buffer", in_system=True),
+    summary=SummaryPolicy(style="buffer", evicts_before=buffer_start, in_system=True),
 )

@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-from everlong.compress import buffer_start
 from everlong.core import EventKind, Message, head_length, user_text
 from everlong.engine.budget import budget_of, due_at
 from everlong.engine.contracts import Call, Model, Prepared
@@ -21,22 +20,21 @@ from everlong.engine.events import Journal
 from everlong.engine.settings import Settings
 from everlong.engine.summaries.author import Author, Watcher, Written, by_rules, write_summary
 from everlong.engine.summaries.commit import SUMMARY, Outcome, commit_summary
-from everlong.engine.summaries.snapshot import BY_COUNT, Snapshot, Wanted, snapshot_of
+from everlong.engine.summaries.snapshot import Snapshot, Wanted, policy_of, snapshot_of
 from everlong.engine.thread import CallContext, EngineContext, newest_summary, raw_history, work_on
 from everlong.engine.turn import whole
 from everlong.errors import EverlongError, NoThread
 from everlong.summarize import Style, redacted
 
-__all__ = ["ROUNDS", "Outcome", "Summaries", "is_due", "is_due_when_idle", "style_of", "switched_on"]
+__all__ = ["Outcome", "Summaries", "is_due", "is_due_when_idle", "style_of", "switched_on"]
 
 # How far before the threshold: a step of a tool loop, or a turn, and the largest share of the threshold. A summary that
 # comes too late for a compaction is taken along by the next one; one that comes too early is paid for.
 STEP, TURN = (1_500, 0.05), (2_500, 0.15)
-ROUNDS = 10  # between two rolling summaries
 
 
 def style_of(settings: Settings) -> Style:
-    """Return the style of a thread's summaries where nobody chose one."""
+    """Return the style of a thread's summaries if nobody chose one."""
     return settings.rules.summary.style
 
 
@@ -49,32 +47,29 @@ def switched_on(settings: Settings) -> bool:
 
 def is_due(engine: EngineContext, prepared: Prepared, settings: Settings, style: Style) -> bool:
     """Return whether a summary should begin now that the request was answered. Holds no lock: it only looks."""
-    if style not in BY_COUNT and engine.threads.thread(prepared.thread).points != prepared.compactions:
-        return False  # it was compacted since: what was sent says nothing of what stands now
+    policy = policy_of(settings, style)
+    if not policy.by_count and engine.threads.thread(prepared.thread).points != prepared.compactions:
+        return False  # it was compacted since: what was sent says nothing about the view now
     last = next(iter(engine.threads.last(prepared.thread, 1)), None)
     in_loop = last is not None and isinstance(last.entry, Message) and bool(last.entry.calls)
-    match style:
-        case "rolling":
-            return (
-                not in_loop
-                and sum(bool(user_text(message)) for message in _uncovered(engine, prepared.thread)) >= ROUNDS
-            )
-        case "buffer":
-            return not in_loop and _evicted(engine, prepared.thread)
-        case _:
-            due = due_at(settings, prepared.window.context)
-            if due is not None:
-                return not in_loop and prepared.tokens >= due
-            budget = budget_of(engine.threads, settings, prepared.call, registry=engine.registry)
-            threshold = prepared.budget.threshold * budget.messages
-            tokens, share = STEP if in_loop else TURN
-            return prepared.tokens - prepared.budget.tools >= threshold - min(tokens, share * threshold)
+    if policy.rounds is not None:
+        questions = sum(bool(user_text(message)) for message in _uncovered(engine, prepared.thread))
+        return not in_loop and questions >= policy.rounds
+    if policy.evicts_before is not None:
+        return not in_loop and _evicted(engine, prepared.thread, policy.evicts_before)
+    due = due_at(settings, prepared.window.context)
+    if due is not None:
+        return not in_loop and prepared.tokens >= due
+    budget = budget_of(engine.threads, settings, prepared.call, registry=engine.registry)
+    threshold = prepared.budget.threshold * budget.messages
+    tokens, share = STEP if in_loop else TURN
+    return prepared.tokens - prepared.budget.tools >= threshold - min(tokens, share * threshold)
 
 
 def is_due_when_idle(engine: EngineContext, prepared: Prepared, settings: Settings, style: Style) -> bool:
     """Return whether a summary should begin because the thread is idle: the next request would find a cold cache."""
     thread = engine.threads.thread(prepared.thread)
-    if style in BY_COUNT or settings.rules.every_call or thread.length > prepared.length + 1:
+    if policy_of(settings, style).by_count or settings.rules.every_call or thread.length > prepared.length + 1:
         return False  # or somebody does speak
     last = next(iter(engine.threads.last(prepared.thread, 1)), None)
     in_loop = last is not None and isinstance(last.entry, Message) and bool(last.entry.calls)
@@ -89,11 +84,11 @@ def _uncovered(engine: EngineContext, thread: str) -> list[Message]:
     return [row.entry for row in rows if isinstance(row.entry, Message)]
 
 
-def _evicted(engine: EngineContext, thread: str) -> bool:
-    """Whether the buffer has let go of messages that no summary covers."""
+def _evicted(engine: EngineContext, thread: str, evicts_before: Callable[[Sequence[Message]], int]) -> bool:
+    """Whether the preset no longer sends messages that no summary covers."""
     state = engine.state(thread)
     raw = raw_history(engine.threads, state.opened, state.raw)
-    start = buffer_start(raw.history)
+    start = evicts_before(raw.history)
     summary = newest_summary(engine.threads, thread, state.opened.point)
     first = 0 if summary is None else summary.covers
     return any(order >= first for order in raw.orders[head_length(raw.history) : start])

@@ -4,22 +4,22 @@ Whole rounds, all but the newest; in a tool loop that is one long round, whole s
 is never summarised: it stands in every request as it is.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from everlong.compress import buffer_start
+from everlong.compress import SummaryPolicy, policy_of_style
 from everlong.core import History, Message, Role, last_user_index, steps_of, user_text
 from everlong.engine.contracts import Prepared, Request, beginning, with_standing, without_tail
 from everlong.engine.preparation import prefix_to_cache, standing
+from everlong.engine.settings import Settings
 from everlong.engine.thread import CallContext, RawHistory, newest_summary, summary_limit
 from everlong.engine.view import View
 from everlong.summarize import COMMON_WORDS, UNTOLD, Style, Summary, spoken
 
-__all__ = ["BY_COUNT", "Snapshot", "Task", "Wanted", "snapshot_of"]
+__all__ = ["Snapshot", "Task", "Wanted", "policy_of", "snapshot_of"]
 
 LEAST = 600  # tokens that a summary must be about to be worth its call
 SPOKEN_BACK = 12  # user messages that decide the language
-#: Styles whose documents count messages and not tokens.
-BY_COUNT: frozenset[Style] = frozenset({"rolling", "buffer"})
 TELLING_WORDS = 3  # different common words of a language in Latin letters
 
 
@@ -66,6 +66,12 @@ class Snapshot:
     by_hand: bool = False
 
 
+def policy_of(settings: Settings, style: Style) -> SummaryPolicy:
+    """Return when a summary in this style is due: as the preset says; if it has another style, as that style's does."""
+    policy = settings.rules.summary
+    return policy if policy.style == style else policy_of_style(style)
+
+
 def snapshot_of(context: CallContext, wanted: Wanted) -> Snapshot | None:
     """Return what there is to summarise now; None if it is not worth a call."""
     length = context.length
@@ -74,10 +80,12 @@ def snapshot_of(context: CallContext, wanted: Wanted) -> Snapshot | None:
     raw = context.raw_history()
     uncovered = _uncovered(raw, 0 if previous is None else previous.covers, until)
     messages = tuple(message for _, message in uncovered)
-    leaving = _evicted(raw, uncovered) if wanted.style == "buffer" else _leaving(messages)
-    least = 1 if wanted.style in BY_COUNT else LEAST
+    policy = policy_of(context.settings, wanted.style)
+    evicts = policy.evicts_before
+    leaving = _leaving(messages) if evicts is None else _evicted(raw, uncovered, evicts)
+    least = 1 if policy.by_count else LEAST
     by_rounds = bool(last_user_index(messages))
-    if context.budget.counter.messages(messages[:leaving]) < least and wanted.style != "buffer":
+    if context.budget.counter.messages(messages[:leaving]) < least and evicts is None:
         leaving, by_rounds = _steps_leaving(messages), False  # a long loop after a short talk
     covered = messages[:leaving]
     if context.budget.counter.messages(covered) < least:
@@ -122,8 +130,10 @@ def _steps_leaving(messages: History) -> int:
     return steps[-1].start if steps else 0
 
 
-def _evicted(raw: RawHistory, uncovered: list[tuple[int, Message]]) -> int:
-    start = buffer_start(raw.history)
+def _evicted(
+    raw: RawHistory, uncovered: list[tuple[int, Message]], evicts_before: Callable[[Sequence[Message]], int]
+) -> int:
+    start = evicts_before(raw.history)
     first = raw.orders[start] if start < len(raw.orders) else raw.length
     return sum(order < first for order, _ in uncovered)
 
@@ -150,8 +160,10 @@ def _scale(context: CallContext) -> float:
 
 def _cached(context: CallContext, wanted: Wanted, view: View, *, by_rounds: bool) -> Request | None:
     """The beginning of the last request that the provider has in its cache: as far as what is to be covered reaches."""
-    if wanted.style == "buffer" or (wanted.sent is None and context.budget.preset.every_call):
+    if policy_of(context.settings, wanted.style).evicts_before is not None:
         return None  # what was evicted is not in it
+    if wanted.sent is None and context.budget.preset.every_call:
+        return None
     if wanted.sent is None:
         sent = _request(context, view)
         until = _leaving(sent.messages) if by_rounds else _steps_leaving(sent.messages)
