@@ -33,7 +33,7 @@ __all__ = [
     "write",
 ]
 
-LOOKED_AT = 50  # records at the front that tell whose session it is
+LOOKED_AT = 50  # records at the front that show which program wrote the session
 SHOWN_FIELDS = 6
 #: The fields in which the formats keep their messages.
 LISTS = tuple(dict.fromkeys(each.api.messages for each in FORMATS.values()))
@@ -138,7 +138,7 @@ def _session_format(rows: Sequence[JsonObject], *, in_lines: bool = True) -> Ses
 
 
 def _each_document(named: Iterable[NamedValue], warnings: Sequence[str] = ()) -> tuple[Document, ...]:
-    """A conversation a row; the first one bears the warnings about the rows that are none."""
+    """Read each row as a conversation. Rows that are not one become warnings on the first document."""
     good: list[Document] = []
     bad = list(warnings)
     for where, row in named:
@@ -174,7 +174,7 @@ def _message_lines(rows: Sequence[JsonObject], named: Iterable[NamedValue], warn
 
 
 def body_format(body: JsonObject) -> Format:
-    """Return the format of a request body. Raises InputError if it is none."""
+    """Return the format of a request body. Raises InputError if it is not a request."""
     fitting = [each for each in FORMATS.values() if each.signs.body(body)]
     if not fitting:
         expected = f"{', '.join(LISTS[:-1])} or {LISTS[-1]}"
@@ -199,7 +199,7 @@ def _list_format(messages: Sequence[Json]) -> Format:
 
 
 def _told_apart(sharing: Sequence[Format], field: str, body: JsonObject) -> Format:
-    """The one of several formats that keep their messages in the same field; the first where nothing tells."""
+    """Choose between formats that keep their messages in the same field; the first if nothing decides."""
     rows = _rows(cast("list[Json]", body[field]))
     signs = _signs(rows)
     if sharing[0].name in signs:
@@ -238,7 +238,7 @@ def _rows(messages: Sequence[Json]) -> list[JsonObject]:
 
 
 def _signs(rows: Sequence[JsonObject]) -> set[str]:
-    """Whose messages these may be, as far as it takes: nothing stands against a sign of the first format."""
+    """Names of the formats that the messages point to. The search ends at a sign of the first format: it decides."""
     first = next(iter(FORMATS))
     signs = set()
     for row in rows:
@@ -265,12 +265,12 @@ def value_of(document: Document) -> Json:
         return cast(Json, session.write(document))
     own = FORMATS[document.fmt]
     body = own.write_body(document)
-    # A list alone has no place for system text; where there is some, the body around it must come along.
+    # A list alone has no place for system text; if there is some, the body around it must come along.
     return body[own.api.messages] if document.bare and body.keys() <= {own.api.messages} else body
 
 
 def write(document: Document) -> bytes:
-    """Return the file: one JSON document, or one record a line where it was read so."""
+    """Return the file: one JSON document, or one record a line if it was read that way."""
     value = value_of(document)
     session = SESSION_FORMATS.get(document.fmt)
     in_lines = document.lines or (session is not None and session.in_lines and not document.bare)

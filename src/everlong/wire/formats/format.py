@@ -1,8 +1,8 @@
 """What a wire format is: one value that says everything about it.
 
 Each folder beside this module exports one `FORMAT`; `everlong.wire.formats` has the table of them. Code that serves any
-format takes a `Format` and asks it; nothing outside a format's folder compares names of formats. Whoever needs to know
-something more of a format adds a field here and fills it in each folder.
+format takes a `Format` and asks it; nothing outside a format's folder compares names of formats. To say something more
+about formats, add a field here and fill it in each folder.
 """
 
 import re
@@ -26,11 +26,11 @@ ANYTHING = re.compile(r"(?=.*\S).+", re.DOTALL)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Api:
-    """Where a format's API is, and where things stand in the body of a request."""
+    """The paths and headers of a format's API, and the fields of a request body."""
 
-    #: Below the base address; "{model}" stands for the model's name where the path holds it.
+    #: Below the base address; "{model}" is replaced by the model's name.
     path: str
-    #: The path that answers as a stream, where it is another one.
+    #: The path that answers as a stream, if it is another one.
     stream_path: str = ""
     #: The path that counts the tokens of a request; "" if there is none.
     count_path: str = ""
@@ -38,22 +38,22 @@ class Api:
     base: str = "/v1"
     #: The field of the messages.
     messages: str
-    #: The field of the system text; "" where it is a message.
+    #: The field of the system text; "" if it is a message.
     system: str = ""
-    #: The field that asks for a stream; "" where another path does.
+    #: The field that asks for a stream; "" if the path does.
     stream: str = "stream"
-    #: Fields ("a.b" for one inside another) that limit the length of the reply; the first is written where the caller
-    #: set none.
+    #: Fields ("a.b" for one inside another) that limit the length of the reply. If the caller set none,
+    #: the first is written.
     lengths: tuple[str, ...]
     #: Whether a request without such a limit is refused.
     needs_length: bool = False
     #: Fields that name a conversation which the server holds, so that the request is not all there is.
     held_elsewhere: tuple[str, ...] = ()
-    #: Whether a stream reports its usage only where `stream_options.include_usage` asks for it.
+    #: Whether a stream reports its usage only if `stream_options.include_usage` asks for it.
     usage_on_request: bool = False
     #: The list of models, below the base address.
     models: str = "/models"
-    #: The header of the key, and what stands before the key in it.
+    #: The header of the key, and the text before the key in it.
     key_header: str = "authorization"
     key_prefix: str = "Bearer "
     #: Headers of every request.
@@ -76,32 +76,33 @@ class Api:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signs:
-    """How messages and bodies of the format are told from those of the others."""
+    """How to recognise messages and bodies of the format."""
 
-    #: How strong a sign a message is that only this format writes; 0 where others write the same.
+    #: How strongly a message points to this format; 0 if other formats write the same.
     message: Callable[[JsonObject], int]
     #: Whether a body can be a request of this format.
     body: Callable[[JsonObject], bool]
-    #: Whether something beside the messages shows it, where two formats keep messages in the same field.
+    #: Whether other fields of a body show the format, for formats that keep messages in the same field.
     beside: Callable[[JsonObject], bool] = lambda body: False  # noqa: ARG005 - nothing does, usually
-    #: What is odd about its messages where another format keeps its own; "" if they are taken for those.
+    #: Describes its messages in the error for a body that has them in another format's field; "" if they are read as
+    #: messages of that other format.
     oddity: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What the provider insists on, as far as repair has to know it."""
+    """What the provider insists on, for repair."""
 
     #: The name of the format.
     fmt: str
     #: What a call id must look like; an id that does not gets a new one that begins with `id_prefix`.
     call_id: re.Pattern[str] = ANYTHING
     id_prefix: str = "call"
-    #: The same for calls that came in another format, where that is stricter.
+    #: The same for calls that came in another format, if that is stricter.
     foreign_call_id: re.Pattern[str] | None = None
-    #: Whether an id may not come again in a later turn. Within a message it never may.
+    #: Whether an id may not be used again in a later turn. Within a message it never may.
     unique_ids: bool = False
-    #: What a tool's name must look like, and what cannot stay in it.
+    #: What a tool's name must look like, and what is removed from it.
     tool_name: re.Pattern[str] = ANYTHING
     not_in_tool_name: re.Pattern[str] = re.compile(r"(?!)")
     longest_tool_name: int = 128
@@ -110,28 +111,28 @@ class Rules:
     object_arguments: bool = False
     #: Whether a result may be empty.
     silent_results: bool = False
-    #: Whether blank text may stand beside calls.
+    #: Whether a message with calls may have blank text.
     blank_beside_calls: bool = False
     #: Whether an item that has an id may be sent only once.
     items_once: bool = False
-    #: Whether a message of opaque parts alone may stand before the first word of the user.
+    #: Whether a message with only opaque parts may come before the user's first message.
     opaque_before_user: bool = False
     #: Whether system text in the list must follow the user.
     system_after_user: bool = False
-    #: Whether the last words of the assistant may not end in white space.
+    #: Whether a final assistant message may not end in white space.
     trimmed_ending: bool = False
-    #: Whether neighbouring assistant messages are sent as one, so that results stand after the last.
+    #: Whether neighbouring assistant messages are sent as one, so that results come after the last.
     joins_assistants: bool = True
     #: Whether thinking is accepted only from this very provider, and only with its signature.
     own_thinking: bool = True
     signed_thinking: bool = False
     #: Whether thinking without a signature must have words.
     worded_thinking: bool = False
-    #: Whether thinking must be followed by what it led to.
+    #: Whether thinking must be followed by the item it led to.
     led_thinking: bool = False
-    #: Who may show a picture.
+    #: The roles whose messages may hold a picture.
     pictures: frozenset[Role] = frozenset({Role.USER, Role.TOOL})
-    #: A message of this format without a way of writing that was read but is not accepted.
+    #: Rewrites a message of this format whose shape we read but the provider does not accept.
     usual_shape: Callable[[Message], Message]
 
 
@@ -139,18 +140,18 @@ class Rules:
 class CacheMarks:
     """How a request marks the prefix that the provider should cache."""
 
-    #: The field that is a mark, and how many a request may bear.
+    #: The field that is a mark, and how many a request may have.
     field: str
     most: int
-    #: The mark for a cache that should live so many seconds.
+    #: The mark for a cache that should live this many seconds.
     mark: Callable[[float], JsonObject]
-    #: Whether a block, and whether a tool, may bear a mark.
+    #: Whether a block, and whether a tool, may have a mark.
     may_bear: Callable[[Json], bool]
     tool_may_bear: Callable[[Json], bool]
     #: A body with marks on the messages at these places, and a body without any.
     add: Callable[[JsonObject, Sequence[int], JsonObject], JsonObject]
     remove: Callable[[JsonObject], JsonObject]
-    #: A history as it is sent, and for each message that is sent how many of the history it and those before it hold.
+    #: A history as it is sent, and for each sent message how many messages of the history it ends after.
     write_history: Callable[[Sequence[Message]], tuple[JsonObject, list[int]]]
 
 
@@ -184,12 +185,12 @@ class ReadMessage(Protocol):
     """Reads one message. `where` names its place in an error."""
 
     def __call__(self, raw: Json, where: str = "") -> Message:
-        """Return the message. Raises WireError for what is none."""
+        """Return the message. Raises WireError if it is not a message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """One wire format: all that is known of it."""
+    """One wire format: everything we know about it."""
 
     #: As people write it in a file or a command: "openai-chat".
     name: str
@@ -198,10 +199,10 @@ class Format:
     #: A request body to a document and back; of a document of another format only the conversation is written.
     read_body: Callable[[Json], Document]
     write_body: Callable[[Document], JsonObject]
-    #: One message, and the messages in a list as it stands in a body.
+    #: One message, and the list of messages of a body.
     read_message: ReadMessage
     read_messages: Callable[[Sequence[Json]], History]
-    #: A message as the objects it becomes, and any history as the fields of a body, whoever made its messages.
+    #: A message as the objects it becomes, and any history, of any format, as the fields of a body.
     write_message: Callable[[Message], list[JsonObject]]
     write_history: Callable[[Sequence[Message]], JsonObject]
     #: Whether each object in the list is one message, so that its index names it.
@@ -218,14 +219,14 @@ class Format:
     faults: Callable[[JsonObject], Iterator[Problem]]
     rules: Rules
     tools: Tools
-    #: None where the provider caches without being told.
+    #: None if the provider caches without marks.
     marks: CacheMarks | None = None
-    #: What a server of ours has to know to serve clients of this format; None where none does.
+    #: What a server needs to know to serve clients of this format; None if they cannot be served.
     server_side: ServerSide | None = None
 
     @property
     def server(self) -> ServerSide:
-        """What a server of ours has to know to serve clients of this format. Raises InputError where none does."""
+        """What a server needs to know to serve clients of this format. Raises InputError if they cannot be served."""
         if self.server_side is None:
             raise InputError(f"clients that speak {self.name} cannot be served")
         return self.server_side

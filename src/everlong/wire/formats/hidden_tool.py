@@ -22,7 +22,7 @@ class Shown:
     """What a client has seen of an answer that continues in another stream.
 
     `frame` are the fields that all chunks share, its id first; `places` how many blocks, items or thoughts were shown;
-    `sequence` the number of the next event of Responses, None where events have none.
+    `sequence` the number of the next event of Responses, None if events have none.
     """
 
     frame: Mapping[str, Json] = field(default_factory=dict)
@@ -86,9 +86,9 @@ class HiddenTool:
     #: A whole answer without calls of the tool of that name, the same object if there are none; two answers as one.
     hide: Callable[[JsonObject, str], JsonObject]
     join: Callable[[JsonObject, JsonObject], JsonObject]
-    #: The parts of an answer among which calls and sealed thoughts stand.
+    #: The parts of an answer that may be calls or sealed thoughts.
     blocks: Callable[[Sequence[Json]], list[Json]]
-    #: A message with results put into it, where results stand in the message after the answer; None elsewhere.
+    #: Puts results into the message after the answer; None if the format sends results as messages of their own.
     with_results: Callable[[Json, list[Json]], list[Json]] | None = None
     #: The ids of calls whose results are here while the calls are in an answer that the provider holds.
     called_elsewhere: Callable[[list[Json]], frozenset[str]] | None = None
@@ -117,10 +117,10 @@ def _is_figure(value: Json) -> bool:
 
 
 def object_in(value: Json) -> JsonObject:
-    """Return the object that stands there; an empty one for anything else."""
+    """Return the value if it is an object, else an empty object."""
     return value if isinstance(value, dict) else {}
 
 
 def list_in(value: Json) -> list[Json]:
-    """Return the list that stands there; an empty one for anything else."""
+    """Return the value if it is a list, else an empty list."""
     return value if isinstance(value, list) else []

@@ -50,7 +50,7 @@ class OpaqueParts(ABC):
 
     @abstractmethod
     def restored(self, members: list[JsonObject], find: Find) -> list[JsonObject]:
-        """Return messages of a client with what it dropped; the same objects where nothing is missing."""
+        """Return messages of a client with what it dropped; the same objects if nothing is missing."""
 
     def call_key(self, call: JsonObject) -> str:
         """Return the key of a call that has an id.
@@ -76,7 +76,7 @@ class OpaqueParts(ABC):
 
 
 class ThoughtParts(OpaqueParts):
-    """Blocks or items of sealed thinking that stand before the call they led to."""
+    """Blocks or items of sealed thinking that come before the call they led to."""
 
     def _is_own(self, block: JsonObject) -> bool:
         """Whether a block that is no call is the assistant's, among blocks that may be others'."""
@@ -139,7 +139,7 @@ class ThoughtParts(OpaqueParts):
 
 
 def _placed(words: list[Json], kept: list[tuple[int, Json]]) -> list[Json]:
-    """The thoughts among the words again, counted from the end, where the call stands."""
+    """Put the thoughts back among the text, counted from the end, which is the call."""
     placed: list[Json] = []
     for left in range(len(words), -1, -1):
         placed += [thought for distance, thought in kept if min(distance, len(words)) == left]

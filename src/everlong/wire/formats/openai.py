@@ -78,7 +78,7 @@ def missing(raw: JsonObject, *keys: str) -> Json:
 
 
 def settle(written: JsonObject, fields: JsonObject, shape: JsonObject) -> JsonObject:
-    """One object again. Where we have nothing to say, what was carried stands, or nothing if it was missing.
+    """Write one object again. A field without a value of ours keeps what was read, or stays missing.
 
     Example: settle({"id": "", "name": "f"}, {"id": 5}, {}) -> {"name": "f", "id": 5}
     """
@@ -114,7 +114,7 @@ def content_in(
 def content_out(
     key: str, parts: Sequence[ResultPart], form: Json, block_out: Callable[[ResultPart], Json]
 ) -> JsonObject:
-    """The field again. Parts that no longer fit their form become blocks; where all of them went, "" stands."""
+    """The field again. Parts that no longer fit their form become blocks; if no part is left, it is ""."""
     if not parts:
         empty: dict[Json, JsonObject] = {"absent": {}, "null": {key: None}, "empty": {key: []}}
         return empty.get(form, {key: ""})

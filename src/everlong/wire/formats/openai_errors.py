@@ -1,4 +1,4 @@
-"""How OpenAI tells errors, in both of its formats."""
+"""How OpenAI writes errors, in both of its formats."""
 
 from collections.abc import Mapping
 
@@ -23,7 +23,7 @@ ERROR_TYPES: Mapping[int, str] = {
     504: "server_error",
     529: "server_error",
 }
-#: The code of a status, where the kind of an error does not say more.
+#: The code of a status, if the kind of an error does not say more.
 STATUS_CODES: Mapping[int, str] = {
     400: "invalid_request",
     401: "invalid_api_key",
@@ -49,7 +49,7 @@ KIND_CODES: Mapping[str, str] = {
 
 
 def error_object(status: int, kind: str, message: str) -> JsonObject:
-    """Return the error that stands in a body or an event."""
+    """Return the error in a body or an event."""
     code = KIND_CODES.get(kind) or (kind if kind and status < 500 else error_type(STATUS_CODES, status))
     return {"message": writable(message), "type": error_type(ERROR_TYPES, status), "param": None, "code": code}
 

@@ -47,7 +47,7 @@ STOPS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A request as it goes out: where to, below the endpoint's address, and what it carries."""
+    """A request as it goes out: its path below the endpoint's address, body and headers."""
 
     path: str
     body: JsonObject
@@ -72,7 +72,7 @@ class ReplyReader(ABC):
         """Everything said so far as one message."""
 
     def finished(self) -> Finished:
-        """The last piece. An answer with calls ended for them, whatever the server calls it."""
+        """The last piece. An answer with calls ended because of them, whatever reason the server gives."""
         message, stop = self.message(), STOPS.get(self.stop, self.stop)
         return Finished(message, self.usage, "calls" if message.calls and stop in ("", "stop") else stop)
 
@@ -109,7 +109,7 @@ class ReplyStream:
             yield from self._take(event)
 
     def close(self) -> Iterator[Reply]:
-        """The pieces that were left at the end. Raises ProviderError where the end of the reply is missing."""
+        """The pieces that were left at the end. Raises ProviderError if the end of the reply is missing."""
         for event in [*self._whole(), *self._events.close()]:
             yield from self._take(event)
         if not self._reader.complete and not self._events.done:
@@ -149,5 +149,5 @@ def tools_of(request: Request) -> list[Json]:
 
 
 def text_of(value: Json) -> str:
-    """The text that stands there; "" for anything else."""
+    """The value if it is text, else ""."""
     return value if isinstance(value, str) else ""

@@ -1,6 +1,7 @@
-"""What a server between clients and providers has to know of a format: errors, one form, usage, opaque parts, tools.
+"""What a server between clients and providers needs to know about a format.
 
-A format with a `ServerSide` can be served by the gateway; its folder says everything else.
+Errors, the canonical form of messages, usage, opaque parts and hidden tools. A format with a `ServerSide` is served by
+the gateway; nothing outside its folder has to change for that.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,38 +16,39 @@ __all__ = ["Canonical", "Errors", "ServerSide", "UsageShape"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Errors:
-    """How the format's maker tells errors. Messages hold only what can be written as UTF-8."""
+    """How the format's maker writes errors. Messages hold only what can be written as UTF-8."""
 
     #: The body of an error response: HTTP status, kind for programs, message for people.
     body: Callable[[int, str, str], JsonObject]
-    #: The events that end a stream which has begun, on which clients raise; the same, and the next event's number.
+    #: The events that end a stream with an error, so that clients raise: the same arguments, and the next event's
+    #: number.
     events: Callable[[int, str, str, int], list[Event]]
-    #: The words for a request that does not fit: the limit and the size in tokens, where they are known.
+    #: The message for a request that is too long: the limit and the size in tokens, None if not known.
     overflow: Callable[[int | None, int | None], str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Canonical:
-    """How the ways to write a message become one, so that a conversation is found again whoever resends it."""
+    """The one form of a message that can be written in several ways, so that a resent conversation is recognised."""
 
     #: A message as it is forwarded; the order of its fields is not decided here.
     form: Callable[[JsonObject], JsonObject]
-    #: A message in that form as it is compared, where that differs: what says the same is the same.
+    #: A message in that form as it is compared, if that differs: messages that say the same become equal.
     compared: Callable[[JsonObject], JsonObject] | None = None
-    #: Fields that say nothing about what was said: streams leave them behind, servers name things with them.
+    #: Fields that say nothing about the content, such as ids that servers add and leftovers of streams.
     noise: frozenset[str] = frozenset()
-    #: The system text that stands in a field of its own, as it is compared, where that differs.
+    #: The system text of a field of its own as it is compared, if that differs.
     system: Callable[[Json], Json] | None = None
-    #: Whether an object of this type and role is the assistant's, where several in a row are one message.
+    #: Whether an object of this type and role is the assistant's, if several in a row are one message.
     of_assistant: Callable[[str | None, str | None], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageShape:
-    """Where an answer keeps its usage: its fields, and `beside` those that the prompt's figure leaves out.
+    """How an answer reports its usage: the names of the fields, and in `beside` those that `prompt` does not include.
 
-    An event with usage holds one of `marks`. A whole answer stands in the event's field `inner`, if it has that, and is
-    known by one of `whole` in field `known_by`. Where it `repeats` the answer it may be long.
+    An event with usage contains one of `marks`. The whole answer is the event itself, or its field `inner` if it has
+    one; its field `known_by` holds one of `whole`. If the event `repeats` the answer, it may be long.
     """
 
     prompt: str
@@ -59,7 +61,7 @@ class UsageShape:
     whole: tuple[bytes, ...]
     marks: tuple[bytes, ...]
     repeats: bool = False
-    #: Fields that all chunks share, where usage comes as a chunk of its own that a server may leave out.
+    #: Fields that all chunks share, if usage comes as a chunk of its own that a server may leave out.
     frame: frozenset[str] = frozenset()
 
 
@@ -73,7 +75,7 @@ class ServerSide:
     client_header: bytes = b""
     #: The answer of the API's `count_path`, given the tokens.
     counted: Callable[[int], JsonObject] = lambda tokens: {"tokens": tokens}
-    #: The message that a plain text stands for where a list of messages may be one.
+    #: The message for a plain text, if a request may have one instead of a list of messages.
     text_message: Callable[[str], JsonObject] | None = None
     #: The field that names an earlier answer which the provider holds.
     continues: str = ""
@@ -85,7 +87,7 @@ class ServerSide:
 
 
 def error_type(types: Mapping[int, str], status: int) -> str:
-    """Return the name of a status; one without a name is told as 400 or 500."""
+    """Return the name of a status; one without a name gets that of 400 or 500."""
     return types.get(status) or types[500 if status >= 500 else 400]
 
 

@@ -52,7 +52,7 @@ def is_web_url(url: str) -> bool:
 
 
 def image_note(image: Image) -> str:
-    """What stands for a picture that the provider cannot be shown."""
+    """The text for a picture that the provider does not accept."""
     inline = inline_image(image)
     return f"[image not shown: {inline[0] or 'unknown type'}]" if inline else f"[image not shown: {image.url}]"
 

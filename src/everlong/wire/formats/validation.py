@@ -118,7 +118,7 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def misplaced(message: Message) -> bool:
-    """Whether a part stands where no provider takes it and no format could write it."""
+    """Whether a part is in a place where no provider accepts it and no format could write it."""
     if not all(may_hold(message.role, part) or isinstance(part, ToolResult) for part in message.parts):
         return True
     results = len(message.results)

@@ -16,7 +16,7 @@ PATH = "/messages"
 
 HEADERS = {"anthropic-version": "2023-06-01"}
 KEY_HEADER = "x-api-key"
-#: The API requires a length; this is what its own clients send where nobody chose one.
+#: The API requires a length; this is what its own clients send if nobody chose one.
 DEFAULT_LENGTH = 4_096
 #: Which block a piece belongs to whose beginning was left out, as some proxies do.
 BEGUN = {"text_delta": "text", "thinking_delta": "thinking"}

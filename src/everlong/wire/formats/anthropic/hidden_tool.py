@@ -125,7 +125,7 @@ def _blocks(messages: Sequence[Json]) -> list[Json]:
 
 
 def _with_results(message: Json, results: list[Json]) -> list[Json]:
-    """All results of an answer stand in the message after it, before any words."""
+    """All results of an answer are in the message after it, before any text."""
     blocks = [block for result in results for block in list_in(object_in(result).get("content"))]
     fields = object_in(message)
     if fields.get("role") != "user":

@@ -2,8 +2,8 @@
 
     {"type": "text", "text": "…", "cache_control": {"type": "ephemeral"}}
 
-Owns where a mark may stand and how many there may be; where they are worth it is decided elsewhere. Marks are no part
-of what is said: the provider compares prefixes without them, so they may move from request to request.
+Knows where a mark is allowed and how many there may be; which places are worth one is decided elsewhere. Marks are no
+part of the content: the provider compares prefixes without them, so they may move from request to request.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,7 +16,7 @@ __all__ = ["FIELD", "MOST", "keep_allowed", "marker", "may_bear", "tool_may_bear
 FIELD = "cache_control"
 MOST = 4  # marks in a request; a fifth is refused
 SHORT = 300  # seconds that a mark lasts if it says nothing else
-#: Blocks that may bear one; thinking must not, and what we do not know may not.
+#: Blocks that may have one; thinking blocks and unknown ones may not.
 BEARERS = ("document", "image", "text", "tool_result", "tool_use")
 #: Who may; a system message in the list is too new to try.
 ROLES = ("user", "assistant")
@@ -28,7 +28,7 @@ def marker(seconds: float) -> JsonObject:
 
 
 def may_bear(block: Json) -> bool:
-    """Whether a block of a message or of the system text may bear a mark; blank text may not."""
+    """Whether a block of a message or of the system text may have a mark; blank text may not."""
     if not isinstance(block, dict) or block.get("type") not in BEARERS:
         return False
     text = block.get("text")
@@ -36,7 +36,7 @@ def may_bear(block: Json) -> bool:
 
 
 def tool_may_bear(tool: Json) -> bool:
-    """Whether a tool may bear a mark: one with a name that is not only loaded when it is looked for."""
+    """Whether a tool may have a mark: it has a name and is not loaded only on demand."""
     return isinstance(tool, dict) and bool(tool.get("name")) and not tool.get("defer_loading")
 
 
@@ -44,7 +44,7 @@ def with_marks(body: JsonObject, places: Iterable[int], mark: JsonObject) -> Jso
     """The body with marks of ours and no others: in front of the messages, and on the messages at these places.
 
     In front it is the last block of the system text, which covers the tools; without system text the last tool. A
-    message that may bear none hands its mark on to the nearest one before it. Text becomes a block, marked or not,
+    message that may have none passes its mark to the nearest one before it. Text becomes a block, marked or not,
     so that a message has the same bytes wherever the marks are.
     """
     bare = without_marks(body)
@@ -69,7 +69,7 @@ def without_marks(body: JsonObject) -> JsonObject:
 
 
 def keep_allowed(body: JsonObject) -> JsonObject:
-    """Drop marks that the provider would refuse: where none may stand, and all but the last few. Changes the body.
+    """Drop marks that the provider would refuse: those in wrong places, and all but the last few. Changes the body.
 
     Clients move their marks; a history that was kept for long may hold one in every message.
     """
@@ -113,7 +113,7 @@ def _in_blocks(message: Json) -> Json:
 
 
 def _bare(value: Json) -> Json:
-    """A message, a block or a tool without its marks; what a tool was told is not looked into."""
+    """A message, a block or a tool without its marks; the arguments of a call are not searched."""
     if not isinstance(value, dict):
         return value
     content = value.get("content")

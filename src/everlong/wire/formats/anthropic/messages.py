@@ -2,8 +2,8 @@
 
     {"system": "…", "messages": [{"role": "assistant", "content": [{"type": "tool_use", …}]}], "tools": […]}
 
-System text stands in a field of its own; it is the leading system message here. A system message
-that stands later is sent in its place as text of the user, because not every model takes the role
+System text has a field of its own; it is the leading system message here. A system message
+that comes later is sent in its place as text of the user, because not every model takes the role
 `system` there; one that came with that role in the list goes out with it. The results of parallel
 calls that came as messages of their own are put into one, before any other text: the provider wants
 them there. Its ids must be unique in a request and of few letters, so foreign ids may be rewritten.
@@ -72,7 +72,7 @@ def block_in(raw: Json, where: str) -> Part:
 
 
 def blocks_out(parts: Sequence[Part], *, own: bool, pictures: bool = True) -> list[Json]:
-    """The blocks as they are sent, without the parts that are left out; pictures only where they may stand."""
+    """The blocks as they are sent, without the parts that are left out; pictures only in places that allow them."""
     rendered = (_block_out(part, own=own, pictures=pictures) for part in parts)
     return [block for block in rendered if block is not None]
 
@@ -97,7 +97,7 @@ def _block_out(part: Part, *, own: bool, pictures: bool) -> Json:
 
 
 def valid_id(call: CallId) -> CallId:
-    """An id that the provider accepts: the same one where it can be."""
+    """An id that the provider accepts: the same one if possible."""
     return call if ACCEPTED_ID.fullmatch(call) else CallId(f"toolu_{ref_of(call)}")
 
 
@@ -359,7 +359,7 @@ def write_body(document: Document) -> JsonObject:
 
 
 def write_history(messages: Sequence[Message]) -> JsonObject:
-    """What is sent for any history, whoever made its messages."""
+    """What is sent for any history, from any provider."""
     return write_placed(messages)[0]
 
 

@@ -1,9 +1,9 @@
 """What Anthropic Messages rejects in `messages`.
 
-Neighbours of the same role are no problem: the server joins them. A result must stand in the very
-next message, before any text. Where thinking blocks have to stand depends on the request: only
+Neighbours of the same role are no problem: the server joins them. A result must be in the very
+next message, before any text. The place of thinking blocks depends on the request: only
 `"thinking": {"type": "enabled"}` wants the open turn to begin with one. Newer models take the role
-`system` in the list, right after the user. A request bears at most four cache marks, tools and
+`system` in the list, right after the user. A request has at most four cache marks, tools and
 system text included, and none of them on a thought.
 """
 
@@ -45,7 +45,7 @@ RULES = Rules(
 
 CALL_ID = re.compile(r"[a-zA-Z0-9_-]+")
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
-# Tuples, because what stands where a role or a type should be need not be hashable.
+# Tuples, because the value of a role or a type need not be hashable.
 ROLES = ("user", "assistant", "system")
 THINKING = ("thinking", "redacted_thinking")
 USER_ONLY = ("tool_result", "image", "document")

@@ -49,7 +49,7 @@ def _overflow(limit: int | None, needed: int | None) -> str:
 
 
 def _in_blocks(message: JsonObject) -> JsonObject:
-    """The message with its text as a block, where cache marks need one."""
+    """The message with its text as a block, which cache marks need."""
     return message | {"content": as_blocks(message["content"])} if "content" in message else message
 
 
@@ -73,7 +73,7 @@ def _result_in_blocks(block: Json) -> Json:
 
 # --- opaque blocks ---------------------------------------------------------------------------------
 
-#: Blocks that stand before the call they led to; each sample is whole.
+#: Blocks that come before the call they led to; each sample is whole.
 THOUGHTS: tuple[JsonObject, ...] = (
     {"type": "thinking", "thinking": "First the files.", "signature": "c2lnbmVk"},
     {"type": "redacted_thinking", "data": "c2VhbGVk"},

@@ -17,7 +17,7 @@ KEY_HEADER = "x-goog-api-key"
 SIGNATURE = "thoughtSignature"
 UNRESERVED = frozenset(
     b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-~"
-)  # stand in a path as they are
+)  # written unescaped in a path
 
 
 def ask(request: Request, key: str) -> Outgoing:

@@ -2,7 +2,7 @@
 
     {"systemInstruction": {…}, "contents": [{"role": "model", "parts": [{"functionCall": {…}}]}], "tools": […]}
 
-System text stands in a field of its own; it is the leading system message here, and one that stands
+System text has a field of its own; it is the leading system message here, and one that comes
 later is sent in its place as text of the user. Calls often have no id: `gemini_pairing` gives them
 one of ours, which is never sent. The provider wants all results of parallel calls in one content,
 right after the calls and in their order, and turns that alternate: neighbours of one side that did
@@ -128,7 +128,7 @@ def read_messages(items: Sequence[Json]) -> History:
 
 
 def write_message(message: Message) -> list[JsonObject]:
-    """The message as it is sent; nothing, where all of it belongs to another provider."""
+    """The message as it is sent; nothing if all of it belongs to another provider."""
     return _contents((message,), apart="", unsigned_call="")
 
 
@@ -180,7 +180,7 @@ def write_body(document: Document) -> JsonObject:
 
 
 def write_history(messages: Sequence[Message], *, unsigned_call: str = "") -> JsonObject:
-    """What is sent for any history, whoever made its messages.
+    """What is sent for any history, from any provider.
 
     Gemini 3 refuses calls without a signature in the running turn. Where another model made them,
     `unsigned_call=UNSIGNED_CALL` says so in the way that it documents; older models need nothing.
@@ -211,7 +211,7 @@ def _content_in(raw: Json, where: str) -> Message:
 
 
 def _parts_in(fields: JsonObject, where: str) -> tuple[tuple[Part, ...], str | None]:
-    """The parts, taken out of a content, and their form where the usual one would not give it back."""
+    """The parts, taken out of a content, and their form if it is not the usual one."""
     at = f"{where}.parts" if where else "parts"
     match fields.get("parts"):
         case None:

@@ -65,7 +65,7 @@ def part_in(raw: Json, where: str) -> Part:
 
 
 def part_out(part: Part, *, own: bool) -> JsonObject | None:
-    """A part that needs nothing from elsewhere; None where it is left out."""
+    """A part that needs nothing from elsewhere; None if it is left out."""
     match part:
         case Text(text, extra):
             return {"text": text, **unpack(extra if own else "")[0]} if own or text.strip() else None

@@ -13,7 +13,7 @@ __all__ = ["PATH", "ChatReader", "GrowingCalls", "ask"]
 
 PATH = "/chat/completions"
 
-OURS = frozenset({"index", "id", "type", "function"})  # all else that stands in a piece is kept as it is
+OURS = frozenset({"index", "id", "type", "function"})  # all other fields of a piece are kept as they are
 
 
 class GrowingCalls:
@@ -108,7 +108,7 @@ def ask(request: Request, key: str) -> Outgoing:
     if request.tools:
         body["tools"] = tools_of(request)
     if request.max_tokens is not None:
-        # OpenAI's reasoning models know only the newer name; whoever sends it means it.
+        # OpenAI's reasoning models know only the newer name; a caller that sends it means it.
         name = "max_completion_tokens" if "max_completion_tokens" in body else "max_tokens"
         body[name] = request.max_tokens
     if request.temperature is not None:

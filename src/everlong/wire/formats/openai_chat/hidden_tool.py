@@ -21,7 +21,7 @@ LISTS = ("reasoning_details", "thinking_blocks", "annotations")
 
 
 class ChatEditor(StreamEditor):
-    """Pieces of calls are told apart as the server numbers them; those that stay are numbered without gaps."""
+    """Distinguishes pieces of calls by the server's numbers, and numbers those that stay without gaps."""
 
     SIGNS = (b'"tool_calls"', b'"reasoning_details"')
 
@@ -129,7 +129,7 @@ class ChatEditor(StreamEditor):
         return Shown(frame=self._frame, places=self._thoughts, usage=usage)
 
     def ending(self) -> list[Event]:
-        """Return the last chunk, the usage where there was one, and the end."""
+        """Return the last chunk, the usage if there was one, and the end."""
         shown = self.shown()
         finish = FINISHES.get(self._finish, self._finish)
         last: JsonObject = {"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]}
@@ -140,7 +140,7 @@ class ChatEditor(StreamEditor):
 
 
 def _without_arguments(piece: Json) -> Json:
-    """A numbered piece is told apart by its number; what it is called with need not be put together here."""
+    """A numbered piece is identified by its number; its arguments need not be put together here."""
     function = piece.get("function") if isinstance(piece, dict) else None
     if not isinstance(piece, dict) or not isinstance(function, dict) or not isinstance(piece.get("index"), int):
         return piece

@@ -4,7 +4,7 @@
 
 Reads what such servers really send: content in every shape; reasoning under four names; the old
 `function_call`; custom tools; arguments that are an object. Parts of an assistant message come in the
-order reasoning, content, calls. A message of another format is written as far as this one can say it
+order reasoning, content, calls. A message of another format is written as far as this one can express it
 (`openai/foreign`); one that has nothing left to say is not written at all.
 """
 
@@ -118,7 +118,7 @@ def _function_in(raw: JsonObject, kind: str) -> tuple[str, JsonText, JsonText | 
 
 
 def function_out(call: ToolCall, kind: str = "function") -> JsonObject:
-    """What stands inside an entry, and alone as `function_call`."""
+    """What is inside an entry, or alone in `function_call`."""
     inner, shape = unpack(cast(str, unpack(call.extra)[1].get("inner", "")))
     arguments = arguments_out(CALL_KINDS[kind], call.arguments, shape.get("arguments"), free=kind == "custom")
     return settle({"name": call.name, **arguments}, inner, shape)
@@ -203,7 +203,7 @@ ROLES = {
 REASONING_TEXT = ("reasoning_content", "reasoning")
 REASONING_SEALED = ("reasoning_details", "thinking_blocks")  # signed forms of the same thinking
 
-#: Kinds of opaque parts that stand beside the content, not in it.
+#: Kinds of opaque parts that are beside the content, not in it.
 BESIDE = "message."
 AUDIO = "message.audio"
 
@@ -266,7 +266,7 @@ def read_messages(items: Sequence[Json]) -> History:
 
 
 def _numbered(raw: Json, index: int) -> Message:
-    """`read_message`, with the place worked out only where something may be wrong with it."""
+    """`read_message`, with the place worked out only if something may be wrong with it."""
     usual = usual_message(raw, NAME) if isinstance(raw, dict) else None
     return usual or read_message(raw, f"messages[{index}]")
 
@@ -296,7 +296,7 @@ def _any_message(raw: JsonObject, where: str) -> Message:
 
 
 def write_message(message: Message) -> list[JsonObject]:
-    """The message as it is sent: one object, several where results share a message, none where nothing is left."""
+    """The message as it is sent: one object, several if results share a message, none if nothing is left."""
     if message.role is Role.TOOL:
         answers, beside = _answers_out(message)
         return answers + beside
@@ -403,7 +403,7 @@ def _stands_beside(part: ResultPart) -> bool:
             assert_never(part)
 
 
-# --- what stands beside the content of an assistant's message --------------------------------------
+# --- what is beside the content of an assistant's message -----------------------------------------
 
 
 def _beside_in(fields: JsonObject) -> list[Part]:

@@ -73,7 +73,7 @@ RULES = Rules(
 )
 
 NAME = re.compile(r"[^\s<|\\/>]+")
-# Tuples, because what stands where a role should be need not be hashable.
+# Tuples, because the value of a role need not be hashable.
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 SYSTEM_ROLES = ("system", "developer")
 RESULT_ROLES = ("tool", "function")

@@ -79,7 +79,7 @@ class ChatParts(OpaqueParts):
         return inner.get("name"), inner.get("arguments", inner.get("input"))
 
     def parts(self, members: Sequence[Json], model: str = "") -> dict[str, JsonText]:
-        """Return the fields to remember; those of the message stand under its first call."""
+        """Return the fields to remember; those of the message are kept under its first call."""
         message = object_in(members[0]) if members else {}
         dropped = {REASONING} if model and not WANTS_THOUGHTS.search(model) else set()
         names = [name for name in MESSAGE_NAMES if name not in dropped]

@@ -16,7 +16,7 @@ ITEMS = frozenset(
     }
 )
 BLOCKS = frozenset({"input_text", "input_image", "input_file", "output_text"})
-#: Beside a text as `input`, one of these tells a request from any other object with that field.
+#: If `input` is a text, a request also has one of these; other objects with an `input` do not.
 FIELDS = frozenset({"conversation", "instructions", "model", "previous_response_id", "prompt"})
 
 

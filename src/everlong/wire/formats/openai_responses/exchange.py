@@ -34,7 +34,7 @@ def ask(request: Request, key: str) -> Outgoing:
 
 
 def _unstored(body: JsonObject) -> JsonObject:
-    """What changes where the provider keeps nothing: reasoning comes sealed, and an id alone would lead nowhere."""
+    """What changes if the provider stores nothing: reasoning comes sealed, and an id alone would refer to nothing."""
     items, wanted = body.get("input"), body.get("include")
     included = wanted if isinstance(wanted, list) else []
     changed: JsonObject = {}
@@ -117,7 +117,7 @@ class ResponsesReader(ReplyReader):
             self._items = {at: item for at, item in enumerate(output) if isinstance(item, dict)}
 
     def message(self) -> Message:
-        """Everything that was done; where a server only ever said words, these."""
+        """All items of the answer; if a server sent only text, that text."""
         items: list[Json] = [self._items[at] for at in sorted(self._items)]
         if not items and self._said:
             return Message(Role.ASSISTANT, (Text("".join(self._said)),), origin=NAME)

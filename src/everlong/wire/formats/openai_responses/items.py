@@ -202,7 +202,7 @@ def result_out(result: ToolResult, answered: CallKind = FUNCTION) -> JsonObject:
 
 
 NAME = "openai-responses"
-THOUGHT = ("summary", "content")  # where the words of a reasoning item stand
+THOUGHT = ("summary", "content")  # the fields of a reasoning item that hold its text
 
 
 # --- messages ------------------------------------------------------------------------------------
@@ -258,7 +258,7 @@ def _spoken_out(parts: list[Text | Image]) -> JsonObject:
 
 
 def _head(part: Part) -> str | None:
-    """The fields of the message item that begins with this block; None where it joins the one before."""
+    """The fields of the message item that begins with this block; None if it joins the one before."""
     return cast("str | None", unpack(part.extra)[1].get("item")) if isinstance(part, Text | Image) else None
 
 

@@ -47,7 +47,7 @@ COMPACTIONS = frozenset({"compaction", "compaction_summary", "context_compaction
 LONGEST_CALL_ID = 64  # characters
 NEEDS_NO_ID = frozenset({"message", *CALLS})
 
-#: Where a message stands that did not come as an item.
+#: The place of a message that did not come as an item.
 INSTRUCTIONS = "instructions"
 WHOLE_INPUT = "input"
 
@@ -152,7 +152,7 @@ def read_items(items: Sequence[Json], where: str = "") -> History:
 
 
 def write_message(message: Message) -> list[JsonObject]:
-    """The items the message becomes; none where all of it belongs to another format."""
+    """The items the message becomes; none if all of it belongs to another format."""
     if message.role is Role.TOOL:
         return _answers_out(message, {})
     if message.origin != NAME:

@@ -1,6 +1,6 @@
 """What OpenAI Responses rejects in `input`.
 
-Outputs need not stand next to their calls, only after them. Reasoning must be followed by the item it
+Outputs need not be next to their calls, only after them. Reasoning must be followed by the item it
 led to.
 """
 
@@ -59,7 +59,7 @@ CALLS = frozenset(
     }
 )
 OUTPUTS = frozenset(f"{kind}_output" for kind in CALLS)
-# Tuples, because what stands where a role should be need not be hashable.
+# Tuples, because the value of a role need not be hashable.
 SYSTEM_ROLES = ("system", "developer")
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]+")
 ROLES = (*SYSTEM_ROLES, "user", "assistant")
@@ -156,7 +156,7 @@ def _output_problems(where: str, output: Json) -> Iterator[Problem]:
 
 
 def _order_problems(items: Sequence[tuple[str, JsonObject]]) -> Iterator[Problem]:
-    """Kinds that only the provider can read, such as its own compaction, may stand before the first question."""
+    """Kinds that only the provider can read, such as its own compaction, may come before the first question."""
     known = CALLS | OUTPUTS | {"message", "reasoning"}
     spoken = [(where, item) for where, item in items if _kind(item) in known and item.get("role") not in SYSTEM_ROLES]
     if not spoken:

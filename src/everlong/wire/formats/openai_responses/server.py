@@ -77,7 +77,7 @@ def _of_assistant(kind: str | None, role: str | None) -> bool:
 
 # --- opaque items ----------------------------------------------------------------------------------
 
-#: Items that stand before the call they led to; each sample is whole.
+#: Items that come before the call they led to; each sample is whole.
 THOUGHTS: tuple[JsonObject, ...] = (
     {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "c2VhbGVk"},
 )
