@@ -10,7 +10,7 @@ from everlong.agent.agent import Agent, Kind
 from everlong.agent.config import AgentConfig
 from everlong.agent.definitions import Outcome, Place, Tool
 from everlong.agent.events import AgentEvent, CallEnded, TurnEnded
-from everlong.agent.standing_context import NOTHING, Standing
+from everlong.agent.standing_context import NO_STANDING_CONTEXT, StandingContext
 from everlong.core import History, JsonObject, Message, Role
 from everlong.engine import Engine, Model, Settings, Threads
 from everlong.errors import NoThread
@@ -94,7 +94,7 @@ class Act:
     model: Model
     tools: Sequence[Tool] = ()
     config: AgentConfig = CONFIG
-    standing: Standing = NOTHING
+    standing: StandingContext = NO_STANDING_CONTEXT
     threads: Threads = field(default_factory=MemoryThreads)
     thread: str = "t"
 

@@ -6,7 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from everlong.agent.standing_context import NOTHING, Standing, file_source, skills_source, workspace_standing
+from everlong.agent.standing_context import (
+    NO_STANDING_CONTEXT,
+    StandingContext,
+    file_source,
+    skills_source,
+    workspace_standing,
+)
 from everlong.agent.tools.todo import Todos
 from everlong.core import History, Role
 from everlong.engine import Call, Engine
@@ -84,7 +90,7 @@ def test_a_cut_fits_with_what_is_beside_it_and_leaves_it_whole() -> None:
 
 def test_the_prefix_is_stable_and_the_tail_is_never_inside_it() -> None:
     counted = iter(range(1_000))
-    standing = Standing((("Rules", lambda _: "Be kind."),), (("Todo", lambda _: f"{next(counted)} done"),))
+    standing = StandingContext((("Rules", lambda _: "Be kind."),), (("Todo", lambda _: f"{next(counted)} done"),))
     model = ScriptedModel(calls_then([[("read", f'{{"n":{n}}}')] for n in range(6)]))
     run(Act(model, [Ran().tool()], standing=standing).say("Go"))
     bodies = [tuple(m for m in asked.messages if "done" not in m.text) for asked in model.requests]
@@ -98,7 +104,7 @@ def test_the_prefix_is_stable_and_the_tail_is_never_inside_it() -> None:
 
 def test_usage_still_anchors_the_count() -> None:
     """What is beside a thread does not keep the engine from learning the true size of what it sent."""
-    standing = Standing((("Rules", lambda _: "Be kind."),), (("Todo", lambda _: "one"),))
+    standing = StandingContext((("Rules", lambda _: "Be kind."),), (("Todo", lambda _: "one"),))
     act = Act(ScriptedModel(lambda _: Answer(text="ok")), standing=standing)
     run(act.say("Hello"))
     state = act.engine.blocking.context.states.get("t")
@@ -111,7 +117,7 @@ def test_over_http_in_every_format_with_tools_a_limit_and_a_tail(fmt: str) -> No
     ran = Ran()
 
     async def turns(model: HttpModel) -> None:
-        standing = Standing((("Rules", lambda _: "Be kind."),), (("Todo", lambda _: f"{len(ran.calls)} done"),))
+        standing = StandingContext((("Rules", lambda _: "Be kind."),), (("Todo", lambda _: f"{len(ran.calls)} done"),))
         act = Act(model, [ran.tool()], replace(CONFIG, most_steps=2), standing)
         assert ended(await act.say("Go")).reason == "most steps"
         act.sound()
@@ -176,7 +182,7 @@ def test_a_link_out_of_the_workspace_is_not_followed(tmp_path: Path) -> None:
     assert workspace_standing(inside).now("t") == ((), ())
     assert file_source(inside, "loop")("t") == ""
     assert file_source(inside, "../secret")("t") == ""
-    assert NOTHING.now("t") == ((), ())
+    assert NO_STANDING_CONTEXT.now("t") == ((), ())
 
 
 def test_a_file_that_is_too_long_is_cut_and_says_so(tmp_path: Path) -> None:
@@ -202,7 +208,7 @@ def test_a_todo_list_belongs_to_its_thread_stands_at_the_tail_and_survives_a_res
     with open_store(store) as threads:
         todos = Todos(threads)
         model = ScriptedModel(calls_then([[("todo", made)]]))
-        act = Act(model, [todos.tool], standing=Standing((), (("Todo", todos.source),)), threads=threads)
+        act = Act(model, [todos.tool], standing=StandingContext((), (("Todo", todos.source),)), threads=threads)
         run(act.say("Plan it"))
         assert model.requests[-1].messages[-1].text.endswith("## Todo\n[x] read the code\n[ ] fix it")
         assert todos.source("another") == ""

@@ -11,7 +11,7 @@ from everlong.agent.agent import Agent
 from everlong.agent.config import AgentConfig, SubAgents
 from everlong.agent.definitions import Outcome, Place, Tool
 from everlong.agent.events import AgentEvent
-from everlong.agent.subagents import Spawning, spawn_tools
+from everlong.agent.subagents import SubAgentSetup, spawn_tools
 from everlong.agent.words import ENGLISH
 from everlong.core import JsonObject, Message
 from everlong.engine import Engine, Model
@@ -38,14 +38,14 @@ class Family:
         self.engine = Engine(self.threads)
         self.seen: list[tuple[str, AgentEvent]] = []
         config: AgentConfig = replace(CONFIG, subagents=self.limits, language=self.language, owner="ann")  # type: ignore[arg-type]
-        spawning = Spawning(
+        setup = SubAgentSetup(
             engine=self.engine,
             model=self.child,
             tools=self.tools,
             config=config,
             watch=lambda thread, event: self.seen.append((thread, event)),
         )
-        self.agent = Agent(self.engine, self.parent, (*self.tools, *spawn_tools(spawning)), config)
+        self.agent = Agent(self.engine, self.parent, (*self.tools, *spawn_tools(setup)), config)
 
     async def say(self, text: str) -> list[AgentEvent]:
         return [event async for event in self.agent.turn("main", text)]
@@ -204,8 +204,8 @@ def test_no_nesting_beyond_depth_two() -> None:
     assert seen == [True, False, True]  # the child may, the grandchild may not
     depths = [json.loads(thread.metadata).get("depth", 0) for thread in family.threads.threads()]
     assert sorted(depths) == [0, 1, 2]
-    spawning = Spawning(engine=family.engine, model=family.child)
-    assert [len(spawn_tools(spawning, depth)) for depth in (0, 1, 2, 3)] == [2, 2, 0, 0]
+    setup = SubAgentSetup(engine=family.engine, model=family.child)
+    assert [len(spawn_tools(setup, depth)) for depth in (0, 1, 2, 3)] == [2, 2, 0, 0]
 
 
 def test_interrupting_the_parent_stops_the_sub_agent_and_both_threads_are_sound() -> None:
@@ -261,7 +261,7 @@ def test_a_store_that_fails_is_a_result_of_spawn() -> None:
     async def turn() -> Outcome:
         engine = Engine(NoNew())
         await engine.append("main", [])
-        (spawn, _) = spawn_tools(Spawning(engine=engine, model=ScriptedModel()))
+        (spawn, _) = spawn_tools(SubAgentSetup(engine=engine, model=ScriptedModel()))
         return await spawn.run({"task": "Go"}, Place(thread="main", call="c", workspace=CONFIG.workspace))
 
     outcome = run(turn())

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from everlong.agent import Agent, Entered, Outcome, Standing, TurnEnded
+from everlong.agent import Agent, Entered, Outcome, TurnEnded
 from everlong.agent.config import SubAgents
 from everlong.agent.definitions import Place
-from everlong.agent.standing_context import workspace_standing
-from everlong.agent.subagents import Spawning, spawn_tools
+from everlong.agent.standing_context import StandingContext, workspace_standing
+from everlong.agent.subagents import SubAgentSetup, spawn_tools
 from everlong.core import OUTCOMES, EventKind, JsonObject, Message, Point
 from everlong.engine import Engine, Failed, Restarted, Settings, Summaries
 from everlong.errors import ContextOverflow, InputError
@@ -228,8 +228,8 @@ def test_F5_a_sub_agent_on_32k_under_a_parent_of_a_million_compacts_by_its_own_w
     engine = Engine(threads)
     limits = SubAgents(model="gpt-4o-mini", window=32_000, most_steps=rounds + 5, result_characters=2_000)
     config = replace(CONFIG, subagents=limits)
-    spawning = Spawning(engine=engine, model=child, tools=[files(ran, 200)], config=config)
-    agent = Agent(engine, parent, spawn_tools(spawning), config)
+    setup = SubAgentSetup(engine=engine, model=child, tools=[files(ran, 200)], config=config)
+    agent = Agent(engine, parent, spawn_tools(setup), config)
 
     async def turn() -> TurnEnded:
         return ended([event async for event in agent.turn("main", "Go")])
@@ -495,7 +495,7 @@ class LongTask:
 def test_a_long_task_with_huge_results_in_a_small_window_finishes_and_loses_nothing(summaries: bool) -> None:
     task, ran = LongTask(), Ran()
     tool = ran.tool("read_page", lambda given: page(int(str(given["n"]))))
-    standing = Standing((), (("Todo", lambda _: f"- [ ] the report ({task.made} of {ROUNDS} pages read)"),))
+    standing = StandingContext((), (("Todo", lambda _: f"- [ ] the report ({task.made} of {ROUNDS} pages read)"),))
     config = replace(CONFIG, max_tokens=REPLY, most_steps=ROUNDS + 5)
 
     async def turns(model: HttpModel) -> Act:

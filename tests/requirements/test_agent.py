@@ -13,7 +13,7 @@ import pytest
 from everlong.agent import Agent, AgentConfig, AgentEvent, Kind
 from everlong.agent.config import SubAgents, load_config
 from everlong.agent.standing_context import workspace_standing
-from everlong.agent.subagents import Spawning, spawn_tools
+from everlong.agent.subagents import SubAgentSetup, spawn_tools
 from everlong.core import EventKind, Message, Role
 from everlong.engine import Engine, Failed, Settings, Summaries
 from everlong.errors import NotRecovered
@@ -231,8 +231,8 @@ def test_N3_9_the_friendly_text_is_in_the_users_language() -> None:
 def family(model: HttpModel, config: AgentConfig, ran: Ran) -> tuple[Agent, MemoryThreads]:
     threads = MemoryThreads()
     engine = Engine(threads)
-    spawning = Spawning(engine=engine, model=model, tools=[files(ran, 30)], config=config)
-    return Agent(engine, model, spawn_tools(spawning), config), threads
+    setup = SubAgentSetup(engine=engine, model=model, tools=[files(ran, 30)], config=config)
+    return Agent(engine, model, spawn_tools(setup), config), threads
 
 
 def of_child(asked: ReceivedRequest) -> bool:

@@ -39,7 +39,7 @@ from everlong.store.bodies import (
     original_of,
     refs_of,
 )
-from everlong.store.terms import asked_terms, found_by
+from everlong.store.terms import found_by, query_terms
 from tests.core.build import assistant, calls, result, user
 
 LONG = '一段很长的结果 \u2028 \ud800 \x00 " \\ {"@text":"' + "0" * 64 + '"} ' + "x" * LARGE
@@ -148,8 +148,8 @@ def test_a_message_is_found_by(message: Message, words: str) -> None:
 
 
 def test_a_query_is_bounded() -> None:
-    assert len(asked_terms(" ".join(f"word{number}" for number in range(5_000)))) <= 32
-    assert asked_terms("the of 的") == {}
+    assert len(query_terms(" ".join(f"word{number}" for number in range(5_000)))) <= 32
+    assert query_terms("the of 的") == {}
 
 
 def test_the_stored_numbers_of_entry_kinds_never_change() -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         TurnEnded as TurnEnded,
     )
     from everlong.agent.mcp_servers import McpServers as McpServers
-    from everlong.agent.standing_context import NOTHING as NOTHING, Standing as Standing
+    from everlong.agent.standing_context import NO_STANDING_CONTEXT as NO_STANDING_CONTEXT
     from everlong.agent.toolset import (
         OWN_TOOLS as OWN_TOOLS,
         standard_tools as standard_tools,
@@ -40,7 +40,7 @@ else:
             "definitions": "Approve Outcome Tool tool",
             "events": "AgentEvent CallEnded CallStarted Entered TurnEnded",
             "mcp_servers": "McpServers",
-            "standing_context": "NOTHING Standing",
+            "standing_context": "NO_STANDING_CONTEXT",
             "toolset": "OWN_TOOLS standard_tools workspace_agent",
         },
     )

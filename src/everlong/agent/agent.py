@@ -16,7 +16,7 @@ from everlong.agent.calls import CallContext, close_calls
 from everlong.agent.config import DEFAULT_CONFIG, AgentConfig
 from everlong.agent.definitions import Approve, Place, Tool, approve_nothing
 from everlong.agent.events import AgentEvent, Report, TurnEnded
-from everlong.agent.standing_context import NOTHING, Standing
+from everlong.agent.standing_context import NO_STANDING_CONTEXT, StandingContext
 from everlong.agent.tools.recall import RECALL
 from everlong.agent.turn import Turn
 from everlong.agent.words import Words, words_in
@@ -80,7 +80,7 @@ class Agent:
         model: Model,
         tools: Sequence[Tool] = (),
         config: AgentConfig = DEFAULT_CONFIG,
-        standing: Standing = NOTHING,
+        standing: StandingContext = NO_STANDING_CONTEXT,
         approve: Approve = approve_nothing,
     ) -> None:
         self.engine = engine

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from everlong.core import History, Message, Role, Text
 
-__all__ = ["NOTHING", "Source", "Standing", "file_source", "skills_source", "workspace_standing"]
+__all__ = ["NO_STANDING_CONTEXT", "Source", "StandingContext", "file_source", "skills_source", "workspace_standing"]
 
 #: Returns the text for a thread as it is now; "" if there is none.
 Source: TypeAlias = Callable[[str], str]
@@ -27,7 +27,7 @@ VOLATILE = "[State of the work, kept by the system; not a message of the user]\n
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class StandingContext:
     """Sources in the order they are sent, each with the name of its section."""
 
     stable: tuple[tuple[str, Source], ...] = ()
@@ -42,7 +42,7 @@ class Standing:
         )
 
 
-NOTHING = Standing()
+NO_STANDING_CONTEXT = StandingContext()
 
 
 def _sections(sources: Sequence[tuple[str, Source]], thread: str) -> str:
@@ -57,12 +57,12 @@ def workspace_standing(
     memory: str = "memory/MEMORY.md",
     skills: str = "skills",
     todo: Source | None = None,
-) -> Standing:
+) -> StandingContext:
     """Return the context of a workspace: instructions, memory and skills; `todo` returns the list of a thread."""
     stable = [(name, file_source(workspace, name)) for name in (*instructions, memory) if name]
     if skills:
         stable.append(("Skills", skills_source(workspace, skills)))
-    return Standing(tuple(stable), () if todo is None else (("Todo", todo),))
+    return StandingContext(tuple(stable), () if todo is None else (("Todo", todo),))
 
 
 def file_source(workspace: Path, name: str) -> Source:

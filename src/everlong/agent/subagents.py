@@ -17,14 +17,14 @@ from everlong.agent.agent import Agent
 from everlong.agent.config import DEFAULT_CONFIG, AgentConfig
 from everlong.agent.definitions import Outcome, Place, Tool
 from everlong.agent.events import AgentEvent, CallEnded, TurnEnded
-from everlong.agent.standing_context import NOTHING, Standing
+from everlong.agent.standing_context import NO_STANDING_CONTEXT, StandingContext
 from everlong.agent.words import words_in
 from everlong.core import JsonObject, JsonText, Message, Role
 from everlong.engine import Engine, Failed, Finished, Model
 from everlong.errors import ContextOverflow, EverlongError, NoThread, ThreadExists
 from everlong.relevance import language_of
 
-__all__ = ["SPAWN_NAMES", "Spawning", "spawn_tools"]
+__all__ = ["SPAWN_NAMES", "SubAgentSetup", "spawn_tools"]
 
 #: The names of the two tools.
 SPAWN_NAMES = SPAWN, READ = ("spawn", "read_subagent")
@@ -64,33 +64,33 @@ READ_PARAMETERS: JsonText = json.dumps(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spawning:
+class SubAgentSetup:
     """What sub-agents are made of. `model` is the client they talk to; `watch` gets every event with its thread."""
 
     engine: Engine
     model: Model
     tools: Sequence[Tool] = ()
     config: AgentConfig = DEFAULT_CONFIG
-    standing: Standing = NOTHING
+    standing: StandingContext = NO_STANDING_CONTEXT
     watch: Callable[[str, AgentEvent], None] | None = None
 
 
-def spawn_tools(spawning: Spawning, depth: int = 0) -> tuple[Tool, ...]:
+def spawn_tools(setup: SubAgentSetup, depth: int = 0) -> tuple[Tool, ...]:
     """Return the tools with which an agent at that depth starts and reads sub-agents; none at the greatest depth."""
-    if depth >= spawning.config.subagents.most_depth:
+    if depth >= setup.config.subagents.most_depth:
         return ()
 
     async def spawn(arguments: JsonObject, place: Place) -> Outcome:
         task = arguments.get("task")
         if not isinstance(task, str) or not task.strip():
             return Outcome("task: say in words what is to be done", failed=True)
-        return await _SubTurn(spawning, place, task, depth + 1).run()
+        return await _SubTurn(setup, place, task, depth + 1).run()
 
     async def read(arguments: JsonObject, place: Place) -> Outcome:
         thread, what = arguments.get("thread"), arguments.get("what", "")
         if not isinstance(thread, str) or not isinstance(what, str):
             return Outcome("thread is the name that a result of spawn gave, what a few words", failed=True)
-        return await asyncio.to_thread(_read, spawning.engine, place.thread, thread, what)
+        return await asyncio.to_thread(_read, setup.engine, place.thread, thread, what)
 
     return (
         Tool(
@@ -99,7 +99,7 @@ def spawn_tools(spawning: Spawning, depth: int = 0) -> tuple[Tool, ...]:
             "Its answer comes back, shortened if long.",
             parameters=SPAWN_PARAMETERS,
             run=spawn,
-            seconds=spawning.config.subagents.seconds,
+            seconds=setup.config.subagents.seconds,
         ),
         Tool(
             name=READ,
@@ -114,7 +114,7 @@ def spawn_tools(spawning: Spawning, depth: int = 0) -> tuple[Tool, ...]:
 class _SubTurn:
     """The turn of one sub-agent: its task, and what is known of it so far."""
 
-    spawning: Spawning
+    setup: SubAgentSetup
     place: Place
     task: str
     depth: int
@@ -139,7 +139,7 @@ class _SubTurn:
 
     def _create(self) -> str:
         """Create a thread of the same owner that names its parent; return its name."""
-        threads, limits = self.spawning.engine.threads, self.spawning.config.subagents
+        threads, limits = self.setup.engine.threads, self.setup.config.subagents
         owner = threads.thread(self.place.thread).owner
         metadata = json.dumps({"parent": {"thread": self.place.thread, "call": self.place.call}, "depth": self.depth})
         base = f"{self.place.thread}.{self.place.call}"[-LONGEST_ID:]
@@ -155,12 +155,12 @@ class _SubTurn:
         raise AssertionError("there is always another number")
 
     def _agent(self) -> Agent:
-        limits, config = self.spawning.config.subagents, self.spawning.config
+        limits, config = self.setup.config.subagents, self.setup.config
         own = replace(
             config, model=limits.model or config.model, most_steps=limits.most_steps, most_tokens=limits.most_tokens
         )
-        tools = (*self.spawning.tools, *spawn_tools(self.spawning, self.depth))
-        return Agent(self.spawning.engine, self.spawning.model, tools, own, self.spawning.standing, self.place.approve)
+        tools = (*self.setup.tools, *spawn_tools(self.setup, self.depth))
+        return Agent(self.setup.engine, self.setup.model, tools, own, self.setup.standing, self.place.approve)
 
     def _take(self, thread: str, event: AgentEvent) -> None:
         match event:
@@ -173,8 +173,8 @@ class _SubTurn:
                 self.done.append(f"- {name}{' (failed)' if outcome.failed else ''}: {line}"[:LONGEST_LINE])
             case TurnEnded():
                 self.end = event
-        if self.spawning.watch is not None:
-            self.spawning.watch(thread, event)
+        if self.setup.watch is not None:
+            self.setup.watch(thread, event)
 
     def _outcome(self, thread: str, kind: str, error: EverlongError | None) -> Outcome:
         words = words_in(self._language())
@@ -191,13 +191,13 @@ class _SubTurn:
             reason = words.subagent_ends.get(kind, words.subagent_failed).format(error=error or kind)
             work = "\n".join(self.done[-MOST_CALLS:]) or f"- {words.subagent_nothing}"
             text = "\n".join(filter(None, (reason, words.subagent_work, work, self.answer)))
-        most = self.spawning.config.subagents.result_characters
+        most = self.setup.config.subagents.result_characters
         if len(text) > most:
             text = f"{text[:most]}\n{words.subagent_cut.format(left=len(text) - most, thread=thread)}"
         return Outcome(f"{json.dumps(head, ensure_ascii=False)}\n{text}", failed=kind != "done")
 
     def _language(self) -> str:
-        language = self.spawning.config.language
+        language = self.setup.config.language
         return language_of([self.task]) if language == "auto" else language
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from everlong.agent.agent import Agent
 from everlong.agent.config import DEFAULT_CONFIG, AgentConfig
 from everlong.agent.definitions import Approve, Tool, approve_nothing
-from everlong.agent.standing_context import Standing, workspace_standing
-from everlong.agent.subagents import SPAWN_NAMES, Spawning, spawn_tools
+from everlong.agent.standing_context import StandingContext, workspace_standing
+from everlong.agent.subagents import SPAWN_NAMES, SubAgentSetup, spawn_tools
 from everlong.agent.tools.files import edit_file, read_file, write_file
 from everlong.agent.tools.folders import list_files
 from everlong.agent.tools.recall import recall_tool
@@ -83,5 +83,7 @@ def workspace_agent(
     todos = Todos(engine.threads)
     standing = workspace_standing(config.workspace, todo=todos.source)
     tools = (*standard_tools(engine=engine), *more)
-    spawning = Spawning(engine=engine, model=model, tools=tools, config=config, standing=Standing(standing.stable))
-    return Agent(engine, model, (*tools, todos.tool, *spawn_tools(spawning)), config, standing, approve)
+    setup = SubAgentSetup(
+        engine=engine, model=model, tools=tools, config=config, standing=StandingContext(standing.stable)
+    )
+    return Agent(engine, model, (*tools, todos.tool, *spawn_tools(setup)), config, standing, approve)

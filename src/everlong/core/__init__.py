@@ -61,7 +61,7 @@ if TYPE_CHECKING:
         Point as Point,
         Recalled as Recalled,
         Withdrawal as Withdrawal,
-        said_from as said_from,
+        messages_from as messages_from,
         view as view,
     )
     from everlong.core.rounds import (
@@ -93,7 +93,7 @@ else:
             "events": "Event EventKind OUTCOMES STARTS starts",
             "messages": "CallId History Image Json JsonObject JsonText Message Opaque Part Reasoning ResultPart Role Text "
             "ToolCall ToolResult user_text",
-            "points": "Action Edit Entry Point Recalled Withdrawal said_from view",
+            "points": "Action Edit Entry Point Recalled Withdrawal messages_from view",
             "rounds": "Protection Round Step head_length last_user_index pairs_of protected rounds_of safe_cuts "
             "steps_of",
             "threads": "Hit Opened Pin Row Thread opened",

@@ -15,7 +15,7 @@ from everlong.core.encoding import Ref
 from everlong.core.messages import History, Message
 from everlong.core.rounds import head_length
 
-__all__ = ["Action", "Edit", "Entry", "Log", "Point", "Recalled", "Withdrawal", "newest_point", "said_from", "view"]
+__all__ = ["Action", "Edit", "Entry", "Log", "Point", "Recalled", "Withdrawal", "messages_from", "newest_point", "view"]
 
 
 class Action(StrEnum):
@@ -94,7 +94,7 @@ def newest_point(log: Sequence[Entry]) -> tuple[int, Point] | None:
     return None
 
 
-def said_from(entries: Sequence[tuple[int, Entry]], start: int, point: int = -1) -> History:
+def messages_from(entries: Sequence[tuple[int, Entry]], start: int, point: int = -1) -> History:
     """The messages from log position `start` on, what was recalled after the point at position `point` at its place.
 
     A point that leaves the view as it is has what was recalled again behind it; without that point it stands once.
@@ -121,8 +121,8 @@ def view(log: Sequence[Entry]) -> History:
     entries = list(enumerate(log))
     newest = newest_point(log)
     if newest is None:
-        return said_from(entries, 0)
+        return messages_from(entries, 0)
     head = head_length(tuple(entry for entry in log if isinstance(entry, Message)))
     covered = max(head, newest[1].boundary)
     leading = tuple(entry for entry in log[:covered] if isinstance(entry, Message))[:head]
-    return leading + newest[1].summary + said_from(entries, covered, newest[0])
+    return leading + newest[1].summary + messages_from(entries, covered, newest[0])

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from everlong.core.messages import History, JsonText, Message
-from everlong.core.points import Entry, Point, newest_point, said_from
+from everlong.core.points import Entry, Point, messages_from, newest_point
 from everlong.core.rounds import head_length
 
 __all__ = ["Hit", "Opened", "Pin", "Row", "Thread", "opened"]
@@ -70,7 +70,7 @@ class Opened:
     def messages(self) -> History:
         """The view: system text, what the point left in place of what it covers, every message after."""
         newest = -1 if self.point is None else self.point.order
-        after = said_from([(row.order, row.entry) for row in self.rows], 0, newest)
+        after = messages_from([(row.order, row.entry) for row in self.rows], 0, newest)
         head = tuple(row.entry for row in self.head if isinstance(row.entry, Message))
         summary = self.point.entry.summary if self.point and isinstance(self.point.entry, Point) else ()
         return (*head, *summary, *after)

@@ -25,7 +25,7 @@ from everlong.core import (
     ToolResult,
     Withdrawal,
     head_length,
-    said_from,
+    messages_from,
 )
 from everlong.engine.budget import Anchor, CallBudget, budget_of
 from everlong.engine.contracts import Call, Threads
@@ -136,7 +136,7 @@ class ThreadState:
     def since(self) -> History:
         """Every message since the boundary, and what was recalled."""
         newest = -1 if self.opened.point is None else self.opened.point.order
-        return said_from([(row.order, row.entry) for row in self.opened.rows], 0, newest)
+        return messages_from([(row.order, row.entry) for row in self.opened.rows], 0, newest)
 
     @property
     def orders(self) -> tuple[int, ...]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from everlong.store.jsonl.threads import JsonlThreads as JsonlThreads
     from everlong.store.memory import MemoryThreads as MemoryThreads
     from everlong.store.postgres.threads import PostgresThreads as PostgresThreads
-    from everlong.store.terms import asked_terms as asked_terms, texts_of as texts_of
+    from everlong.store.terms import query_terms as query_terms, texts_of as texts_of
     from everlong.store.urls import (
         STORE_VARIABLE as STORE_VARIABLE,
         default_store as default_store,
@@ -40,7 +40,7 @@ else:
             "jsonl.threads": "JsonlThreads",
             "memory": "MemoryThreads",
             "postgres.threads": "PostgresThreads",
-            "terms": "asked_terms texts_of",
+            "terms": "query_terms texts_of",
             "urls": "STORE_VARIABLE default_store is_remote open_store",
         },
     )

@@ -35,7 +35,7 @@ from everlong.errors import NoThread, StoreError, ThreadExists
 from everlong.store import rules
 from everlong.store.bodies import original_of
 from everlong.store.rules import Clock, as_utc, in_utc, utc_now
-from everlong.store.terms import asked_terms, found_by, rarity, worth
+from everlong.store.terms import found_by, query_terms, rarity, worth
 
 __all__ = ["Memory", "MemoryThreads"]
 
@@ -392,7 +392,7 @@ class MemoryThreads:
 
 def _best(query: str, places: Mapping[Place, _Words], limit: int) -> list[tuple[Place, float]]:
     """The places whose messages answer a query and their BM25 scores, best first."""
-    terms = asked_terms(query)
+    terms = query_terms(query)
     if not terms or not places or limit <= 0:
         return []
     average = max(1.0, sum(words.length for words in places.values()) / len(places))

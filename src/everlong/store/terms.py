@@ -13,7 +13,7 @@ from functools import lru_cache
 from everlong.core import Json, Message, Reasoning, Text, ToolCall, ToolResult
 from everlong.relevance import query_of_text, terms_of, words_of
 
-__all__ = ["LENGTH_SHARE", "SATURATION", "asked_terms", "found_by", "rarity", "texts_of", "worth"]
+__all__ = ["LENGTH_SHARE", "SATURATION", "found_by", "query_terms", "rarity", "texts_of", "worth"]
 
 LONGEST_TEXT = 4_000_000  # characters of one part that are indexed
 MOST_ASKED = 32  # terms of one query: the heaviest
@@ -53,7 +53,7 @@ def found_by(message: Message) -> dict[str, float]:
     return weights
 
 
-def asked_terms(query: str) -> dict[str, float]:
+def query_terms(query: str) -> dict[str, float]:
     """The terms that a query asks for, with their weights, the heaviest first; {} if it has none."""
     terms = query_of_text(query)
     return dict(sorted(terms.items(), key=lambda term: -term[1])[:MOST_ASKED])

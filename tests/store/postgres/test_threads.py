@@ -20,7 +20,7 @@ from everlong.store.postgres.rows import prepare
 from everlong.store.postgres.schema import VERSION
 from everlong.store.postgres.search import scope_of_owner, search
 from everlong.store.rules import utc_now
-from everlong.store.terms import asked_terms
+from everlong.store.terms import query_terms
 from tests.core.build import assistant, result, user
 from tests.store.contract.entries import point
 from tests.store.engines import START
@@ -273,7 +273,7 @@ def test_the_best_answer_is_the_same_as_in_memory(store: PostgresThreads, query:
         kept.create("u", owner="bob")
         kept.append("u", TALK[::-1])
     best = memory.search(query, owner="ann", limit=1)
-    terms = asked_terms(query)
+    terms = query_terms(query)
     [hit] = store._database.read(
         lambda link: search(link, scope_of_owner(link, "ann"), terms, limit=1, around=1, most=most)
     )

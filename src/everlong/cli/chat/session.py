@@ -13,7 +13,7 @@ from datetime import datetime
 from uuid import uuid4
 
 from everlong.agent import (
-    NOTHING,
+    NO_STANDING_CONTEXT,
     OWN_TOOLS,
     Agent,
     AgentConfig,
@@ -94,7 +94,7 @@ class Session:
     def _build_agent(self) -> Agent:
         setup, config = self.setup, self.config
         if not setup.tools:
-            return Agent(self.engine, setup.model, (), config, NOTHING, setup.approve)
+            return Agent(self.engine, setup.model, (), config, NO_STANDING_CONTEXT, setup.approve)
         return workspace_agent(self.engine, setup.model, config, more=self._more, approve=setup.approve)
 
     # --- the turn ---------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from everlong.cli.terminal.text import one_line
 from everlong.cli.words.wording import Words
 from everlong.core import Hit, Message, Thread
 from everlong.relevance import terms_of, words_of
-from everlong.store import asked_terms, texts_of
+from everlong.store import query_terms, texts_of
 
 __all__ = ["list_command", "search_command", "short_ids", "when"]
 
@@ -206,7 +206,7 @@ def excerpt(message: Message, query: str) -> tuple[str, list[tuple[int, int]]]:
 
 def _places(text: str, query: str) -> list[tuple[int, int]]:
     """Return where words of the query are in the text, in any form."""
-    terms = asked_terms(query)
+    terms = query_terms(query)
     telling = {term for term, weight in terms.items() if weight >= SAYS_MUCH} or set(terms)
     words = {word for word in words_of(text) if any(term in telling for term, _ in terms_of(word))}
     if not words:

@@ -13,7 +13,7 @@ from everlong.errors import NoThread
 from everlong.store.bodies import original_of, refs_of, text_of_bytes
 from everlong.store.jsonl.folder import SessionFolder
 from everlong.store.jsonl.index import Session
-from everlong.store.terms import asked_terms, found_by, rarity, worth
+from everlong.store.terms import found_by, query_terms, rarity, worth
 
 __all__ = ["Scope", "original", "search"]
 
@@ -54,7 +54,7 @@ def original(folder: SessionFolder, thread: str, ref: str) -> bytes | None:
 
 def search(folder: SessionFolder, query: str, scope: Scope, limit: int, around: int) -> list[Hit]:
     """Find messages that answer a query, best first."""
-    terms = asked_terms(query)
+    terms = query_terms(query)
     within = _within(folder, scope)
     if not terms or limit <= 0:
         return []

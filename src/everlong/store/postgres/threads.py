@@ -20,7 +20,7 @@ from everlong.store.postgres.rows import ROW_COLUMNS, page, prepare, rows_of
 from everlong.store.postgres.schema import THREAD_COLUMNS, migrate, name_key, thread_of
 from everlong.store.postgres.search import scope_of_owner, scope_of_thread, search
 from everlong.store.rules import Clock, as_utc, in_utc, utc_now
-from everlong.store.terms import asked_terms
+from everlong.store.terms import query_terms
 
 __all__ = ["PostgresThreads"]
 
@@ -209,7 +209,7 @@ class PostgresThreads:
         self, query: str, *, thread: str | None = None, owner: str | None = None, limit: int = 10, around: int = 1
     ) -> list[Hit]:
         """Find messages that answer a query, best first."""
-        terms, most, near = asked_terms(query), rules.at_most(limit), rules.at_most(around)
+        terms, most, near = query_terms(query), rules.at_most(limit), rules.at_most(around)
 
         def work(link: Link) -> list[Hit]:
             if thread is None:

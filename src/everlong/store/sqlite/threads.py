@@ -18,7 +18,7 @@ from everlong.store.sqlite import catalog, log, records, removal, search
 from everlong.store.sqlite.catalog import StoredThread
 from everlong.store.sqlite.connections import Connections
 from everlong.store.sqlite.schema import kept_text, kept_time
-from everlong.store.terms import asked_terms
+from everlong.store.terms import query_terms
 
 __all__ = ["SqliteThreads"]
 
@@ -217,7 +217,7 @@ class SqliteThreads:
         self, query: str, *, thread: str | None = None, owner: str | None = None, limit: int = 10, around: int = 1
     ) -> list[Hit]:
         """Find messages that answer a query, best first."""
-        terms = asked_terms(query)
+        terms = query_terms(query)
 
         def work(db: sqlite3.Connection) -> list[Hit]:
             number, owners = catalog.search_scope(db, thread, owner)

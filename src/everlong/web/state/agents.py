@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from everlong.agent import (
     DEFAULT_CONFIG,
-    NOTHING,
+    NO_STANDING_CONTEXT,
     Agent,
     AgentConfig,
     Approve,
@@ -79,5 +79,5 @@ class Agents:
             system = LOCAL_SYSTEM if config.system == DEFAULT_CONFIG.system else config.system
             config = replace(config, system=system, max_tokens=config.max_tokens or LOCAL_REPLY)
         if not self.settings.tools or chosen.source.local:
-            return Agent(self._engine, chosen.client, (), config, NOTHING, self._approve)
+            return Agent(self._engine, chosen.client, (), config, NO_STANDING_CONTEXT, self._approve)
         return workspace_agent(self._engine, chosen.client, config, more=self.mcp_tools, approve=self._approve)
