@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from starlette.responses import Response
 
 from everlong import __version__
+from everlong.compress import PRESETS
 from everlong.core import Json, JsonObject
 from everlong.engine import SMALLEST, outlook
 from everlong.errors import InputError, Refused
@@ -47,6 +48,7 @@ class AppEndpoints:
             "models": [*models],
             "default_model": default,
             "outlook": _outlook(models, default),
+            "presets": [{"name": preset.name, "measured": preset.measured} for preset in PRESETS.values()],
             "tools": app.settings.tools,
             "settings": app.settings.shown(),
             "login": bool(self._guard.password),

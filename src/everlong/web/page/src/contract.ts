@@ -46,6 +46,12 @@ export interface Outlook {
   kept: number;
 }
 
+/** A preset that can be chosen, and whether the outlook was measured with it. */
+export interface Preset {
+  name: string;
+  measured: boolean;
+}
+
 export interface State {
   version: string;
   language: Language;
@@ -56,6 +62,7 @@ export interface State {
   default_model: string;
   /** For each step of the threshold, with the default model, else the first; empty where its window is not known. */
   outlook: Outlook[];
+  presets: Preset[];
   tools: boolean;
   settings: Settings;
 }
