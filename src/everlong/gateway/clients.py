@@ -89,7 +89,7 @@ class Clients:
             )
         digest = sha256(key).digest()
         found = None
-        for known, table in self._keys:  # all of them, so that the time tells nothing
+        for known, table in self._keys:  # all of them, so that the time reveals nothing
             if hmac.compare_digest(known, digest):
                 found = table
         if found is None:
@@ -126,7 +126,7 @@ def request_mode(headers: HeaderList, client: Client, default: Mode) -> Mode:
 
 
 def _scope(key: bytes) -> str:
-    """What state is kept under: made of the key, and another value than the hash that the configuration keeps."""
+    """The name that state is kept under: made of the key, but not the hash that the configuration keeps."""
     return sha256(b"everlong scope\0" + key).hexdigest()[:SCOPE_DIGITS]
 
 
@@ -147,7 +147,7 @@ def _key_in(headers: HeaderList) -> bytes:
 
 
 def _without_scheme(value: bytes) -> bytes:
-    """The key in a header's value. What has another scheme stays whole: it tells clients apart, and is no key of ours.
+    """The key in a header's value. With another scheme it stays whole: it identifies a client but is no key of ours.
 
     Example: b"Bearer el-1" -> b"el-1"; b"el-1" -> b"el-1"; b"Basic dTpw" -> b"Basic dTpw"
     """
@@ -222,7 +222,7 @@ class Limiter:
             account.under_way -= 1
 
     def _forget_the_idle(self, now: float) -> None:
-        """The account that was touched longest ago goes, if nothing of it counts any more; one that is busy waits."""
+        """Drop accounts that were idle for a minute; a busy one stays."""
         while self._accounts:
             scope, account = next(iter(self._accounts.items()))
             if account.touched > now - MINUTE:
@@ -281,7 +281,7 @@ def _check(account: _Account, limits: Limits, tokens: int, now: float) -> None:
 
 
 def _free_at(account: _Account, room: int) -> float:
-    """When the admission was made whose end leaves at most `room` tokens."""
+    """The time of the admission after whose end at most `room` tokens are left."""
     left = account.tokens
     for then, tokens in account.admitted:
         left -= tokens

@@ -196,7 +196,7 @@ def _sorted(value: Json) -> Json:
 
 
 def _without(value: Json, names: frozenset[str]) -> Json:
-    """Without fields of these names where they are the format's: in blocks and calls, not in contents of tools."""
+    """Without fields of these names in blocks and calls; contents of tools keep theirs."""
     if isinstance(value, list):
         members = [_without(member, names) for member in value]
         return value if all(new is old for new, old in zip(members, value, strict=True)) else members
@@ -224,5 +224,5 @@ def _joined(values: Sequence[JsonObject]) -> bytes:
 
 
 def _size(unit: Unit) -> int:
-    """Bytes that it takes, roughly: the JSON once or twice, and what was read from it."""
+    """Roughly the bytes it takes: the JSON once or twice, and what was read from it."""
     return 2 * len(unit.plain) + (0 if unit.sent is unit.plain else len(unit.sent)) + 500

@@ -37,7 +37,7 @@ THREADS = "threads"  # the kind of notes on saved threads
 FACTOR = 4  # bytes in memory for each byte of a conversation, as measured: its text twice, and what the engine holds
 LITTLE = 16 * 1024  # bytes; new messages up to this size are counted at once
 MAX_CONVERSATIONS = 4_096
-COMPARED = 8  # conversations that began alike, whose compactions may be true of a new one
+COMPARED = 8  # conversations with the same beginning, whose compactions may apply to a new one
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +297,7 @@ class Conversations:
         return len(self._all)
 
     def _extended_by(self, scope: str, transcript: Transcript) -> Conversation | None:
-        """Return the longest conversation that the request continues, just as it is.
+        """Return the longest conversation that the request continues unchanged.
 
         While another request of it is under way, only the same request may share it: no other may see its messages.
         """
@@ -324,7 +324,7 @@ class Conversations:
             self._size_head(conversation, transcript)
 
     def _begin(self, scope: str, transcript: Transcript) -> Conversation:
-        """Begin a new one, with what is known of conversations that began alike and is true of this one too."""
+        """Begin a new conversation, with the marks of others with the same beginning that apply to it too."""
         with self._mine:
             alike = list(self._roots.get((scope, transcript.root), ()))
         conversation = Conversation(
@@ -347,7 +347,7 @@ class Conversations:
         return conversation
 
     def _marks_of(self, alike: list[Conversation], transcript: Transcript) -> list[Mark]:
-        """Return what conversations in memory know that is true of this one."""
+        """Return the marks of conversations in memory that apply to this one."""
         best: list[Mark] = []
         for one in nlargest(COMPARED, alike, key=lambda one: one.shared_with(transcript.digests)):
             with one.lock, suppress(NoThread):  # dropped meanwhile
@@ -356,7 +356,7 @@ class Conversations:
         return best
 
     def _marks_kept(self, scope: str, transcript: Transcript) -> list[Mark]:
-        """Return what the store knows that is true of it."""
+        """Return the marks in the store that apply to it."""
         hexes = [digest.hex() for digest in transcript.digests]
         kept = [
             mark
@@ -399,7 +399,7 @@ class Conversations:
         self._append(conversation, transcript)
 
     def _append(self, conversation: Conversation, transcript: Transcript, upto: int | None = None) -> None:
-        """Append the messages of the request that are not in the thread yet, up to so many units."""
+        """Append the messages of the request that are not in the thread yet, up to this many units."""
         start = len(conversation.digests)
         new = transcript.units[start:upto]
         if not new:

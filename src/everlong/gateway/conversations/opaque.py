@@ -32,7 +32,7 @@ class Notes:
         self._mine = Lock()
 
     def __contains__(self, place: tuple[str, str]) -> bool:
-        """Whether it is known what there is under (scope, name), if anything."""
+        """Whether it is known what is under (scope, name), even if that is nothing."""
         return place in self._known
 
     def __len__(self) -> int:

@@ -1,7 +1,7 @@
 """What outlives a request and a process: marks of conversations, notes, and threads in front of the store.
 
 A mark is what the engine added to a conversation, and where. Clients resend what was said, not what was left out of
-it; wherever the same messages come again, in another process or in a branch, the mark is true again. Positions in a
+it; if the same messages come again, in another process or in a branch, the mark applies again. Positions in a
 mark are numbers of units (system text aside), positions in a thread are orders of rows. `keep` says what is stored:
 marks and notes (`edits`), whole conversations too (`text`), or only what is learned of models (`nothing`).
 """
@@ -65,10 +65,10 @@ def marks_in(rows: Sequence[Row], starts: Sequence[int]) -> list[Mark]:
 
 
 def standing_marks(marks: Sequence[Mark], shared: int, units: int) -> list[Mark]:
-    """Return the marks that are true for the first `shared` units: the newest point, and what was recalled after it.
+    """Return the marks that apply to the first `shared` units: the newest point, and what was recalled after it.
 
-    `marks` are oldest first. Of several points that are true, the one that covers most counts. A point that covers all
-    `units` of a request is none of them: the client went back to before it, and the last message must be sent.
+    `marks` are oldest first. If several points apply, the one that covers most counts. A point that covers all
+    `units` of a request does not apply: the client went back before it, and its last message must be sent.
     """
     true = [mark for mark in marks if mark.upto <= shared]
     points = [at for at, mark in enumerate(true) if isinstance(mark.entry, Point) and mark.upto < units]
@@ -145,7 +145,7 @@ def _covering(account: str, moved: Any) -> str:
 
 log = logging.getLogger("everlong.gateway")
 
-#: What kinds of facts of ours begin with; what is learned of models has kinds of its own and stays.
+#: The prefix of our kinds of facts; what is learned of models has kinds of its own and stays.
 OURS = "gateway/"
 #: The kinds that are in use, and the newest mark of each; a store forgets by kind.
 KINDS, NEWEST = "gateway/kinds", "gateway/newest"
@@ -289,7 +289,7 @@ class StateStore:
     def _sweep(self, before: datetime) -> None:
         for kind in (*self.store.facts(KINDS), NEWEST):
             self.store.drop_facts(kind, before)
-        # Whatever is of a kind that was listed so long ago has gone by now.
+        # Everything of a kind that was listed so long ago is deleted by now.
         self.store.drop_facts(KINDS, before - 2 * LISTED_EVERY)
         for thread in self.store.threads(archived=None):
             if thread.owner.startswith(OURS) and thread.updated < before:
@@ -306,7 +306,7 @@ MOST_READ = 4_096  # facts of the store behind that are held; clients name model
 
 
 class MemoryFirstThreads(MemoryThreads):
-    """Threads in memory in front of the store: made of what clients send, dropped when room is needed.
+    """Threads in memory in front of the store: made from what clients send, dropped to save memory.
 
     Windows and calibrations that calls teach are read from the store behind, once in a while, and written to it later:
     nothing here waits for a disk before an answer begins. Events go to observers and are not stored.

@@ -261,7 +261,7 @@ class StreamFilters:
 class AnswerForwarder:
     """Forwards one answer. `headers` gives ours; `opening` is called right before the first byte.
 
-    `ending` is called right before the bytes with which the client has the whole answer, and may ask again.
+    `ending` is called right before the last bytes, after which the client has the whole answer and may ask again.
     """
 
     format: Format
@@ -280,13 +280,13 @@ class AnswerForwarder:
     broken: str = ""
 
     async def read_refusal(self, answer: UpstreamResponse) -> Refusal:
-        """Return the refusal that an answer with an error's status is."""
+        """Return the refusal in an answer with an error status."""
         body = await answer.whole(LARGEST_ERROR)
         error = as_error(classify(body.decode("utf-8", "replace"), status=answer.status))
         return Refusal(error, answer.status, answer.headers, body)
 
     async def read_plain(self, answer: UpstreamResponse) -> tuple[bytes, Refusal | None]:
-        """Return a plain answer, all of it, and the refusal that it may be. Nothing is forwarded yet."""
+        """Return all of a plain answer, and the refusal if it is one. Nothing is forwarded yet."""
         body = await answer.whole(LARGEST_ANSWER)
         reader = AnswerReader(self.format, streamed=False, status=answer.status)
         reader.feed(body)
@@ -295,7 +295,7 @@ class AnswerForwarder:
         return body, None if error is None else Refusal(error, answer.status, answer.headers, body)
 
     async def forward_plain(self, answer: UpstreamResponse, body: bytes) -> None:
-        """Forward a plain answer, or hold it until the answer that it continues in is there."""
+        """Forward a plain answer, or hold it until the answer that continues it is there."""
         self.opening()
         if self.finished is not None:
             self.ending(self.finished.message)

@@ -2,8 +2,8 @@
 
 A message that the view left alone is the client's, with its own cache marks; one that it changed or added is written by
 the wire format. Both are in one form: a process that reads a compaction from the store sends the same bytes as the one
-that made it. Every other field stays byte for byte. Where a client sets no cache marks, they are added in the few
-places that bear one; a client that sets any itself gets no others.
+that made it. Every other field stays byte for byte. If a client sets no cache marks, they are added in the few
+places worth one; a client that sets any itself gets no others.
 """
 
 from bisect import bisect_right
@@ -147,7 +147,7 @@ def _past_the_head(request: ModelRequest, view: History, head: History) -> tuple
 
 
 def _members(request: ModelRequest, view: Sequence[Message], own: dict[int, bytes]) -> Iterator[tuple[bytes, int]]:
-    """The objects that are sent, and for each how many messages of the view it and those before it hold."""
+    """The objects that are sent, and for each how many messages of the view it ends after."""
     ours: list[Message] = []
     for count, message in enumerate(view):
         sent = own.get(id(message))

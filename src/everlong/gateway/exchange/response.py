@@ -36,7 +36,7 @@ T = TypeVar("T")
 Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Receive: TypeAlias = Callable[[], Awaitable[Mapping[str, Any]]]
-#: Waits for a future, but not longer than so many seconds.
+#: Waits for a future, but not longer than this many seconds.
 Wait: TypeAlias = Callable[["asyncio.Future[Any]", float], Awaitable[object]]
 
 COMMENT = b": everlong is making room\n\n"
@@ -186,7 +186,7 @@ async def with_comments(
     every: float,
     wait: Wait = _at_most,
 ) -> T:
-    """Return the result of the work. After `after` seconds send a comment, then one `every` so many until it is done.
+    """Return the result of the work. Send a comment after `after` seconds, then every `every` seconds until it is done.
 
     A comment that cannot be sent ends the work.
     """

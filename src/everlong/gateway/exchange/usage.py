@@ -17,7 +17,7 @@ FAR = 2  # windows; an accepted prompt above is no prompt of one call
 FEW = 4  # times smaller than the estimate: a placeholder, or only what was not cached
 SLACK = 2_000  # tokens; small estimates are too uncertain to doubt a figure
 LONGEST_LINE = 64 * 1024  # bytes of a line that is held back until it is whole
-START = 512  # bytes of such a line that tell what it is
+START = 512  # bytes of such a line that show what it is
 LONGEST_LAST = 4 * 1024 * 1024  # bytes of a line that carries usage and repeats the whole answer
 USAGE, NO_USAGE = b'"usage"', b'"usage":null'  # the second in each chunk of a chat but the last
 PIECE = b'"delta"'  # one in each chunk of a chat that holds a piece of the answer, most often one token
@@ -242,7 +242,7 @@ def _fields(data: bytes | msgspec.Raw) -> _Fields | None:
 
 
 def _count(raw: msgspec.Raw | None) -> int:
-    """A count of tokens, 0 for none, -1 for what cannot be one."""
+    """A count of tokens; 0 if there is none, -1 if the value cannot be a count."""
     try:
         number = 0 if raw is None else _NUMBER.decode(raw) or 0
     except (msgspec.MsgspecError, UnicodeDecodeError):

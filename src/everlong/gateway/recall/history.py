@@ -1,7 +1,7 @@
 """Calls of our tool that a client never saw, put back where they were made when it sends the answer again.
 
 The model reads a history with its recall and the result, so the prefix stays what it was and nothing is
-recalled twice. An answer is known by its first call or its first sealed thought; it is put back only where it still
+recalled twice. An answer is known by its first call or its first sealed thought; it is put back only if it still
 says what the client was shown.
 """
 
@@ -139,7 +139,7 @@ def _results_for(item: Json, unanswered: frozenset[str], find: Find) -> list[Jso
 
 
 def _name(format_: Format, answer: Sequence[Json]) -> str:
-    """What an answer is found by: its first call, else its first seal; "" if it has neither."""
+    """The name of an answer: its first call, else its first seal; "" if it has neither."""
     opaque, blocks = format_.server.opaque, format_.server.tool.blocks(answer)
     call = next((identity for block in blocks if (identity := opaque.call_id(block))), "")
     if call:

@@ -3,7 +3,7 @@
     upstream ──▶ RecallFilter ──▶ client    our tool alone called: the end is held back, the model gets its result,
     upstream ──▶ RecallFilter ──▶ client    and the stream of the continuation follows as if it were one answer
 
-Events are passed on when they are whole, which is when a client can read them. An event that is edited is written
+Events are passed on when they are whole, which is when a client can read them. An edited event is written
 again; all others are the upstream's bytes.
 """
 
@@ -19,7 +19,8 @@ __all__ = ["RecallFilter", "hidden_body", "joined_body"]
 
 #: Two line ends in a row. The groups are atomic: a carriage return and its line feed are one.
 EVENT_END = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
-#: Bytes of an event that is waited for. No event that begins a call is larger; once all must be read, the second.
+#: The largest event that is waited for, in bytes. No event that begins a call is larger than the first; the second
+#: holds once all events must be read.
 WAITED_FOR = 1024 * 1024
 READ = 64 * 1024 * 1024
 

@@ -1,4 +1,4 @@
-"""The recall tool: what it is called and says of itself, who called it, and what goes back to the model.
+"""The recall tool: its name and description, its calls, and the results for the model.
 
 The gateway offers it beside the client's own tools and answers it itself. Pure: nothing is looked up here
 (`engine.recall` does) and no stream is touched (`recall.stream` does).

@@ -75,8 +75,8 @@ REPEATED_BY_POOL = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"
 
 @dataclass(frozen=True, slots=True)
 class UpstreamRequest:
-    """A request to forward. `path` is below the upstream's address and begins with a slash; it and `query` are as
-    they stand in a request line."""
+    """A request to forward. `path` is below the upstream's address and begins with a slash; both it and `query`
+    are written as in a request line."""
 
     method: str
     path: str

@@ -29,7 +29,7 @@ class Provider:
 
     models: tuple[str, ...]
     formats: tuple[str, ...]
-    #: "openai/gpt-5" is sent on as "gpt-5"; OpenRouter and Groq have ids that begin with their own name.
+    #: "openai/gpt-5" is forwarded as "gpt-5"; OpenRouter and Groq have ids that begin with their own name.
     strips: bool = True
     #: Where it speaks our formats, if that is not its usual address.
     url: str = ""
@@ -150,7 +150,7 @@ def _endpoint(where: str, key: str, environment: Mapping[str, str]) -> tuple[End
     try:
         address = urlsplit(where)
         proper = address.scheme in ("http", "https") and bool(address.hostname) and address.port != 0
-    except ValueError:  # a port that is no number, a bracket that is not closed
+    except ValueError:  # a port that is not a number, a bracket that is not closed
         proper = False
     if not proper:  # it is not repeated: it may be a key in the wrong place
         raise InputError(f"an upstream is an http or https address or one of {', '.join(KNOWN)}")

@@ -21,13 +21,13 @@ USUAL_FORMATS = (OPENAI_CHAT.name, OPENAI_RESPONSES.name, ANTHROPIC.name)
 LONGEST_NAME = 100  # characters of a model's name that an error repeats
 LONGEST_PATH = 1_024
 PLAIN_PATH = re.compile(r"(?:/(?:[A-Za-z0-9._~!$&'()*+,=:-]|%[0-9A-Fa-f]{2})+)+/?")
-#: What may not be hidden behind a percent sign: servers differ in what they make of it.
+#: Bytes that may not be percent-encoded in a path: servers differ in how they read them.
 NEVER_ENCODED = frozenset(range(0x20)) | frozenset(b"#%./;?@\\\x7f")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upstream:
-    """A server that answers, and the models it answers for: patterns as of a shell, such as "claude-*".
+    """A server that answers, and the models it answers for: patterns as in a shell, such as "claude-*".
 
     `formats` are the wire formats it speaks. Without a key of its own the client's is passed on.
     """

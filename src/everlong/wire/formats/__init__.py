@@ -14,7 +14,7 @@ from everlong.wire.formats.validation import Problem
 
 __all__ = ["ANTHROPIC", "FORMATS", "GEMINI", "OPENAI_CHAT", "OPENAI_RESPONSES", "format_named", "problems"]
 
-#: By name. Where a file shows signs of several, the first of them in this order is believed.
+#: By name. If a file shows signs of several, the first of them in this order counts.
 FORMATS: Mapping[str, Format] = {each.name: each for each in (OPENAI_CHAT, GEMINI, OPENAI_RESPONSES, ANTHROPIC)}
 
 

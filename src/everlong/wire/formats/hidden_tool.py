@@ -47,7 +47,7 @@ class StreamEditor(ABC):
         #: Whether the end of the answer is held back, for another stream to follow.
         self.held = False
         self.usage: JsonObject = {}
-        #: The provider's own id of the answer, where a later request may name it.
+        #: The provider's own id of the answer, if a later request may name it.
         self.response = ""
 
     @property
@@ -81,7 +81,7 @@ class HiddenTool:
     declare: Callable[[str, str, Json], JsonObject]
     #: An answer as a later request carries it: one message, or several items.
     resent: Callable[[Message], list[JsonObject]]
-    #: What edits a stream, for a tool's name and what the client saw of the stream before.
+    #: Makes the editor of a stream, given the tool's name and what the client saw of the stream before.
     editor: Callable[[str, Shown | None], StreamEditor]
     #: A whole answer without calls of the tool of that name, the same object if there are none; two answers as one.
     hide: Callable[[JsonObject, str], JsonObject]

@@ -1,7 +1,7 @@
 """What a server between clients and providers needs to know about a format.
 
 Errors, the canonical form of messages, usage, opaque parts and hidden tools. A format with a `ServerSide` is served by
-the gateway; nothing outside its folder has to change for that.
+the gateway, whose table of providers says which upstreams speak it.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""Cache marks of Anthropic Messages: `cache_control` on a block says that everything up to it is to be kept.
+"""Cache marks of Anthropic Messages: `cache_control` on a block asks the provider to cache everything up to it.
 
     {"type": "text", "text": "…", "cache_control": {"type": "ephemeral"}}
 
@@ -23,7 +23,7 @@ ROLES = ("user", "assistant")
 
 
 def marker(seconds: float) -> JsonObject:
-    """A mark for a cache that is to live so long: five minutes, or else an hour, which costs more to write."""
+    """A mark for a cache that should live this long: for five minutes, or for an hour, which costs more to write."""
     return {"type": "ephemeral", "ttl": "1h"} if seconds > SHORT else {"type": "ephemeral"}
 
 

@@ -311,7 +311,7 @@ def read_messages(items: Sequence[Json]) -> History:
 
 
 def write_message(message: Message) -> list[JsonObject]:
-    """The message as it is sent; nothing, where all of it belongs to another provider."""
+    """The message as it is sent; nothing if all of it belongs to another provider."""
     own = message.origin == NAME
     fields, _ = unpack(message.extra if own else "")
     content = _content_out(message)
@@ -364,7 +364,7 @@ def write_history(messages: Sequence[Message]) -> JsonObject:
 
 
 def write_placed(messages: Sequence[Message]) -> tuple[JsonObject, list[int]]:
-    """The same, and for each message that is sent how many of the history it and those before it hold.
+    """The same, and for each sent message how many messages of the history it ends after.
 
     Example: system, user, call, call, result, user -> user, assistant, results, user and [2, 4, 5, 6]
     """

@@ -54,7 +54,7 @@ def _in_blocks(message: JsonObject) -> JsonObject:
 
 
 def as_blocks(content: Json) -> Json:
-    """Return a content as blocks, those of tool results too; the same object if it is."""
+    """Return a content as blocks, those of tool results too; the same object if it already is."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}] if content else content
     if not isinstance(content, list):

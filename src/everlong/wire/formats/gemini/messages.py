@@ -182,7 +182,7 @@ def write_body(document: Document) -> JsonObject:
 def write_history(messages: Sequence[Message], *, unsigned_call: str = "") -> JsonObject:
     """What is sent for any history, from any provider.
 
-    Gemini 3 refuses calls without a signature in the running turn. Where another model made them,
+    Gemini 3 refuses calls without a signature in the running turn. If another model made them,
     `unsigned_call=UNSIGNED_CALL` says so in the way that it documents; older models need nothing.
     """
     return _conversation(messages, apart="", unsigned_call=unsigned_call)

@@ -311,7 +311,7 @@ def write_message(message: Message) -> list[JsonObject]:
     content = _content_of(known)
     form = shape.get("content", "string")
     if not content and known.role is Role.ASSISTANT and form not in ("absent", "empty"):
-        form = "null"  # words that went leave null beside the calls
+        form = "null"  # removed text leaves null beside the calls
     out |= content_out("content", content, form, _block_out) | _thinking_out(known) | _beside_out(known)
     return [settle(out, fields, {})]
 
@@ -340,7 +340,7 @@ def _answers_out(message: Message) -> tuple[list[JsonObject], list[JsonObject]]:
 
 
 def _without_pictures(result: ToolResult) -> tuple[ToolResult, list[Image]]:
-    """Chat takes words only in a result; pictures of other formats are shown right after."""
+    """Chat accepts only text in a result; pictures of other formats follow right after it."""
     shown = [part for part in result.content if isinstance(part, Image)]
     words = tuple(part for part in result.content if not isinstance(part, Image))
     return replace(result, content=words or ((Text(PICTURES_FOLLOW),) if shown else ())), shown

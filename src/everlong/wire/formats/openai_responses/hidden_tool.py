@@ -147,7 +147,7 @@ def _declare(name: str, description: str, parameters: Json) -> JsonObject:
 def _resent(message: Message) -> list[JsonObject]:
     """The items without reasoning that is not sealed: the provider knows it by its id alone, and may not have kept it.
 
-    Where such an item goes, the others go without their ids, under which it would be looked for.
+    If such an item is left out, the others lose their ids: the provider would look for it by them.
     """
     items = write_message(message)
     sealed = [item for item in items if item.get("type") != "reasoning" or item.get("encrypted_content")]

@@ -3,7 +3,7 @@
     {"instructions": "…", "input": [{"type": "reasoning", …}, {"type": "function_call", …}, …], "tools": […]}
 
 The items the assistant makes in a row are one message: a reasoning item and the item after it are one
-unit, and the provider refuses either without the other. Where an edit parted them, the reasoning is not
+unit, and the provider refuses either without the other. If an edit parted them, the reasoning is not
 sent, and the other item goes without its id, under which the provider would look for the reasoning.
 Each result is a message of its own. `instructions` are the leading system message.
 """
