@@ -298,3 +298,25 @@ def test_beyond_this_machine_keys_are_needed(host: str) -> None:
         load_config(None, {"host": host}, NOWHERE)
     assert load_config(None, {"host": host, "open": True}, NOWHERE).open
     assert load_config(None, {"host": host, "keys": [{"name": "a", "hash": HASH}]}, NOWHERE).keys
+
+
+@pytest.mark.parametrize(("word", "truth"), [("t", True), ("Y", True), ("on", True), ("f", False), ("n", False)])
+def test_yes_and_no_have_many_words(word: str, truth: bool) -> None:
+    assert load_config(None, {}, NOWHERE | {"EVERLONG_GATEWAY_APP": word}).app is truth
+
+
+@pytest.mark.parametrize(
+    ("given", "size"), [("8k", 8_000), ("1_000", 1_000), ("1.5 MiB", 3 * 2**19), (1e3, 1_000), (10**20 - 1, 10**20 - 1)]
+)
+def test_sizes_come_with_and_without_units(given: object, size: int) -> None:
+    assert load_config(None, {"memory": given}, NOWHERE).memory == size
+
+
+@pytest.mark.parametrize("given", [0.5, -1, float("inf"), "8 boats", "127.0.0.1", True])
+def test_a_size_that_is_none_is_refused(given: object) -> None:
+    with pytest.raises(InputError, match="memory is a number of bytes"):
+        load_config(None, {"memory": given}, NOWHERE)
+
+
+def test_names_in_a_file_may_be_in_capitals(tmp_path: Path) -> None:
+    assert load_config(written(tmp_path, "PORT = 5"), {}, {}).port == 5

@@ -81,12 +81,15 @@ def _sha256(value: object) -> str:
     return str(_matching(r"[0-9a-fA-F]{64}", "is the SHA-256 of the key, 64 hex digits")(value)).lower()
 
 
+TRUE = frozenset({"true", "t", "yes", "y", "on", "1"})
+FALSE = frozenset({"false", "f", "no", "n", "off", "0"})
+
+
 def _truth(value: object) -> bool:
-    words = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
-    truth = words.get(str(value).strip().lower()) if isinstance(value, str | int) else None
-    if truth is None:
+    word = str(value).strip().lower() if isinstance(value, str | int) else ""
+    if word not in TRUE | FALSE:
         raise _Wrong("is true or false")
-    return truth
+    return word in TRUE
 
 
 def _whole(least: int, most: int | None = None) -> Reader:
@@ -126,16 +129,18 @@ def _number_of(value: object, problem: str) -> float:
 
 #: Bytes of each unit; without one they are bytes.
 UNITS = {"": 1, "b": 1}
-UNITS |= {f"{letter}b": 1_000**power for power, letter in enumerate("kmgtp", start=1)}
-UNITS |= {f"{letter}ib": 1_024**power for power, letter in enumerate("kmgtp", start=1)}
+UNITS |= {letter + end: 1_000**power for power, letter in enumerate("kmgtpe", start=1) for end in ("", "b")}
+UNITS |= {f"{letter}ib": 1_024**power for power, letter in enumerate("kmgtpe", start=1)}
 
 
 def _bytes(value: object) -> int:
-    text = "" if isinstance(value, bool) else str(value).strip()
-    parts = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-zA-Z]*)", text)
+    if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 and value % 1 == 0:
+        return int(value)
+    text = value.strip() if isinstance(value, str) else ""
+    parts = re.fullmatch(r"(\d+(?:_\d+)*(?:\.\d+)?)\s*([a-zA-Z]*)", text)
     if parts is None or parts[2].lower() not in UNITS:
         raise _Wrong("is a number of bytes, such as 67108864 or 64MiB")
-    return int(float(parts[1]) * UNITS[parts[2].lower()]) if parts[2] else int(float(parts[1]))
+    return int(float(parts[1]) * UNITS[parts[2].lower()])
 
 
 def _one_of(*choices: str) -> Reader:
@@ -331,7 +336,7 @@ def load_config(file: str | None, options: Mapping[str, Any], environment: Mappi
     Raises InputError with one line: what is wrong, and where it was set.
     """
     path = _file_to_read(file, environment)
-    in_file = _read_file(path) if path else {}
+    in_file = {name.lower(): value for name, value in _read_file(path).items()} if path else {}
     in_file.pop(AGENT_TABLE, None)
     variables = _variables(environment)
     given = {name: value for name, value in options.items() if value is not None}
