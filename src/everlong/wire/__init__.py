@@ -79,7 +79,12 @@ if TYPE_CHECKING:
         Thought as Thought,
         breakpoints as breakpoints,
     )
-    from everlong.wire.sessions import NANOBOT as NANOBOT, SESSION_FORMATS as SESSION_FORMATS
+    from everlong.wire.sessions import (
+        NANOBOT as NANOBOT,
+        SESSION_FORMATS as SESSION_FORMATS,
+        SESSION_PROGRAMS as SESSION_PROGRAMS,
+        SESSION_SUFFIXES as SESSION_SUFFIXES,
+    )
     from everlong.wire.sessions.conversation import (
         HEADING as HEADING,
         summary_text as summary_text,
@@ -127,7 +132,7 @@ else:
             "refusals.overflow_signs_served": "SERVED_SIGNS SHARED_SIGNS",
             "repair": "Repaired repair_history valid",
             "replies": "Caching CallGrew Failed Finished Reply Request Restarted Said Thought breakpoints",
-            "sessions": "NANOBOT SESSION_FORMATS",
+            "sessions": "NANOBOT SESSION_FORMATS SESSION_PROGRAMS SESSION_SUFFIXES",
             "sessions.conversation": "HEADING summary_text tell_summary",
             "sessions.nanobot": "NANOBOT_SUMMARY SUFFIX file_name legacy_file_name nanobot_lines session_key summary_in "
             "summary_message",

@@ -123,7 +123,7 @@ def test_lines_that_cannot_be_read_are_told_once_a_file(tmp_path: Path) -> None:
 REFUSED = {
     "talk.json": r"talk\.json: no JSON",
     "gone.jsonl": r"gone\.jsonl: no such file or folder; .*pi, claude-code, codex, nanobot",
-    "empty": r"nothing to replay in .*empty; looked for sessions of Claude Code",
+    "empty": r"nothing to replay in .*empty; looked for sessions of pi, Claude Code, Codex or nanobot",
 }
 
 

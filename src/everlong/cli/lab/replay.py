@@ -37,6 +37,7 @@ from everlong.lab import (
     tariff_from,
     tariff_of,
 )
+from everlong.wire import SESSION_FORMATS
 
 __all__ = ["replay_command"]
 
@@ -46,6 +47,13 @@ USUAL_MODEL = "gpt-4o"
 USUAL_PRICES = "anthropic"
 SHARES = ("ratio", "kept_percent", "literal_percent", "likely_percent")
 WINDOWS = "64000,128000"
+_PLACES = [name for name, program in SESSION_FORMATS.items() if program.folders]
+HELP = f"""What sessions cost, what they would have cost, and what would have been lost.
+
+PATH is a file, a folder, - for standard input, or {", ".join(_PLACES[:-1])} or {_PLACES[-1]}: the places where these
+keep sessions. Without PATH the data folder is replayed. Every request is made as a policy would send it, and paid for
+by a provider's prices and cache rules. No model is called and nothing is sent.
+"""
 #: What a page shows unless told otherwise.
 PAGE_THRESHOLDS = (0.4, 0.55, 0.7, 0.85, 0.95)
 
@@ -83,7 +91,7 @@ def _shares(_: click.Context, __: click.Parameter, value: str | None) -> tuple[f
         raise click.BadParameter("shares with commas between them, such as .4,.7") from None
 
 
-@click.command("replay")
+@click.command("replay", help=HELP)
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @DATA
 @click.option("--files", metavar="NAME,NAME", help=f"Files in agents/ of the data folder (default: {WORK_FILES}).")
@@ -129,12 +137,7 @@ def _shares(_: click.Context, __: click.Parameter, value: str | None) -> tuple[f
 @HTML
 @language_option
 def replay_command(paths: tuple[str, ...], **given: object) -> None:
-    """What sessions cost, what they would have cost, and what would have been lost.
-
-    PATH is a file, a folder, - for standard input, or claude-code, codex, pi or nanobot: the places where these keep
-    sessions. Without PATH the data folder is replayed. Every request is made as a policy would send it, and paid for
-    by a provider's prices and cache rules. No model is called and nothing is sent.
-    """
+    """Replay sessions."""
     if paths and (given["data"] or given["files"]):
         raise click.UsageError("--data and --files name the data folder; PATH is replayed instead of it")
     usual = PAGE_THRESHOLDS if given["html"] is not None else ()

@@ -20,13 +20,19 @@ from everlong.cli.words.wording import Words
 from everlong.engine import Threads
 from everlong.errors import InputError
 from everlong.store import FORMATS, Imported, exported, import_session, sessions_in
+from everlong.wire import SESSION_PROGRAMS, SESSION_SUFFIXES
 
 __all__ = ["export_command", "import_command"]
 
-SUFFIXES = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
+SUFFIXES = (*SESSION_SUFFIXES, *(f"{suffix}.gz" for suffix in SESSION_SUFFIXES))
 NAMED = 10  # files without a conversation that are listed; a folder may have thousands
 LISTED = 30  # sessions
 SHORTEST_TITLE = 16
+IMPORT_HELP = f"""Keep the sessions in each FILE (- for standard input), or in every file of a folder.
+
+Takes sessions of {", ".join(SESSION_PROGRAMS[:-1])} and {SESSION_PROGRAMS[-1]}, and chat JSON of OpenAI, Anthropic and
+Gemini. What these programs compacted becomes a point that can be undone. The same file again adds only what is new.
+"""
 STYLES = {"is_new": "green", "is_grown": "green", "is_branch": "yellow", "is_known": "dim"}
 
 
@@ -36,16 +42,12 @@ class Advance(Protocol):
     def __call__(self, *, files: int = 0, rows: int = 0) -> None: ...
 
 
-@click.command("import")
+@click.command("import", help=IMPORT_HELP)
 @click.argument("files", nargs=-1, required=True, metavar="FILE…")
 @click.option("--owner", default="", help="Whose sessions these are.")
 @session_command
 def import_command(options: SessionOptions, files: Sequence[str], owner: str) -> None:
-    """Keep the sessions in each FILE (- for standard input), or in every file of a folder.
-
-    Takes sessions of pi, Claude Code, Codex, nanobot and Chatbox, and chat JSON of OpenAI, Anthropic and Gemini. What
-    these programs compacted becomes a point that can be undone. The same file again adds only what is new.
-    """
+    """Import the sessions of other programs."""
     paths = list(_paths(files))
     imported: list[Imported] = []
     notes: list[str] = []
@@ -76,14 +78,16 @@ def _paths(files: Sequence[str]) -> Iterator[tuple[str, bool]]:
             continue
         inside = [entry for entry in sorted(path.rglob("*")) if entry.name.endswith(SUFFIXES) and entry.is_file()]
         if not inside:
-            raise InputError(f"{file}: no file in it ends in {' or '.join(SUFFIXES[:2])}")
+            raise InputError(f"{file}: no file in it ends in {' or '.join(SESSION_SUFFIXES)}")
         yield from ((str(path), False) for path in inside)
 
 
 def _import_file(store: Threads, path: str, owner: str, advance: Advance, notes: list[str]) -> list[Imported]:
     """Store the sessions of a file; what could not be read goes into `notes`."""
     name = "standard input" if path == "-" else Path(path).name
-    stem = name.removesuffix(".gz").removesuffix(".jsonl").removesuffix(".json")
+    stem = name.removesuffix(".gz")
+    for suffix in reversed(SESSION_SUFFIXES):
+        stem = stem.removesuffix(suffix)
     try:
         sessions = sessions_in(source_bytes(path), stem)
     except InputError as error:

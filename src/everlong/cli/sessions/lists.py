@@ -22,6 +22,7 @@ from everlong.cli.words.wording import Words
 from everlong.core import Hit, Message, Thread
 from everlong.relevance import terms_of, words_of
 from everlong.store import query_terms, texts_of
+from everlong.wire import SESSION_PROGRAMS
 
 __all__ = ["list_command", "search_command", "short_ids", "when"]
 
@@ -53,7 +54,7 @@ def list_command(options: SessionOptions, owner: str | None, archived: bool, eve
         return
     if not threads:
         click.echo(options.say("none"))
-        click.echo(options.say("none_hint"), err=True)
+        click.echo(options.say("none_hint", programs=options.say("list_comma").join(SESSION_PROGRAMS)), err=True)
         return
     _draw(threads, limit or len(threads), options.say)
 

@@ -31,6 +31,7 @@ NAMES: Mapping[str, str] = {
 #: Words that several commands use.
 GENERAL: Mapping[str, str] = {
     "comma": "，",
+    "list_comma": "、",
     "semicolon": "；",
     "messages": "{n} 条消息",
     "untitled": "（无标题）",
@@ -311,8 +312,7 @@ SESSIONS: Mapping[str, str] = {
     "head_owner": "所有者",
     "head_id": "编号",
     "none": "这里还没有会话。",
-    "none_hint": "导入会话：everlong sessions import FILE…"
-    "（Claude Code、Codex、pi、nanobot、Chatbox 的会话，或聊天 JSON）",
+    "none_hint": "导入会话：everlong sessions import FILE…（{programs} 的会话，或聊天 JSON）",
     "list_more": "另有 {n} 个；--limit 0 显示全部",
     "archived": "已归档",
     "now": "刚刚",

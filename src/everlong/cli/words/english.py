@@ -30,6 +30,7 @@ NAMES: Mapping[str, str] = {
 #: Words that several commands use.
 GENERAL: Mapping[str, str] = {
     "comma": ", ",
+    "list_comma": ", ",
     "semicolon": "; ",
     "messages": "{n} message|{n} messages",
     "untitled": "(untitled)",
@@ -313,7 +314,7 @@ SESSIONS: Mapping[str, str] = {
     "head_owner": "owner",
     "head_id": "id",
     "none": "No sessions here yet.",
-    "none_hint": "Import some: everlong sessions import FILE… (Claude Code, Codex, pi, nanobot, Chatbox, chat JSON)",
+    "none_hint": "Import some: everlong sessions import FILE… ({programs}, chat JSON)",
     "list_more": "{n} more; --limit 0 shows all",
     "archived": "archived",
     "now": "just now",

@@ -1,6 +1,6 @@
 """Sessions to replay: from files and folders on disk, and from the lab's data folder. Reads only.
 
-Takes any format that everlong reads, and knows by name where Claude Code, Codex, pi and nanobot keep their sessions. A
+Takes any format that everlong reads, and knows where the programs in `PLACES` keep their sessions. A
 session is the whole conversation as it was said: if a program compacted it, the program's summary is left out and what
 stood before is there, unless the file no longer holds it. The messages of sub-agents are sessions of their own.
 """
@@ -27,6 +27,7 @@ from everlong.tokens import CALL_FRAME, MESSAGE_FRAME
 from everlong.windows import Prices, window
 from everlong.wire import (
     SESSION_FORMATS,
+    SESSION_SUFFIXES,
     Document,
     RecordedRequest,
     SessionFormat,
@@ -40,11 +41,10 @@ from everlong.wire import (
 
 __all__ = ["published", "recorded_of", "sessions_at", "sessions_in"]
 
-SUFFIXES = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
-LOOKED_FOR = "sessions of Claude Code, Codex, pi or nanobot, or any other conversation, as .json or .jsonl, also .gz"
+SUFFIXES = (*SESSION_SUFFIXES, *(f"{suffix}.gz" for suffix in SESSION_SUFFIXES))
 SHOWN_NAMES = 5
 
-_SUFFIX = re.compile(r"\.jsonl?(?:\.gz)?$")
+_SUFFIX = re.compile(rf"(?:{'|'.join(map(re.escape, SESSION_SUFFIXES))})(?:\.gz)?$")
 SYNTHETIC = "<synthetic>"  # the model name of replies that no model wrote
 HOUR_WRITE = 2.0  # times the input price: what Anthropic charges for a prefix that is cached for an hour
 MILLION = 1_000_000
@@ -100,13 +100,12 @@ def sessions_in(data: bytes, path: str, report: Callable[[str], None]) -> list[S
     records = _records(data) if program and program.requests else []
     if program is None or program.side_chains is None:
         return [_session(document, name, recorded_of(document.fmt, records))]
-    own = [record for record in records if record.get("isSidechain") is not True]
-    main = _session(document, name, recorded_of(document.fmt, own))
-    chains = program.side_chains(records)
-    alone = len(chains) == 1 and not main.messages  # a sub-agent's own file
+    split = program.side_chains(records)
+    main = _session(document, name, recorded_of(document.fmt, split.main))
+    alone = len(split.agents) == 1 and not main.messages  # a sub-agent's own file
     sides = [
         _session(_chain_document(program, chain), name if alone else f"{name}/{key}", recorded_of(document.fmt, chain))
-        for key, chain in chains.items()
+        for key, chain in split.agents.items()
     ]
     return [*([main] if main.messages else []), *sides]
 
@@ -265,7 +264,7 @@ def _records(data: bytes) -> list[JsonObject]:
 
 def _chain_document(program: SessionFormat, chain: Sequence[JsonObject]) -> Document:
     """Return the records of a sub-agent as the conversation that it was to that agent."""
-    lines = [(f"record {at}", record | {"isSidechain": False}) for at, record in enumerate(chain, start=1)]
+    lines = [(f"record {at}", record) for at, record in enumerate(chain, start=1)]
     return program.read(lines, ())[0]
 
 
@@ -330,3 +329,8 @@ def _prices(model: str, provider: str) -> Prices:
 
 #: The programs that can be named instead of a path -> where they keep their sessions, below the home directory.
 PLACES = {name: program.folders for name, program in SESSION_FORMATS.items() if program.folders}
+_PROGRAMS = [program.program for program in SESSION_FORMATS.values() if program.folders]
+LOOKED_FOR = (
+    f"sessions of {', '.join(_PROGRAMS[:-1])} or {_PROGRAMS[-1]}, or any other conversation, "
+    f"as {' or '.join(SESSION_SUFFIXES)}, also .gz"
+)

@@ -13,7 +13,22 @@ from everlong.wire.sessions.nanobot import SESSION as NANOBOT
 from everlong.wire.sessions.pi import SESSION as PI
 from everlong.wire.sessions.session import SessionFormat
 
-__all__ = ["CHATBOX", "CLAUDE_CODE", "CODEX", "NANOBOT", "PI", "SESSION_FORMATS"]
+__all__ = [
+    "CHATBOX",
+    "CLAUDE_CODE",
+    "CODEX",
+    "NANOBOT",
+    "PI",
+    "SESSION_FORMATS",
+    "SESSION_PROGRAMS",
+    "SESSION_SUFFIXES",
+]
 
 #: By name, in the order in which they are tried.
 SESSION_FORMATS: Mapping[str, SessionFormat] = {each.name: each for each in (PI, CLAUDE_CODE, CODEX, NANOBOT, CHATBOX)}
+#: The programs, as people call them.
+SESSION_PROGRAMS: tuple[str, ...] = tuple(each.program for each in SESSION_FORMATS.values())
+#: How the names of their files end, and those of chat JSON; a file may also be packed, with `.gz` behind it.
+SESSION_SUFFIXES: tuple[str, ...] = tuple(
+    sorted({".json", *(suffix for each in SESSION_FORMATS.values() for suffix in each.suffixes)})
+)

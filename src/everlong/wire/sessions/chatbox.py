@@ -241,11 +241,13 @@ def _read(named: Iterable[NamedValue], warnings: Sequence[str]) -> tuple[Documen
 
 SESSION = SessionFormat(
     name=NAME,
+    program="Chatbox",
     sent_as=openai_chat.NAME,
     recognises=recognises,
     read_record=read_message,
     read=_read,
     write=render_body,
     in_lines=False,
+    suffixes=(".json",),
     marks=MARKS,
 )

@@ -35,6 +35,7 @@ from everlong.wire.sessions.session import (
     RecordedRequest,
     SessionFormat,
     SessionMarks,
+    SideChains,
     amount_in,
     read_records,
     record_text,
@@ -286,24 +287,27 @@ def _hour_tokens(usage: Json) -> int:
     return int(amount_in(split.get("ephemeral_1h_input_tokens"))) if isinstance(split, dict) else 0
 
 
-def _side_chains(records: Sequence[JsonObject]) -> dict[str, list[JsonObject]]:
-    """Return the records of each sub-agent by its id; older versions have none and follow the chain of records."""
+def _side_chains(records: Sequence[JsonObject]) -> SideChains:
+    """Split records by the id of the sub-agent; in older versions, which have none, by the chain of records."""
+    main: list[JsonObject] = []
     chains: dict[str, list[JsonObject]] = {}
     chain_of: dict[str, str] = {}
     for record in records:
         if record.get("isSidechain") is not True:
+            main.append(record)
             continue
         agent, parent = record.get("agentId"), record.get("parentUuid")
         before = chain_of.get(parent) if isinstance(parent, str) else None
         name = f"agent-{agent}" if isinstance(agent, str) and agent else before or f"agent-{len(chains) + 1}"
-        chains.setdefault(name, []).append(record)
+        chains.setdefault(name, []).append(record | {"isSidechain": False})
         if isinstance(own := record.get("uuid"), str):
             chain_of[own] = name
-    return chains
+    return SideChains(main=main, agents=chains)
 
 
 SESSION = SessionFormat(
     name=NAME,
+    program="Claude Code",
     sent_as=anthropic.NAME,
     recognises=recognises,
     read_record=parse_record,

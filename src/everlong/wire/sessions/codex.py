@@ -300,6 +300,7 @@ def _grown(before: Usage | None, total: Usage) -> Usage:
 
 SESSION = SessionFormat(
     name=NAME,
+    program="Codex",
     sent_as=responses.NAME,
     recognises=recognises,
     read_record=parse_record,

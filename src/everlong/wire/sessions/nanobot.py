@@ -241,6 +241,7 @@ MARKS = SessionMarks(
 
 SESSION = SessionFormat(
     name=NAME,
+    program="nanobot",
     sent_as=openai_chat.NAME,
     recognises=recognises,
     read_record=parse_record,

@@ -515,6 +515,7 @@ def _requests(records: Iterable[JsonObject]) -> Iterator[tuple[Hashable, Recorde
 
 SESSION = SessionFormat(
     name=NAME,
+    program="pi",
     sent_as=anthropic.NAME,
     recognises=recognises,
     read_record=parse_record,

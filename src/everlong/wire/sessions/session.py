@@ -4,7 +4,7 @@ Each module beside this one that reads the files of a program exports one `SESSI
 table of them.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -18,6 +18,7 @@ __all__ = [
     "RecordedRequest",
     "SessionFormat",
     "SessionMarks",
+    "SideChains",
     "amount_in",
     "read_records",
     "record_text",
@@ -61,11 +62,21 @@ class RecordedRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SideChains:
+    """The records of a session itself, and those of each sub-agent by its name, as records of a session of its own."""
+
+    main: Sequence[JsonObject]
+    agents: Mapping[str, Sequence[JsonObject]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionFormat:
     """The session files of one program."""
 
     #: As people write it in a command: "claude-code".
     name: str
+    #: As people call it: "Claude Code".
+    program: str
     #: The name of the wire format whose rules the messages must meet when they are sent.
     sent_as: str
     #: Whether the first records, or the one document, are this program's.
@@ -78,6 +89,8 @@ class SessionFormat:
     write: Callable[[Document], Sequence[JsonObject] | JsonObject]
     #: Whether a file has a record a line; else it is one document.
     in_lines: bool = True
+    #: How the names of its files end.
+    suffixes: tuple[str, ...] = (".jsonl",)
     marks: SessionMarks = field(default_factory=SessionMarks)
     #: How texts begin that the program writes in the user's name.
     not_the_user: tuple[str, ...] = ()
@@ -85,8 +98,8 @@ class SessionFormat:
     folders: tuple[str, ...] = ()
     #: The requests whose usage the records tell; reports with the same key belong to one request.
     requests: Callable[[Iterable[JsonObject]], Iterator[tuple[Hashable, RecordedRequest]]] | None = None
-    #: The records of each sub-agent by its name, for a program that writes them into the same file.
-    side_chains: Callable[[Sequence[JsonObject]], dict[str, list[JsonObject]]] | None = None
+    #: Splits the records of a program that writes those of sub-agents into the same file.
+    side_chains: Callable[[Sequence[JsonObject]], SideChains] | None = None
 
 
 def read_records(
