@@ -44,8 +44,14 @@ def test_a_summary_that_tells_of_more_than_left_is_true_only_with_all_of_it() ->
     """The tail that is still sent was summarised too: who changed it must not get the old summary."""
     (mark,) = marks_in(rows(*TALK, Point(boundary=2, summary=(), account=account(4))), [0, 1, 2, 3, 4])
     assert mark.upto == 4
-    assert standing_marks([mark], 3) == []
-    assert standing_marks([mark], 4) == [mark]
+    assert standing_marks([mark], 3, units=9) == []
+    assert standing_marks([mark], 4, units=9) == [mark]
+
+
+def test_a_point_that_covers_the_whole_request_does_not_apply() -> None:
+    small, large = Mark(4, 2, POINT), Mark(6, 4, POINT)
+    assert standing_marks([small, large], 4, units=4) == [small]
+    assert standing_marks([small, large], 4, units=5) == [large]
 
 
 def test_a_recalled_block_belongs_to_its_question() -> None:
@@ -61,11 +67,11 @@ def test_of_what_is_true_the_point_that_covers_most_stands_and_what_came_after()
     small, large = Mark(4, 2, POINT), Mark(6, 4, POINT)
     early, late = Mark(5, 3, Recalled(2, user("x"))), Mark(7, 6, Recalled(5, user("y")))
     every = [small, early, large, late]
-    assert standing_marks(every, 9) == [large, late]
-    assert standing_marks(every, 4) == [large]
-    assert standing_marks(every, 3) == [small, early]
-    assert standing_marks(every, 1) == []
-    assert standing_marks([early], 9) == [], "without its point a block has nothing to recall"
+    assert standing_marks(every, 9, units=9) == [large, late]
+    assert standing_marks(every, 4, units=9) == [large]
+    assert standing_marks(every, 3, units=9) == [small, early]
+    assert standing_marks(every, 1, units=9) == []
+    assert standing_marks([early], 9, units=9) == [], "without its point a block has nothing to recall"
 
 
 def test_an_entry_goes_where_its_units_begin_in_another_thread() -> None:
