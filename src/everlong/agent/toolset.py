@@ -1,6 +1,8 @@
 """The agent's own tools, put together: the one table of them, and the agent that has them all.
 
-A new tool is its module in `tools` and a row here. The names that tools of others may not take follow from the table.
+To add a tool, add its module to `tools` and its row to `STANDARD`. A tool that needs something (an engine, a list,
+limits) takes it from `_Needs`: add a field there and a parameter to `standard_tools`. The names that tools of others
+may not take follow from the table.
 """
 
 from collections.abc import Callable, Mapping, Sequence

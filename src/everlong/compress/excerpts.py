@@ -60,7 +60,7 @@ class TalkQuotes:
         return "\n".join(lines)
 
     def day(self, number: int) -> str:
-        """The line that says when it was said; "" where that is not known or each is a note for itself."""
+        """The line that says when it was said; "" if that is not known or each is a note for itself."""
         time = self._history[self._chunks[number].at].time
         return f"[{time.date().isoformat()}]" if time and not self._are_notes else ""
 

@@ -21,7 +21,7 @@ _TYPES = {str: "a word", int: "a whole number", float: "a number"}
 class Option:
     """One setting: `name` in files and threads, EVERLONG_NAME in the environment.
 
-    The value is of `kind` (None too, where that is the default), one of `choices` if there are any, and from `least` to
+    The value is of `kind` (None too, if that is the default), one of `choices` if there are any, and from `least` to
     `most`; with `above` it is more than `least`. `help` says what it does, in one line for people.
     """
 
@@ -49,7 +49,7 @@ class Option:
         return value
 
     def _parsed(self, given: object) -> Scalar:
-        """Return the value as `kind`; None where it is none, or where something would be lost."""
+        """Return the value as `kind`; None if it is not one, or if something would be lost."""
         if isinstance(given, bool) or not isinstance(given, str | int | float):
             return None
         try:
@@ -59,7 +59,7 @@ class Option:
         return value if isinstance(given, str) or value == given or self.kind is str else None
 
     def check(self, value: Scalar) -> None:
-        """Raise InputError where the value is not one of the choices, or out of bounds."""
+        """Raise InputError if the value is not one of the choices, or out of bounds."""
         if self.choices and value not in self.choices:
             raise InputError(f"{self.name} is one of {', '.join(self.choices)}, not {value!r}")
         if isinstance(value, int | float) and not self._within(value):

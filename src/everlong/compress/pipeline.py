@@ -28,7 +28,7 @@ def arrive(draft: Draft, task: Task, preset: Preset) -> Draft:
 
 
 def compact(draft: Draft, task: Task, preset: Preset) -> Draft:
-    """Return the draft brought under the target. Raises BudgetImpossible where nothing can."""
+    """Return the draft brought under the target. Raises BudgetImpossible if nothing can."""
     for step in preset.compaction:
         if draft.total <= task.target and not preset.every_call:
             return draft
@@ -41,7 +41,7 @@ def compact(draft: Draft, task: Task, preset: Preset) -> Draft:
 
 
 def when_close(step: Step) -> Step:
-    """Return the step, run only where it could make the difference: one that saves a tenth cannot save nine."""
+    """Return the step, run only if it could make the difference: one that saves a tenth cannot save nine."""
 
     def tried(draft: Draft, task: Task) -> Draft:
         return step(draft, task) if task.target < draft.total <= CLOSE * task.target else draft

@@ -88,7 +88,7 @@ class Preset:
     #: The tokens that messages may take, by window and reserve for the answer; None: what the window leaves.
     budget: Callable[[int, int], int] | None = None
     summary: SummaryPolicy = SummaryPolicy()
-    #: Tokens to assume where nobody knows the window of a model.
+    #: Tokens to assume if nobody knows the window of a model.
     unknown_window: int = UNKNOWN_WINDOW
     #: Whether the lab has measured what each threshold of it costs and keeps.
     measured: bool = False

@@ -45,7 +45,7 @@ LARGEST_RESERVE = 2  # a request that asks for more than half the window gets wh
 DEEP, DEEPER = 0.28, 0.25  # of the budget, up to a window of LARGE tokens and above
 SHALLOW = 0.5
 LARGE = 64_000
-LEAST = 8_000  # tokens that a compaction leaves, where that is not more than the shallow target
+LEAST = 8_000  # tokens that a compaction leaves, if that is not more than the shallow target
 BAND = 0.7  # of the threshold; a compaction that saves less comes again too soon
 CHEAP = 2.0  # reads that one write costs; half-price caching has 1, a tenth 9, Anthropic 11.5
 USUAL = 9.0
@@ -101,7 +101,7 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True)
 class Gauge:
-    """Counted tokens against the provider's. Both ways err on the side that fits."""
+    """Converts counted tokens into the provider's and back. Both results err on the safe side: the request fits."""
 
     calibration: Calibration
     anchor: Anchor | None = None
@@ -116,12 +116,12 @@ class Gauge:
         """Return the most that may be counted so that the provider counts at most `limit`."""
         if self.anchor is None:
             return self._most(limit)
-        if limit < self.anchor.reported:  # from the anchor on, all is known to be more
+        if limit < self.anchor.reported:  # whatever holds the anchor is known to take more
             return min(self._most(limit), self.anchor.counted - 1)
         return self.anchor.counted + self._most(limit - self.anchor.reported)
 
     def _most(self, limit: int) -> int:
-        """The most whose figure is at most `limit`: a division first, then its rounding undone."""
+        """The largest count that comes to at most `limit`: by division, then corrected for its rounding."""
         counted = max(0, math.floor(limit / (self.calibration.factor * (1 + self.calibration.spread))))
         while counted and self.calibration.at_most(counted) > limit:
             counted -= 1
@@ -227,7 +227,7 @@ def budget_of(
 
 
 def _with_shares(parts: Budget, messages: int, settings: Settings, resolved: Window) -> Budget:
-    """The budget with threshold and target: shares of it, or of what one wants to pay for where that is less."""
+    """The budget with threshold and target: shares of it, or of what one wants to pay for if that is less."""
     wanted = messages if settings.soft_cap is None else min(messages, max(1, settings.soft_cap - parts.tools))
     low = settings.low_mark or target_share(resolved.context, wanted, resolved.prices, settings.threshold)
     scale = wanted / messages
@@ -263,7 +263,7 @@ def writing_weight(prices: Prices) -> float:
 
 
 def due_at(settings: Settings, window: int) -> int | None:
-    """Return the tokens of a request from which the preset in force wants a summary; None where the threshold decides.
+    """Return the tokens of a request from which the preset in force wants a summary; None if the threshold decides.
 
     Example: preset chatbox, window 200 000, nothing set -> (200 000 - 32 000) x 0.6 = 100 800
     """

@@ -131,7 +131,7 @@ class Threads(Protocol):
         """
 
     def points(self, thread: str) -> list[tuple[Row, bool]]:
-        """Every compaction point, oldest first, and whether it stands."""
+        """Every compaction point, oldest first, and whether it is in force."""
 
     # Pins
 
@@ -139,7 +139,7 @@ class Threads(Protocol):
         """Keep a message, or a text, in every view. The same pin again gives the one that is there."""
 
     def unpin(self, thread: str, pin: str) -> None:
-        """Let it go; a pin that is not there is no error."""
+        """Let it go; a pin that does not exist is not an error."""
 
     def pins(self, thread: str) -> tuple[Pin, ...]:
         """The pins, in the order they were made."""
@@ -206,7 +206,7 @@ class Model(Protocol):
     fmt: str
     #: What figures learned about it are kept under; two servers never share a name.
     endpoint: str
-    #: The provider's name in the registry; "" if it is none that the registry knows.
+    #: The provider's name in the registry; "" if the registry does not know it.
     provider: str
 
     def stream(self, request: Request) -> AsyncGenerator[Reply, None]:
@@ -238,11 +238,11 @@ class Call:
     temperature: float | None = None
     extra: JsonText = ""
     parent: str = ""
-    #: The tool by which the model can ask for what left, named in markers; "" where it has none.
+    #: The tool by which the model can ask for what left, named in markers; "" if it has none.
     recall_tool: str = ""
     standing: History = ()
     tail: History = ()
-    #: Whether requests mark what the provider should cache, where it needs marks.
+    #: Whether requests mark what the provider should cache, if it needs marks.
     breakpoints: bool = True
 
 
@@ -319,7 +319,7 @@ def with_beside(messages: History, call: Call) -> History:
 
 
 def before_tail(messages: History, call: Call) -> int:
-    """Return how many of the messages stand before the volatile tail: all of them, where there is none."""
+    """Return how many of the messages stand before the volatile tail: all of them if there is none."""
     question_last = bool(call.tail and messages) and messages[-1].role is Role.USER
     return len(messages) - question_last
 

@@ -30,7 +30,7 @@ LITTLE = 0.95  # a compaction by hand that would leave more than this share is n
 class BlockingEngine:
     """The engine for callers without an event loop: prepares every request, learns from every answer, recovers.
 
-    Safe to use from several threads; waits for the store where it must.
+    Safe to use from several threads; waits for the store if it must.
     """
 
     def __init__(self, context: EngineContext) -> None:
@@ -67,7 +67,7 @@ class BlockingEngine:
         record_failure(self.context, prepared, reason)
 
     def recover(self, prepared: Prepared, error: ProviderError) -> Prepared:
-        """Return another request to try after a refusal. Raises the error to report where there is none."""
+        """Return another request to try after a refusal. Raises the error to report if there is none."""
         return recover(self.context, prepared, error)
 
     def compact(self, thread: str, call: Call) -> Point | None:
@@ -88,7 +88,7 @@ class BlockingEngine:
             return point.entry if point is not None and isinstance(point.entry, Point) else None
 
     def undo(self, thread: str) -> Row | None:
-        """Withdraw the newest compaction: the next request is what it would have been without. None if none stands.
+        """Withdraw the newest compaction: the next request is what it would have been without. None if there is none.
 
         A summary that was only kept beside what a compaction left goes together with that compaction.
         """
@@ -189,7 +189,7 @@ class Engine:
         await asyncio.to_thread(record_failure, self.blocking.context, prepared, reason)
 
     async def recover(self, prepared: Prepared, error: ProviderError) -> Prepared:
-        """Return another request to try after a refusal. Raises the error to report where there is none."""
+        """Return another request to try after a refusal. Raises the error to report if there is none."""
         return await asyncio.to_thread(recover, self.blocking.context, prepared, error)
 
     async def compact(self, thread: str, call: Call) -> Point | None:
@@ -197,7 +197,7 @@ class Engine:
         return await asyncio.to_thread(self.blocking.compact, thread, call)
 
     async def undo(self, thread: str) -> Row | None:
-        """Withdraw the newest compaction. None if none stands."""
+        """Withdraw the newest compaction. None if there is none."""
         return await asyncio.to_thread(self.blocking.undo, thread)
 
     async def pin(self, thread: str, order: int | None = None, text: str = "") -> Pin:

@@ -172,7 +172,7 @@ def _nanoseconds(time: datetime) -> int:
 
 
 def compression_data(preset: Preset, before: int, after: int) -> JsonText:
-    """Return the figures of a compaction by the names of the context document; null where there is no limit.
+    """Return the figures of a compaction by the names of the context document; null if there is no limit.
 
     Example: the preset simple, 40 messages, 12 sent -> max_messages 12, max_chars_per_message 4000
     """

@@ -1,11 +1,11 @@
-"""Prepare the next request of a thread: what stands, compacted where it is due, with what the question needs.
+"""Prepare the next request of a thread: its view, compacted if that is due, with what the question needs from before.
 
-    what stands (head, newest point, what came after) -> below the threshold: sent as it is, the prefix untouched
-                                                      -> threshold: a compaction, kept as a point
-                                                      -> a question about what left: recalled, once
+    view (head, newest point, later messages) -> below the threshold: sent as it is, the prefix untouched
+                                              -> above it: a compaction, stored as a point
+                                              -> a question about messages that left the view: they are recalled, once
 
-The view after a compaction is the head, what the point left in place of what it covers, and a tail of messages as
-they are. The point stores the middle; head and tail come from the log. So every later request begins with the same
+After a compaction the view is the head, what the point left of the messages that it covers, and a tail of unchanged
+messages. The point stores the middle; head and tail come from the log. So every later request begins with the same
 bytes, in this process and any other.
 """
 
@@ -64,16 +64,18 @@ __all__ = [
 
 ATTEMPTS = 4  # another process may append meanwhile; each attempt reads again
 WARNED_AT = 0.9  # of the threshold
-LARGEST_RECALL = 2_000  # tokens; more of it costs more than it brings, and it is paid for until the next compaction
-STUCK = 0.9  # of the threshold; a compaction that stays above it is repeated only when the limit itself is passed,
-GROWN = 2  # or when the view is so many times what it left: with a soft cap the limit may be far away
-WORTH_RESTORING = 0.8  # a point made for less than this share of what fits now may have been made in vain
+LARGEST_RECALL = 2_000  # tokens; a larger one costs more than it helps: it is paid for until the next compaction
+# A compaction that leaves more than STUCK of the threshold is repeated only if the view passes the limit itself, or
+# grows to GROWN times what the compaction left (with a soft cap the limit may be far away).
+STUCK = 0.9
+GROWN = 2
+WORTH_RESTORING = 0.8  # of what fits now; a point that was made for less may no longer be needed
 #: Styles whose documents bound the length: the facts that code copied stay in the store, the model's words are sent.
 BOUNDED_STYLES = frozenset({"free", "buffer"})
 
 
 def prepare(engine: EngineContext, thread: str, call: Call) -> Prepared:
-    """Return what is to be sent for the thread now. Raises BudgetImpossible where nothing can fit."""
+    """Return the request to send for the thread now. Raises BudgetImpossible if nothing can fit."""
     with engine.states.lock(thread), engine.journal(thread) as journal:
         state = engine.state(thread)
         turn = journal.note(EventKind.TURN_STARTED, parent=call.parent, model=call.model)
@@ -108,13 +110,13 @@ def _view(context: CallContext) -> View:
 
 
 def _untouched(context: CallContext) -> View:
-    """Off means off: what stands, byte for byte."""
+    """Off means off: the history of the thread, byte for byte."""
     messages = (*context.state.prefix, *context.state.since)
     return View(messages, messages, context.budget.counter.messages(messages))
 
 
 def standing(context: CallContext) -> View:
-    """Return what stands, with the same bytes first as the last time."""
+    """Return the view of the thread now, which begins with the same bytes as the last one."""
     state = context.state
     history = (*state.prefix, *state.since)
     if state.view is not None and state.made_for == _made_for(context):
@@ -170,16 +172,16 @@ def _stuck(context: CallContext, view: View) -> bool:
 def compact_now(
     context: CallContext, reason: str, before: int, *, limit: int | None = None, target: int | None = None
 ) -> View:
-    """Compact, keep the point, and return what stands then. Raises BudgetImpossible where it cannot fit.
+    """Compact, store the point, and return the new view. Raises BudgetImpossible if it cannot fit.
 
-    `before` are the tokens that the view took until now. The summary that stands is carried on.
+    `before` are the tokens that the view took until now. The current summary is carried on.
     """
     most = context.budget.compacted_limit if limit is None else limit
     aim = min(context.budget.target if target is None else target, most)
     for _ in range(ATTEMPTS):
         point = planned_point(context, reason, before, limit=most, target=aim)
         if limit is not None:
-            point = replace(point, limit=0)  # what was refused is no size that anything was made for
+            point = replace(point, limit=0)  # made because of a refusal, not for a size: it is never restored
         try:
             context.engine.threads.append(context.thread, [point], expected=context.length)
         except ThreadChanged:
@@ -192,15 +194,15 @@ def compact_now(
         if view.tokens <= most:
             return view
         aim -= view.tokens - most
-    raise ThreadChanged(f"thread {context.thread!r} keeps changing; a compaction of it was tried {ATTEMPTS} times")
+    raise ThreadChanged(f"thread {context.thread!r} keeps changing: it could not be compacted in {ATTEMPTS} attempts")
 
 
 def planned_point(
     context: CallContext, reason: str, before: int, *, limit: int, target: int, summary: Summary | None = None
 ) -> Point:
-    """Return the point that a compaction would make; nothing is kept yet. Raises BudgetImpossible where it cannot fit.
+    """Return the point that a compaction would make, without storing it. Raises BudgetImpossible if it cannot fit.
 
-    Without a new summary the one that stands is carried on.
+    Without a new summary the current one is carried on.
     """
     opened, counter = context.state.opened, context.budget.counter
     summary = summary_in(opened.point) if summary is None else summary
@@ -480,7 +482,7 @@ def _all_edits(context: CallContext, view: View) -> tuple[Edit, ...]:
 
 
 def prefix_to_cache(context: CallContext, view: View) -> Caching | None:
-    """Return what of the request for a view comes again; None where the caller wants no cache marks."""
+    """Return which part of the request for a view will be sent again; None if the caller wants no cache marks."""
     call = context.call
     if not call.breakpoints:
         return None
@@ -495,7 +497,7 @@ def prefix_to_cache(context: CallContext, view: View) -> Caching | None:
 
 
 def _stable(view: View, prefix: int) -> int:
-    """How many messages of a view come from the prefix of what stands, with what a repair put between them."""
+    """How many messages of a view come from the prefix of the thread, with what a repair put between them."""
     if not view.places:
         return min(prefix, len(view.messages))
     return next((at for at, place in enumerate(view.places) if place >= prefix), len(view.places))

@@ -29,7 +29,7 @@ class Meter:
     """How full a window is: the one value that the terminal, the app, `inspect` and the gateway show.
 
     `limit` is the whole window in tokens, `exact` whether a provider reported the tokens, `known` whether anyone said
-    how large the window is. `threshold` are the tokens from which a compaction is due, where that is known.
+    how large the window is. `threshold` are the tokens from which a compaction is due, if that is known.
     """
 
     tokens: int
@@ -40,7 +40,7 @@ class Meter:
 
     @property
     def share(self) -> float:
-        """The share of the window that is taken; 0 where there is no window."""
+        """The share of the window that is taken; 0 if there is no window."""
         return self.tokens / self.limit if self.limit else 0.0
 
     @property
@@ -50,7 +50,7 @@ class Meter:
 
     @property
     def certainty(self) -> str:
-        """exact, estimated, or unknown where nobody knows the window."""
+        """exact, estimated, or unknown if the window is unknown."""
         return "unknown" if not self.known else "exact" if self.exact else "estimated"
 
     @classmethod
@@ -173,11 +173,11 @@ class Outlook:
 
     @property
     def percents(self) -> tuple[int, int]:
-        """Cost and kept as people are told them. Example: Outlook(0.464, 0.88) -> (46, 88)"""
+        """Cost and kept as people read them. Example: Outlook(0.464, 0.88) -> (46, 88)"""
         return round(100 * self.cost), round(100 * self.kept)
 
 
-#: Windows below were not measured: 12 000 tokens in front of every request are no figure for them.
+#: Windows below were not measured: 12 000 tokens in front of every request say nothing about them.
 SMALLEST = 48_000
 #: Window -> threshold -> what came of it: preset and mode `auto`, by `everlong lab replay` over 42 long agent sessions
 #: with Anthropic's prices, a cache that is always warm and 12 000 tokens in front of every request.
@@ -216,7 +216,7 @@ MEASURED: Mapping[int, Mapping[float, Outlook]] = MappingProxyType(
 
 
 def outlook(window: int, threshold: float) -> Outlook:
-    """What a threshold comes to in a window of so many tokens; beyond what was measured, as at the nearest figure.
+    """What a threshold costs and keeps in a window of so many tokens; beyond the measured ones, as at the nearest.
 
     Linear in the threshold and in the logarithm of the window. Example: half way between two thresholds -> their mean
     """
@@ -224,7 +224,7 @@ def outlook(window: int, threshold: float) -> Outlook:
 
 
 def outlook_of(settings: Settings, window: Window) -> Outlook | None:
-    """What these settings come to; None where nothing was measured: other marks, preset or mode, an unknown window."""
+    """What these settings cost and keep; None if that was not measured: other marks, preset, mode, unknown window."""
     usual = settings.mode == "auto" and settings.rules.measured and settings.low_mark is None
     size = min(window.context, settings.soft_cap or window.context)
     if not window.known or not usual or settings.summaries == "off" or size < SMALLEST:

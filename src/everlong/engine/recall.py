@@ -18,7 +18,7 @@ from everlong.tokens import Counter
 __all__ = ["RecallResult", "recall", "recalled_block"]
 
 LOOKED_UP = 12  # messages that a search may bring
-LOOKED_UP_EACH = 4  # for each question, where there are several
+LOOKED_UP_EACH = 4  # for each question, if there are several
 MOST_PIECES = 8
 #: Whatever stands between two ends; one that ends otherwise than in a question mark is read on past, never twice.
 SENTENCE = re.compile(r"[^\n.。!！;；?？]+[?？]?")
@@ -79,7 +79,7 @@ def recalled_block(
 
 
 def _answers(index: Index, question: str) -> list[int]:
-    """The chunks that answer a question, best first. What else the work was about then is no part of the question."""
+    """The chunks that answer a question, best first. Other subjects of that time are not part of the question."""
     scores = index.rank(query_of_text(question))
     return [n for n in sorted(range(len(scores)), key=scores.__getitem__, reverse=True) if scores[n] > 0]
 

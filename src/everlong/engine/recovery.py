@@ -32,7 +32,7 @@ from everlong.wire import repair_history
 __all__ = ["recover"]
 
 MOST_ATTEMPTS = 2
-HARDER = 0.6  # of what was refused, for each attempt; where no window is known it is the only figure there is
+HARDER = 0.6  # of the refused size, for each attempt; if no window is known, it is the only figure
 WORDS = {
     "en": (
         "The conversation does not fit this model's window{limit}, and a shorter form was refused too. "
@@ -47,7 +47,7 @@ WORDS = {
 
 
 def recover(engine: EngineContext, prepared: Prepared, error: ProviderError) -> Prepared:
-    """Return the next request to try. Raises the error itself where nothing helps, NotRecovered at the end."""
+    """Return the next request to try. Raises the error itself if nothing helps, NotRecovered after the last attempt."""
     if engine.settings_of(prepared.thread).untouched:
         record_failure(engine, prepared, str(error))
         raise error
@@ -94,7 +94,7 @@ def _smaller(engine: EngineContext, prepared: Prepared, error: ContextOverflow) 
 
 
 def _as_before(again: Prepared, refused: Prepared) -> Prepared:
-    """With what helped against other refusals of this call."""
+    """Apply to the new request the remedies that this call already needed for other refusals."""
     messages = again.request.messages
     for remedy in REMEDIES:
         if remedy.name in refused.remedies and remedy.view is not None:
@@ -118,7 +118,7 @@ def _learn(engine: EngineContext, journal: Journal, prepared: Prepared, error: C
             EventKind.WINDOW_LEARNED,
             parent=prepared.turn,
             model=call.model,
-            reason="an overflow told it",
+            reason="an overflow reported it",
             tokens_before=prepared.budget.window,
             tokens_after=error.limit,
         )
@@ -126,7 +126,8 @@ def _learn(engine: EngineContext, journal: Journal, prepared: Prepared, error: C
         reply = prepared.request.max_tokens or 0
         known = calibration_of(engine.threads, call, counter_for(call.model))
         counted = prepared.counted + prepared.budget.tools
-        # Some count the reserve for the answer in; the smaller reading is the careful one to learn from.
+        # Some providers include the reserve for the answer in the size they report. If the figure is large enough for
+        # that, subtract it: the smaller figure is the careful one to learn from.
         observed = known.observe(
             counted, error.requested - reply if error.requested > reply + counted else error.requested
         )

@@ -1,7 +1,7 @@
-"""How a conversation is to be kept, as one value: for all threads, and what a thread sets otherwise.
+"""The settings of the engine: one value for all threads, and the values that a thread overrides.
 
-Every field is described once, here (name, type, default, bounds, unit, help); the options of presets are described by
-the presets. Files, variables, commands and threads are read and checked by these descriptions: `read_settings`.
+Every field is described once, here (name, type, default, bounds, unit, help); presets describe their own options.
+`read_settings` reads and checks the values of files, variables, commands and threads by these descriptions.
 """
 
 import difflib
@@ -155,7 +155,7 @@ class Settings:
         return self.options.get(name, PRESET_OPTIONS[name].default)
 
     def for_thread(self, own: JsonText) -> "Settings":
-        """Return these settings with what a thread sets otherwise; fields that are no settings of ours are ignored."""
+        """Return these settings with the values that a thread overrides; unknown fields are ignored."""
         try:
             given = json.loads(own)
         except (ValueError, RecursionError):
@@ -238,7 +238,7 @@ def read_settings(
 
 
 def unknown_names(given: Iterable[str], also: Collection[str] = ()) -> str:
-    """Return what is wrong with names that are no settings, with the nearest known one; "" where all are known.
+    """Return what is wrong with unknown names, with the nearest known one; "" if all are known.
 
     Example: ["treshold"] -> "no such setting: treshold (did you mean threshold?)"
     """

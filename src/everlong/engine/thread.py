@@ -323,7 +323,7 @@ def _is_system(row: Row) -> bool:
 
 
 def pinned_texts(pins: tuple[Pin, ...]) -> History:
-    """Return the pins that are no message of the thread, each as one."""
+    """Return the pins that are not messages of the thread, each as a message."""
     return tuple(Message(Role.USER, (Text(pin.text),)) for pin in pins if pin.order is None)
 
 
@@ -333,7 +333,7 @@ def left_by(row: Row) -> tuple[int, History] | None:
 
 
 def newest_compaction(threads: Threads, thread: str) -> list[Row]:
-    """Return the rows of the newest compaction that stands, newest first: its point, and one with a summary beside."""
+    """Return the rows of the newest compaction in force, newest first: its point, and one with a summary beside."""
     standing = [row for row, stands in threads.points(thread) if stands]
     return list(takewhile(lambda row: left_by(row) == left_by(standing[-1]), reversed(standing)))
 

@@ -69,7 +69,7 @@ class Turn:
             lock.release()
 
     async def refused(self, error: ProviderError) -> None:
-        """Prepare another request after a refusal. Where there is none the turn is over and the error is raised."""
+        """Prepare another request after a refusal. If there is none, the turn ends and the error is raised."""
         try:
             self.prepared = await self.engine.recover(self.request, error)
         except EverlongError:
@@ -98,7 +98,7 @@ def _says_something(message: Message) -> bool:
 async def converse(engine: Engine, model: Model, thread: str, call: Call) -> AsyncGenerator[Reply, None]:
     """Stream the answer to a thread as it stands; the last piece is Finished, which is stored, or Failed.
 
-    Raises BudgetImpossible before anything is sent where nothing can fit, StoreError where the store fails. Whatever
+    Raises BudgetImpossible before anything is sent if nothing can fit, StoreError if the store fails. Whatever
     goes wrong later is a Failed.
     """
     turn = Turn(engine)

@@ -57,7 +57,7 @@ def record_failure(engine: EngineContext, prepared: Prepared, reason: str) -> No
 
 
 def cost_of(usage: Usage, prices: Prices) -> float | None:
-    """Return US dollars, or None where no price is known. What was cached or written to the cache has its own price."""
+    """Return US dollars, or None if no price is known. What was cached or written to the cache has its own price."""
     if prices.input is None and prices.output is None:
         return None
     base = prices.input or 0.0
@@ -177,7 +177,7 @@ def spent_on(events: Iterable[Event]) -> list[Spent]:
 
 
 def _cached(event: Event) -> int:
-    """How much of the prompt was cached; 0 where the event does not say."""
+    """How much of the prompt was cached; 0 if the event does not say."""
     try:
         more = json.loads(event.data)
     except ValueError:

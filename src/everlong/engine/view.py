@@ -1,6 +1,6 @@
 """The view of a history: what would be sent, and how it came about.
 
-The one path that every caller takes: shape on arrival, compact where the limit is passed, repair last, count again. A
+The one path that every caller takes: shape on arrival, compact if the limit is passed, repair last, count again. A
 later view of a longer history repeats the earlier one byte for byte until the next compaction. Pure.
 """
 
@@ -53,8 +53,8 @@ WORD = Message(Role.USER, (Text("…"),))
 class ViewOptions:
     """What a view is made for. It may not be larger than `limit`; a compaction goes down to `target`.
 
-    A compaction that becomes due while a history grows goes down to `later`, where that is given. `newest` is how
-    many of the newest messages stay where the preset sends only those. `index` holds what left the window at earlier
+    A compaction that becomes due while a history grows goes down to `later`, if that is given. `newest` is how
+    many of the newest messages stay if the preset sends only those. `index` holds what left the window at earlier
     compactions.
     """
 
@@ -112,7 +112,7 @@ def compacted_view(history: Sequence[Message], options: ViewOptions) -> View:
 
 
 def assembled_view(front: History, since: History, options: ViewOptions) -> View:
-    """Return what stands: `front` was shaped before, `since` takes its arrival form, all is repaired; no compaction."""
+    """Return the view without a compaction: `front` was shaped before, `since` is shaped now, all is repaired."""
     history = (*front, *since)
     messages, places, edits = _arrivals(since, len(front), options, since)
     sent = _repaired((*front, *messages), (*range(len(front)), *places), history, options)
@@ -261,7 +261,7 @@ def _repaired(messages: History, places: tuple[int, ...], history: History, opti
 def _edits(
     repaired: Repaired, messages: History, places: tuple[int, ...], history: History, counter: Counter
 ) -> Iterator[Edit]:
-    """The edits with their tokens; where one message has several, the first accounts for all of them."""
+    """The edits with their tokens; if one message has several, the first accounts for all of them."""
     after: Tally[int] = Tally()
     for at, message in zip(repaired.places, repaired.messages, strict=True):
         after[at] += counter.message(message)

@@ -1,6 +1,6 @@
 """`auto`, our own preset: below the threshold nothing happens; then the cheapest loss comes first.
 
-Steps that lose nothing run only where they could be enough. What still does not fit leaves the window: the newest steps
+Steps that lose nothing run only if they could be enough. What still does not fit leaves the window: the newest steps
 stay whole, and of the rest what the question and the work refer to stays word for word.
 """
 

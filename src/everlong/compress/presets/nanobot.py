@@ -1,7 +1,7 @@
 """`nanobot`, the nine-stage document: results on arrival and at a compaction, long messages, priorities, emergency.
 
 Its limits are options by the names of nanobot's configuration; `NanobotSettings` reads that file. Summaries are
-rolling, in the system text, and written only where they are switched on.
+rolling, in the system text, and written only if they are switched on.
 """
 
 from collections.abc import Mapping
@@ -144,7 +144,7 @@ class NanobotSettings:
         return cls(**{key: value for key, value in given.items() if key in known and value is not None})
 
     def preset(self) -> Preset | str:
-        """Return the preset with these settings; "off" where compression is switched off."""
+        """Return the preset with these settings; "off" if compression is switched off."""
         if not self.context_compression:
             return "off"
         return nanobot(

@@ -1,7 +1,7 @@
 """`nanobot-v3`, the shorter document: long results on arrival; then thoughts, results, long messages, and the oldest.
 
 The messages get what the window leaves beside the reply, less than the reply budget of the document. Summaries are
-rolling, in the system text, and written only where they are switched on.
+rolling, in the system text, and written only if they are switched on.
 """
 
 from functools import partial

@@ -14,7 +14,7 @@ __all__ = ["by_need"]
 
 STEP = "by_need"
 NEWEST_SHARE = 0.18  # of the target, for whole steps at the end
-TALK_SHARE = 0.05  # where no tool was used: what matters was as likely said long ago
+TALK_SHARE = 0.05  # if no tool was used: what matters was as likely said long ago
 MOST_QUOTED = 48_000  # tokens; with a larger target whole steps serve better than more excerpts
 LEDGER_SHARE = 0.11  # of the target, for names
 LONGEST_LEDGER = 2_500  # tokens; a longer list of names is not read
@@ -47,7 +47,7 @@ def by_need(draft: Draft, task: Task, *, newest_share: float = NEWEST_SHARE) -> 
 
 
 def _reaching(index: Index, history: History) -> Index:
-    """The index grown to hold just this much; a new one where it holds more: what it holds decides the ranking."""
+    """The index grown to hold just this much; a new one if it holds more: what it holds decides the ranking."""
     index = index if index.messages <= len(history) else Index()
     index.extend(history[index.messages :])
     return index
@@ -78,7 +78,7 @@ def _cut(draft: Draft, task: Task, gone: list[int], index: Index) -> Draft:
 def _gone(draft: Draft, task: Task, newest: int) -> list[int]:
     """Positions that do not stay whole, as the steps of all that is protected and the newest within their share do.
 
-    Empty also where nothing of the history would go.
+    Empty also if nothing of the history would go.
     """
     steps = steps_of(draft.messages)
     kept: set[int] = set()

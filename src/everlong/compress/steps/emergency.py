@@ -58,7 +58,7 @@ def emergency(
     unit: Literal["rounds", "messages"] = "rounds",
     share: float = 0.6,
 ) -> Draft:
-    """Bring a draft above the target under it, and under `share` of the window where that can be.
+    """Bring a draft above the target under it, and under `share` of the window if possible.
 
     `keep` says how many of the last rounds (or about how many messages) stay, try by try.
     """

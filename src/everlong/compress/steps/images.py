@@ -34,7 +34,7 @@ class Picture:
 
     @property
     def longest_side(self) -> int:
-        """In pixels; 0 if it cannot be told."""
+        """In pixels; 0 if it is unknown."""
         return max(dimensions(self.image.data) or (0,))
 
 

@@ -105,7 +105,7 @@ def json_tables(draft: Draft, task: Task, *, always: bool = False) -> Draft:
 
 
 def to_table(text: str, *, language: str = "en") -> str | None:
-    """The text as a table; None if it is no list of records or a table is no shorter."""
+    """The text as a table; None if it is not a list of records, or a table is not shorter."""
     if text.lstrip()[:1] not in ("[", "{") or SURROGATE.search(text):
         return None
     try:

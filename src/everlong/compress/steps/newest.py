@@ -19,7 +19,7 @@ REASON = "older than what is kept"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much may stay; no `most_messages` where they were not too many."""
+    """How much may stay; no `most_messages` if they were not too many."""
 
     most_messages: int | None
     least_messages: int | None

@@ -14,7 +14,7 @@ CAUSE = Cause("reasoning", "thoughts of an older step")
 
 
 def reasoning(draft: Draft, task: Task, *, longest: int = 0, keep_last_round: bool = True) -> Draft:
-    """Leave out the reasoning of messages where it has more than `longest` characters; 0 means all of it.
+    """Leave out the reasoning of messages if it has more than `longest` characters; 0 means all of it.
 
     Example: user, [thought, text], user -> user, [text], user
     """

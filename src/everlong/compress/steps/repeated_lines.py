@@ -202,7 +202,7 @@ def _judged(run: _Run, lines: Sequence[str], least: int) -> _Run:
 
 
 def _masked(line: str) -> str | None:
-    """A log line without its numbers; None for what is no log line: no numbers, no words, columns of data."""
+    """A log line without its numbers; None for what is not a log line: no numbers, no words, columns of data."""
     if len(line) > LONGEST_LOG_LINE or "\t" in line or DIGIT.search(line) is None:
         return None
     mask = NUMBERS.sub(_mask, line)

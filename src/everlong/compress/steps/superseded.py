@@ -1,7 +1,7 @@
 """File reads that are out of date: the file was read again later, written again, or edited since.
 
 The older result becomes one line that names the file, what came after, and the reference. A read counts as
-repeated only where the later one surely shows all its lines; a call that failed repeats and changes nothing.
+repeated only if the later one surely shows all its lines; a call that failed repeats and changes nothing.
 After an edit the rest of the file may stand nowhere else: `after_edits=False` keeps such reads.
 """
 
@@ -19,7 +19,7 @@ __all__ = ["superseded"]
 STEP = "superseded"
 LEAST = 40  # tokens; a smaller result is not worth a line of ours
 MOST_SPANS = 64  # later reads of parts of one file that are remembered: the work stays in proportion
-LONGEST_PATH = 200  # characters; a longer one is no path
+LONGEST_PATH = 200  # characters; a longer one is not a path
 
 WORDS = {
     "en": {

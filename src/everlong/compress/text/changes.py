@@ -45,7 +45,7 @@ class Origins:
                 self._gone[edit.at].add(edit.part)
 
     def index(self, slot: Slot, part: int) -> int | None:
-        """The index of the part in the message that was given; None where that cannot be told."""
+        """The index of the part in the message that was given; None if that is unknown."""
         given, stands = len(self._history[slot.at].parts), len(slot.message.parts)
         if given == stands:
             return part
@@ -53,12 +53,12 @@ class Origins:
         return left[part] if len(left) == stands else None
 
     def part(self, slot: Slot, part: int) -> Part | None:
-        """The part as it was given; None where that cannot be told."""
+        """The part as it was given; None if that is unknown."""
         index = self.index(slot, part)
         return None if index is None else self._history[slot.at].parts[index]
 
     def ref(self, slot: Slot, part: int, *, dropped: bool = False) -> Ref:
-        """The reference that returns all of the original: of its content, or of the message where that says less."""
+        """The reference that returns all of the original: of its content, or of the message if that says less."""
         original = self.part(slot, part)
         if original is None or not _said_by_content(original, dropped=dropped):
             return message_ref(self._history[slot.at])

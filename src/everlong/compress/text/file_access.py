@@ -1,7 +1,7 @@
 """Which file a tool call reads or writes, and which of its lines.
 
 Tools are known by the words in their names and by a path among their arguments, English or Chinese; nothing
-here depends on one agent's tools. What cannot be told counts as no access, or as lines that cover no others:
+here depends on one agent's tools. What is not clear counts as no access, or as lines that cover no others:
 rather a read too many than one too few.
 """
 
@@ -46,7 +46,7 @@ COMMAND = re.compile(r"\w+")
 PATCHED = re.compile(r"^(?:\*\*\* (?:Update|Add) File: |\+\+\+ (?:b/)?)([^\t\r\n]+)", re.MULTILINE)
 
 EDGE = 400  # characters at the ends of a result in which tools say how it went
-#: How failure is told where the format has no field for it: at the very start, or by a tool that writes anywhere
+#: How failure is reported if the format has no field for it: at the very start, or by a tool that writes anywhere
 #: in its first line, which is never a line of the file.
 FAILED = re.compile(
     r"[\s\[({<\"'*❌✗]*(?:\w*(?:error|exception)\b|fail(?:ed|ure)?\b|traceback|cannot|can't|could ?n[o']t|unable"
@@ -130,7 +130,7 @@ def looks_partial(result: ToolResult) -> bool:
 
 
 def _fields(arguments: str) -> JsonObject:
-    """The arguments by their plain names; a text that is no JSON object is one argument without a name."""
+    """The arguments by their plain names; a text that is not a JSON object is one argument without a name."""
     try:
         value = cast(Json, json.loads(arguments))
     except (ValueError, RecursionError):

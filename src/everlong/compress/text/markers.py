@@ -1,7 +1,7 @@
 """The texts that stand where something was left out, in English and Chinese: their one home.
 
 Each says what is missing, how much, and the reference under which the original is kept; how to ask for it
-only where the model can ask (`Task.recall`). Never put inside the arguments of a call.
+only if the model can ask (`Task.recall`). Never put inside the arguments of a call.
 """
 
 import re

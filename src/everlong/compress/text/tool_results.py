@@ -91,7 +91,7 @@ def with_text(result: ToolResult, text: str) -> ToolResult:
 
 
 def string_argument(arguments: JsonText, keys: tuple[str, ...]) -> str:
-    """The first of these arguments that is there, as text; "" if none is, or if they are no JSON object."""
+    """The first of these arguments that is there, as text; "" if none is, or if they are not a JSON object."""
     try:
         fields = json.loads(arguments)
     except (ValueError, RecursionError):

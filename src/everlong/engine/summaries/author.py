@@ -40,7 +40,7 @@ from everlong.wire import Usage
 __all__ = ["NOTHING", "Answer", "Author", "Watcher", "Written", "ask_author", "by_rules", "usage_sum", "write_summary"]
 
 NOTHING = Usage()
-MOST_CHARACTERS = 200_000  # of one answer, thoughts included; what is longer is no summary
+MOST_CHARACTERS = 200_000  # of one answer, thoughts included; a longer one is not a summary
 REPLY_SHARE, SUMMARY_SHARE = 4, 8  # an answer, and a summary, take at most this part of the author's window
 THINKING = 2_000  # tokens that a model may think before it writes
 SMALLEST_PART = 400  # tokens of conversation; an author whose window leaves less cannot read one
@@ -192,7 +192,7 @@ class _Session:
         return min(2 * self.limit + THINKING, self.window // REPLY_SHARE)
 
     async def ask(self, request: Request) -> Message:
-        """Return one answer. Raises _Refused for everything that is none."""
+        """Return one answer. Raises _Refused for anything else."""
         self.calls += 1
         answer = await ask_author(self.author, request, self.watch)
         self.usage = usage_sum(self.usage, answer.usage)
@@ -287,7 +287,7 @@ def _knows_it(session: _Session) -> bool:
 async def _on_the_cache(session: _Session, sent: Request | None) -> Summary:
     """Ask behind what was sent before, exactly as it was: nothing of it is paid for in full again.
 
-    The summary before stands in it already. If nothing fits behind it, the conversation is sent as text.
+    It already contains the previous summary. If nothing fits behind it, the conversation is sent as text.
     """
     assert sent is not None, "there is something in the cache"
     task = session.task
@@ -327,7 +327,7 @@ async def _folded(session: _Session) -> Summary:
 
 
 def _known_before(session: _Session) -> Summary | None:
-    """The summary before as the author reads it; without its facts, which code carries on, where it is long."""
+    """The summary before as the author reads it; without its facts, which code carries on, if it is long."""
     previous = session.task.previous
     if previous is None:
         return None

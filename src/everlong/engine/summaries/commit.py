@@ -33,7 +33,7 @@ class Outcome:
 
 
 def commit_summary(context: CallContext, snapshot: Snapshot, summary: Summary) -> Outcome:
-    """Append the summary as a point of the thread, if it may be one. Raises BudgetImpossible where nothing fits."""
+    """Append the summary as a point of the thread, if it may be one. Raises BudgetImpossible if nothing fits."""
     summary = _storable(replace(summary, covers=snapshot.covers))
     for _ in range(ATTEMPTS):
         if _overtaken(context, snapshot.length):
@@ -55,7 +55,9 @@ def commit_summary(context: CallContext, snapshot: Snapshot, summary: Summary) -
         context.refresh()
         tokens = None if compaction is not None else _shown(context, entries[0], messages)
         return Outcome(EventKind.SUMMARY_APPLIED, summary=summary, tokens=tokens)
-    return Outcome(EventKind.SUMMARY_SKIPPED, f"the thread kept changing; it was tried {ATTEMPTS} times")
+    return Outcome(
+        EventKind.SUMMARY_SKIPPED, f"the thread kept changing: the summary could not be stored in {ATTEMPTS} attempts"
+    )
 
 
 def _storable(summary: Summary) -> Summary:
@@ -76,7 +78,7 @@ def _overtaken(context: CallContext, length: int) -> bool:
 
 
 def _compaction_since(context: CallContext, snapshot: Snapshot) -> Point | None:
-    """The compaction that came first, where nobody waits for the summary to be seen."""
+    """The compaction that came first, if nobody waits for the summary to be seen."""
     row = context.state.opened.point
     if row is None or row.order < snapshot.length or snapshot.by_hand or context.budget.preset.every_call:
         return None
@@ -116,7 +118,7 @@ def _alone(context: CallContext, snapshot: Snapshot, summary: Summary) -> Point:
 
 
 def _shown(context: CallContext, point: Entry, messages: int) -> int | None:
-    """Keep what stands now for the next call, and report it; its tokens."""
+    """Keep the view for the next call and report it; return its tokens."""
     if context.budget.preset.every_call or not isinstance(point, Point):
         return None
     view = standing(context)

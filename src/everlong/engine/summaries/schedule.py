@@ -1,6 +1,6 @@
 """Schedule summaries beside the conversation: begun when due or asked for, one at a time for each thread.
 
-Each is written from a snapshot while the thread goes on, and stands only if nothing overtook it. Every attempt is a
+Each is written from a snapshot while the thread goes on, and is stored only if nothing overtook it. Every attempt is a
 pair of events, its start and exactly one outcome, and a row of usage if anything was spent. A summary begins at the
 end of a turn rather than in the middle; in a tool loop only just before a compaction would come without it.
 """

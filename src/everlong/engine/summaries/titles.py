@@ -55,7 +55,7 @@ class Titles:
             await asyncio.wait(list(self._running.values()))
 
     async def _title(self, thread: str, author: Author | None) -> str:
-        """Give the thread a title; return the one it has in the end, "" where the store cannot be read."""
+        """Give the thread a title; return the one it has in the end, "" if the store cannot be read."""
         try:
             messages = await asyncio.to_thread(self._unnamed, thread)
             if not messages:
@@ -95,7 +95,7 @@ class Titles:
         self._named.add(thread)
 
     def _keep(self, thread: str, title: str) -> str:
-        """Keep the title, unless someone gave one meanwhile; return the one that stands."""
+        """Keep the title, unless someone gave one meanwhile; return the one that it has."""
         self._remember(thread)
         given = self._engine.threads.thread(thread).title
         return given or self._engine.threads.change(thread, title=title).title
