@@ -1,4 +1,4 @@
-"""A request in the making: which messages stand in it, what was changed, and what steps may not touch.
+"""A request in the making: its messages, what was changed, and what steps may not touch.
 
 A `Draft` starts as the history itself and is handed from step to step; each step returns a new one. Edits are
 recorded here and nowhere else, so every change has its message, reason, sizes and reference. A step never changes the

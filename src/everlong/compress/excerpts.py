@@ -175,7 +175,7 @@ class Selection:
         return self.tokens
 
     def ledger(self, room: int) -> Ledger:
-        """The names most likely needed of those that stand nowhere in what is sent."""
+        """The names most likely needed of those that do not occur in what is sent."""
         best = Ledger("", 0)
         shown = self._shown()
         last = ""
@@ -359,7 +359,7 @@ def background(excerpts: str, names: str, task: Task) -> str:
 
 
 def _mark(inside: str) -> str:
-    """Hex digits that do not stand in the text, eight if possible; the same for the same text."""
+    """Hex digits that do not occur in the text, eight if possible; the same for the same text."""
     mark = ref_of(inside)[:SHORTEST_MARK]
     while mark in inside:
         mark += ref_of(mark + inside)

@@ -39,7 +39,7 @@ class HistoryWindow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryPolicy:
-    """When a summary of the thread is written, in which style, and where it stands in a request.
+    """When a summary of the thread is written, in which style, and where it is placed in a request.
 
     If `automatic` is off, summaries are written only if the settings switch them on. A summary is due
     - with `rounds`, after so many rounds that no summary covers;

@@ -191,7 +191,7 @@ class CallBudget:
 def budget_of(
     threads: Threads, settings: Settings, call: Call, *, anchor: Anchor | None = None, registry: Registry | None = None
 ) -> CallBudget:
-    """Return the budget of a call. Raises BudgetImpossible where reply and tools leave nothing for messages."""
+    """Return the budget of a call. Raises BudgetImpossible if reply and tools leave nothing for messages."""
     preset = settings.rules
     resolved = window_of(
         call.model,
@@ -251,7 +251,7 @@ def target_share(window: int, budget: int, prices: Prices, threshold: float) -> 
 
 
 def writing_weight(prices: Prices) -> float:
-    """Return how many reads of a cached token it costs more to write it; by default that of the usual tenth.
+    """Return the extra price of writing a cached token, in reads of it; without prices, as if a read cost a tenth.
 
     Example: written at 3.75, read at 0.30 -> 11.5
     """
@@ -292,7 +292,7 @@ def learned_window(threads: Threads, call: Call) -> int | None:
 
 
 def learn_window(threads: Threads, call: Call, window: int) -> bool:
-    """Keep the window that the provider reported; return whether it is news."""
+    """Keep the window that the provider reported; return whether it is new."""
     if learned_window(threads, call) == window:
         return False
     threads.keep_fact(WINDOW, _key(call), json.dumps(window))

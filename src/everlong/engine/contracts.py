@@ -139,7 +139,7 @@ class Threads(Protocol):
         """Keep a message, or a text, in every view. The same pin again gives the one that is there."""
 
     def unpin(self, thread: str, pin: str) -> None:
-        """Let it go; a pin that does not exist is not an error."""
+        """Remove a pin; one that does not exist is not an error."""
 
     def pins(self, thread: str) -> tuple[Pin, ...]:
         """The pins, in the order they were made."""
@@ -162,7 +162,7 @@ class Threads(Protocol):
     # Finding what left the window
 
     def original(self, thread: str, ref: str) -> bytes | None:
-        """The bytes of a message or part by its reference (a content hash); None if the thread has none such."""
+        """The bytes of a message or part by its reference (a content hash); None if the thread does not have it."""
 
     def search(
         self, query: str, *, thread: str | None = None, owner: str | None = None, limit: int = 10, around: int = 1
@@ -181,7 +181,7 @@ class Threads(Protocol):
         """What was learned under that name: a window, a calibration. One indexed look-up."""
 
     def keep_fact(self, kind: str, key: str, value: JsonText) -> None:
-        """Keep it, from now on; the newest counts."""
+        """Store the fact; the newest value counts."""
 
     def facts(self, kind: str) -> dict[str, JsonText]:
         """All of one kind, by key."""
@@ -190,7 +190,7 @@ class Threads(Protocol):
         """Forget the facts of a kind that were last kept before that time; how many went. No zone: local time."""
 
     def close(self) -> None:
-        """Let go of files and connections; a second time does nothing."""
+        """Close files and connections; a second call does nothing."""
 
     def __enter__(self) -> Self: ...
 
@@ -218,7 +218,7 @@ class Model(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """What a caller wants of which model; the messages come from the thread.
+    """What a caller asks of a model; the messages come from the thread.
 
     `endpoint` names the server for what is learned of it, `provider` is its name in the registry, `served` the window
     that the server itself reports. `parent` is the event this call belongs to, such as an agent's turn.
@@ -274,7 +274,7 @@ class Prepared:
 
 
 class Provider(Protocol):
-    """Loads what was said. The only one of the three that may wait for something."""
+    """Loads messages. The only one of the three that may wait for something."""
 
     async def load(self, thread: str, limit: int | None = None) -> History:
         """Return the last `limit` messages of a thread, oldest first."""
@@ -333,7 +333,7 @@ def with_standing(messages: History, call: Call) -> History:
 
 
 def without_tail(messages: History, call: Call) -> History:
-    """Return what was sent for a call, as far as the next request repeats it."""
+    """Return the part of the messages sent for a call that the next request repeats."""
     return tuple(message for message in messages if message not in call.tail) if call.tail else messages
 
 

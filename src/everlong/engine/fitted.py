@@ -321,7 +321,7 @@ def _shared(rows: Sequence[Json], known: Sequence[Json]) -> int:
 
 
 def _gained(rows: Sequence[Json], start: int) -> tuple[Json, ...] | None:
-    """Copies of what stands in the list from `start` on.
+    """Copies of the items of the list from `start` on.
 
     None if that may be another format: plain words, with which a list begins, are the same in all of them.
     """

@@ -133,7 +133,7 @@ def _made_for(context: CallContext) -> tuple[str, ...]:
 
 
 def remember(context: CallContext, view: View) -> None:
-    """Keep what is sent now, for the next call."""
+    """Remember the view that is sent now, for the next call."""
     context.remember(view, _made_for(context))
 
 
@@ -159,7 +159,7 @@ def _reason_to_compact(context: CallContext, view: View) -> str:
 
 
 def _stuck(context: CallContext, view: View) -> bool:
-    """Whether the last compaction could not get far enough down, so that another would only come to the same."""
+    """Whether the last compaction stayed too far above the target, so that another would not help."""
     point = context.state.opened.point
     return (
         point is not None
@@ -340,7 +340,7 @@ def _summary_message(context: CallContext, summary: Summary) -> Message:
 
 
 def _restore(context: CallContext) -> None:
-    """Withdraw points that a larger window makes needless: it brings raw history back."""
+    """Withdraw points that a larger window no longer needs: the raw history is sent again."""
     while True:
         row = context.state.opened.point
         if row is None or not isinstance(row.entry, Point):
@@ -471,7 +471,7 @@ def prepared_from(context: CallContext, view: View, *, attempt: int = 0) -> Prep
 
 
 def _all_edits(context: CallContext, view: View) -> tuple[Edit, ...]:
-    """What was done to what is sent now, at the newest point and since; `at` are orders of the thread."""
+    """The edits of the messages that are sent now, at the newest point and since; `at` are orders of the thread."""
     point = context.state.opened.point if not context.orders else None
     earlier = point.entry.edits if point is not None and isinstance(point.entry, Point) else ()
     if not view.edits:

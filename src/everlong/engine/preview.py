@@ -81,7 +81,7 @@ class Meter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """The next request as it stands, before any compaction. All figures are tokens as the provider counts them.
+    """The next request as it is now, before any compaction. All figures are tokens as the provider counts them.
 
     `limit` is what a request may take, `threshold` where a compaction is due, `parts` where the tokens go: system,
     standing, tools, pinned, summary, recalled, user, assistant, results. `covered` counts messages behind the newest
@@ -112,7 +112,7 @@ class Preview:
 
 
 def preview(engine: EngineContext, thread: str, call: Call) -> Preview:
-    """Return how full the window is. Raises BudgetImpossible where reply and tools leave nothing for messages."""
+    """Return how full the window is. Raises BudgetImpossible if reply and tools leave nothing for messages."""
     with engine.states.lock(thread):
         context = work_on(engine, engine.state(thread), call, engine.journal(thread), "")
         view = standing(context)

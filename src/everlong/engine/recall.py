@@ -97,7 +97,7 @@ def _pieces(question: str) -> list[str]:
 
 
 def _lacking(question: str, sent: History) -> set[str]:
-    """The terms of a question whose words stand nowhere in what is sent.
+    """The terms of a question whose words do not occur in what is sent.
 
     Where tools are at work, most of what users say without asking ("go on", "now the tests") is about what is in sight.
     Only a word that is not in sight tells that something from before is meant; else a block costs more than it brings.
@@ -108,7 +108,7 @@ def _lacking(question: str, sent: History) -> set[str]:
 
 
 def _left_rows(hits: list[Hit], boundary: int, wanted: set[str], lacking: set[str] | None) -> list[Row]:
-    """What was found of the part that left, with its neighbours, in order; a chance match does not count.
+    """The matches that left the view, with their neighbours, in order; a chance match does not count.
 
     Where it is known what the view lacks, a message must have some of that.
     """

@@ -146,7 +146,7 @@ class ThreadState:
 
     @property
     def undone(self) -> bool:
-        """Whether the last thing that happened to the view was an undo: then only what must be is compacted."""
+        """Whether the last thing that happened to the view was an undo: then only unavoidable compactions are made."""
         for row in reversed(self.opened.rows):
             if isinstance(row.entry, Withdrawal):
                 return True
@@ -217,7 +217,7 @@ class EngineContext:
 
 @dataclass(slots=True)
 class CallContext:
-    """One call on one thread, while the thread's lock is held. `turn` is the event that what happens belongs to."""
+    """One call on one thread, while the thread's lock is held. `turn` is the event that the others belong to."""
 
     engine: EngineContext
     call: Call
@@ -262,7 +262,7 @@ class CallContext:
         self.state = refreshed(self.engine.threads, self.thread, self.state)
 
     def remember(self, view: View, made_for: tuple[str, ...]) -> None:
-        """Keep what is sent now, for the next call."""
+        """Remember the view that is sent now, for the next call."""
         state = replace(self.state, view=view, made_for=made_for, called_at=self.engine.clock())
         self.engine.states.put(self.thread, state)
 
@@ -299,7 +299,7 @@ def refreshed(threads: Threads, thread: str, state: ThreadState | None) -> Threa
 
 
 def _with_pinned(threads: Threads, state: ThreadState) -> ThreadState:
-    """With the pinned messages that the newest point covers: they stand in every view, however late the pin came."""
+    """Add the pinned messages that the newest point covers: every view holds them, however late they were pinned."""
     opened = state.opened
     if opened.point is None or not isinstance(opened.point.entry, Point):
         return state
@@ -342,7 +342,7 @@ def newest_compaction(threads: Threads, thread: str) -> list[Row]:
 
 
 def raw_history(threads: Threads, opened: Opened, known: RawHistory | None = None) -> RawHistory:
-    """Return the raw history up to the rows that `opened` knows; of what is known already only the news is read.
+    """Return the raw history up to the rows that `opened` knows; only what is not known yet is read.
 
     However long a thread is, no more than a horizon of it is read. Where that is not all, the history begins with
     what the oldest point inside the horizon left; older text is found by search. At twice the horizon it is read
@@ -406,7 +406,7 @@ def _pinned_before(threads: Threads, opened: Opened, order: int) -> list[Row]:
 
 
 def _oldest_point(threads: Threads, name: str, order: int) -> Point | None:
-    """The first standing point whose boundary lies at or after this order."""
+    """The first point in force whose boundary lies at or after this order."""
     for row, stands in threads.points(name):
         if stands and isinstance(row.entry, Point) and row.entry.boundary >= order:
             return row.entry
@@ -434,7 +434,7 @@ def _characters(message: Message) -> int:
 
 
 def summary_limit(budget: int) -> int:
-    """Return the tokens that a summary may take where messages may take `budget`."""
+    """Return the tokens that a summary may take if messages may take `budget`."""
     return max(1, min(MOST_TOKENS, int(budget * SUMMARY_SHARE)))
 
 

@@ -42,7 +42,7 @@ class Turn:
         return self.prepared
 
     async def prepare(self, thread: str, call: Call) -> None:
-        """Prepare the request for the thread as it stands."""
+        """Prepare the request for the thread as it is now."""
         self.prepared = await self.engine.prepare(thread, call)
 
     async def answered(self, finished: Finished) -> ContextOverflow | None:
@@ -58,7 +58,7 @@ class Turn:
 
     @contextmanager
     def _at_once(self) -> Iterator[bool]:
-        """Take the thread's lock if that needs no waiting; says whether it did."""
+        """Take the thread's lock if it is free; return whether it was."""
         lock = self.engine.blocking.context.states.lock(self.request.thread)
         if not self.quick or not lock.acquire(blocking=False):
             yield False
@@ -96,7 +96,7 @@ def _says_something(message: Message) -> bool:
 
 
 async def converse(engine: Engine, model: Model, thread: str, call: Call) -> AsyncGenerator[Reply, None]:
-    """Stream the answer to a thread as it stands; the last piece is Finished, which is stored, or Failed.
+    """Stream the answer to a thread as it is now; the last piece is Finished, which is stored, or Failed.
 
     Raises BudgetImpossible before anything is sent if nothing can fit, StoreError if the store fails. Whatever
     goes wrong later is a Failed.

@@ -1,4 +1,4 @@
-"""Record what a call cost: what the provider reported is learned from and noted; and what threads have cost so far."""
+"""Record what a call cost and learn from what the provider reported; sum up what threads have cost so far."""
 
 import json
 from collections.abc import Iterable
@@ -102,7 +102,7 @@ def _hidden_overflow(
 
 
 def _stands_still(engine: EngineContext, prepared: Prepared, usage: Usage) -> int | None:
-    """The window of a server whose report does not grow although more is sent: what is too much is dropped bit by bit.
+    """The window of a server that drops what is too much: its report does not grow although more is sent.
 
     Example: 8 246 counted and 8 192 reported, then 8 800 counted and again 8 192 reported -> 8 192
     """

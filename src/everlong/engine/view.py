@@ -92,7 +92,7 @@ class View:
 
 
 def view_of(history: Sequence[Message], options: ViewOptions, previous: View | None = None) -> View:
-    """Return the view of a history; with the view of its beginning, the same bytes first and only more after."""
+    """Return the view of a history; given the view of its beginning, it starts with the same bytes."""
     given = tuple(history)
     if previous is None or options.preset.every_call or not previous.extends_to(given):
         return _fresh(given, options)
@@ -210,7 +210,7 @@ def _fresh(history: History, options: ViewOptions, *, must_compact: bool = False
 
 
 def _compacted(shaped: Draft, task: Task, options: ViewOptions, too_much: int) -> Draft:
-    """Down to the target, or as far as what must stay allows; `too_much` is what a repair would add."""
+    """Compact down to the target, or as far as the protected messages allow; `too_much` is what a repair would add."""
     try:
         return compact(shaped, replace(task, target=options.target - too_much), options.preset)
     except BudgetImpossible:

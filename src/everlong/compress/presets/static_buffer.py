@@ -17,7 +17,7 @@ BUFFER_LIMIT, BUFFER_LEAST = 50, 10  # messages
 
 
 def buffer_start(messages: Sequence[Message], *, limit: int = BUFFER_LIMIT, least: int = BUFFER_LEAST) -> int:
-    """Return where the buffer begins; what stands before it, apart from system text, was evicted.
+    """Return where the buffer begins; what is before it, apart from system text, was evicted.
 
     Example: 55 messages, users at every even place -> 44, eleven are left; two more messages -> still 44
     """

@@ -76,7 +76,7 @@ def _cut(draft: Draft, task: Task, gone: list[int], index: Index) -> Draft:
 
 
 def _gone(draft: Draft, task: Task, newest: int) -> list[int]:
-    """Positions that do not stay whole, as the steps of all that is protected and the newest within their share do.
+    """Positions that leave: all but the steps of what is protected and the newest ones within their share.
 
     Empty also if nothing of the history would go.
     """

@@ -1,4 +1,4 @@
-"""Texts that stand in the history more than once, byte for byte: one copy stays, the others become one line.
+"""Texts that occur in the history more than once, byte for byte: one copy stays, the others become one line.
 
 The copy that stays is a protected one, or else the newest: it is nearest to what comes next. Tool results and
 long texts of users and assistants count alike. A text that the provider signed is left as it is.
@@ -43,7 +43,7 @@ WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class _Copy:
-    """One place where the text stands."""
+    """One place where the text occurs."""
 
     position: int
     index: int

@@ -115,7 +115,7 @@ def _lean(draft: Draft, task: Task) -> Draft:
 
 
 def _unread_cut(draft: Draft, task: Task) -> Draft:
-    """Where what must stay is too large: its largest unread results, cut to a common size.
+    """If the protected messages are too large: cut their largest unread results to a common size.
 
     That size is what everything else leaves of the target; at least a third of it, if what must stay allows.
     """

@@ -1,4 +1,4 @@
-"""The texts that stand where something was left out, in English and Chinese: their one home.
+"""The texts that replace what was left out, by language: their one home.
 
 Each says what is missing, how much, and the reference under which the original is kept; how to ask for it
 only if the model can ask (`Task.recall`). Never put inside the arguments of a call.

@@ -1,4 +1,4 @@
-"""Shorter substitutes for parts of a draft, for steps that lose nothing: the rest stands elsewhere or can be rebuilt.
+"""Shorter substitutes for parts of a draft, for steps that lose nothing: the rest is elsewhere or can be rebuilt.
 
 A step lists what it wants as `Shorter` values; `shorten` makes those changes that cost fewer tokens than what
 they replace. Each becomes one edit: the tokens of the message before and after, and the reference of the

@@ -1,4 +1,4 @@
-"""Have a summary written by a model: asked, audited, and only then allowed to stand. Knows no thread, keeps nothing.
+"""Have a model write a summary, and accept it only after an audit. Knows no thread, stores nothing.
 
 Whatever goes wrong ends in a reason, never in a summary: a model that is silent, refuses, lies or writes too much. An
 answer is read to its end or given up: after its time, after far too many characters, at any failure. Calls are
@@ -209,7 +209,7 @@ class _Session:
 
 
 async def write_summary(task: Task, authors: Sequence[Author], watch: Watcher | None = None) -> Written:
-    """Return a summary by the first author whose words pass the audit; none if no one's do."""
+    """Return a summary by the first author whose answer passes the audit; none if no answer does."""
     reasons: list[str] = []
     calls, usage, cost = 0, Usage(), None
     for author in authors:
@@ -237,7 +237,7 @@ async def write_summary(task: Task, authors: Sequence[Author], watch: Watcher | 
 
 
 def by_rules(task: Task, counter: Counter) -> Summary:
-    """Return the summary that needs no model: the facts, and what was written before about what came before."""
+    """Return the summary that needs no model: the facts, and the previous summary."""
     summary = summary_by_rules(_facts(task), task.language, style=task.style)
     return _whole(task, summary, summary.facts, counter)
 
@@ -285,7 +285,7 @@ def _knows_it(session: _Session) -> bool:
 
 
 async def _on_the_cache(session: _Session, sent: Request | None) -> Summary:
-    """Ask behind what was sent before, exactly as it was: nothing of it is paid for in full again.
+    """Ask behind the last request, unchanged, so that the provider reads it from its cache.
 
     It already contains the previous summary. If nothing fits behind it, the conversation is sent as text.
     """
@@ -327,7 +327,7 @@ async def _folded(session: _Session) -> Summary:
 
 
 def _known_before(session: _Session) -> Summary | None:
-    """The summary before as the author reads it; without its facts, which code carries on, if it is long."""
+    """The previous summary as the author reads it; without its facts, which code carries on, if it is long."""
     previous = session.task.previous
     if previous is None:
         return None
@@ -368,7 +368,7 @@ async def _passed(session: _Session, request: Request, covered: History, previou
 
 @dataclass(slots=True)
 class _Check:
-    """Whether an answer may stand for what it covers: a summary then, else what is wrong with it."""
+    """Audits an answer: returns the summary, or what is wrong with it."""
 
     task: Task
     limit: int

@@ -1,4 +1,4 @@
-"""Commit a summary to its thread, if it may still stand there: what happened meanwhile counts.
+"""Commit a summary to its thread, unless what happened meanwhile forbids it.
 
 New messages since the snapshot do no harm. Where a plain compaction came first, the summary is kept beside what that
 left, and not a byte of the requests changes until the next compaction takes it along: two in a row would fill the
@@ -95,7 +95,7 @@ def _kept_beside(context: CallContext, compaction: Point, summary: Summary) -> l
 
 
 def _entries(context: CallContext, snapshot: Snapshot, summary: Summary) -> list[Entry]:
-    """A compaction with the summary in front, at least down to half of what the view took; nothing if it is in vain."""
+    """A compaction with the summary in front, at least down to half of the view; empty if that gains too little."""
     if context.budget.preset.every_call:
         return [_alone(context, snapshot, summary)]
     before = standing(context).tokens

@@ -159,7 +159,7 @@ def _scale(context: CallContext) -> float:
 
 
 def _cached(context: CallContext, wanted: Wanted, view: View, *, by_rounds: bool) -> Request | None:
-    """The beginning of the last request that the provider has in its cache: as far as what is to be covered reaches."""
+    """The beginning of the last request, which the provider has in its cache: up to the end of what is covered."""
     if policy_of(context.settings, wanted.style).evicts_before is not None:
         return None  # what was evicted is not in it
     if wanted.sent is None and context.budget.preset.every_call:

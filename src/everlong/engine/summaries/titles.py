@@ -117,7 +117,7 @@ class Titles:
 
 
 def _first_words(messages: History) -> str:
-    """Return the beginning of what the user messages first."""
+    """Return the beginning of the first text of the user."""
     first = next((text for message in messages if (text := user_text(message).strip())), "")
     title = text_title(redacted(first))
     return title if len(title) <= LONGEST_TITLE else title[: LONGEST_TITLE - 1].rstrip() + "…"
