@@ -30,10 +30,10 @@ from everlong.gateway.http.server import SERVING
 from everlong.gateway.operations.reports import access_log, log_request
 from everlong.gateway.upstreams.providers import routes_from
 from everlong.llm import RefreshSettings, ScriptedServer, Window, cache_folder, endpoint_from_environment
-from everlong.store import HistorySettings, default_store
+from everlong.store import HistorySettings, default_store, open_store
 from everlong.web import environment_sources
 from everlong.web.api.guard import PAGE_HEADER
-from everlong.web.state.settings import AppSettings, changed_settings
+from everlong.web.state.settings import AppSettings, changed_settings, load_settings
 from everlong.wire import Usage
 from tests.cli.running import everlong
 from tests.gateway.resending import post
@@ -137,6 +137,17 @@ def test_the_apps_settings_mean_what_they_meant() -> None:
     assert_as_before(flat(settings) | {"threshold": settings.threshold}, EXPECTED["app settings"], "app")
     assert_as_before(values_of(settings.over(Settings())), EXPECTED["app settings: engine"], "app: engine")
     assert_as_before(values_of(environment_sources(ENVIRONMENT)), EXPECTED["app sources"], "app: sources")
+
+
+def test_the_apps_settings_in_a_store_mean_what_they_meant(tmp_path: Path) -> None:
+    content = json.loads((STORE.parents[1] / "expected.json").read_text(encoding="utf-8"))["all"]
+    with open_store(str(shutil.copy(STORE, tmp_path))) as store:
+        settings = load_settings(store)
+    values = flat(settings) | {"threshold": settings.threshold, "windows.0": list(settings.windows[0])}
+    prefix = "app_settings."
+    assert_as_before(
+        values, {name.removeprefix(prefix): each for name, each in content.items() if name.startswith(prefix)}, "store"
+    )
 
 
 def test_the_other_variables_mean_what_they_meant() -> None:
