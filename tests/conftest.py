@@ -24,6 +24,12 @@ HEAVY_MODULE = re.compile(
     r"tests\.web\.browser|tests\.store\.postgres|postgres_server|LocalServer|import pexpect|dying|SIGKILL"
     r"|tests\.gateway\.processes|subprocess|multiprocessing"
 )
+#: Modules that run for ten seconds and more: whole conversations through a gateway, matrices of hostile providers.
+LONG_MODULE = re.compile(
+    r"failures/test_(gateway_|summaries_engine|engine_hostile|store_processes|fitting|estimate|agent|engine_cuts|replay_cost)|gateway/test_sdk_"
+    r"|conversations/test_conversations|exchange/test_forward|clients/test_clients|commands/test_demo"
+    r"|requirements/test_(app|summaries_engine)|http/test_security|tokens/test_exact"
+)
 HEAVY_CASE = re.compile(r"postgres|soak", re.IGNORECASE)
 
 
@@ -35,4 +41,4 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @cache
 def is_heavy(path: Path) -> bool:
-    return HEAVY_MODULE.search(path.read_text(encoding="utf-8")) is not None
+    return bool(LONG_MODULE.search(path.as_posix()) or HEAVY_MODULE.search(path.read_text(encoding="utf-8")))
