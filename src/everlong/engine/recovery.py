@@ -118,7 +118,7 @@ def _learn(engine: EngineContext, journal: Journal, prepared: Prepared, error: C
             EventKind.WINDOW_LEARNED,
             parent=prepared.turn,
             model=call.model,
-            reason="an overflow reported it",
+            reason="an overflow told it",
             tokens_before=prepared.budget.window,
             tokens_after=error.limit,
         )
