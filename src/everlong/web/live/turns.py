@@ -129,6 +129,7 @@ class Turns:
         if earlier is not None and earlier.task is not None:
             await asyncio.wait([earlier.task])
         CURRENT_THREAD.set(thread)
+        self._updates.streaming.add(thread)
         ended = TurnEnded("failed", 0)
         try:
             async with aclosing(running.agent.turn(thread, message, running.kind)) as events:
@@ -143,6 +144,7 @@ class Turns:
             last = self._running.get(thread) is running
             if last:
                 del self._running[thread]
+            self._updates.streaming.discard(thread)
             log.debug("turn of %s: %s after %d steps", thread, ended.reason, ended.steps)
             with suppress(asyncio.CancelledError):
                 await self._updates.rows(thread)
@@ -161,7 +163,7 @@ class Turns:
                 self._hub.publish(thread, {"type": "restarted", "reason": reason})
             case Finished() | Entered():
                 running.text = running.thinking = ""
-                await self._updates.rows(thread)
+                await self._updates.rows(thread, answers=isinstance(event, Finished))
                 self._updates.refresh(thread)
             case Failed(error):
                 running.text = running.thinking = ""

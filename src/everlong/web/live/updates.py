@@ -21,6 +21,8 @@ class LiveUpdates:
 
     def __init__(self, engine: Engine, hub: Hub, agents: Agents, view: ThreadView) -> None:
         self.compacting: Callable[[str], bool] = lambda _: False
+        #: Threads whose turn is being published.
+        self.streaming: set[str] = set()
         self._engine = engine
         self._hub = hub
         self._agents = agents
@@ -57,16 +59,23 @@ class LiveUpdates:
         self._contexts.pop(thread, None)
         self._locks.pop(thread, None)
 
-    async def rows(self, thread: str) -> None:
-        """Publish the new rows, each once, in order."""
+    async def rows(self, thread: str, *, answers: int = 0) -> None:
+        """Publish the new rows, each once, in order.
+
+        A quick model's answer is stored before its words are published. So while a thread is in `streaming`, answers
+        wait: of those that are new only the first `answers` are published.
+        """
         if thread not in self._next:
             return
         async with self._locks.setdefault(thread, asyncio.Lock()):
+            start = self._next.get(thread, 0)
             try:
-                rows, after = await asyncio.to_thread(self._view.rows, thread, self._next.get(thread, 0))
+                rows, _ = await asyncio.to_thread(self._view.rows, thread, start)
             except EverlongError:  # the thread was removed, or the store is away; the page reads again
                 return
-            self._next[thread] = after
+            if thread in self.streaming:
+                rows = _up_to(rows, answers)
+            self._next[thread] = start + len(rows)
             for row in rows:
                 self._hub.publish(thread, {"type": "row", "row": row})
 
@@ -129,6 +138,16 @@ class LiveUpdates:
             "can_undo": undo,
             "cost": None if price is None else meter.tokens * price / MILLION,
         }
+
+
+def _up_to(rows: list[JsonObject], answers: int) -> list[JsonObject]:
+    """Return the rows before the first answer that is one too many."""
+    for at, row in enumerate(rows):
+        if row.get("role") == "assistant":
+            answers -= 1
+        if answers < 0:
+            return rows[:at]
+    return rows
 
 
 def _empty_preview(speaker: ThreadAgent, settings: AppSettings) -> Preview:
