@@ -70,7 +70,7 @@ class LiveUpdates:
         async with self._locks.setdefault(thread, asyncio.Lock()):
             start = self._next.get(thread, 0)
             try:
-                rows, _ = await asyncio.to_thread(self._view.rows, thread, start)
+                rows = await asyncio.to_thread(self._view.rows, thread, start)
             except EverlongError:  # the thread was removed, or the store is away; the page reads again
                 return
             if thread in self.streaming:

@@ -46,11 +46,10 @@ class ThreadView:
         total = stored.length if point is None else min(point, stored.length)
         return {"rows": rows, "first": start == 0, "total": total}
 
-    def rows(self, thread: str, start: int) -> tuple[list[JsonObject], int]:
-        """Return the rows from an order on, and the order that comes next."""
+    def rows(self, thread: str, start: int) -> list[JsonObject]:
+        """Return the rows from an order on, one for each order."""
         statuses, pinned = self.statuses(thread).with_edits(self._arrival_edits(thread, None)), self._pinned(thread)
-        rows = list(self._threads.read(thread, start))
-        return [row_json(row, statuses, pinned) for row in rows], start + len(rows)
+        return [row_json(row, statuses, pinned) for row in self._threads.read(thread, start)]
 
     def statuses(self, thread: str) -> Statuses:
         """Return the present statuses; computed again only when a compaction was added or undone."""

@@ -78,9 +78,9 @@ class OpaqueParts(ABC):
 class ThoughtParts(OpaqueParts):
     """Blocks or items of sealed thinking that come before the call they led to."""
 
+    @abstractmethod
     def _is_own(self, block: JsonObject) -> bool:
-        """Whether a block that is no call is the assistant's, among blocks that may be others'."""
-        raise NotImplementedError
+        """Return whether a block that is not a call is the assistant's; blocks of others may stand beside it."""
 
     def _thoughts(self, blocks: Sequence[Json]) -> dict[str, JsonText]:
         """Under each call the thoughts since the call before it, with the number of words in between."""
