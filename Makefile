@@ -4,8 +4,9 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run demo test quick check format bench clients mutants screenshots soak clean help
+.PHONY: run demo test quick check format bench clients mutants screenshots soak lock sbom clean help
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -55,22 +56,29 @@ soak: .venv/developing ## kills, races and thousands of turns in full, then the 
 		EVERLONG_SOAK=1 $(PYTEST) -n auto --hypothesis-seed=$$(date +%s)$$round \
 			tests/core tests/compress tests/properties tests/relevance tests/wire || exit 1; done
 
+lock: .venv/developing ## lock the newest versions of every package, by version and hash
+	@$(BIN)/python scripts/lock.py
+
+sbom: .venv/developing ## every package that we install with its version and licence; everlong.cdx.json as CycloneDX
+	@$(BIN)/python scripts/sbom.py --output everlong.cdx.json
+
 clean: ## remove what these commands made
-	rm -rf .venv .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache everlong-sample.html everlong-sample.db* \
+	rm -rf .venv .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache everlong-sample.html everlong-sample.db* everlong.cdx.json \
 		src/everlong/web/built src/everlong/web/page/node_modules
 
-.venv/installed: pyproject.toml
+.venv/installed: pyproject.toml requirements/installed.txt
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer with its venv module is needed (Debian: apt install python3 python3-venv)"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@$(INSTALL) --require-hashes --requirement requirements/installed.txt
+	@$(INSTALL) --no-deps --no-build-isolation --editable .
 	@touch $@
 
-.venv/serving: .venv/installed
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[agent,local,server,web]'
+.venv/serving: .venv/installed requirements/serving.txt
+	@$(INSTALL) --require-hashes --requirement requirements/serving.txt
 	@$(BIN)/python -m everlong.web.build
 	@touch $@
 
-.venv/developing: .venv/installed
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+.venv/developing: .venv/installed requirements/developing.txt
+	@$(INSTALL) --require-hashes --requirement requirements/developing.txt
 	@$(BIN)/python -m everlong.web.build
 	@touch $@
