@@ -1,12 +1,11 @@
 """Locks every package that `make run` and `make test` install, by version and hash (`make lock`).
 
-python scripts/lock.py            writes requirements/*.txt and the page's package-lock.json anew, with the newest versions
+python scripts/lock.py    writes requirements/*.txt and the page's package-lock.json anew, with the newest versions
 
-The files name no index: pip and npm ask the one that this machine is set up for, and the hashes say that it gave the same.
+The files name no index: pip and npm ask the one that a machine is set up for, and the hashes say that it gave the same.
 """
 
 import subprocess
-import sys
 import tempfile
 import venv
 from pathlib import Path
@@ -20,7 +19,9 @@ PAGE = ROOT / "src" / "everlong" / "web" / "page"
 LOCKS = {"developing": ("dev",), "serving": ("agent", "local", "server", "web"), "installed": ()}
 LEAST_PYTHON = "3.11"
 OPTIONS = ("--universal", "--generate-hashes", "--no-emit-index-url", "--no-header", "--no-annotate", "--quiet")
-HEADER = "# Written by `make lock`. Every version of Python from {python} on, and every system, takes its lines from here.\n"
+HEADER = (
+    "# Written by `make lock`. Every version of Python from {python} on, and every system, takes its lines from here.\n"
+)
 
 
 def lock_python(uv: Path) -> None:
@@ -33,7 +34,11 @@ def lock_python(uv: Path) -> None:
         command = [str(uv), "pip", "compile", "pyproject.toml", "--group", "build", *OPTIONS, *same]
         command += [f"--extra={extra}" for extra in extras]
         locked = subprocess.run(
-            [*command, "--python-version", LEAST_PYTHON, "--upgrade"], cwd=ROOT, check=True, capture_output=True, text=True
+            [*command, "--python-version", LEAST_PYTHON, "--upgrade"],
+            cwd=ROOT,
+            check=True,
+            capture_output=True,
+            text=True,
         ).stdout
         written.write_text(HEADER.format(python=LEAST_PYTHON) + locked, encoding="utf-8")
         print(f"{written.relative_to(ROOT)}: {locked.count('==')} packages")
@@ -45,7 +50,14 @@ def lock_page() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name in ("package.json", ".npmrc"):
             (Path(folder) / name).write_bytes((PAGE / name).read_bytes())
-        npm = [str(node_folder() / "npm"), "install", "--package-lock-only", "--no-audit", "--no-fund", "--loglevel=error"]
+        npm = [
+            str(node_folder() / "npm"),
+            "install",
+            "--package-lock-only",
+            "--no-audit",
+            "--no-fund",
+            "--loglevel=error",
+        ]
         subprocess.run(npm, cwd=folder, check=True)
         (PAGE / "package-lock.json").write_bytes((Path(folder) / "package-lock.json").read_bytes())
     print(f"{(PAGE / 'package-lock.json').relative_to(ROOT)}: written")
@@ -61,4 +73,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

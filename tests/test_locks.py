@@ -1,0 +1,89 @@
+"""What is installed is locked: every version with its hash, no registry named, and a bill that lists it all."""
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "src" / "everlong" / "web" / "page"
+#: The extras that each lock file is for, as the Makefile installs them.
+EXTRAS = {"installed": (), "serving": ("agent", "local", "server", "web"), "developing": ("dev",)}
+LINE = re.compile(r"(?P<requirement>[^\\]*?==[^\\]*?)(?P<hashes>(?:\s+--hash=sha256:[0-9a-f]{64})+)")
+
+
+def entries(lock: str) -> dict[str, str]:
+    """The packages of a lock file and their versions. A package may stand there twice, for two kinds of systems."""
+    found = {}
+    for line in (ROOT / "requirements" / f"{lock}.txt").read_text(encoding="utf-8").replace("\\\n", " ").splitlines():
+        if not line.startswith("#"):
+            entry = LINE.fullmatch(line.strip())
+            assert entry is not None, f"{lock}: not a version with hashes: {line[:80]}"
+            requirement = Requirement(entry["requirement"].strip())
+            found[canonicalize_name(requirement.name)] = str(requirement.specifier).removeprefix("==")
+    return found
+
+
+@pytest.mark.parametrize("lock", EXTRAS)
+def test_every_package_that_we_ask_for_is_locked_in_a_version_that_we_accept(lock: str) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    asked = [*project["project"]["dependencies"], *project["dependency-groups"]["build"]]
+    asked += [each for extra in EXTRAS[lock] for each in project["project"]["optional-dependencies"][extra]]
+    locked = entries(lock)
+    for requirement in map(Requirement, asked):
+        version = locked.get(canonicalize_name(requirement.name))
+        assert version is not None, f"{requirement.name} is not locked: make lock"
+        assert requirement.specifier.contains(version), f"{requirement} does not accept {version}: make lock"
+
+
+def test_a_package_has_one_version_in_all_lock_files() -> None:
+    developing = entries("developing")
+    for lock in ("installed", "serving"):
+        assert entries(lock).items() <= developing.items()
+
+
+def test_the_page_is_locked_for_every_system_and_names_no_registry() -> None:
+    asked = json.loads((PAGE / "package.json").read_text(encoding="utf-8"))["devDependencies"]
+    lock = json.loads((PAGE / "package-lock.json").read_text(encoding="utf-8"))["packages"]
+    assert {name: lock[f"node_modules/{name}"]["version"] for name in asked} == asked
+    installed = {path.rpartition("node_modules/")[2] for path in lock}
+    for path, entry in lock.items():
+        assert not path or entry["integrity"].startswith("sha512-"), path
+        assert "resolved" not in entry, path
+        assert installed.issuperset(entry.get("optionalDependencies", {})), (
+            f"{path}: made on one system only; make lock"
+        )
+
+
+def test_the_makefile_installs_nothing_that_is_not_locked() -> None:
+    installing = [line for line in (ROOT / "Makefile").read_text(encoding="utf-8").splitlines() if "$(INSTALL)" in line]
+    assert len(installing) == 4
+    for line in installing:
+        assert "--require-hashes" in line or "--no-deps --no-build-isolation --editable ." in line, line
+
+
+def test_the_bill_lists_every_locked_package_with_its_licence(tmp_path: Path) -> None:
+    written = tmp_path / "everlong.cdx.json"
+    done = subprocess.run(
+        [sys.executable, "scripts/sbom.py", "--output", str(written)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    bill = json.loads(written.read_text(encoding="utf-8"))
+    told = {part["purl"]: part["licenses"][0]["license"]["name"] for part in bill["components"]}
+    for name, version in entries("developing").items():
+        assert f"pkg:pypi/{name}@{version}" in told
+    assert (
+        told["pkg:npm/svelte@" + json.loads((PAGE / "package.json").read_text())["devDependencies"]["svelte"]] == "MIT"
+    )
+    assert "not said" not in told.values()
+    assert all(part["hashes"] for part in bill["components"])
+    assert len(done.stdout.splitlines()) == len(told) + 1
