@@ -10,7 +10,7 @@ import tempfile
 import venv
 from pathlib import Path
 
-from everlong.web.build import node_folder
+from everlong.web import node_folder
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "requirements"
