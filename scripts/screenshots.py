@@ -94,7 +94,7 @@ def the_app() -> Iterator[str]:
     """The address of the app with its sample threads."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "everlong.web.demo", "--port", str(port), "--messages", "600"]
+    command = [sys.executable, "-m", "everlong.cli.demo_app", "--port", str(port), "--messages", "600"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as running:
         try:
             assert running.stderr is not None

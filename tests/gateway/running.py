@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Event, Thread
 from types import TracebackType
@@ -10,21 +10,30 @@ from typing import Any, Self
 
 import uvicorn
 
-from everlong.gateway.config import load_config
-from everlong.gateway.http.app import gateway_app
+from everlong.gateway.config import GatewayConfig, load_config
+from everlong.gateway.http.app import Beside, gateway_app
 from everlong.gateway.operations.services import Services, services_for
 from everlong.gateway.upstreams.providers import routes_from
 
 
 class RunningGateway:
-    """`with RunningGateway(upstream=server.url) as gateway: …`; options are those of the configuration."""
+    """`with RunningGateway(upstream=server.url) as gateway: …`; options are those of the configuration.
+
+    `beside` gives what else is served on its port.
+    """
 
     def __init__(
-        self, *, environment: Mapping[str, str] | None = None, file: Path | None = None, **options: Any
+        self,
+        *,
+        environment: Mapping[str, str] | None = None,
+        file: Path | None = None,
+        beside: Callable[[GatewayConfig], Beside] | None = None,
+        **options: Any,
     ) -> None:
         options = {"store": "memory:", "port": 0, "access_log": False, **options}
         self._environment = dict(environment or {})
         self._config = load_config(None if file is None else str(file), options, self._environment)
+        self._beside = {} if beside is None else {"beside": beside(self._config)}
         self._ready = Event()
         self._thread = Thread(target=self._run, name="gateway", daemon=True)
         self._socket = socket.create_server(("127.0.0.1", 0), backlog=512)
@@ -77,7 +86,11 @@ class RunningGateway:
 
     async def _serve(self) -> None:
         config = uvicorn.Config(
-            gateway_app(self._made), lifespan="on", log_level="error", access_log=False, timeout_graceful_shutdown=5
+            gateway_app(self._config, self._made, **self._beside),
+            lifespan="on",
+            log_level="error",
+            access_log=False,
+            timeout_graceful_shutdown=5,
         )
         self._server = uvicorn.Server(config)
         serving = asyncio.create_task(self._server.serve(sockets=[self._socket]))

@@ -105,7 +105,7 @@ class RawClient:
 
     def ask(self, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None, method: str = "POST") -> None:
         """A request, written at once."""
-        told = {"host": "gateway", CLIENTS: "1", "content-length": str(len(body)), **(headers or {})}
+        told = {"host": "127.0.0.1", CLIENTS: "1", "content-length": str(len(body)), **(headers or {})}
         lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in told.items()), "", ""]
         self.write("\r\n".join(lines).encode("latin-1") + body)
 

@@ -15,12 +15,12 @@ from typing import Any, Self
 import uvicorn
 
 from everlong.agent import AgentConfig
+from everlong.cli.app import lone_app
 from everlong.engine import Threads
 from everlong.llm import Endpoint, ScriptedServer, Window, echo
 from everlong.llm.scripted.script import Script
 from everlong.store import MemoryThreads
 from everlong.web.api.guard import Guard
-from everlong.web.api.routes import web_app
 from everlong.web.app import AppState, Setup
 from everlong.web.state.sources import Source
 
@@ -36,7 +36,7 @@ class RunningApp:
 
     def __init__(self, setup: Setup, guard: Guard | None = None, built: Path = NOT_BUILT) -> None:
         self.state = AppState(setup)
-        self._web_app = web_app(self.state, guard or Guard(), built)
+        self._web_app = lone_app(self.state, guard or Guard(), built)
         self._socket = socket.create_server(("127.0.0.1", 0), backlog=128)
         self.port = self._socket.getsockname()[1]
         self._ready = Signal()

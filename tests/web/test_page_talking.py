@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
+from everlong.cli.demo_app import picture
 from everlong.llm import Answer, ReceivedRequest, Step, in_turn
-from everlong.web.demo import picture
 from tests.web.browser import PHONE, WIDE, a_view, in_a_browser, the_page
 from tests.web.running import an_app
 

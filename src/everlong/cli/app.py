@@ -17,9 +17,10 @@ from everlong.agent import folder_config
 from everlong.cli.chat.sample import sample_talk
 from everlong.core import Budget
 from everlong.engine import counter_for
-from everlong.gateway import GatewayConfig, Report, Services, application, config_from_environment
+from everlong.gateway import Boundary, GatewayConfig, Report, Services, application, config_from_environment
 from everlong.llm import LocalServer, cache_folder, model_file, registry_now
 from everlong.web import (
+    BUILT,
     OWNER,
     AppState,
     Choices,
@@ -32,7 +33,7 @@ from everlong.web import (
     with_choices,
 )
 
-__all__ = ["FACTORY", "app_from_environment", "serving_options"]
+__all__ = ["FACTORY", "app_from_environment", "chat_app", "lone_app", "serving_options"]
 
 FACTORY = "everlong.cli.app:app_from_environment"
 #: Variables by which the program tells its server process more than the gateway's own settings.
@@ -65,11 +66,25 @@ def app_from_environment() -> Starlette:
     config = config_from_environment()
     if not config.app or config.workers > 1:
         return application(config)
-    return application(config, beside=partial(_app, config))
+    return application(config, beside=partial(chat_app, config))
+
+
+def lone_app(app: AppState, guard: Guard, built: Path = BUILT) -> Boundary:
+    """Return an application that is the chat app alone, without a gateway, for this machine."""
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        await app.start()
+        try:
+            yield
+        finally:
+            await app.close()
+
+    return Boundary(app=Starlette(routes=web_routes(app, guard, built), lifespan=lifespan))
 
 
 @asynccontextmanager
-async def _app(config: GatewayConfig, services: Services) -> AsyncIterator[Sequence[Route]]:
+async def chat_app(config: GatewayConfig, services: Services) -> AsyncIterator[Sequence[Route]]:
     """Run the chat app on the gateway's store and upstreams, as long as the gateway runs; yield its routes."""
     stack = ExitStack()
     guard = Guard.listening_at(config.host, os.environ.get(PASSWORD, ""))

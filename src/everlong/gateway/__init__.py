@@ -12,6 +12,7 @@ from everlong.doors import open_door
 if TYPE_CHECKING:
     from everlong.gateway.clients import Client as Client, hashed as hashed, new_key as new_key
     from everlong.gateway.config import GatewayConfig as GatewayConfig
+    from everlong.gateway.http.boundary import Boundary as Boundary
     from everlong.gateway.http.server import (
         application as application,
         config_from_environment as config_from_environment,
@@ -25,6 +26,7 @@ else:
         {
             "clients": "Client hashed new_key",
             "config": "GatewayConfig",
+            "http.boundary": "Boundary",
             "http.server": "application config_from_environment serve",
             "operations.reports": "Report",
             "operations.services": "Services",

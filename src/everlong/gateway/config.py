@@ -20,7 +20,7 @@ from everlong.engine import SETTINGS, Mode, Settings, defaults_of, read_settings
 from everlong.errors import InputError
 from everlong.gateway.request import FORMATS
 
-__all__ = ["NO_LIMITS", "GatewayConfig", "Keep", "KeyTable", "Limits", "UpstreamTable", "load_config"]
+__all__ = ["NO_LIMITS", "GatewayConfig", "Keep", "KeyTable", "Limits", "UpstreamTable", "is_loopback", "load_config"]
 
 #: What is stored of a conversation.
 Keep: TypeAlias = Literal["nothing", "edits", "text"]
@@ -167,6 +167,32 @@ def _list(read_member: Reader) -> Reader:
     return read
 
 
+def _names(read_member: Reader) -> Reader:
+    """A list, or text with commas, as variables have it."""
+    read_list = _list(read_member)
+
+    def read(value: object) -> Any:
+        if isinstance(value, str):
+            value = [part.strip() for part in value.split(",") if part.strip()]
+        return read_list(value)
+
+    return read
+
+
+def _host(value: object) -> str:
+    name = _text(value).lower()
+    if not re.fullmatch(r"\*|[a-z0-9_](?:[a-z0-9._-]*[a-z0-9_])?|[0-9a-f:]+", name):
+        raise _Wrong('is a name without a port, such as "gateway.example", or "*" for any')
+    return name
+
+
+def _origin(value: object) -> str:
+    site = _text(value).lower()
+    if not re.fullmatch(r"https?://(?:[a-z0-9_](?:[a-z0-9._-]*[a-z0-9_])?|\[[0-9a-f:]+\])(?::[0-9]{1,5})?", site):
+        raise _Wrong('is a site as browsers write it, such as "https://app.example" or "http://localhost:3000"')
+    return site
+
+
 def _headers(value: object) -> dict[str, str]:
     if not isinstance(value, dict):
         raise _Wrong("is a table")
@@ -300,6 +326,8 @@ class GatewayConfig:
         _unique(_list(_table(KeyTable)), "name", "hash"), "The clients' keys; without any, everyone is served.", ()
     )
     open: bool = _set(_truth, "Listen beyond this machine although no keys are set.", False)
+    hosts: tuple[str, ...] = _set(_names(_host), "Names by which it may be called, beside those of this machine.", ())
+    origins: tuple[str, ...] = _set(_names(_origin), "Sites that may use the gateway from a browser.", ())
     summary_model: str = _set(_text, "The model that writes them; the conversation's own if empty.", "")
     breakpoints: Literal["auto", "off"] = _set(
         _one_of("auto", "off"), "Whether cache marks are set for Anthropic clients that send none: auto, off.", "auto"
@@ -346,7 +374,7 @@ def load_config(file: str | None, options: Mapping[str, Any], environment: Mappi
         | {name: "--" + name.replace("_", "-") for name in given}
     )
     config = _config_of(in_file | variables | given, origins)
-    if not (config.keys or config.open or _is_loopback(config.host)):
+    if not (config.keys or config.open or is_loopback(config.host)):
         raise InputError(
             f"{config.host or 'an empty host'} can be reached from other machines and no keys are set: "
             "add [[keys]], or set open = true to serve everyone"
@@ -427,7 +455,8 @@ def _variables(environment: Mapping[str, str]) -> dict[str, Any]:
     return {**variables_of(ours, prefix=PREFIX), **own}
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine can reach a server at that address. Example: "0.0.0.0" -> False"""
     if host.lower() == "localhost":
         return True
     try:

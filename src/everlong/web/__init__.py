@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from everlong.web.api.guard import Guard as Guard
     from everlong.web.api.routes import web_routes as web_routes
     from everlong.web.app import AppState as AppState, Setup as Setup
-    from everlong.web.build import build_page as build_page, node_folder as node_folder
+    from everlong.web.build import BUILT as BUILT, build_page as build_page, node_folder as node_folder
     from everlong.web.state.settings import OWNER as OWNER, Choices as Choices, with_choices as with_choices
     from everlong.web.state.sources import (
         Source as Source,
@@ -27,7 +27,7 @@ else:
             "api.guard": "Guard",
             "api.routes": "web_routes",
             "app": "AppState Setup",
-            "build": "build_page node_folder",
+            "build": "BUILT build_page node_folder",
             "state.settings": "Choices OWNER with_choices",
             "state.sources": "Source environment_sources sources_file",
         },

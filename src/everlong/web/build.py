@@ -5,18 +5,20 @@ Does nothing if the built page is up to date. A failure is one line; the server 
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+from base64 import b64encode
 from collections.abc import Iterator, Sequence
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 from pathlib import Path
 
 import click
 
 from everlong.errors import InputError
 
-__all__ = ["build_page", "is_built", "main", "node_folder"]
+__all__ = ["BUILT", "build_page", "is_built", "main", "node_folder"]
 
 HERE = Path(__file__).parent
 PAGE, BUILT = HERE / "page", HERE / "built"
@@ -45,8 +47,43 @@ def build_page(page: Path = PAGE, built: Path = BUILT) -> bool:
     _run(folder, ("run", "build", "--", "--outDir", str(built), "--emptyOutDir"), page)
     if not (built / "index.html").is_file():
         raise InputError("the page was built, but it has no index.html")
+    _seal(built)
     (built / STAMP).write_text(_digest(_sources(page), page), encoding="utf-8")
     return True
+
+
+def _seal(built: Path) -> None:
+    """Write into the page what its policy needs: its script's digest, and style and icon themselves."""
+    index = built / "index.html"
+
+    def file_of(tag: str) -> Path:
+        return built / str(re.findall(r'(?:src|href)="/([^"]+)"', tag)[0])
+
+    def script(tag: re.Match[str]) -> str:
+        return tag[0].replace(
+            " src=", f' integrity="sha256-{_base64(sha256(file_of(tag[0]).read_bytes()).digest())}" src='
+        )
+
+    def style(tag: re.Match[str]) -> str:
+        file = file_of(tag[0])
+        text = file.read_text(encoding="utf-8").strip()
+        file.unlink()
+        return f"<style>{text}</style>"
+
+    def icon(tag: re.Match[str]) -> str:
+        file = file_of(tag[0])
+        data = f"data:image/svg+xml;base64,{_base64(file.read_bytes())}"
+        file.unlink()
+        return re.sub(r'href="[^"]+"', f'href="{data}"', tag[0])
+
+    html = index.read_text(encoding="utf-8")
+    for pattern, change in ((r"<script [^>]*src=[^>]*>", script), (r'<link rel="stylesheet"[^>]*>', style)):
+        html = re.sub(pattern, change, html)
+    index.write_text(re.sub(r'<link rel="icon"[^>]*>', icon, html), encoding="utf-8")
+
+
+def _base64(data: bytes) -> str:
+    return b64encode(data).decode()
 
 
 def _install(page: Path, folder: Path) -> None:

@@ -105,7 +105,6 @@ def test_no_path_leads_to_another_host_or_out_of_the_api(name: str) -> None:
 
 
 HEADERS = {
-    "host": ("host", "evil.example"),
     "x-forwarded-host": ("x-forwarded-host", "evil.example"),
     "x-original-url": ("x-original-url", "http://evil.example/"),
     "forwarded": ("forwarded", "host=evil.example"),
@@ -143,8 +142,8 @@ def test_no_field_leads_to_another_host(field: str) -> None:
 
 # --- smuggling ---------------------------------------------------------------------------------------
 
-START = f"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\n{CLIENTS}: 1\r\n".encode()
-HIDDEN = b"GET /v1/hidden HTTP/1.1\r\nhost: x\r\n" + f"{CLIENTS}: 1\r\n\r\n".encode()
+START = f"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\n{CLIENTS}: 1\r\n".encode()
+HIDDEN = b"GET /v1/hidden HTTP/1.1\r\nhost: localhost\r\n" + f"{CLIENTS}: 1\r\n\r\n".encode()
 SMUGGLED = {
     "two lengths": START + b"content-length: %d\r\ncontent-length: 2\r\n\r\n" % len(BODY) + BODY,
     "length and chunks": START + b"content-length: 4\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n" + HIDDEN,

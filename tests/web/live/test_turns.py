@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from everlong.cli.demo_app import picture
 from everlong.llm import Answer, ReceivedRequest, Refusal, Step, in_turn
 from everlong.store import open_store
-from everlong.web.demo import picture
 from tests.web.running import an_app
 
 

@@ -26,6 +26,7 @@ BROWSE_AFTER = 1.5  # seconds, until the server answers
 @click.option("--keep", help="What is stored of a conversation: nothing, edits or text.")
 @click.option("--usage", help="The usage that clients are told: sent or original.")
 @click.option("--recall-tool/--no-recall-tool", default=None, help="Offer a recall tool, answered in the gateway.")
+@click.option("--open", is_flag=True, default=None, help="Serve everyone who reaches this address, without keys.")
 @click.option("--workers", type=int, help="Processes that serve, on one store.")
 @click.option("--access-log/--no-access-log", default=None, help="Write one line a request, without contents.")
 @click.option("--app/--no-app", default=None, help="Serve the chat app at / as well; it is, in one process.")

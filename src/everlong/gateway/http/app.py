@@ -4,17 +4,20 @@ import asyncio
 import ctypes
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
 from everlong import __version__
 from everlong.engine import counter_for
 from everlong.errors import Refused
+from everlong.gateway.config import GatewayConfig
 from everlong.gateway.exchange.response import status_of
+from everlong.gateway.http.boundary import Boundary
 from everlong.gateway.http.endpoints import (
     ModelEndpoint,
     ModelListEndpoint,
@@ -44,7 +47,18 @@ async def _nothing(_: Services) -> AsyncIterator[Sequence[Route]]:
     yield ()
 
 
-def gateway_app(made: Callable[[], Services], beside: Beside = _nothing) -> Starlette:
+class _Application(Starlette):
+    """An application inside its boundary: errors of its own are too."""
+
+    def __init__(self, config: GatewayConfig, **options: Any) -> None:
+        super().__init__(**options)
+        self._config = config
+
+    def build_middleware_stack(self) -> ASGIApp:
+        return Boundary.around(super().build_middleware_stack(), self._config)
+
+
+def gateway_app(config: GatewayConfig, made: Callable[[], Services], beside: Beside = _nothing) -> Starlette:
     """Return the application. `made` returns its services when it starts, in the event loop it runs in.
 
     `beside` gives further routes that are served on the port while the gateway runs; they come after the gateway's.
@@ -66,7 +80,7 @@ def gateway_app(made: Callable[[], Services], beside: Beside = _nothing) -> Star
             await asyncio.gather(*tasks, return_exceptions=True)
             await services.close()
 
-    return Starlette(lifespan=lifespan, exception_handlers={404: _not_found, 405: _not_found, 500: _failed})
+    return _Application(config, lifespan=lifespan, exception_handlers={404: _not_found, 405: _not_found, 500: _failed})
 
 
 def _routes(services: Services) -> list[Route]:

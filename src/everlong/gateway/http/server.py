@@ -110,7 +110,7 @@ def application(config: GatewayConfig, **beside: Beside) -> Starlette:
     """Return the gateway of a configuration, with what else is served on its port."""
     use_one_heap()
     set_up_logging(lines=config.access_log)
-    return gateway_app(lambda: _services(config), **beside)
+    return gateway_app(config, lambda: _services(config), **beside)
 
 
 async def _check(config: GatewayConfig) -> list[str]:

@@ -24,7 +24,7 @@ from everlong.errors import (
     ThreadChanged,
     ThreadExists,
 )
-from everlong.web.api.guard import HEADERS, Guard
+from everlong.web.api.guard import Guard
 from everlong.web.fields import LARGEST_NUMBER, invalid
 
 __all__ = ["LARGEST_TURN", "ApiRequest", "Endpoint", "Handler", "event_stream", "json_response", "last_event"]
@@ -113,8 +113,6 @@ class Endpoint:
             return
         except EverlongError as error:
             response = _error_response(error)
-        for name, value in HEADERS.items():
-            response.headers.setdefault(name, value)
         await response(scope, receive, send)
 
     async def _response(self, request: Request) -> Response:

@@ -1,40 +1,27 @@
-"""Decide who may use the app: this machine's own page, or someone with the password; never another site.
+"""Decide who may use the app: its own page on this machine, or someone with the password.
 
-Owns the checks of host, origin and page header, the logins, and the security headers of every answer.
+Owns the check of the page's header, and the logins. Requests of other sites do not come so far: the boundary around the
+server refuses them.
 """
 
 import hmac
 import secrets
 from collections import deque
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from time import monotonic
-from urllib.parse import urlsplit
 
 from starlette.requests import Request
 
 from everlong.errors import Refused
 
-__all__ = ["COOKIE", "HEADERS", "Guard", "is_loopback"]
+__all__ = ["COOKIE", "Guard", "is_loopback"]
 
 COOKIE = "everlong"
 PAGE_HEADER, PAGE = "x-everlong", "page"
 SAFE_METHODS = ("GET", "HEAD")
-OWN_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 MOST_FAILURES, FAILURE_SECONDS = 10, 60.0  # wrong passwords allowed in so many seconds
 MOST_LOGINS = 1_000
-
-HEADERS: Mapping[str, str] = {
-    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
-    "font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "x-content-type-options": "nosniff",
-    "x-frame-options": "DENY",
-    "referrer-policy": "no-referrer",
-    "cross-origin-opener-policy": "same-origin",
-    "cross-origin-resource-policy": "same-origin",
-    "permissions-policy": "camera=(), microphone=(), geolocation=()",
-}
 
 
 def is_loopback(host: str) -> bool:
@@ -49,47 +36,23 @@ def is_loopback(host: str) -> bool:
 
 @dataclass(slots=True)
 class Guard:
-    """The access rules of one server. Without a password it answers only to its own names; `names` are more of them."""
+    """The access rules of one app. Without a password nobody has to log in."""
 
     password: str = field(default="", repr=False)
-    names: frozenset[str] = frozenset()
     _logins: "dict[str, None]" = field(default_factory=dict, repr=False)
     _failures: "deque[float]" = field(default_factory=deque, repr=False)
 
     @classmethod
     def listening_at(cls, host: str, password: str = "") -> "Guard":
         """Return the guard for an address to listen on. Beyond this machine it has a password: random if not given."""
-        if is_loopback(host):
-            return cls(password, frozenset({host.lower()}))
-        return cls(password or secrets.token_urlsafe(12))
+        return cls(password if is_loopback(host) else password or secrets.token_urlsafe(12))
 
     def check(self, request: Request, *, login_needed: bool = True) -> None:
         """Raise Refused unless the request may be answered."""
-        host = request.headers.get("host", "")
-        self._check_host(host)
         if request.method not in SAFE_METHODS and request.headers.get(PAGE_HEADER) != PAGE:
             raise Refused(f"the header {PAGE_HEADER}: {PAGE} is missing", status=403, kind="header")
-        origin = request.headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
-            raise _other_site()
-        if request.headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
-            raise _other_site()
         if login_needed and self.password and not self.knows(request.cookies.get(COOKIE, "")):
             raise Refused("log in first", status=401, kind="login")
-
-    def check_page(self, request: Request) -> None:
-        """Raise Refused unless the host name is ours. A link from anywhere may open the page."""
-        self._check_host(request.headers.get("host", ""))
-
-    def _check_host(self, host: str) -> None:
-        if self.password:
-            return  # under another name the browser has no cookie
-        try:
-            name = urlsplit(f"//{host}").hostname or ""
-        except ValueError:
-            name = ""
-        if name.lower() not in OWN_NAMES | self.names:
-            raise Refused("this server does not answer to that name", status=403, kind="host")
 
     def knows(self, login: str) -> bool:
         """Return whether this login was given for the password and still counts."""
@@ -116,7 +79,3 @@ class Guard:
     def log_out(self, login: str) -> None:
         """End a login."""
         self._logins.pop(login, None)
-
-
-def _other_site() -> Refused:
-    return Refused("requests from other sites are not answered", status=403, kind="origin")

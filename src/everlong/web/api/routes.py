@@ -1,28 +1,25 @@
-"""The table of all routes: the API, the page's files, and an application of them alone."""
+"""The table of all routes: the API and the page's files."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
-from starlette.applications import Starlette
 from starlette.routing import Route
 
 from everlong.web.api.app import AppEndpoints
 from everlong.web.api.conversation import ConversationEndpoints
 from everlong.web.api.endpoint import LARGEST_TURN, Endpoint, Handler
-from everlong.web.api.files import PageFiles
+from everlong.web.api.files import Page, PageFiles
 from everlong.web.api.guard import Guard
 from everlong.web.api.threads import ThreadEndpoints
 from everlong.web.app import AppState
 from everlong.web.build import BUILT
 
-__all__ = ["web_app", "web_routes"]
+__all__ = ["web_routes"]
 
 ACCEPTED, CREATED = 202, 201
 
 
 def web_routes(app: AppState, guard: Guard, built: Path = BUILT) -> list[Route]:
-    """Return the routes of the API and the page, to add to any application. The caller starts and closes the `app`."""
+    """Return the routes of the API and the page, to be served inside a boundary. The caller starts and closes `app`."""
     whole, threads = AppEndpoints(app, guard), ThreadEndpoints(app)
     talk = ConversationEndpoints(app, threads)
     table: list[tuple[str, str, Handler, int]] = [
@@ -64,24 +61,12 @@ def web_routes(app: AppState, guard: Guard, built: Path = BUILT) -> list[Route]:
     turn = Endpoint(guard, talk.turn, status=ACCEPTED, largest=LARGEST_TURN)
     routes.append(Route("/api/threads/{thread}/turn", turn, methods=["POST"]))
     routes.append(Route("/api/login", Endpoint(guard, whole.log_in, login_needed=False), methods=["POST"]))
-    files = PageFiles(guard, built)
+    files = PageFiles(built)
+    page = Page(files)
     return [
         *routes,
-        Route("/", files, methods=["GET"]),
+        Route("/", page, methods=["GET"]),
+        Route("/index.html", page, methods=["GET"]),
         Route("/assets/{file:path}", files, methods=["GET"]),
         Route("/{name}", files, methods=["GET"]),
     ]
-
-
-def web_app(app: AppState, guard: Guard, built: Path = BUILT) -> Starlette:
-    """Return an application that is the chat app alone, without a gateway."""
-
-    @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        await app.start()
-        try:
-            yield
-        finally:
-            await app.close()
-
-    return Starlette(routes=web_routes(app, guard, built), lifespan=lifespan)

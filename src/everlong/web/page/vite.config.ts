@@ -7,9 +7,11 @@ export default defineConfig({
     outDir: "../built",
     emptyOutDir: true,
     target: "es2022",
-    // The policy of the server is `default-src 'self'`: nothing may be inlined as data: or as script.
+    // The policy of the page allows one script and one style, by their digests, which the build writes into it.
     assetsInlineLimit: 0,
+    cssCodeSplit: false,
     modulePreload: { polyfill: false },
+    rollupOptions: { output: { inlineDynamicImports: true } },
   },
   server: { proxy: { "/api": "http://127.0.0.1:8787" } },
   test: { include: ["src/**/*.test.ts"] },

@@ -1,6 +1,6 @@
 """Serve the app with scripted models and sample threads, to develop the page and take its pictures.
 
-    python -m everlong.web.demo --port 8334
+    python -m everlong.cli.demo_app --port 8334
 
 Needs no key and no network. Say "think", "tools", "ask", "fail", "slow" or "long" and the model does so.
 """
@@ -22,16 +22,13 @@ import click
 import uvicorn
 
 from everlong.agent import AgentConfig
+from everlong.cli.app import lone_app
 from everlong.core import CallId, History, Image, Message, Role, Text, ToolCall, ToolResult
 from everlong.engine import Threads
 from everlong.llm import Answer, Endpoint, ReceivedRequest, Refusal, ScriptedServer, Step, Window
 from everlong.store import open_store
 from everlong.summarize import is_framed
-from everlong.web.api.guard import Guard
-from everlong.web.api.routes import web_app
-from everlong.web.app import AppState, Setup
-from everlong.web.state.settings import OWNER, Choices, with_choices
-from everlong.web.state.sources import Source
+from everlong.web import OWNER, AppState, Choices, Guard, Setup, Source, with_choices
 from everlong.wire import read
 
 __all__ = ["StreamingServer", "demo_model", "main", "picture"]
@@ -239,7 +236,11 @@ def main(port: int, messages: int, tools: bool, empty: bool, password: str) -> N
         )
         app = AppState(setup)
         config = uvicorn.Config(
-            web_app(app, Guard(password)), port=port, log_level="warning", access_log=False, timeout_graceful_shutdown=3
+            lone_app(app, Guard(password)),
+            port=port,
+            log_level="warning",
+            access_log=False,
+            timeout_graceful_shutdown=3,
         )
         server = StreamingServer(config, app.end_streams)
 

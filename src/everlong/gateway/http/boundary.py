@@ -1,0 +1,239 @@
+"""The boundary around a server of ours: who may talk to it, and what a browser may do with its answers.
+
+A browser sends what any site tells it to send, and shows what any server answers. So a request is refused, before its
+body is read, if it was sent to a name that is not ours or by a page that is not ours. And no answer runs, is framed, or
+is read by another site: an answer may hold what an upstream wrote, and it comes from the app's own address.
+
+Programs send neither `Origin` nor `Sec-Fetch-Site`, and meet only the check of the name.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import TypeAlias
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from everlong.core import Json
+from everlong.gateway.config import GatewayConfig, is_loopback
+from everlong.gateway.http.endpoints import format_of
+from everlong.wire import json_bytes
+
+__all__ = ["HEADERS", "POLICY", "Boundary"]
+
+#: The policy of every answer but the app's page: whatever it is, it is shown as a thing without rights, if at all.
+POLICY = "sandbox; default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+HEADERS: Mapping[str, str] = {
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), microphone=(), geolocation=()",
+}
+OWN = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+#: What nobody else tells a browser: more rights, another place, something to load or to report to.
+NEVER = frozenset(name for name, _ in OWN) | {
+    b"clear-site-data",
+    b"content-security-policy",
+    b"content-security-policy-report-only",
+    b"cross-origin-embedder-policy",
+    b"link",
+    b"nel",
+    b"refresh",
+    b"report-to",
+    b"reporting-endpoints",
+    b"service-worker-allowed",
+    b"sourcemap",
+    b"x-sourcemap",
+}
+
+PAGE = "/"  # the one place that a link of another site may open
+API = "/api/"  # the app's own: a site that is allowed is a client of the gateway, and the app is not for it
+HOST = re.compile(r"(?:\[(?P<six>[0-9a-f:.]+)\]|(?P<name>[^:\[\]\s/@\\]+))(?::[0-9]{1,5})?")
+ANY = "*"
+METHODS = "GET, POST, PUT, PATCH, DELETE"
+SECONDS_ALLOWED = "600"  # that a browser may remember what a site may send
+NAMES = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,4000}")
+OK, FORBIDDEN = 200, 403
+NOT_ALLOWED = 1008  # the code of a WebSocket
+LONGEST_NAME = 100  # characters of a name that an error repeats
+
+HeaderTable: TypeAlias = Mapping[str, list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusal:
+    kind: str
+    message: str
+
+
+OTHER_SITE = _Refusal("origin", "requests of other sites are not answered; a site of yours can be added to `origins`")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Boundary:
+    """An ASGI application inside its boundary.
+
+    It answers to the names of this machine and to `hosts`; `beyond` this machine also to any address, which no site
+    can make a name of its own mean. `origins` are sites that may use the gateway from a browser.
+
+    An endpoint with an attribute `policy` is a page of ours: what it shows carries that policy, not the usual one.
+    """
+
+    app: ASGIApp
+    hosts: frozenset[str] = frozenset()
+    origins: frozenset[str] = frozenset()
+    beyond: bool = False
+
+    @classmethod
+    def around(cls, app: ASGIApp, config: GatewayConfig) -> "Boundary":
+        """Return the boundary that a configuration describes.
+
+        Beyond this machine and with keys any name will do, unless names are given: a site that makes its own name mean
+        our address has no key of ours, and the app asks for its password under every name.
+        """
+        beyond = not is_loopback(config.host)
+        names = {*config.hosts, config.host.lower()}
+        if beyond and config.keys and not config.hosts:
+            names.add(ANY)
+        return cls(app=app, hosts=frozenset(names), origins=frozenset(config.origins), beyond=beyond)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it."""
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+            return
+        headers = _headers_of(scope)
+        site = self._allowed_site(scope, headers)
+        refusal = self._refusal(scope, headers, site)
+        allowed = "" if refusal else site
+        asks_first = allowed and scope.get("method") == "OPTIONS" and "access-control-request-method" in headers
+        guarded = _guarded(scope, send, self._rights(allowed, headers if asks_first else {}))
+        if scope["type"] == "websocket":
+            await _refuse_socket(scope, guarded)
+        elif refusal is not None:
+            await _refuse(scope, guarded, refusal)
+        elif asks_first:
+            await _answer(guarded, "http.response", 204, [])
+        else:
+            await self.app(scope, receive, guarded)
+
+    # --- who may talk ------------------------------------------------------------------------------
+
+    def _refusal(self, scope: Scope, headers: HeaderTable, site: str) -> _Refusal | None:
+        """Return why a request is not answered, None if it is."""
+        hosts = headers.get("host", [])
+        if hosts and not (len(hosts) == 1 and self._is_ours(hosts[0])):
+            shown = hosts[0][:LONGEST_NAME]
+            return _Refusal("host", f"this server does not answer to the name {shown!r}; it can be added to `hosts`")
+        if site or _is_visit(scope, headers):
+            return None
+        own = all(_is_own(origin, hosts) for origin in headers.get("origin", []))
+        near = all(value in ("same-origin", "none") for value in headers.get("sec-fetch-site", []))
+        return None if own and near else OTHER_SITE
+
+    def _is_ours(self, host: str) -> bool:
+        """Whether a name, with its port, is one of this server's. Example: "localhost:8333" -> True"""
+        found = HOST.fullmatch(host.lower())
+        if found is None:
+            return False
+        name = found["six"] or found["name"]
+        if is_loopback(name) or name in self.hosts or ANY in self.hosts:
+            return True
+        return self.beyond and _is_address(name)
+
+    def _allowed_site(self, scope: Scope, headers: HeaderTable) -> str:
+        """Return the configured site that sent a request to the gateway, "" if none did."""
+        match headers.get("origin", []):
+            case [origin] if origin.lower() in self.origins and not scope["path"].startswith(API):
+                return origin
+            case _:
+                return ""
+
+    # --- what may be done with an answer -----------------------------------------------------------
+
+    def _rights(self, site: str, asked: HeaderTable) -> list[tuple[bytes, bytes]]:
+        """Return the headers by which a site may read an answer and, if its browser `asked`, what it may send."""
+        rights = [("vary", "origin")] if self.origins else []
+        if site:
+            rights += [("access-control-allow-origin", site), ("access-control-expose-headers", "*")]
+        if asked:
+            rights += [("access-control-allow-methods", METHODS), ("access-control-max-age", SECONDS_ALLOWED)]
+            wanted = ", ".join(asked.get("access-control-request-headers", []))
+            rights += [("access-control-allow-headers", wanted)] if NAMES.fullmatch(wanted) else []
+        return [(name.encode(), value.encode("latin-1")) for name, value in rights]
+
+
+def _headers_of(scope: Scope) -> HeaderTable:
+    found: dict[str, list[str]] = {}
+    for name, value in scope["headers"]:
+        found.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1").strip())
+    return found
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_own(origin: str, hosts: list[str]) -> bool:
+    """Whether a page of this server sent the request. Its scheme is unknown here: a proxy may speak TLS for us."""
+    scheme, _, address = origin.lower().partition("://")
+    return scheme in ("http", "https") and [address] == [host.lower() for host in hosts]
+
+
+def _is_visit(scope: Scope, headers: HeaderTable) -> bool:
+    """Whether a person follows a link to the page, from wherever it was. A frame is no visit, nor is a form."""
+    return (
+        scope["type"] == "http"
+        and scope["method"] in ("GET", "HEAD")
+        and scope["path"] == PAGE
+        and "origin" not in headers
+        and headers.get("sec-fetch-mode") == ["navigate"]
+        and headers.get("sec-fetch-dest") == ["document"]
+    )
+
+
+def _guarded(scope: Scope, send: Send, rights: list[tuple[bytes, bytes]]) -> Send:
+    """Return a `send` that puts our headers on the answer, in place of any that say otherwise."""
+
+    async def guarded(message: Message) -> None:
+        if message["type"].endswith("response.start"):
+            kept = [(name, value) for name, value in message.get("headers", ()) if not _is_ours_to_say(name.lower())]
+            # The endpoint is known by now: it is what answers.
+            policy = getattr(scope.get("endpoint"), "policy", POLICY) if message["status"] == OK else POLICY
+            message = {**message, "headers": [*kept, *OWN, (b"content-security-policy", policy.encode()), *rights]}
+        await send(message)
+
+    return guarded
+
+
+def _is_ours_to_say(name: bytes) -> bool:
+    return name in NEVER or name.startswith(b"access-control-")
+
+
+async def _refuse(scope: Scope, send: Send, refusal: _Refusal) -> None:
+    """Refuse a request, in the form of the app's errors or of the client's."""
+    body: Json = {"error": {"kind": refusal.kind, "message": refusal.message}}
+    if not scope["path"].startswith(API):
+        body = format_of(scope["headers"]).server.errors.body(FORBIDDEN, refusal.kind, refusal.message)
+    await _answer(send, "http.response", FORBIDDEN, [(b"content-type", b"application/json")], json_bytes(body))
+
+
+async def _refuse_socket(scope: Scope, send: Send) -> None:
+    """Refuse a WebSocket: no server of ours has one."""
+    if "websocket.http.response" in scope.get("extensions", {}):
+        await _answer(send, "websocket.http.response", FORBIDDEN, [])
+    else:
+        await send({"type": "websocket.close", "code": NOT_ALLOWED})
+
+
+async def _answer(send: Send, kind: str, status: int, headers: list[tuple[bytes, bytes]], body: bytes = b"") -> None:
+    length = [(b"content-length", b"%d" % len(body))] if body else []
+    await send({"type": f"{kind}.start", "status": status, "headers": [*headers, *length]})
+    await send({"type": f"{kind}.body", "body": body})
