@@ -377,7 +377,7 @@ def load_config(file: str | None, options: Mapping[str, Any], environment: Mappi
     if not (config.keys or config.open or is_loopback(config.host)):
         raise InputError(
             f"{config.host or 'an empty host'} can be reached from other machines and no keys are set: "
-            "add [[keys]], or set open = true to serve everyone"
+            "add [[keys]], or set open = true (--open) to serve everyone"
         )
     return config
 
