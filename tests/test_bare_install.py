@@ -2,9 +2,12 @@
 
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+
+from everlong.doors import EXTRA_OF
 
 #: A program in which no package of an extra can be imported.
 WITHOUT_EXTRAS = """
@@ -55,8 +58,16 @@ missing = []
 for name in everlong.__all__:
     try:
         getattr(everlong, name)
-    except ModuleNotFoundError:
-        missing.append(name)
-print(missing)
+    except ModuleNotFoundError as error:
+        missing.append(f"{error}")
+print("; ".join(missing))
 """
-    assert run(code, tmp_path).stdout.strip() == "['HttpModel']"
+    assert run(code, tmp_path).stdout.strip() == "HttpModel needs aiohttp: pip install 'everlong[llm]'"
+
+
+def test_the_remedy_for_a_missing_package_is_an_extra_that_brings_it() -> None:
+    project = tomllib.loads((Path(__file__).resolve().parent.parent / "pyproject.toml").read_text(encoding="utf-8"))
+    extras = project["project"]["optional-dependencies"]
+    for package, extra in EXTRA_OF.items():
+        named = package.replace("_", "-").removesuffix("-pool")
+        assert any(row.startswith(named) for row in extras[extra]), f"everlong[{extra}] does not bring {package}"

@@ -11,6 +11,21 @@ from sys import modules
 __all__ = ["open_door"]
 
 
+#: The extra that brings each package that may be missing.
+EXTRA_OF: Mapping[str, str] = {
+    "aiohttp": "llm",
+    "mcp": "agent",
+    "opentelemetry": "telemetry",
+    "prometheus_client": "server",
+    "psycopg": "postgres",
+    "psycopg_pool": "postgres",
+    "stamina": "llm",
+    "starlette": "server",
+    "uvicorn": "server",
+    "xllamacpp": "local",
+}
+
+
 def open_door(
     package: str, homes: Mapping[str, str]
 ) -> tuple[list[str], Callable[[str], object], Callable[[], list[str]]]:
@@ -29,8 +44,19 @@ def open_door(
     def load(name: str) -> object:
         if name not in module_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(import_module(module_of[name]), name)
+        try:
+            value = getattr(import_module(module_of[name]), name)
+        except ModuleNotFoundError as error:
+            raise _named(error, name) from None
         setattr(modules[package], name, value)  # from now on an ordinary attribute
         return value
 
     return public, load, lambda: sorted({*vars(modules[package]), *public})
+
+
+def _named(error: ModuleNotFoundError, wanted: str) -> ModuleNotFoundError:
+    """Return the error with what to install, if an extra brings what is missing."""
+    extra = EXTRA_OF.get((error.name or "").partition(".")[0])
+    if extra is None:
+        return error
+    return ModuleNotFoundError(f"{wanted} needs {error.name}: pip install 'everlong[{extra}]'", name=error.name)

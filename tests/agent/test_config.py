@@ -99,7 +99,7 @@ def test_the_fields_that_variables_set_and_those_that_a_fetched_folder_may_not()
 
 
 def test_a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="No such file"):
         load_config({}, file=tmp_path / "none.toml")
 
 

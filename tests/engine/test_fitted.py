@@ -211,5 +211,5 @@ def test_in_a_loop_a_cut_goes_deep_so_that_cuts_are_rare() -> None:
 
 def test_a_budget_may_be_nothing_but_not_less() -> None:
     assert fit([], model="gpt-4o", budget=0).messages == []
-    with pytest.raises(InputError, match="a number of tokens, not -1"):
+    with pytest.raises(InputError, match="whole number from 0 on, not -1"):
         fit([], model="gpt-4o", budget=-1)

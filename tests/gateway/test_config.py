@@ -229,7 +229,7 @@ def test_a_bad_setting_is_told_in_one_line(tmp_path: Path, text: str, line: str)
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
-    for path, said in ((tmp_path / "none.toml", "No such file"), (tmp_path, "Is a directory")):
+    for path, said in ((tmp_path / "none.toml", "No such file"), (tmp_path, "a folder, not a file")):
         with pytest.raises(InputError, match=said):
             load_config(str(path), {}, {})
         with pytest.raises(InputError, match=said):

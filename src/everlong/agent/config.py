@@ -18,6 +18,7 @@ from everlong.compress import NanobotSettings, Option
 from everlong.core import Json
 from everlong.engine import Settings, defaults_of, read_settings, variables_of
 from everlong.errors import InputError
+from everlong.store import LARGEST_CONFIG, read_input
 from everlong.windows import window
 
 __all__ = [
@@ -287,10 +288,8 @@ def _users_file(environment: Mapping[str, str]) -> Path | None:
 
 def _from_file(path: Path) -> AgentConfig:
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_input(path, LARGEST_CONFIG).decode("utf-8-sig")
         content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: {error}") from None
     if not isinstance(content, dict):

@@ -140,6 +140,8 @@ def _text(path: Path, name: str) -> str:
 
 
 def _start(path: Path, most: int) -> str:
+    if not path.is_file():  # a pipe would make us wait
+        return ""
     try:
         with path.open("rb") as file:
             return file.read(most).decode("utf-8", "ignore").lstrip("\ufeff")

@@ -59,7 +59,11 @@ class Option:
         return value if isinstance(given, str) or value == given or self.kind is str else None
 
     def check(self, value: Scalar) -> None:
-        """Raise InputError if the value is not one of the choices, or out of bounds."""
+        """Raise InputError if the value is of another kind, not one of the choices, or out of bounds."""
+        if value is None and self.default is None:
+            return
+        if isinstance(value, bool) or not isinstance(value, (int, float) if self.kind is float else self.kind):
+            raise InputError(f"{self.name} is {_TYPES[self.kind]}, not {value!r}")
         if self.choices and value not in self.choices:
             raise InputError(f"{self.name} is one of {', '.join(self.choices)}, not {value!r}")
         if isinstance(value, int | float) and not self._within(value):

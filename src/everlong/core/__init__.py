@@ -8,6 +8,12 @@ from typing import TYPE_CHECKING
 from everlong.doors import open_door
 
 if TYPE_CHECKING:
+    from everlong.core.arguments import (
+        expect as expect,
+        expect_list as expect_list,
+        expect_number as expect_number,
+        expect_text as expect_text,
+    )
     from everlong.core.budget import (
         DEFAULT_MARGIN as DEFAULT_MARGIN,
         MARGIN_SHARE as MARGIN_SHARE,
@@ -88,6 +94,7 @@ else:
     __all__, __getattr__, __dir__ = open_door(
         __name__,
         {
+            "arguments": "expect expect_list expect_number expect_text",
             "budget": "Budget DEFAULT_MARGIN MARGIN_SHARE clamp_reply reply_budget reply_reserve session_budget",
             "encoding": "Ref bytes_of decode encode encode_all message_ref original_in part_content part_ref ref_of",
             "events": "Event EventKind OUTCOMES STARTS starts",

@@ -6,11 +6,11 @@ disk or a database: the engine makes them off the event loop. Only a Provider of
 is the Compressor and `assemble` the Assembler that ship with us.
 """
 
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Any, Protocol, Self, cast
 
 from everlong.core import (
     Budget,
@@ -27,11 +27,28 @@ from everlong.core import (
     Row,
     Text,
     Thread,
+    expect,
+    expect_list,
+    expect_number,
+    expect_text,
     head_length,
 )
 from everlong.engine.view import View, ViewOptions
+from everlong.errors import InputError
 from everlong.windows import Window
-from everlong.wire import Caching, CallGrew, Failed, Finished, Reply, Request, Restarted, Said, Thought, breakpoints
+from everlong.wire import (
+    Caching,
+    CallGrew,
+    Failed,
+    Finished,
+    Reply,
+    Request,
+    Restarted,
+    Said,
+    Thought,
+    breakpoints,
+    dump,
+)
 
 __all__ = [
     "Assembler",
@@ -54,6 +71,7 @@ __all__ = [
     "before_tail",
     "beginning",
     "breakpoints",
+    "schema_texts",
     "with_beside",
     "with_standing",
     "without_tail",
@@ -216,6 +234,14 @@ class Model(Protocol):
         """Return the window that the server itself reports, asked once; None if it does not say."""
 
 
+#: What the texts of a call are, as errors say it.
+TEXTS: Mapping[str, str] = {
+    "model": "a model's name",
+    "fmt": "the name of a wire format",
+    "extra": "further fields of the request as JSON text, such as '{\"top_p\": 0.9}'",
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """What a caller asks of a model; the messages come from the thread.
@@ -233,6 +259,7 @@ class Call:
     endpoint: str = ""
     provider: str = ""
     served: int | None = None
+    #: The tools' schemas as JSON texts; dicts that are given become texts.
     tools: tuple[JsonText, ...] = ()
     max_tokens: int | None = None
     temperature: float | None = None
@@ -244,6 +271,20 @@ class Call:
     tail: History = ()
     #: Whether requests mark what the provider should cache, if it needs marks.
     breakpoints: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("model", "fmt", "endpoint", "provider", "extra", "parent", "recall_tool"):
+            expect_text(name, getattr(self, name), TEXTS.get(name, "a text"))
+        for name in ("served", "max_tokens"):
+            if getattr(self, name) is not None:
+                expect_number(name, getattr(self, name), "a number of tokens")
+        if self.temperature is not None:
+            expect("temperature", self.temperature, (int, float), "a number")
+        for name in ("standing", "tail"):
+            expect_list(name, getattr(self, name), "a list of messages")
+            for at, message in enumerate(getattr(self, name)):
+                expect(f"{name}[{at}]", message, Message, "a message, such as Message(Role.SYSTEM, (Text('…'),))")
+        object.__setattr__(self, "tools", schema_texts(self.tools))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,6 +312,20 @@ class Prepared:
     length: int = 0
     #: How many times what was sent before was replaced: requests of the same number extend each other.
     compactions: int = 0
+
+
+def schema_texts(tools: Iterable[Mapping[str, Any] | JsonText]) -> tuple[JsonText, ...]:
+    """Return tool schemas, dicts or JSON texts, as JSON texts. Raises InputError for what is no list of them."""
+    expect_list("tools", tools, "a list of tool schemas")
+    return tuple(tool if isinstance(tool, str) else _schema_text(f"tools[{at}]", tool) for at, tool in enumerate(tools))
+
+
+def _schema_text(name: str, tool: object) -> JsonText:
+    expect(name, tool, Mapping, 'a tool schema, such as {"type": "function", "function": {…}}')
+    try:
+        return dump(dict(cast("Mapping[str, Any]", tool)))
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{name} cannot be written as JSON: {error}") from None
 
 
 class Provider(Protocol):

@@ -5,9 +5,22 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, cast, get_args
 
-from everlong.core import EventKind, Message, Pin, Point, Row, Withdrawal
+from everlong.core import (
+    EventKind,
+    Message,
+    Part,
+    Pin,
+    Point,
+    Role,
+    Row,
+    Withdrawal,
+    expect,
+    expect_list,
+    expect_number,
+    expect_text,
+)
 from everlong.engine.contracts import Call, Model, Prepared, Threads
 from everlong.engine.events import Observer
 from everlong.engine.preparation import compact_now, planned_point, prepare, remember, standing
@@ -23,6 +36,7 @@ from everlong.wire import Usage, document_of
 
 __all__ = ["BlockingEngine", "Engine"]
 
+MESSAGES = 'a list of messages, such as [{"role": "user", "content": "hello"}]'
 BY_HAND = "asked for"
 LITTLE = 0.95  # a compaction by hand that would leave more than this share is not worth its point
 
@@ -40,6 +54,7 @@ class BlockingEngine:
         self, thread: str, messages: Sequence[Message] | Sequence[Mapping[str, Any]], *, owner: str = ""
     ) -> tuple[Row, ...]:
         """Add messages to a thread, values or dicts of any wire format; a thread that does not exist yet is created."""
+        _expect_thread(thread)
         threads, values = self.context.threads, _values(messages)
         try:
             return threads.append(thread, values)
@@ -50,28 +65,35 @@ class BlockingEngine:
 
     def prepare(self, thread: str, call: Call) -> Prepared:
         """Return what to send now: it fits, is valid, and begins as the request before unless a compaction was due."""
+        _expect_call(thread, call)
         return prepare(self.context, thread, call)
 
     def preview(self, thread: str, call: Call) -> Preview:
         """Return how full the window is: what would be sent now, looked at without sending it."""
+        _expect_call(thread, call)
         return preview(self.context, thread, call)
 
     def record_usage(
         self, prepared: Prepared, usage: Usage | None, *, stop: str = "stop", said: bool = True
     ) -> ContextOverflow | None:
         """Record an answer. Returns an overflow that came as a success: recover from it."""
+        _expect_prepared(prepared)
         return record_usage(self.context, prepared, usage, stop=stop, said=said)
 
     def record_failure(self, prepared: Prepared, reason: str) -> None:
         """Record that the call failed; its turn is over."""
+        _expect_prepared(prepared)
         record_failure(self.context, prepared, reason)
 
     def recover(self, prepared: Prepared, error: ProviderError) -> Prepared:
         """Return another request to try after a refusal. Raises the error to report if there is none."""
+        _expect_prepared(prepared)
+        expect("error", error, ProviderError, "the refusal, a ProviderError")
         return recover(self.context, prepared, error)
 
     def compact(self, thread: str, call: Call) -> Point | None:
         """Compact now, down to the target, because someone asks for it. None if there is nothing worth compacting."""
+        _expect_call(thread, call)
         engine = self.context
         with engine.states.lock(thread), engine.journal(thread) as journal:
             context = work_on(engine, engine.state(thread), call, journal, call.parent)
@@ -92,6 +114,7 @@ class BlockingEngine:
 
         A summary that was only kept beside what a compaction left goes together with that compaction.
         """
+        _expect_thread(thread)
         engine = self.context
         with engine.states.lock(thread), engine.journal(thread) as journal:
             point = engine.threads.open(thread).point
@@ -108,16 +131,25 @@ class BlockingEngine:
 
     def pin(self, thread: str, order: int | None = None, text: str = "") -> Pin:
         """Keep a message, or a text of one's own, in every request."""
+        _expect_thread(thread)
+        expect_text("text", text)
         if (order is None) == (not text):
             raise InputError("pin either a message by its order, or a text")
+        if order is not None:
+            expect_number("order", order, "the place of a message in its thread")
         return self.context.threads.pin(thread, order, text)
 
     def unpin(self, thread: str, pin: str) -> None:
         """Remove a pin."""
+        _expect_thread(thread)
+        expect_text("pin", pin, "the id of a pin")
         self.context.threads.unpin(thread, pin)
 
     def recall(self, thread: str, what: str, *, limit: int = 10) -> RecallResult:
         """Return what a reference names, byte for byte, or what answers a query."""
+        _expect_thread(thread)
+        expect_text("what", what, "a reference or a query")
+        expect_number("limit", limit, "how many answers are wanted")
         return recall(self.context.threads, thread, what, limit=limit)
 
     def forget(self, thread: str) -> None:
@@ -127,9 +159,31 @@ class BlockingEngine:
             self.context.states.put(thread, replace(state, view=None, raw=None, anchor=None))
 
 
+def _expect_thread(thread: str) -> None:
+    expect_text("thread", thread, "the name of a thread")
+
+
+def _expect_call(thread: str, call: Call) -> None:
+    _expect_thread(thread)
+    expect("call", call, Call, 'what is asked of a model, such as Call(model="gpt-4o")')
+
+
+def _expect_prepared(prepared: Prepared) -> None:
+    expect("prepared", prepared, Prepared, "what prepare returned")
+
+
 def _values(messages: Sequence[Message] | Sequence[Mapping[str, Any]]) -> tuple[Message, ...]:
+    expect_list("messages", messages, MESSAGES)
+    for at, message in enumerate(messages):
+        expect(f"messages[{at}]", message, (Message, Mapping), "a Message or a dict of a wire format")
+        if isinstance(message, Message):
+            expect(f"messages[{at}].role", message.role, Role, "a Role, such as Role.USER")
+            for part in message.parts:
+                expect(f"a part of messages[{at}]", part, get_args(Part), "a part, such as Text('hello')")
     if all(isinstance(message, Message) for message in messages):
         return tuple(cast("Sequence[Message]", messages))
+    if any(isinstance(message, Message) for message in messages):
+        raise InputError("messages are either all Messages or all dicts")
     return document_of([dict(cast("Mapping[str, Any]", message)) for message in messages]).messages
 
 
@@ -149,6 +203,9 @@ class Engine:
         new_id: Callable[[], str] | None = None,
         observers: Sequence[Observer] = (),
     ) -> None:
+        if not hasattr(threads, "keep_fact"):  # what no list, dict or path has
+            raise InputError(f"threads must be a store, not {threads!r:.60}: write Engine(open_store('chat.db'))")
+        expect("settings", settings, Settings, 'a Settings value, such as Settings(preset="auto")')
         given: dict[str, Any] = {"clock": clock, "new_id": new_id}
         chosen = {name: value for name, value in given.items() if value is not None}
         context = EngineContext(
@@ -172,25 +229,25 @@ class Engine:
 
     async def prepare(self, thread: str, call: Call) -> Prepared:
         """Return what to send now: it fits, is valid, and begins as the request before unless a compaction was due."""
-        return await asyncio.to_thread(prepare, self.blocking.context, thread, call)
+        return await asyncio.to_thread(self.blocking.prepare, thread, call)
 
     async def preview(self, thread: str, call: Call) -> Preview:
         """Return how full the window is: what would be sent now, looked at without sending it."""
-        return await asyncio.to_thread(preview, self.blocking.context, thread, call)
+        return await asyncio.to_thread(self.blocking.preview, thread, call)
 
     async def record_usage(
         self, prepared: Prepared, usage: Usage | None, *, stop: str = "stop", said: bool = True
     ) -> ContextOverflow | None:
         """Record an answer. Returns an overflow that came as a success: recover from it."""
-        return await asyncio.to_thread(record_usage, self.blocking.context, prepared, usage, stop=stop, said=said)
+        return await asyncio.to_thread(self.blocking.record_usage, prepared, usage, stop=stop, said=said)
 
     async def record_failure(self, prepared: Prepared, reason: str) -> None:
         """Record that the call failed; its turn is over."""
-        await asyncio.to_thread(record_failure, self.blocking.context, prepared, reason)
+        await asyncio.to_thread(self.blocking.record_failure, prepared, reason)
 
     async def recover(self, prepared: Prepared, error: ProviderError) -> Prepared:
         """Return another request to try after a refusal. Raises the error to report if there is none."""
-        return await asyncio.to_thread(recover, self.blocking.context, prepared, error)
+        return await asyncio.to_thread(self.blocking.recover, prepared, error)
 
     async def compact(self, thread: str, call: Call) -> Point | None:
         """Compact now, because someone asks for it. None if there is nothing worth compacting."""
@@ -210,4 +267,4 @@ class Engine:
 
     async def recall(self, thread: str, what: str, *, limit: int = 10) -> RecallResult:
         """Return what a reference names, byte for byte, or what answers a query."""
-        return await asyncio.to_thread(recall, self.threads, thread, what, limit=limit)
+        return await asyncio.to_thread(self.blocking.recall, thread, what, limit=limit)

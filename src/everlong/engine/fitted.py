@@ -9,11 +9,25 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
+from types import NoneType
 from typing import Any, cast
 
-from everlong.compress import Preset, preset_named
-from everlong.core import Action, Budget, Edit, Json, JsonObject, Message, original_in
+from everlong.compress import PRESET_NAMES, Preset, preset_named
+from everlong.core import (
+    Action,
+    Budget,
+    Edit,
+    Json,
+    JsonObject,
+    Message,
+    expect,
+    expect_list,
+    expect_number,
+    expect_text,
+    original_in,
+)
 from everlong.engine.budget import counter_for, target_share
+from everlong.engine.contracts import schema_texts
 from everlong.engine.view import View, ViewOptions, view_of
 from everlong.errors import BudgetImpossible, InputError, WireError
 from everlong.tokens import Counter
@@ -24,7 +38,6 @@ from everlong.wire import (
     Document,
     Format,
     document_of,
-    dump,
     list_format,
     sent_as,
     value_of,
@@ -33,6 +46,8 @@ from everlong.wire import (
 
 __all__ = ["Fitted", "copied", "count", "fit", "fit_document", "forget_counts"]
 
+#: What `fit` and `count` expect, as their errors say it.
+CONVERSATION = 'a list of messages, such as [{"role": "user", "content": "hello"}], or a whole request body'
 Messages = Sequence[Mapping[str, Any]] | Mapping[str, Any]
 
 
@@ -112,8 +127,9 @@ def fit(  # noqa: PLR0913 - what to fit, for whom, into how much; all but the fi
     target, so that the next ones need none. Raises BudgetImpossible, naming the parts and their sizes, if
     what must stay is larger than the budget.
     """
+    expect("previous", previous, (Fitted, NoneType), "what an earlier call of fit returned")
     document, given = _parsed(messages, previous)
-    document = replace(document, tools=(*document.tools, *(dump(dict(tool)) for tool in tools)))
+    document = replace(document, tools=(*document.tools, *schema_texts(tools)))
     return fit_document(
         document,
         model=model,
@@ -136,10 +152,12 @@ def fit_document(  # noqa: PLR0913 - see fit
     given: tuple[Json, ...] = (),
 ) -> Fitted:
     """Return what `fit` does, for a document that was read already."""
+    expect_text("model", model, "a model's name")
+    expect("preset", preset, (str, Preset), f"a preset or the name of one ({', '.join(PRESET_NAMES)})")
+    if budget is not None:
+        expect_number("budget", budget, "the tokens that the messages and tools may take")
     counter = counter_for(model or document.model)
     limit = _default_budget(counter.model) if budget is None else budget
-    if limit < 0:
-        raise InputError(f"a budget is a number of tokens, not {limit}")
     schemas = counter.tools(document.tools)
     chosen = preset_named(preset) if isinstance(preset, str) else preset
     if chosen.untouched:
@@ -195,6 +213,7 @@ def _parsed(messages: Messages, previous: Fitted | None) -> tuple[Document, tupl
     """The document, and a copy of each message as given where messages and list correspond one to one."""
     if isinstance(messages, Mapping):
         return document_of(dict(messages)), ()
+    expect_list("messages", messages, CONVERSATION)
     rows = [cast(Json, row) for row in messages]
     if previous is not None and previous.given and _shared(rows, previous.given) == len(previous.given):
         new = _gained(rows, len(previous.given))
@@ -210,6 +229,9 @@ def _pinned(pins: Sequence[int], document: Document, messages: Messages) -> froz
     """Indexes of the caller's list as indexes of the history, which may have system text in front."""
     if not pins:
         return frozenset()
+    expect_list("pins", pins, "a list of indexes into the messages")
+    for pin in pins:
+        expect("a pin", pin, int, "the index of a message")
     own = FORMATS.get(document.fmt)
     if own is None or not own.item_is_message:
         raise InputError(f"pins by index need one message an item, which {document.fmt} does not have")
@@ -247,11 +269,13 @@ def count(messages: GivenMessages, *, model: str = "", tools: Sequence[Mapping[s
     >>> count([{"role": "user", "content": "hello world"}], model="gpt-4o")
     6
     """
+    expect_text("model", model, "a model's name")
     counter = counter_for(model)
-    schemas = counter.tools(dump(dict(tool)) for tool in tools)
+    schemas = counter.tools(schema_texts(tools))
     if isinstance(messages, Mapping):
         document = document_of(dict(messages))
         return counter.messages(document.messages) + counter.tools(document.tools) + schemas
+    expect_list("messages", messages, CONVERSATION)
     if all(isinstance(message, Message) for message in messages):
         return counter.messages(cast("Sequence[Message]", messages)) + schemas
     return _count_list([cast(Json, row) for row in messages], model, counter) + schemas

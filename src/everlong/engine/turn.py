@@ -11,7 +11,7 @@ from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from everlong.core import Message, Reasoning, Text
+from everlong.core import Message, Reasoning, Text, expect
 from everlong.engine.contracts import Call, Failed, Finished, Model, Prepared, Reply, Restarted
 from everlong.engine.engine import Engine
 from everlong.errors import ContextOverflow, EverlongError, ProviderError
@@ -101,6 +101,8 @@ async def converse(engine: Engine, model: Model, thread: str, call: Call) -> Asy
     Raises BudgetImpossible before anything is sent if nothing can fit, StoreError if the store fails. Whatever
     goes wrong later is a Failed.
     """
+    expect("engine", engine, Engine, "an engine, such as Engine(open_store('chat.db'))")
+    expect("call", call, Call, 'what is asked of a model, such as Call(model="gpt-4o")')
     turn = Turn(engine)
     try:
         await whole(turn.prepare(thread, await _addressed(call, model)))

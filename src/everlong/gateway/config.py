@@ -19,6 +19,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from everlong.engine import SETTINGS, Mode, Settings, defaults_of, read_settings, variables_of
 from everlong.errors import InputError
 from everlong.gateway.request import FORMATS
+from everlong.store import LARGEST_CONFIG, read_input
 
 __all__ = ["NO_LIMITS", "GatewayConfig", "Keep", "KeyTable", "Limits", "UpstreamTable", "is_loopback", "load_config"]
 
@@ -428,9 +429,7 @@ def _is_there(path: Path) -> bool:
 
 def _read_file(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from error
+        return tomllib.loads(read_input(path, LARGEST_CONFIG).decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8 text (at byte {error.start})") from None
     except RecursionError:

@@ -16,7 +16,7 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 import stamina
 
-from everlong.core import Json
+from everlong.core import Json, expect
 from everlong.errors import EverlongError, ProviderError, RateLimited
 from everlong.llm.endpoints import Endpoint
 from everlong.windows import Served, listing_window, llama_cpp_window, ollama_running_window, ollama_show_window
@@ -66,6 +66,7 @@ class HttpModel:
     """A model behind an endpoint. One for each endpoint; it keeps its connections until it is closed."""
 
     def __init__(self, endpoint: Endpoint, *, patience: Patience | None = None) -> None:
+        expect("endpoint", endpoint, Endpoint, 'an endpoint, such as endpoint_at("openai")')
         self._format = format_named(endpoint.fmt)
         self.fmt = endpoint.fmt
         self.endpoint = endpoint.name

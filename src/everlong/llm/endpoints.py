@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from everlong.core import expect_text
 from everlong.errors import InputError
 
 __all__ = ["KNOWN", "USUAL_MODELS", "Endpoint", "endpoint_at", "endpoint_from_environment"]
@@ -71,6 +72,7 @@ def endpoint_at(where: str, *, key: str = "", fmt: str = "", environment: Mappin
 
     Example: "anthropic" -> https://api.anthropic.com/v1, its format, the key in ANTHROPIC_API_KEY
     """
+    expect_text("where", where, "the name of a provider or an address")
     if where in KNOWN:
         url, usual, variable = KNOWN[where]
         found = (environment or {}).get(variable, "") if variable else ""

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
         import_session as import_session,
         sessions_in as sessions_in,
     )
+    from everlong.store.inputs import (
+        LARGEST_CONFIG as LARGEST_CONFIG,
+        LARGEST_INPUT as LARGEST_INPUT,
+        read_input as read_input,
+    )
     from everlong.store.jsonl.threads import JsonlThreads as JsonlThreads
     from everlong.store.memory import MemoryThreads as MemoryThreads
     from everlong.store.postgres.threads import PostgresThreads as PostgresThreads
@@ -37,6 +42,7 @@ else:
             "exports": "FORMATS exported",
             "histories": "HistorySettings history",
             "imports": "Imported import_session sessions_in",
+            "inputs": "LARGEST_CONFIG LARGEST_INPUT read_input",
             "jsonl.threads": "JsonlThreads",
             "memory": "MemoryThreads",
             "postgres.threads": "PostgresThreads",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
+from everlong.core import expect_text
 from everlong.engine import Threads
 from everlong.errors import InputError
 
@@ -51,6 +52,7 @@ def open_store(url: str) -> Threads:
     Example: "sqlite:///threads.db" and "threads.db" are the same file in this folder; "sqlite:////var/threads.db"
     starts at the root.
     """
+    expect_text("url", url, f"the address of a store: {KINDS}")
     if not url.strip() or "\0" in url:
         raise InputError(f"a store needs a name: {KINDS}")
     engine, rest = _engine(url), url.partition(":")[2]

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from everlong.core import expect_text
 from everlong.errors import InputError
 from everlong.windows.entries import NO_PRICES, Entry, Prices, tokens
 from everlong.windows.registry import Found, Registry
@@ -64,6 +65,7 @@ def window(  # noqa: PLR0913 - the places a figure can come from are the point
     `provider` is where the model is used, if that is known: a name no table has is a server of one's own.
     Example: window("anthropic/claude-opus-4-5").context -> 200_000, source "registry"
     """
+    expect_text("model", model, "a model's name")
     if override is not None and override < 0:
         raise InputError(f"the window of {model!r} cannot be {override}")
     found = (bundled() if registry is None else registry).lookup(model, provider)

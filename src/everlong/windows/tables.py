@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from io import BytesIO
 from pkgutil import get_data
 
 from everlong.core import Json, JsonObject
@@ -21,6 +22,7 @@ from everlong.windows.registry import Registry
 __all__ = ["FILE", "LEAST_WINDOW", "Source", "assembled", "bundled", "pack", "unpack"]
 
 LEAST_WINDOW = 1_024  # what is listed with less embeds or draws
+LARGEST_REGISTRY = 64_000_000  # bytes of a packed registry, once it is unpacked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +140,11 @@ def pack(registry: Registry, tables: list[JsonObject]) -> bytes:
 
 def unpack(packed: bytes) -> Registry:
     """Read what `pack` wrote."""
-    body = json.loads(gzip.decompress(packed))
+    with gzip.open(BytesIO(packed)) as file:
+        text = file.read(LARGEST_REGISTRY + 1)
+    if len(text) > LARGEST_REGISTRY:
+        raise ValueError("the registry is too large")
+    body = json.loads(text)
     dated = [(table["name"], table["date"]) for table in body["tables"]]
     return Registry(
         tuple(

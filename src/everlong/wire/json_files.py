@@ -5,7 +5,6 @@ line only, and each is named by its number. Lines end at LF alone, so a raw U+20
 """
 
 import codecs
-import gzip
 import json
 import zlib
 from dataclasses import dataclass
@@ -16,9 +15,12 @@ import msgspec
 from everlong.core import Json
 from everlong.errors import InputError
 
-__all__ = ["Decoded", "decode_bytes"]
+__all__ = ["Decoded", "decode_bytes", "unpack_gzip"]
 
 GZIP = b"\x1f\x8b"
+GZIP_STREAM = 31  # zlib's number for a stream with a gzip header
+MEGABYTE = 1_000_000
+MOST_UNPACKED = 512 * MEGABYTE  # bytes; decoded values take several times that
 SHOWN_WARNINGS = 20
 BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -54,15 +56,32 @@ def decode_bytes(data: bytes) -> Decoded:
 def _plain(data: bytes) -> bytes:
     """Unpacked, without a byte order mark, in UTF-8."""
     if data.startswith(GZIP):
-        try:
-            data = gzip.decompress(data)
-        except (OSError, EOFError, zlib.error) as error:
-            raise InputError(f"damaged gzip file: {error}") from error
+        data = unpack_gzip(data)
     for mark, encoding in BYTE_ORDER_MARKS:
         if data.startswith(mark):
             text = data[len(mark) :]
             return text if encoding == "utf-8" else text.decode(encoding, "replace").encode("utf-8", "replace")
     return data
+
+
+def unpack_gzip(data: bytes, most: int = MOST_UNPACKED) -> bytes:
+    """Return what a gzip file holds. Raises InputError if it is damaged, or holds more than `most` bytes.
+
+    What is unpacked never takes more memory than that: a small file can hold thousands of times its size.
+    """
+    unpacked = bytearray()
+    while data.startswith(GZIP):  # a file may hold several streams
+        stream = zlib.decompressobj(GZIP_STREAM)
+        try:
+            unpacked += stream.decompress(data, most + 1 - len(unpacked))
+        except zlib.error as error:
+            raise InputError(f"damaged gzip file: {error}") from None
+        if len(unpacked) > most:
+            raise InputError(f"it unpacks to more than {most // MEGABYTE:,} MB: unpack it and split it")
+        if not stream.eof:
+            raise InputError("damaged gzip file: it ends too early")
+        data = stream.unused_data.lstrip(b"\x00")  # a file may be padded
+    return bytes(unpacked)
 
 
 def _value(data: bytes) -> Json:

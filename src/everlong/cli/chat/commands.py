@@ -19,6 +19,7 @@ from everlong.cli.words.wording import Words
 from everlong.core import EventKind, Image, Message, Thread
 from everlong.engine import HIGHEST_THRESHOLD, LOWEST_THRESHOLD, Threads, outlook_of
 from everlong.errors import EverlongError, InputError, NoThread
+from everlong.store import read_input
 from everlong.windows import Window
 
 __all__ = ["COMMANDS", "run_command", "talk_threads"]
@@ -306,9 +307,9 @@ def _picture(path: Path, say: Words) -> tuple[Image, int]:
         if size > MOST_BYTES:
             figures = {"n": str(size // MEGABYTE), "most": str(MOST_BYTES // MEGABYTE)}
             raise InputError(say("image_large", name=path.name, **figures))
-        data = path.read_bytes()
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         raise InputError(f"{path.name}: {getattr(error, 'strerror', None) or error}") from None
+    data = read_input(path, MOST_BYTES)
     kind = _media_type(data)
     if not kind:
         raise InputError(say("image_wrong", name=path.name))

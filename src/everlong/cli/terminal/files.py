@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from everlong.errors import InputError
+from everlong.store import LARGEST_INPUT, read_input
 from everlong.wire import Document, read
 
 __all__ = ["check_output", "print_warnings", "read_document", "source_bytes", "write_output", "write_page"]
@@ -20,14 +21,12 @@ def source_bytes(path: str | None, *, sample: bool = False) -> bytes:
         return files("everlong.engine").joinpath("sample.json").read_bytes()
     if path is None:
         raise click.UsageError("name a FILE (or - for standard input), or use --sample")
-    if path == STANDARD:
-        return sys.stdin.buffer.read()
-    try:
-        return Path(path).read_bytes()
-    except IsADirectoryError:
-        raise InputError(f"{path}: a folder, not a file") from None
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from error
+    if path != STANDARD:
+        return read_input(Path(path))
+    data = sys.stdin.buffer.read(LARGEST_INPUT + 1)
+    if len(data) > LARGEST_INPUT:
+        raise InputError(f"standard input: larger than {LARGEST_INPUT // 1_000_000:,} MB; split it")
+    return data
 
 
 def read_document(path: str | None, *, sample: bool = False) -> Document:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-from everlong.core import EventKind, Message, head_length, user_text
+from everlong.core import EventKind, Message, expect, expect_list, head_length, user_text
 from everlong.engine.budget import budget_of, due_at
 from everlong.engine.contracts import Call, Model, Prepared
 from everlong.engine.engine import Engine
@@ -118,6 +118,8 @@ class Summaries:
         own_model: bool = True,
         watch: Callable[[str, str], None] | None = None,
     ) -> None:
+        expect("engine", engine, Engine, "an engine, such as Engine(open_store('chat.db'))")
+        expect_list("authors", authors, "a list of Authors")
         self._engine = engine
         self._authors = tuple(authors)
         self._style = style

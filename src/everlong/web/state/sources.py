@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from everlong.core import JsonObject
 from everlong.errors import InputError, Refused
 from everlong.llm import KNOWN, Endpoint, endpoint_at
+from everlong.store import read_input
 from everlong.web.fields import invalid
 from everlong.wire import FORMATS
 
@@ -159,8 +160,8 @@ def _write(path: Path, text: str) -> None:
 def _read(path: Path) -> tuple[Source, ...]:
     """Return the stored sources. Rows that cannot be read are skipped; the file is not changed."""
     try:
-        rows = json.loads(path.read_text(encoding="utf-8"))["sources"]
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        rows = json.loads(read_input(path).decode("utf-8"))["sources"]
+    except (InputError, ValueError, LookupError, TypeError, RecursionError):
         return ()
     sources: list[Source] = []
     for row in rows if isinstance(rows, list) else []:
