@@ -12,6 +12,7 @@ import uvicorn
 
 from everlong.gateway.config import GatewayConfig, load_config
 from everlong.gateway.http.app import Beside, gateway_app
+from everlong.gateway.http.server import server_settings
 from everlong.gateway.operations.services import Services, services_for
 from everlong.gateway.upstreams.providers import routes_from
 
@@ -85,14 +86,9 @@ class RunningGateway:
             self._ready.set()
 
     async def _serve(self) -> None:
-        config = uvicorn.Config(
-            gateway_app(self._config, self._made, **self._beside),
-            lifespan="on",
-            log_level="error",
-            access_log=False,
-            timeout_graceful_shutdown=5,
-        )
-        self._server = uvicorn.Server(config)
+        app = gateway_app(self._config, self._made, **self._beside)
+        self._server = uvicorn.Server(server_settings(self._config, app))
+        self._server.config.timeout_graceful_shutdown = 5
         serving = asyncio.create_task(self._server.serve(sockets=[self._socket]))
         while not self._server.started and not serving.done():
             await asyncio.sleep(0.005)

@@ -140,6 +140,21 @@ class RawClient:
         except ConnectionError:
             return b""
 
+    async def rest(self) -> bytes:
+        """All that still comes, until the other side closes."""
+        parts = []
+        while part := await self.some(65_536):
+            parts.append(part)
+        return b"".join(parts)
+
+    async def drip(self, said: bytes = b"x") -> bytes:
+        """Say a byte now and then until the other side closes: all that it said."""
+        rest = asyncio.ensure_future(self.rest())
+        while not rest.done():
+            self.write(said)
+            await asyncio.wait({rest}, timeout=0.01)
+        return await rest
+
     async def body(self) -> bytes:
         """All that is left of the answer. Raises IncompleteReadError where it is not whole."""
         if "content-length" in self._headers:

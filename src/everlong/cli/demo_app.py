@@ -17,6 +17,7 @@ from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from types import FrameType
+from typing import Any, cast
 
 import click
 import uvicorn
@@ -25,7 +26,17 @@ from everlong.agent import AgentConfig
 from everlong.cli.app import lone_app
 from everlong.core import CallId, History, Image, Message, Role, Text, ToolCall, ToolResult
 from everlong.engine import Threads
-from everlong.llm import Answer, Endpoint, ReceivedRequest, Refusal, ScriptedServer, Step, Window
+from everlong.llm import (
+    Answer,
+    ArrivalLimits,
+    Endpoint,
+    GuardedHttp,
+    ReceivedRequest,
+    Refusal,
+    ScriptedServer,
+    Step,
+    Window,
+)
 from everlong.store import open_store
 from everlong.summarize import is_framed
 from everlong.web import OWNER, AppState, Choices, Guard, Setup, Source, with_choices
@@ -237,6 +248,8 @@ def main(port: int, messages: int, tools: bool, empty: bool, password: str) -> N
         app = AppState(setup)
         config = uvicorn.Config(
             lone_app(app, Guard(password)),
+            http=cast(Any, GuardedHttp(ArrivalLimits())),
+            ws="none",
             port=port,
             log_level="warning",
             access_log=False,

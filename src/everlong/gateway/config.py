@@ -12,7 +12,7 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -76,6 +76,13 @@ def _matching(pattern: str, problem: str) -> Reader:
         return text
 
     return read
+
+
+def _network(value: object) -> str:
+    try:
+        return str(ip_network(_text(value), strict=False))
+    except ValueError:
+        raise _Wrong("is an address or a network, such as 10.0.0.0/8") from None
 
 
 def _sha256(value: object) -> str:
@@ -340,7 +347,17 @@ class GatewayConfig:
     retention_days: float = _set(_seconds(zero=True), "Days after which it is deleted.", 7)
     recall_tool: bool = _set(_truth, "Offer a recall tool and answer it inside the gateway.", False)
     largest_body: int = _set(_bytes, "The largest request, in bytes.", 64 * MIB)
+    header_timeout: float = _set(_seconds(), "Seconds that a client may take to send the head of a request.", 10.0)
     body_timeout: float = _set(_seconds(), "Seconds that a client may take to send a request.", 60.0)
+    idle_timeout: float = _set(_seconds(), "Seconds that a connection may be idle between two requests.", 75.0)
+    write_timeout: float = _set(_seconds(), "Seconds that a client may take nothing of its answer.", 60.0)
+    connections: int = _set(_whole(1), "The most connections of a process; fewer where its files are fewer.", 4_096)
+    connections_per_address: int = _set(
+        _whole(0), "The most connections of one address to a process; 0 for no limit.", 512
+    )
+    trusted_proxies: tuple[str, ...] = _set(
+        _names(_network), "Addresses or networks of proxies, whose connections are not limited by address.", ()
+    )
     connect_timeout: float = _set(_seconds(), "Seconds that connecting to an upstream may take.", 10.0)
     silence_timeout: float = _set(_seconds(), "Seconds that an upstream may say nothing.", 600.0)
     keepalive_after: float = _set(_seconds(), "Seconds after which a waiting stream gets its first comment.", 5.0)

@@ -8,6 +8,11 @@ from typing import TYPE_CHECKING
 from everlong.doors import open_door
 
 if TYPE_CHECKING:
+    from everlong.llm.arrivals import (
+        ArrivalLimits as ArrivalLimits,
+        GuardedHttp as GuardedHttp,
+        raise_file_limit as raise_file_limit,
+    )
     from everlong.llm.client import (
         Connections as Connections,
         HttpModel as HttpModel,
@@ -41,10 +46,12 @@ if TYPE_CHECKING:
         reads_files as reads_files,
     )
     from everlong.llm.scripted.server import ScriptedServer as ScriptedServer
+    from everlong.llm.sites import guarded_site as guarded_site
 else:
     __all__, __getattr__, __dir__ = open_door(
         __name__,
         {
+            "arrivals": "ArrivalLimits GuardedHttp raise_file_limit",
             "client": "Connections HttpModel Patience read_whole",
             "endpoints": "Endpoint KNOWN USUAL_MODELS endpoint_at endpoint_from_environment",
             "local.model_files": "cache_folder model_file",
@@ -55,5 +62,6 @@ else:
             "scripted.model": "OVERFLOW ScriptedModel Window",
             "scripted.script": "Answer ReceivedRequest Refusal Step echo in_turn reads_files",
             "scripted.server": "ScriptedServer",
+            "sites": "guarded_site",
         },
     )

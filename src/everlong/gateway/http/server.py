@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 import uvicorn
 from starlette.applications import Starlette
@@ -23,14 +23,23 @@ from everlong.gateway.operations.metrics import SHARED
 from everlong.gateway.operations.reports import set_up_logging
 from everlong.gateway.operations.services import Services, services_for
 from everlong.gateway.upstreams.providers import routes_from
-from everlong.llm import LocalServer, RefreshSettings, cache_folder, model_file, refresh_if_due, registry_now
+from everlong.llm import (
+    ArrivalLimits,
+    GuardedHttp,
+    LocalServer,
+    RefreshSettings,
+    cache_folder,
+    model_file,
+    raise_file_limit,
+    refresh_if_due,
+    registry_now,
+)
 
-__all__ = ["app_from_environment", "application", "config_from_environment", "serve"]
+__all__ = ["app_from_environment", "application", "config_from_environment", "serve", "server_settings"]
 
 #: The variable that gives the file and the options, as JSON, to the processes that serve.
 SERVING = "EVERLONG_SERVING"
 BACKLOG = 2_048
-IDLE = 75  # seconds that a connection may be idle
 
 ReportLine = Callable[[str], None]
 
@@ -54,6 +63,7 @@ def serve(
             model = stack.enter_context(LocalServer(model_file(cache_folder(os.environ), report)))
             given["upstream"] = model.url
         config = load_config(file, given, os.environ)
+        raise_file_limit()
         names = asyncio.run(_check(config))
         listening = stack.enter_context(_listen(config))
         host, port = listening.getsockname()[:2]
@@ -64,18 +74,7 @@ def serve(
         if config.workers > 1:
             os.environ[SHARED] = stack.enter_context(tempfile.TemporaryDirectory(prefix="everlong-metrics-"))
         os.environ[SERVING] = json.dumps({"file": file, "options": given})
-        settings = uvicorn.Config(
-            factory,
-            factory=True,
-            workers=config.workers,
-            log_level="warning",
-            access_log=False,
-            server_header=False,
-            proxy_headers=False,
-            lifespan="on",
-            timeout_keep_alive=IDLE,
-            timeout_graceful_shutdown=round(config.grace),
-        )
+        settings = server_settings(config, factory, factory=True, workers=config.workers)
         with _orderly_end():
             if config.workers > 1:
                 from uvicorn.supervisors import Multiprocess  # noqa: PLC0415 - only for several processes
@@ -83,6 +82,38 @@ def serve(
                 Multiprocess(settings, sockets=[listening]).run()
             else:
                 _Server(settings).run(sockets=[listening])
+
+
+def server_settings(config: GatewayConfig, app: Any, **more: Any) -> uvicorn.Config:
+    """Return the settings of the server of an application: what it does with connections is the configuration's."""
+    limits = ArrivalLimits(
+        header=config.header_timeout,
+        body=config.body_timeout,
+        idle=config.idle_timeout,
+        write=config.write_timeout,
+        connections=config.connections,
+        per_address=config.connections_per_address,
+        trusted=config.trusted_proxies,
+    )
+    return uvicorn.Config(
+        app,
+        http=cast(Any, GuardedHttp(limits, _note_closed)),
+        ws="none",
+        backlog=BACKLOG,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        lifespan="on",
+        timeout_keep_alive=cast(int, limits.idle),  # any number of seconds serves
+        timeout_graceful_shutdown=round(config.grace),
+        **more,
+    )
+
+
+def _note_closed(settings: uvicorn.Config, reason: str) -> None:
+    """Count a connection that was closed early."""
+    settings.loaded_app.state.services.metrics.closed(reason)
 
 
 class _Server(uvicorn.Server):

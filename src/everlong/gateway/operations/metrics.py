@@ -46,6 +46,7 @@ class Metrics:
         self._conversations = counter("conversations", "Conversations that began.")
         self._refusals = counter("refusals", "Requests that the gateway itself refused, by kind.", "kind")
         self._gone = counter("clients_gone", "Clients that went away before their answer ended.")
+        self._closed = counter("connections_closed", "Connections that were closed early, by reason.", "reason")
         self._seconds = Histogram("everlong_request_seconds", "Whole requests.", buckets=SECONDS, registry=own)
         self._added = Histogram("everlong_added_seconds", "Time added by the gateway.", buckets=ADDED, registry=own)
         self._length = Histogram(
@@ -84,6 +85,10 @@ class Metrics:
     def gone(self) -> None:
         """Count a client that went away."""
         self._gone.inc()
+
+    def closed(self, reason: str) -> None:
+        """Count a connection that was closed early: its client was too slow, or there were too many."""
+        self._closed.labels(reason).inc()
 
     def answered(self, report: Report) -> None:
         """Count a request that is over."""

@@ -14,6 +14,7 @@ from typing import Self
 from aiohttp import ClientSession, ClientTimeout, web
 
 from everlong.errors import EverlongError
+from everlong.llm import guarded_site
 
 __all__ = ["Exchange", "Witness"]
 
@@ -78,14 +79,10 @@ class Witness:
         app = web.Application(client_max_size=LARGEST_BODY)
         async with ClientSession(auto_decompress=False, timeout=ClientTimeout(total=None)) as session:
             app.router.add_route("*", "/{path:.*}", self._handler(session))
-            runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0.2)
-            await runner.setup()
-            await web.TCPSite(runner, "127.0.0.1", 0).start()
-            self.port = runner.addresses[0][1]
-            self._leave = lambda: loop.call_soon_threadsafe(stop.set)
-            self._ready.set()
-            await stop.wait()
-            await runner.cleanup()
+            async with guarded_site(app) as self.port:
+                self._leave = lambda: loop.call_soon_threadsafe(stop.set)
+                self._ready.set()
+                await stop.wait()
 
     def _handler(self, session: ClientSession) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         async def handle(request: web.Request) -> web.StreamResponse:

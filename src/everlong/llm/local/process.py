@@ -7,6 +7,9 @@ import sys
 
 __all__ = ["main"]
 
+SILENCE = 60  # seconds that a client may say or take nothing
+MOST_CONNECTIONS = 32  # each has a thread; a connection that says nothing holds one
+
 
 def main(arguments: list[str]) -> None:
     """Serve until standard input ends."""
@@ -22,7 +25,9 @@ def main(arguments: list[str]) -> None:
     settings.cpuparams_batch.n_threads = int(threads)
     settings.fit_params = False
     settings.warmup = False
-    settings.port = 0
+    settings.port = 0  # on 127.0.0.1
+    settings.timeout_read = settings.timeout_write = SILENCE
+    settings.n_threads_http = MOST_CONNECTIONS
     settings.verbosity = 0
     server = xllamacpp.Server(settings)
     sys.stdout.write(f"{server.listening_address}\n")

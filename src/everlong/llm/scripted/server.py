@@ -18,8 +18,10 @@ from aiohttp import web
 
 from everlong.core import Json, JsonObject
 from everlong.errors import EverlongError
+from everlong.llm.arrivals import ArrivalLimits
 from everlong.llm.scripted.model import ScriptedModel, Window
 from everlong.llm.scripted.script import Answer, Broken, Raw, ReceivedRequest, Refusal, Script, echo, reply_of
+from everlong.llm.sites import DEFAULT_LIMITS, guarded_site
 from everlong.wire import FORMATS, Api, Format, Request, format_named, sse_bytes
 
 __all__ = ["ScriptedServer"]
@@ -33,13 +35,21 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 class ScriptedServer:
     """Serves a script until it is left. `requests` is everything that was asked, in order; `cancelled` counts
-    streams whose reader went away."""
+    streams whose reader went away. `limits` are for connections that are slow or too many."""
 
-    def __init__(self, script: Script = echo, *, window: Window | None = None, models: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        script: Script = echo,
+        *,
+        window: Window | None = None,
+        models: tuple[str, ...] = (),
+        limits: ArrivalLimits = DEFAULT_LIMITS,
+    ) -> None:
         self.model = ScriptedModel(script, window or Window())
         self.models = models or ("scripted",)
         self.cancelled = 0
         self.port = 0
+        self._limits = limits
         self._ready = Signal()
         self._leave: Callable[[], object] = lambda: None
         self._thread = Thread()
@@ -84,15 +94,10 @@ class ScriptedServer:
 
     async def _serve(self) -> None:
         stop, loop = asyncio.Event(), asyncio.get_running_loop()
-        runner = web.AppRunner(self._application(), handler_cancellation=True, access_log=None, shutdown_timeout=0.2)
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        self.port = runner.addresses[0][1]
-        self._leave = lambda: loop.call_soon_threadsafe(stop.set)
-        self._ready.set()
-        await stop.wait()
-        await runner.cleanup()
+        async with guarded_site(self._application(), self._limits) as self.port:
+            self._leave = lambda: loop.call_soon_threadsafe(stop.set)
+            self._ready.set()
+            await stop.wait()
 
     def _application(self) -> web.Application:
         app = web.Application(client_max_size=LARGEST_BODY)
