@@ -17,7 +17,7 @@ from tests.gateway.talking import PATHS, RawClient, body_of, events_of, talk_thr
 PIECES = events_of("openai-chat")
 PATH = PATHS["openai-chat"]
 TIMEOUT = 0.4  # seconds: a client on a busy machine is quicker
-HALF = b"POST /v1/chat/completions HTTP/1.1\r\nhost: gateway\r\nx-half: "
+HALF = b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nx-half: "
 
 
 async def _answers(talk: Talk, head: bytes, body: bytes) -> None:
@@ -106,7 +106,7 @@ def test_a_head_without_an_end_is_refused() -> None:
 def test_a_body_that_drips_is_refused_and_its_connection_is_closed() -> None:
     async def do(gateway: RunningGateway) -> bytes:
         async with RawClient(gateway.port) as client:
-            client.write(b"POST %s HTTP/1.1\r\nhost: g\r\ncontent-length: 100000\r\n\r\n{" % PATH.encode())
+            client.write(b"POST %s HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100000\r\n\r\n{" % PATH.encode())
             return await client.drip()
 
     said = through(do, body_timeout=0.1, header_timeout=TIMEOUT)
@@ -117,7 +117,7 @@ def test_a_body_that_drips_is_refused_and_its_connection_is_closed() -> None:
 def test_a_body_that_drips_to_an_endpoint_that_reads_none_ends_too() -> None:
     async def do(gateway: RunningGateway) -> bytes:
         async with RawClient(gateway.port) as client:
-            client.write(b"POST /nowhere HTTP/1.1\r\nhost: g\r\ncontent-length: 100000\r\n\r\n{")
+            client.write(b"POST /nowhere HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100000\r\n\r\n{")
             return await client.drip()
 
     assert through(do, body_timeout=0.1, header_timeout=TIMEOUT).startswith(b"HTTP/1.1 404 ")
