@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from everlong.agent.agent import Agent, Kind
 from everlong.agent.config import AgentConfig
-from everlong.agent.definitions import Outcome, Place, Tool
+from everlong.agent.definitions import Outcome, Place, Tool, call_action
 from everlong.agent.events import AgentEvent, CallEnded, TurnEnded
 from everlong.agent.standing_context import NO_STANDING_CONTEXT, StandingContext
 from everlong.core import History, JsonObject, Message, Role
@@ -42,18 +42,21 @@ class Ran:
 
     calls: list[tuple[str, JsonObject]] = field(default_factory=list)
 
-    def tool(self, name: str = "read", answer: Callable[[JsonObject], str] | None = None) -> Tool:
+    def tool(
+        self, name: str = "read", answer: Callable[[JsonObject], str] | None = None, *, asks: bool = False
+    ) -> Tool:
         """A tool that writes down each call."""
 
         async def ran(arguments: JsonObject, place: Place) -> Outcome:
             self.calls.append((place.call, arguments))
             return Outcome(answer(arguments) if answer else f"result of {json.dumps(arguments)}")
 
-        return tool_of(ran, name)
+        return tool_of(ran, name, asks=asks)
 
 
 def tool_of(work: Callable[[JsonObject, Place], Awaitable[Outcome]], name: str = "read", *, asks: bool = False) -> Tool:
-    return Tool(name=name, description=f"The tool {name}.", parameters=ANY, run=work, asks=asks)
+    acts = (lambda arguments, _: call_action(name, arguments)) if asks else None
+    return Tool(name=name, description=f"The tool {name}.", parameters=ANY, run=work, action=acts)
 
 
 def calls_then(rounds: Sequence[Sequence[tuple[str, str]]], text: str = "Done.") -> Callable[[ReceivedRequest], Answer]:

@@ -11,6 +11,7 @@ from everlong.agent.agent import Agent
 from everlong.agent.calls import CallContext, Repeats, close_calls, make_calls, open_calls
 from everlong.agent.definitions import Outcome, Place
 from everlong.agent.events import AgentEvent, CallEnded, CallStarted
+from everlong.agent.permissions.action import Action, Answer as Permit
 from everlong.agent.words import ENGLISH
 from everlong.core import CallId, History, Image, JsonObject, Message, Role, Row, ToolCall
 from everlong.engine import Engine, Finished
@@ -199,33 +200,35 @@ def test_a_tool_that_asks_runs_only_when_it_is_allowed(approval: str, says: bool
     questions: list[tuple[str, str]] = []
     ran = Ran()
 
-    async def approve(name: str, what: str) -> bool:
-        questions.append((name, what))
-        return says
+    async def approve(action: Action) -> Permit:
+        questions.append((action.tool, action.details))
+        return Permit.ONCE if says else Permit.NO
 
     config = replace(CONFIG, approval=approval)
     model = ScriptedModel(calls_then([[("shell", '{"command": "ls"}'), ("shell", '{"command": "pwd"}')]]))
-    tool = replace(ran.tool("shell"), asks=True)
+    tool = ran.tool("shell", asks=True)
 
     async def turn() -> list[object]:
-        agent = Agent(Engine(MemoryThreads()), model, [tool], config, approve=approve)
+        agent = Agent(Engine(MemoryThreads()), model, [tool], config, permissions=config.permissions(approve))
         return [event async for event in agent.turn("t", "Go")]
 
     events = run(turn())
-    assert questions == [("shell", "command: ls"), ("shell", "command: pwd")][:asked]
+    assert questions == [("shell", '{\n  "command": "ls"\n}'), ("shell", '{\n  "command": "pwd"\n}')][:asked]
     assert len(ran.calls) == (2 if runs else 0)
     assert all(outcome.failed is not runs for outcome in outcomes(events))  # type: ignore[arg-type]
 
 
 def test_whoever_is_asked_and_fails_has_not_allowed_it() -> None:
-    async def approve(name: str, what: str) -> bool:
+    async def approve(action: Action) -> Permit:
         raise OSError("the terminal is gone")
 
     ran = Ran()
 
     async def turn() -> None:
-        tools = [replace(ran.tool("shell"), asks=True)]
-        agent = Agent(Engine(MemoryThreads()), ScriptedModel(asks_once("shell")), tools, CONFIG, approve=approve)
+        tools, permissions = [ran.tool("shell", asks=True)], CONFIG.permissions(approve)
+        agent = Agent(
+            Engine(MemoryThreads()), ScriptedModel(asks_once("shell")), tools, CONFIG, permissions=permissions
+        )
         assert ended([event async for event in agent.turn("t", "Go")]).reason == "done"
 
     run(turn())
@@ -282,16 +285,17 @@ def test_a_call_that_is_stopped_before_it_begins_has_its_end_told() -> None:
 def test_the_time_in_which_somebody_is_asked_is_not_the_tools() -> None:
     asked_for = 0.2
 
-    async def slow(name: str, what: str) -> bool:
+    async def slow(action: Action) -> Permit:
         await asyncio.sleep(asked_for)
-        return True
+        return Permit.ONCE
 
     async def quick(arguments: JsonObject, place: Place) -> Outcome:
         return Outcome("done")
 
     async def turn() -> None:
         engine = Engine(MemoryThreads())
-        agent = Agent(engine, ScriptedModel(asks_once("act")), [tool_of(quick, "act", asks=True)], CONFIG, approve=slow)
+        tools, permissions = [tool_of(quick, "act", asks=True)], CONFIG.permissions(slow)
+        agent = Agent(engine, ScriptedModel(asks_once("act")), tools, CONFIG, permissions=permissions)
         events = [event async for event in agent.turn("t", "Act")]
         (call,) = (event for event in events if isinstance(event, CallEnded))
         assert call.seconds < asked_for

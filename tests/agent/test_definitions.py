@@ -226,7 +226,7 @@ def test_an_outcome_is_given_back_as_it_is_and_asks_is_kept() -> None:
     async def other() -> Outcome:
         return Outcome("no", failed=True)
 
-    assert (other.name, other.description, other.asks) == ("act", "Act on the world.", True)
+    assert (other.name, other.description, other.action is not None) == ("act", "Act on the world.", True)
     assert called(other) == Outcome("no", failed=True)
 
 

@@ -36,7 +36,7 @@ def test_tools_of_a_server_are_ours_and_names_that_clash_are_prefixed() -> None:
             add = by_name(servers)["add"]
             assert add.description == "Add two numbers."
             assert set(json.loads(add.parameters)["properties"]) == {"a", "b"}
-            assert add.asks
+            assert add.action is not None
             assert await called(servers, "add", a=2, b=3) == Outcome("5")
             assert await called(servers, "small_read", path="x") == Outcome("the server read x")
             assert await called(servers, "variable", name="SHADE") == Outcome("blue")

@@ -22,7 +22,8 @@ def test_the_standard_tools() -> None:
     assert names(shell=False) == files
     everything = standard_tools(engine=engine, todos=TodoList(), web=True)
     assert [tool.name for tool in everything] == [*files, "shell", "recall", "todo", "fetch_url"]
-    assert [tool.name for tool in everything if tool.asks] == ["shell", "fetch_url"]
+    acting = [tool.name for tool in everything if tool.action is not None]
+    assert acting == ["write_file", "edit_file", "shell", "fetch_url"]
 
 
 def test_every_row_of_the_table_makes_the_tool_of_its_name() -> None:

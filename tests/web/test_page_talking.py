@@ -133,7 +133,7 @@ def test_tool_calls_are_folded_and_open(tmp_path: Path) -> None:
         expect(view.log.get_by_role("button", name=re.compile("^list_files"))).to_be_visible()
 
 
-ANSWERS = {"ask.yes": (True, WIDE), "ask.no": (False, PHONE)}
+ANSWERS = {"ask.once.command": (True, WIDE), "ask.no": (False, PHONE)}
 
 
 @in_a_browser

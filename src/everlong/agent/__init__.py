@@ -16,15 +16,18 @@ if TYPE_CHECKING:
         at_home as at_home,
         folder_config as folder_config,
     )
-    from everlong.agent.definitions import Approve as Approve, Outcome as Outcome, Tool as Tool, tool as tool
+    from everlong.agent.definitions import Outcome as Outcome, Tool as Tool, tool as tool
     from everlong.agent.events import (
         AgentEvent as AgentEvent,
         CallEnded as CallEnded,
+        CallRefused as CallRefused,
         CallStarted as CallStarted,
         Entered as Entered,
         TurnEnded as TurnEnded,
     )
     from everlong.agent.mcp_servers import McpServers as McpServers
+    from everlong.agent.permissions.action import Action as Action, Answer as Answer, Approve as Approve
+    from everlong.agent.permissions.permissions import Permissions as Permissions
     from everlong.agent.standing_context import NO_STANDING_CONTEXT as NO_STANDING_CONTEXT
     from everlong.agent.toolset import (
         OWN_TOOLS as OWN_TOOLS,
@@ -37,9 +40,11 @@ else:
         {
             "agent": "Agent Kind",
             "config": "AgentConfig DEFAULT_CONFIG at_home folder_config",
-            "definitions": "Approve Outcome Tool tool",
-            "events": "AgentEvent CallEnded CallStarted Entered TurnEnded",
+            "definitions": "Outcome Tool tool",
+            "events": "AgentEvent CallEnded CallRefused CallStarted Entered TurnEnded",
             "mcp_servers": "McpServers",
+            "permissions.action": "Action Answer Approve",
+            "permissions.permissions": "Permissions",
             "standing_context": "NO_STANDING_CONTEXT",
             "toolset": "OWN_TOOLS standard_tools workspace_agent",
         },

@@ -14,8 +14,9 @@ from typing import Literal, TypeAlias
 
 from everlong.agent.calls import CallContext, close_calls
 from everlong.agent.config import DEFAULT_CONFIG, AgentConfig
-from everlong.agent.definitions import Approve, Place, Tool, approve_nothing
+from everlong.agent.definitions import Place, Tool
 from everlong.agent.events import AgentEvent, Report, TurnEnded
+from everlong.agent.permissions.permissions import Permissions
 from everlong.agent.standing_context import NO_STANDING_CONTEXT, StandingContext
 from everlong.agent.tools.recall import RECALL
 from everlong.agent.turn import Turn
@@ -40,6 +41,8 @@ class _Pending:
     message: Message
     awaited: bool
     again: bool = False
+    #: Whether a person said it; an event of the system names no files that may be changed.
+    spoken: bool = True
     taken: bool = False
 
 
@@ -71,7 +74,7 @@ class _Lane:
 class Agent:
     """Runs turns with tools on the threads of an engine. Belongs to one event loop.
 
-    `approve` is asked before tools act on the world, as `config.approval` says.
+    `permissions` decides what its tools may do; without it the configuration alone does, and nobody is asked.
     """
 
     def __init__(
@@ -81,14 +84,14 @@ class Agent:
         tools: Sequence[Tool] = (),
         config: AgentConfig = DEFAULT_CONFIG,
         standing: StandingContext = NO_STANDING_CONTEXT,
-        approve: Approve = approve_nothing,
+        permissions: Permissions | None = None,
     ) -> None:
         self.engine = engine
         self.model = model
         self.config = config
         self.standing = standing
         self.tools = tuple(tool for tool in tools if config.allows(tool.name))
-        self._approve = config.approver(approve)
+        self._permissions = config.permissions() if permissions is None else permissions
         self._lanes: dict[str, _Lane] = {}
         _check_names(self.tools)
         self._schemas = schemas_of(self.tools, model.fmt)
@@ -100,8 +103,10 @@ class Agent:
         turn afterwards. Raises StoreError where the store fails.
         """
         lane = self._lanes.setdefault(thread, _Lane())
-        entry = _Pending(self._message(message, kind), awaited=True, again=kind == "again")
+        entry = _Pending(self._message(message, kind), awaited=True, again=kind == "again", spoken=kind != "system")
         lane.pending.append(entry)
+        if lane.running and entry.spoken:
+            self._permissions.gate(thread).hear(entry.message, more=True)
         try:
             async with lane.lock:
                 if entry.taken:
@@ -130,7 +135,10 @@ class Agent:
         lane = self._lanes.get(thread)
         if lane is None or not lane.running:
             return False
-        lane.pending.append(_Pending(self._message(message, kind), awaited=False))
+        entry = _Pending(self._message(message, kind), awaited=False)
+        lane.pending.append(entry)
+        if kind == "user":
+            self._permissions.gate(thread).hear(entry.message, more=True)
         return True
 
     def interrupt(self, thread: str) -> bool:
@@ -161,6 +169,8 @@ class Agent:
         """Run the turn from its first append to its last event. An interrupted one ends as a turn too."""
         words = self._words(entry.message)
         turn = None
+        if entry.spoken:
+            self._permissions.gate(thread).hear(entry.message)
         try:
             await close_calls(self.engine, thread, words.crashed)
             row = await whole(self._begin(thread, entry))
@@ -213,7 +223,7 @@ class Agent:
             call="",
             workspace=self.config.workspace,
             allowed=self.config.allowed,
-            approve=self._approve,
+            gate=self._permissions.gate(thread),
         )
         return CallContext(
             tools={tool.name: tool for tool in self.tools},

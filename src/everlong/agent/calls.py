@@ -9,19 +9,21 @@ import json
 from collections import Counter as Tally
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import partial
 from time import monotonic
 from typing import Any, TypeVar
 
 from everlong.agent.definitions import Outcome, Place, Tool
-from everlong.agent.events import CallEnded, CallStarted, Report
+from everlong.agent.events import CallEnded, CallRefused, CallStarted, Report
 from everlong.agent.output import storable
+from everlong.agent.permissions.action import Action
+from everlong.agent.permissions.permissions import Verdict
 from everlong.agent.words import ENGLISH, Words
 from everlong.core import Image, JsonObject, JsonText, Message, Role, Text, ToolCall, ToolResult
 from everlong.engine import Engine, whole
-from everlong.errors import NoThread
+from everlong.errors import EverlongError, NoThread
 
 __all__ = ["CallContext", "Repeats", "close_calls", "make_calls", "open_calls"]
 
@@ -117,8 +119,6 @@ class CallContext:
     grace: float = 5.0
     words: Words = ENGLISH
     repeats: Repeats = field(default_factory=Repeats)
-    #: Held while somebody is asked for approval.
-    approval: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 async def make_calls(
@@ -149,7 +149,7 @@ class _Step:
         for call in self.calls:
             self.report(CallStarted(call.id, call.name, call.arguments))
             watch = _Watch()
-            task = asyncio.create_task(_make(call, self.context, watch), name=f"call {call.name}")
+            task = asyncio.create_task(_make(call, self.context, watch, self.report), name=f"call {call.name}")
             task.add_done_callback(partial(self._report_end, call, watch))
             self.tasks.append(task)
         for task in self.tasks:
@@ -200,9 +200,9 @@ class _Watch:
 # --- one call -------------------------------------------------------------------------------------
 
 
-async def _make(call: ToolCall, context: CallContext, watch: _Watch) -> Outcome:
+async def _make(call: ToolCall, context: CallContext, watch: _Watch, report: Report) -> Outcome:
     """Make one call; return its outcome in the form that is kept."""
-    outcome = await _attempt(call, context, watch)
+    outcome = await _attempt(call, context, watch, report)
     if len(outcome.text) <= AT_ONCE:
         return storable(outcome)
     task = asyncio.ensure_future(asyncio.to_thread(storable, outcome))
@@ -212,8 +212,8 @@ async def _make(call: ToolCall, context: CallContext, watch: _Watch) -> Outcome:
     return task.result()
 
 
-async def _attempt(call: ToolCall, context: CallContext, watch: _Watch) -> Outcome:
-    """Find the tool, read the arguments, ask for approval where it is needed, and run it within its time."""
+async def _attempt(call: ToolCall, context: CallContext, watch: _Watch, report: Report) -> Outcome:
+    """Find the tool, read the arguments, and run it; a tool that acts goes through the gate first."""
     tool = context.tools.get(call.name)
     if tool is None:
         return Outcome(_unknown(call.name, context.tools), failed=True)
@@ -221,8 +221,75 @@ async def _attempt(call: ToolCall, context: CallContext, watch: _Watch) -> Outco
     if isinstance(arguments, str):
         return Outcome(arguments, failed=True)
     place = context.place(call.id)
-    if tool.asks and not await _approved(tool, arguments, place, context, watch):
-        return Outcome(context.words.refused.format(name=tool.name), failed=True)
+    if tool.action is None:
+        return await _run_in_time(tool, arguments, place, context, watch)
+    guarded = _Guarded(call, tool, arguments, place, context, watch, report)
+    return await guarded.attempt()
+
+
+@dataclass(frozen=True, slots=True)
+class _Guarded:
+    """A call that needs permission."""
+
+    call: ToolCall
+    tool: Tool
+    arguments: JsonObject
+    place: Place
+    context: CallContext
+    watch: _Watch
+    report: Report
+
+    async def attempt(self) -> Outcome:
+        """Run the call if it may, or return why not. The time of a question is not the tool's."""
+        action = await self._describe()
+        if isinstance(action, Outcome):
+            return action
+        verdict = self.place.gate.settled(action)
+        if verdict is None:
+            async with self.place.gate.lock:
+                action = await self._describe()  # what stands there may have changed while others were asked
+                if isinstance(action, Outcome):
+                    return action
+                verdict = await self._ask(action)
+                if verdict.allowed and action.kind == "file":  # before anything else changes what was shown
+                    return await self._run(verdict)
+        return await self._run(verdict)
+
+    async def _describe(self) -> Action | Outcome:
+        assert self.tool.action is not None
+        task = await _finish(
+            asyncio.to_thread(self.tool.action, self.arguments, self.place), self.context.seconds, self.context.grace
+        )
+        if not task.done() or task.cancelled():
+            return Outcome(f"{self.tool.name} was stopped before it could say what it would do", failed=True)
+        error = task.exception()
+        if isinstance(error, EverlongError):
+            return Outcome(str(error), failed=True)
+        if error is not None:
+            reason = f"{self.tool.name} could not say what it would do: {type(error).__name__}: {error}"
+            return Outcome(reason[:LONGEST_REASON], failed=True)
+        return task.result()
+
+    async def _ask(self, action: Action) -> Verdict:
+        """Ask for permission; a question that fails or is cancelled is a no."""
+        task = await _finish(self.place.gate.decide(action), None, self.context.grace)
+        if task.cancelled() or task.exception() is not None:
+            return Verdict(False, "answered")
+        return task.result()
+
+    async def _run(self, verdict: Verdict) -> Outcome:
+        if verdict.allowed:
+            place = replace(self.place, asked=verdict.asked)
+            return await _run_in_time(self.tool, self.arguments, place, self.context, self.watch)
+        self.watch.start()
+        words = self.context.words
+        reason = words.refusals[verdict.why or "answered"].format(detail=verdict.detail)
+        line = words.refused_line.format(name=self.tool.name, reason=reason)
+        self.report(CallRefused(self.call.id, self.tool.name, line, verdict.why == "answered"))
+        return Outcome(words.refused.format(name=self.tool.name, reason=reason), failed=True)
+
+
+async def _run_in_time(tool: Tool, arguments: JsonObject, place: Place, context: CallContext, watch: _Watch) -> Outcome:
     watch.start()
     seconds = context.seconds if tool.seconds is None else tool.seconds
     task = await _finish(_run(tool, arguments, place), seconds, context.grace)
@@ -248,21 +315,6 @@ def _arguments(text: JsonText) -> JsonObject | str:
     if not isinstance(value, dict):
         return f"the arguments are a JSON {type(value).__name__}, not an object; nothing was done. Make the call again"
     return value
-
-
-async def _approved(tool: Tool, arguments: JsonObject, place: Place, context: CallContext, watch: _Watch) -> bool:
-    """Ask for approval; a question that fails or is cancelled is a no."""
-    try:
-        async with context.approval:  # one question at a time, however many calls there are
-            task = await _finish(_ask(tool, arguments, place), None, context.grace)
-    finally:
-        watch.start()
-    return not task.cancelled() and task.exception() is None and task.result()
-
-
-async def _ask(tool: Tool, arguments: JsonObject, place: Place) -> bool:
-    lines = (f"{name}: {value if isinstance(value, str) else json.dumps(value)}" for name, value in arguments.items())
-    return await place.approve(tool.name, "\n".join(lines))
 
 
 async def _run(tool: Tool, arguments: JsonObject, place: Place) -> Outcome:

@@ -10,9 +10,11 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, TypeAlias, get_args
 
-from everlong.agent.definitions import Approve
+from everlong.agent.permissions.action import Approve
+from everlong.agent.permissions.permissions import Approval, Permissions
+from everlong.agent.permissions.policy import NO_POLICY, Policy, RememberedPolicy, read_policy
 from everlong.agent.words import LANGUAGES
 from everlong.compress import NanobotSettings, Option
 from everlong.core import Json
@@ -24,7 +26,6 @@ from everlong.windows import window
 __all__ = [
     "DEFAULT_CONFIG",
     "AgentConfig",
-    "Approval",
     "McpServer",
     "SubAgents",
     "at_home",
@@ -33,13 +34,12 @@ __all__ = [
     "load_config",
 ]
 
-#: Whether tools that act on the world need an approval, simply run, or never run.
-Approval: TypeAlias = Literal["ask", "always", "never"]
 #: Reads what a file, a variable or an option gives for a setting of that name. Raises InputError.
 Reader: TypeAlias = Callable[[str, object], object]
 
 PREFIX = "EVERLONG_"
 FILE = "everlong.toml"
+REMEMBERED = "permissions.toml"  # beside the user's own file
 SYSTEM = "You are a careful agent. Do what the user asks with the tools you have; say plainly what you did and did not."
 
 
@@ -92,6 +92,19 @@ def _words(name: str, value: object) -> tuple[str, ...]:
     if not isinstance(words, Sequence) or not all(isinstance(word, str | Path) for word in words):
         raise InputError(f"{name} is a list of words, not {value!r}")
     return tuple(str(word).strip() for word in words if str(word).strip())
+
+
+def _patterns(name: str, value: object) -> tuple[str, ...]:
+    """Read a list of patterns; a single one is a list too. Each is checked here, so that a mistake is said at once."""
+    texts = (value,) if isinstance(value, str) else value
+    if not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
+        raise InputError(f"{name} is a list of patterns, not {value!r}")
+    Policy.of(texts)
+    return tuple(texts)
+
+
+def _file(name: str, value: object) -> Path | None:
+    return at_home(_text(name, value)).absolute() if value else None
 
 
 def _folder(name: str, value: object) -> Path:
@@ -204,6 +217,12 @@ class AgentConfig:
     approval: Approval = _option(  # noqa: RUF009 - see workspace
         Option(name="approval", kind=str, default="ask", choices=get_args(Approval)), trusted=True
     )
+    #: Patterns of actions that need no question, and of those that are refused; and a file with more of both.
+    allow: tuple[str, ...] = _setting((), _patterns, variable=False, trusted=True)
+    deny: tuple[str, ...] = _setting((), _patterns, variable=False)
+    policy: Path | None = _setting(None, _file, trusted=True)  # noqa: RUF009 - see workspace
+    #: The user's own file, which holds what was allowed for good; None where nothing is remembered.
+    remembered: Path | None = None
     summary_model: str = _setting("", _text)
     #: The language of what the agent says to models; auto is that of the message.
     language: str = _option(Option(name="language", kind=str, default="auto", choices=("auto", *LANGUAGES)))
@@ -218,16 +237,28 @@ class AgentConfig:
         """Whether a tool of that name is switched on."""
         return tool not in self.tools_off and (not self.tools or tool in self.tools)
 
-    def approver(self, ask: Approve) -> Approve:
-        """Return who approves a tool before it acts: `ask`, or where the setting decides, the setting."""
-        if self.approval == "ask":
-            return ask
-        answer = self.approval == "always"
+    def with_patterns(self, allow: Sequence[str], deny: Sequence[str]) -> "AgentConfig":
+        """Return the same with more patterns; what a file allows and denies counts as well. Raises InputError."""
+        return replace(
+            self, allow=(*self.allow, *_patterns("allow", allow)), deny=(*self.deny, *_patterns("deny", deny))
+        )
 
-        async def decide(name: str, what: str) -> bool:  # noqa: ARG001 - the answer is the same for all
-            return answer
+    def permissions(self, ask: Approve | None = None) -> Permissions:
+        """Return who decides what tools may do: these settings, and whoever is asked. Raises InputError.
 
-        return decide
+        The policy file is read here and never again: it may lie where the agent writes.
+        """
+        named = NO_POLICY if self.policy is None else read_policy(self.policy, self.workspace)
+        remembered = None if self.remembered is None else RememberedPolicy(self.remembered, self.workspace)
+        deciding = [path for path in (self.policy, self.remembered) if path is not None]
+        folders = [] if self.remembered is None else [self.remembered.parent]  # its settings decide too
+        return Permissions(
+            ask=ask,
+            approval=self.approval,
+            policy=Policy.of(self.allow, self.deny) + named,
+            remembered=remembered,
+            guarded=tuple(path.resolve() for path in (*deciding, *folders)),
+        )
 
 
 DEFAULT_CONFIG = AgentConfig()
@@ -261,15 +292,17 @@ def folder_config(
     """Return the configuration for work in a folder, and the fields of the folder's own file that do not count.
 
     Who wrote that file may not be who works there (a repository that was fetched): it starts no programs, sends no key
-    elsewhere, widens no boundary and skips no approval, unless EVERLONG_CONFIG names it.
+    elsewhere, widens no boundary and allows nothing, unless EVERLONG_CONFIG names it. It may deny.
     """
     file = config_file(environment, folder)
     config = load_config(environment, file=file, options=options)
+    config = replace(config, remembered=_users_folder(environment).absolute() / REMEMBERED)
     if file != folder / FILE or environment.get(f"{PREFIX}CONFIG", "").strip():
         return config, ()
     own = load_config(environment, file=_users_file(environment), options=options)
     ignored = tuple(name for name in TRUSTED if getattr(config, name) not in (getattr(own, name), "never"))
-    return replace(config, **{name: getattr(own, name) for name in ignored}), ignored
+    kept = {name: getattr(own, name) for name in ignored}
+    return replace(config, **kept, deny=tuple(dict.fromkeys((*own.deny, *config.deny)))), ignored
 
 
 def config_file(environment: Mapping[str, str], folder: Path) -> Path | None:
@@ -281,9 +314,13 @@ def config_file(environment: Mapping[str, str], folder: Path) -> Path | None:
 
 
 def _users_file(environment: Mapping[str, str]) -> Path | None:
-    home = environment.get("XDG_CONFIG_HOME", "").strip() or str(Path(environment.get("HOME", "~")) / ".config")
-    file = at_home(home) / "everlong" / "config.toml"
+    file = _users_folder(environment) / "config.toml"
     return file if file.is_file() else None
+
+
+def _users_folder(environment: Mapping[str, str]) -> Path:
+    home = environment.get("XDG_CONFIG_HOME", "").strip() or str(Path(environment.get("HOME", "~")) / ".config")
+    return at_home(home) / "everlong"
 
 
 def _from_file(path: Path) -> AgentConfig:

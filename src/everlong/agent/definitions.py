@@ -8,7 +8,7 @@ import asyncio
 import inspect
 import json
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -16,13 +16,12 @@ from typing import Annotated, Any, cast, get_args, get_origin, get_type_hints, o
 
 import msgspec
 
+from everlong.agent.permissions.action import Action
+from everlong.agent.permissions.permissions import Gate, Permissions
 from everlong.core import Image, Json, JsonObject, JsonText
 from everlong.errors import EverlongError, InputError
 
-__all__ = ["Approve", "Outcome", "Place", "Tool", "approve_nothing", "tool"]
-
-#: Asked before a tool acts, with its name and, in words, what it is about to do. True lets it.
-Approve = Callable[[str, str], Awaitable[bool]]
+__all__ = ["Outcome", "Place", "Tool", "call_action", "tool"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,35 +33,33 @@ class Outcome:
     images: tuple[Image, ...] = ()
 
 
-async def approve_nothing(name: str, what: str) -> bool:  # noqa: ARG001 - nobody is asked
-    """Let no tool act: there is nobody to ask."""
-    return False
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a call is made: the thread and call it belongs to, the workspace, and whom to ask."""
+    """Where a call is made: the thread and call it belongs to, the workspace, and the gate its action goes through."""
 
     thread: str
     call: str
     workspace: Path
     #: Folders beside the workspace that may be used as well.
     allowed: tuple[Path, ...] = ()
-    approve: Approve = field(default=approve_nothing, repr=False)
+    gate: Gate = field(default=Gate(Permissions(), ""), repr=False)
+    #: What somebody was shown and allowed; None where nobody was asked.
+    asked: Action | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
     """A tool. `parameters` is the JSON schema of its arguments; `run` never raises for what the model did wrong.
 
-    With `asks` it acts on the world beyond the workspace: it is approved before it runs, unless that is switched off.
+    `action` says what a call is about to do, and the call needs permission for that; None is a tool that only reads.
+    It may raise InputError for a call that could do nothing.
     """
 
     name: str
     description: str
     parameters: JsonText
     run: Callable[[JsonObject, Place], Awaitable[Outcome]] = field(repr=False)
-    asks: bool = False
+    action: Callable[[JsonObject, Place], Action] | None = field(default=None, repr=False)
     #: Seconds that a call may take; None is the time that the agent's configuration gives every tool.
     seconds: float | None = None
 
@@ -80,6 +77,8 @@ NOT_BY_NAME = {
 }
 
 Function = Callable[..., Any]
+#: Says what a call with these arguments, all of them, is about to do.
+Describe = Callable[[Mapping[str, Any], Place], Action]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +97,7 @@ class _Signature:
 
     parameters: tuple[_Parameter, ...]
     place: str = ""
+    defaults: Mapping[str, Any] = field(default_factory=dict)
 
 
 @overload
@@ -105,16 +105,25 @@ def tool(function: Function, /) -> Tool: ...
 
 
 @overload
-def tool(*, name: str = "", description: str = "", asks: bool = False) -> Callable[[Function], Tool]: ...
+def tool(
+    *, name: str = "", description: str = "", asks: bool = False, action: Describe | None = None
+) -> Callable[[Function], Tool]: ...
 
 
 def tool(
-    function: Function | None = None, /, *, name: str = "", description: str = "", asks: bool = False
+    function: Function | None = None,
+    /,
+    *,
+    name: str = "",
+    description: str = "",
+    asks: bool = False,
+    action: Describe | None = None,
 ) -> Tool | Callable[[Function], Tool]:
     """Make a tool from a function, sync (it runs in a thread) or async.
 
     The description is its docstring; a parameter is described by `Annotated[str, "what it is"]`; a parameter of type
     `Place` is filled in by the agent. The model reads text and an `Outcome` as they are, anything else as JSON.
+    With `asks` each call needs permission and shows its arguments; `action` describes it better, from all of them.
     Raises InputError for a function that a model could not call.
 
     Example: `@tool async def add(a: int, b: int = 1) -> str: "Add two numbers."` -> a Tool named "add"
@@ -135,9 +144,22 @@ def tool(
         async def run(arguments: JsonObject, place: Place) -> Outcome:
             return await _run(target, signature, arguments, place)
 
-        return Tool(name=tool_name, description=text, parameters=schema, run=run, asks=asks)
+        def describe(arguments: JsonObject, place: Place) -> Action:
+            values, complaints = _checked(arguments, signature)
+            if complaints:
+                raise InputError("\n".join(complaints[:MOST_COMPLAINTS]))
+            return action({**signature.defaults, **values}, place) if action else call_action(tool_name, arguments)
+
+        acts = describe if asks or action is not None else None
+        return Tool(name=tool_name, description=text, parameters=schema, run=run, action=acts)
 
     return build if function is None else build(function)
+
+
+def call_action(name: str, arguments: JsonObject, hint: str = "") -> Action:
+    """Return the action of a tool about which nothing is known but its name and its arguments."""
+    details = json.dumps(arguments, ensure_ascii=False, indent=2)
+    return Action(tool=name, kind="tool", subject=name, details=details, hint=hint)
 
 
 def _signature(function: Function, tool_name: str) -> _Signature:
@@ -146,7 +168,7 @@ def _signature(function: Function, tool_name: str) -> _Signature:
         hints = get_type_hints(function, include_extras=True)
     except (NameError, TypeError, AttributeError) as error:
         raise InputError(f"{tool_name}: its type hints cannot be read: {error}") from error
-    parameters, place = [], ""
+    parameters, place, defaults = [], "", {}
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind in NOT_BY_NAME:
             raise InputError(f"{tool_name} {NOT_BY_NAME[parameter.kind].format(name=name)}: a model cannot give that")
@@ -156,7 +178,9 @@ def _signature(function: Function, tool_name: str) -> _Signature:
             place = name
         else:
             parameters.append(_parameter(tool_name, name, hints[name], parameter.default))
-    return _Signature(tuple(parameters), place)
+            if parameter.default is not inspect.Parameter.empty:
+                defaults[name] = parameter.default
+    return _Signature(tuple(parameters), place, defaults)
 
 
 def _parameter(tool_name: str, name: str, hint: Any, default: Any) -> _Parameter:

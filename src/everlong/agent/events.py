@@ -8,7 +8,7 @@ from everlong.agent.definitions import Outcome
 from everlong.core import JsonText, Message
 from everlong.engine import Reply
 
-__all__ = ["AgentEvent", "CallEnded", "CallStarted", "Entered", "Reason", "Report", "TurnEnded"]
+__all__ = ["AgentEvent", "CallEnded", "CallRefused", "CallStarted", "Entered", "Reason", "Report", "TurnEnded"]
 
 #: How a turn may end. joined: the message was taken up by the turn that was running already.
 Reason: TypeAlias = Literal["done", "most steps", "most tokens", "interrupted", "failed", "joined"]
@@ -31,6 +31,16 @@ class CallStarted:
 
 
 @dataclass(frozen=True, slots=True)
+class CallRefused:
+    """A call was not allowed: `reason` says in one line why, and what would allow it; `answered`: a person said no."""
+
+    call: str
+    name: str
+    reason: str
+    answered: bool
+
+
+@dataclass(frozen=True, slots=True)
 class CallEnded:
     """The outcome of a call, and the seconds that its tool worked; the time of an approval is not among them."""
 
@@ -49,7 +59,7 @@ class TurnEnded:
     tokens: int = 0
 
 
-AgentEvent: TypeAlias = Reply | Entered | CallStarted | CallEnded | TurnEnded
+AgentEvent: TypeAlias = Reply | Entered | CallStarted | CallRefused | CallEnded | TurnEnded
 
 #: Takes each event as it happens; it must not wait.
 Report: TypeAlias = Callable[[AgentEvent], None]

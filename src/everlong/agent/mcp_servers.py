@@ -11,12 +11,14 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from everlong.agent.config import McpServer
-from everlong.agent.definitions import Outcome, Place, Tool
+from everlong.agent.definitions import Outcome, Place, Tool, call_action
+from everlong.agent.permissions.action import Action
 from everlong.core import Image, JsonObject
 from everlong.errors import InputError
 
@@ -27,6 +29,13 @@ LONGEST_NAME = 64
 LONGEST_REASON = 300
 MOST_PAGES = 50  # of a server's list of tools
 CLOSING = 10.0  # seconds for a server to end
+#: What servers claim about their tools. A claim is shown and never believed.
+CLAIMS = {
+    "read_only_hint": "read-only",
+    "destructive_hint": "destructive",
+    "idempotent_hint": "the same when repeated",
+    "open_world_hint": "reaches other systems",
+}
 
 
 class McpServers:
@@ -71,8 +80,15 @@ class McpServers:
                     description=offer.description or offer.name,
                     parameters=json.dumps(offer.input_schema),
                     run=link.runner(offer.name),
-                    asks=not getattr(offer.annotations, "read_only_hint", None),
+                    action=partial(_action, name, link.server.name, offer.annotations),
                 )
+
+
+def _action(name: str, server: str, annotations: Any, arguments: JsonObject, place: Place) -> Action:  # noqa: ARG001
+    """Describe a call. What a server says about its tool is shown as what it is: its own word."""
+    said = [text for field, text in CLAIMS.items() if getattr(annotations, field, None)]
+    claims = f"; the server says about it: {', '.join(said)}" if said else ""
+    return call_action(name, arguments, f"MCP server {server}{claims}")
 
 
 def _free_name(name: str, server: str, taken: set[str]) -> str:

@@ -160,7 +160,9 @@ class _SubTurn:
             config, model=limits.model or config.model, most_steps=limits.most_steps, most_tokens=limits.most_tokens
         )
         tools = (*self.setup.tools, *spawn_tools(self.setup, self.depth))
-        return Agent(self.setup.engine, self.setup.model, tools, own, self.setup.standing, self.place.approve)
+        gate = self.place.gate
+        permissions = gate.permissions.within(gate.thread)
+        return Agent(self.setup.engine, self.setup.model, tools, own, self.setup.standing, permissions)
 
     def _take(self, thread: str, event: AgentEvent) -> None:
         match event:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from everlong.agent.agent import Agent
 from everlong.agent.config import DEFAULT_CONFIG, AgentConfig
-from everlong.agent.definitions import Approve, Tool, approve_nothing
+from everlong.agent.definitions import Tool
+from everlong.agent.permissions.permissions import Permissions
 from everlong.agent.standing_context import StandingContext, workspace_standing
 from everlong.agent.subagents import SPAWN_NAMES, SubAgentSetup, spawn_tools
 from everlong.agent.tools.files import edit_file, read_file, write_file
@@ -76,7 +77,7 @@ def workspace_agent(
     config: AgentConfig,
     *,
     more: Sequence[Tool] = (),
-    approve: Approve = approve_nothing,
+    permissions: Permissions | None = None,
 ) -> Agent:
     """Return the agent of a workspace: all its own tools, `more` (of MCP servers), standing context and sub-agents.
 
@@ -84,8 +85,8 @@ def workspace_agent(
     """
     todos = Todos(engine.threads)
     standing = workspace_standing(config.workspace, todo=todos.source)
-    tools = (*standard_tools(engine=engine), *more)
+    tools = (*standard_tools(engine=engine, web=config.allows("fetch_url")), *more)
     setup = SubAgentSetup(
         engine=engine, model=model, tools=tools, config=config, standing=StandingContext(standing.stable)
     )
-    return Agent(engine, model, (*tools, todos.tool, *spawn_tools(setup)), config, standing, approve)
+    return Agent(engine, model, (*tools, todos.tool, *spawn_tools(setup)), config, standing, permissions)

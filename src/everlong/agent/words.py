@@ -25,8 +25,11 @@ class Words:
     not_made: str
     crashed: str
     interrupted: str
-    #: The result of a call that nobody approved: `name`.
+    #: The result of a call that was not allowed, and the line that a person reads: `name`, `reason`.
     refused: str
+    refused_line: str
+    #: The reason by the kind of the refusal: `detail` is the pattern that would allow it or has denied it, or an error.
+    refusals: Mapping[str, str]
     #: The note after a result that came again: `count`.
     repeated: str
 
@@ -53,7 +56,18 @@ ENGLISH = Words(
     crashed="[interrupted: the program ended before a result was kept. The call may or may not have done its work; "
     "look before you make it again.]",
     interrupted="[interrupted by the user: there is no result. The call may have done part of its work.]",
-    refused="{name} was not allowed, and nothing was done. Do not try it again unless the user asks for it.",
+    refused="{name} was not allowed, and nothing was done: {reason}. Do not try it again unless the user asks for it.",
+    refused_line="{name} was not allowed: {reason}",
+    refusals={
+        "answered": "the user said no, or gave no answer",
+        "nobody": 'nobody can be asked here; --allow "{detail}" allows it, --yes allows everything',
+        "guarded": "it changes what decides about permissions, and nobody can be asked here",
+        "denied": "the pattern {detail} denies it",
+        "never": "the setting approval is never",
+        "too long": "it is too long to be shown to the user, and nothing is allowed unseen. Write it to a file with "
+        'write_file and run that, or make it shorter; --allow "{detail}" allows it unseen',
+        "broken": "the permissions cannot be read: {detail}",
+    },
     repeated="[note: this call gave this same result {count} times. Do something else, or answer with what you have.]",
     subagent_ends={
         "overflow": "The sub-agent's context does not fit its window; a shorter form was refused too. It was stopped.",
@@ -76,7 +90,18 @@ CHINESE = Words(
     not_made="[未执行：本轮已结束。]",
     crashed="[已中断：程序在保存结果之前结束。该调用可能已执行，也可能未执行；再次调用前请先检查。]",
     interrupted="[已被用户中断：没有结果。该调用可能已完成一部分。]",
-    refused="{name} 未获允许，没有执行任何操作。除非用户要求，请不要再试。",
+    refused="{name} 未获允许，没有执行任何操作：{reason}。除非用户要求，请不要再试。",
+    refused_line="{name} 未获允许：{reason}",
+    refusals={
+        "answered": "用户拒绝了，或没有回答",
+        "nobody": '这里没有人可以询问；--allow "{detail}" 允许此项，--yes 允许全部',
+        "guarded": "它会更改决定权限的文件，而这里没有人可以询问",
+        "denied": "规则 {detail} 禁止此项",
+        "never": "设置 approval 为 never",
+        "too long": "内容太长，无法完整展示给用户，看不到的内容不予允许。请用 write_file 写入文件后再运行，或改短；"
+        '--allow "{detail}" 可不经展示直接允许',
+        "broken": "无法读取权限设置：{detail}",
+    },
     repeated="[提示：同样的调用已 {count} 次得到同样的结果。请换一种做法，或根据已有信息回答。]",
     subagent_ends={
         "overflow": "子代理上下文溢出，紧急压缩后仍超限，任务中止。",

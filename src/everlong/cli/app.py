@@ -4,16 +4,17 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from everlong.agent import folder_config
+from everlong.agent import AgentConfig, folder_config
 from everlong.cli.chat.sample import sample_talk
 from everlong.core import Budget
 from everlong.engine import counter_for
@@ -37,7 +38,7 @@ __all__ = ["FACTORY", "app_from_environment", "chat_app", "lone_app", "serving_o
 
 FACTORY = "everlong.cli.app:app_from_environment"
 #: Variables by which the program tells its server process more than the gateway's own settings.
-LOCAL, SAMPLE = "EVERLONG_SERVING_LOCAL", "EVERLONG_SERVING_SAMPLE"
+LOCAL, SAMPLE, TOOLS = "EVERLONG_SERVING_LOCAL", "EVERLONG_SERVING_SAMPLE", "EVERLONG_SERVING_TOOLS"
 PASSWORD = "EVERLONG_PASSWORD"
 REACHED_WITHOUT_A_KEY = ("", "ollama")
 
@@ -47,10 +48,13 @@ SAMPLE_TITLE = "Lantern Books"
 
 
 @contextmanager
-def serving_options(*, local: bool, sample: bool) -> Iterator[None]:
-    """Set the variables for the server process while this is entered."""
-    options = {LOCAL: local, SAMPLE: sample}
-    os.environ.update({name: "1" for name, wanted in options.items() if wanted})
+def serving_options(*, local: bool, sample: bool, tools: Mapping[str, object]) -> Iterator[None]:
+    """Set the variables for the server process while this is entered; `tools` says what they may do unasked."""
+    said = any(tools.values())
+    if said:
+        _agent_config(tools)  # a wrong pattern is said now, in one line
+    options = {LOCAL: "1" if local else "", SAMPLE: "1" if sample else "", TOOLS: json.dumps(tools) if said else ""}
+    os.environ.update({name: value for name, value in options.items() if value})
     try:
         yield
     finally:
@@ -95,7 +99,7 @@ async def chat_app(config: GatewayConfig, services: Services) -> AsyncIterator[S
             threads=services.state_store.store,
             sources=(*_sources(services), *_keyed(services)),
             sources_file=sources_file(os.environ),
-            config=folder_config(os.environ, Path())[0],
+            config=_agent_config(json.loads(os.environ.get(TOOLS, "{}"))),
             registry=registry_now(cache_folder(os.environ)),
             start_local=partial(_local_source, stack),
         )
@@ -115,6 +119,15 @@ async def chat_app(config: GatewayConfig, services: Services) -> AsyncIterator[S
         services.recent.observers.remove(forward)
         await app.close()
         await asyncio.to_thread(stack.close)
+
+
+def _agent_config(tools: Mapping[str, Any]) -> AgentConfig:
+    """Return the agent's settings in this folder, with the options --allow, --deny, --policy and --yes."""
+    options = {"policy": tools.get("policy"), "approval": "always" if tools.get("yes") else None}
+    config, _ = folder_config(os.environ, Path(), options)
+    config = config.with_patterns(tools.get("allow", ()), tools.get("deny", ()))
+    config.permissions()  # raises if the policy file makes no sense
+    return config
 
 
 def _sources(services: Services) -> list[Source]:

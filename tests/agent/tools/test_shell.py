@@ -51,7 +51,7 @@ def test_it_runs_in_the_workspace_or_a_folder_of_it(tmp_path: Path) -> None:
 
 
 def test_it_asks_first_and_refuses_what_is_no_command(tmp_path: Path) -> None:
-    assert shell_tool().asks
+    assert shell_tool().action is not None
     for command in ("", "  ", "echo a\0b"):
         assert shell(tmp_path, command).failed
     assert shell(tmp_path, "true", seconds=0).failed

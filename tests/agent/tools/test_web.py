@@ -114,7 +114,11 @@ def test_a_page_is_text() -> None:
         ("odd", "packed in a way that is not understood", True),
         ("loops", "more than 5 redirects", True),
         ("to?url=/host", "site.test None", False),
-        ("to?url=http://127.0.0.1:PORT/host", "127.0.0.1 None", False),
+        (
+            "to?url=http://127.0.0.1:PORT/host",
+            "site.test sends on to another host; to read that, fetch http://",
+            True,
+        ),
     ],
 )
 def test_what_a_server_answers(path: str, said: str, failed: bool) -> None:
@@ -138,9 +142,9 @@ INNER = "is not on the public network"
         ("http://none.test/", "no such host"),
         ("http://2130706433:PORT/host", "neither a name nor an address"),
         ("http://127.1:PORT/host", "neither a name nor an address"),
-        ("http://site.test:PORT/to?url=http://inner.test:PORT/host", INNER),
-        ("http://site.test:PORT/to?url=http://169.254.169.254/latest", INNER),
-        ("http://site.test:PORT/to?url=//inner.test:PORT/host", INNER),
+        ("http://site.test:PORT/to?url=http://inner.test:PORT/host", "sends on to another host"),
+        ("http://site.test:PORT/to?url=http://169.254.169.254/latest", "sends on to another host"),
+        ("http://site.test:PORT/to?url=//inner.test:PORT/host", "sends on to another host"),
         ("http://site.test:PORT/to?url=file:///etc/passwd", "only http and https"),
         ("file:///etc/passwd", "only http and https"),
         ("gopher://site.test/", "only http and https"),
@@ -215,7 +219,11 @@ def test_a_server_that_is_not_there_is_one_line() -> None:
 
 
 def test_it_asks_first() -> None:
-    assert fetch_tool().asks
+    tool = fetch_tool()
+    assert tool.action is not None
+    action = tool.action({"url": "https://DOCS.python.org/3/?q=a b"}, PLACE)
+    assert (action.kind, action.subject) == ("network", "docs.python.org")
+    assert action.details == "https://docs.python.org/3/?q=a+b"
 
 
 @pytest.mark.parametrize(

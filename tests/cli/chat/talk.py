@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import StringIO
 from pathlib import Path
 
@@ -79,18 +79,28 @@ def talking(
     terminal: bool = False,
     small: bool = False,
     settings: Settings | None = None,
+    asked: bool = True,
+    remembered: Path | None = None,
 ) -> Iterator[Talk]:
     seen, say, inbox, person = StringIO(), Words(language, "chat"), Inbox(), Person()
     model = ScriptedModel(script, Window(window if told else 1 << 40, told=told))
     out = Console(file=seen, width=WIDTH, highlight=False, force_terminal=terminal, color_system=None)
     config = AgentConfig(model="scripted", workspace=folder, engine=settings or Settings(window=None))
+    config = replace(config, remembered=remembered)
     with open_store(store) as threads, Worker() as worker:
         setup = Setup(
-            threads=threads, model=model, config=config, approve=inbox.approve, tools=tools, small=small, registry=None
+            threads=threads,
+            model=model,
+            config=config,
+            permissions=config.permissions(inbox.approve if asked else None),
+            tools=tools,
+            small=small,
+            registry=None,
         )
         entered = open_session(setup)
         session, _ = worker.do(entered.__aenter__())
-        chat = Chat(worker=worker, session=session, screen=Screen(out, say), say=say, inbox=inbox, person=person)
+        chat = Chat(worker=worker, session=session, screen=Screen(out, say), say=say, inbox=inbox)
+        chat.person = person if asked else None
         try:
             yield Talk(chat, model, person, seen)
             worker.do(session.leave(patient=True))

@@ -124,7 +124,7 @@ def test_a_failure_is_an_event_too_and_code_1(tmp_path: Path, server: ScriptedSe
 def test_the_shell_is_refused_where_nobody_can_be_asked(tmp_path: Path, server: ScriptedServer) -> None:
     ran = chat(tmp_path, server, "-m", "run it")
     assert "shell was not allowed" in ran.stdout.decode()
-    assert "--yes allows it" in ran.stderr.decode()
+    assert 'nobody can be asked here; --allow "shell:echo from the shell" allows it' in ran.stderr.decode()
     assert "from the shell" in chat(tmp_path, server, "--yes", "-m", "run it").stdout.decode()
 
 

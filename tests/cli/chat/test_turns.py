@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from everlong.agent import Action
 from everlong.llm import Answer, ReceivedRequest, Step, in_turn
 from everlong.llm.scripted.script import Broken
 from everlong.wire import Usage
 from tests.cli.chat.talk import SECONDS, talking
+
+LATE = Action(tool="shell", kind="command", subject="late", details="late")
 
 
 def shelling(asked: ReceivedRequest) -> Step:
@@ -33,9 +36,9 @@ def test_the_shell_asks_first(tmp_path: Path, answers: list[str], made: int) -> 
     assert (tmp_path / "made.txt").exists() == bool(made)
 
 
-def test_always_is_asked_once_in_a_chat(tmp_path: Path) -> None:
+def test_for_this_thread_is_asked_once_in_a_thread(tmp_path: Path) -> None:
     with talking(tmp_path, shelling) as talk:
-        talk.person.answers = ["a"]
+        talk.person.answers = ["t"]
         talk.say("make it")
         talk.say("again")
         assert len(talk.person.asked) == 1
@@ -43,8 +46,7 @@ def test_always_is_asked_once_in_a_chat(tmp_path: Path) -> None:
 
 
 def test_where_nobody_can_be_asked_nothing_is_done(tmp_path: Path) -> None:
-    with talking(tmp_path, shelling) as talk:
-        talk.chat.person = None
+    with talking(tmp_path, shelling, asked=False) as talk:
         assert "nobody can be asked here" in talk.say("make it")
     assert not (tmp_path / "made.txt").exists()
 
@@ -86,15 +88,18 @@ def test_looking_changes_nothing(tmp_path: Path) -> None:
         assert before == (threads.thread(session.thread).length, len(threads.events(session.thread)))
 
 
-def test_what_is_too_long_to_be_seen_is_said_before_it_is_allowed(tmp_path: Path) -> None:
-    command = json.dumps({"command": "true " + "x" * 5_000 + "; rm -rf everything"})
+def test_what_is_too_long_to_be_seen_is_refused_unasked(tmp_path: Path) -> None:
+    command = json.dumps({"command": "echo hi" + " " * 21_000 + "; touch made.txt"})
     with talking(tmp_path, in_turn([Answer(calls=(("shell", command),)), Answer(text="ok")])) as talk:
-        assert "… and 1 033 more characters" in talk.say("do it")
+        talk.person.answers = ["y"]
+        assert "shell was not allowed: it is too long to be shown" in talk.say("do it")
+        assert talk.person.asked == []
+    assert not (tmp_path / "made.txt").exists()
 
 
 def test_a_question_whose_call_is_over_is_not_asked(tmp_path: Path) -> None:
     with talking(tmp_path, in_turn([Answer(text="ok")])) as talk:
-        asking = talk.chat.worker.start(talk.chat.inbox.approve("shell", "command: late"))
+        asking = talk.chat.worker.start(talk.chat.inbox.approve(LATE))
         question = talk.chat.inbox.items.get(timeout=SECONDS)
         asking.cancel()
         talk.chat.worker.do(asyncio.sleep(0))  # behind the cancelling

@@ -68,7 +68,9 @@ def test_threads_that_are_not_there_or_of_others_are_not_found() -> None:
         app.state.threads.create("mine", owner=OWNER)
         for method, path in UNKNOWN:
             for thread in ("nothing", "a-clients-own", "%2e%2e", "%00"):
-                body = None if method == "GET" else b'{"text": "x", "words": "x", "id": "x", "yes": true, "order": 0}'
+                body = (
+                    None if method == "GET" else b'{"text": "x", "words": "x", "id": "x", "answer": "no", "order": 0}'
+                )
                 status, answer, _ = page.raw(method, path.replace("{t}", thread), body)
                 assert status == 404, (method, path, thread, answer)
         assert app.state.threads.thread("a-clients-own").length == 0

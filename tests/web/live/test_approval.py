@@ -7,7 +7,7 @@ import pytest
 from everlong.llm import Answer, in_turn
 from tests.web.running import an_app
 
-ANSWERS = {"yes": ({"yes": True}, False), "no": ({"yes": False}, True)}
+ANSWERS = {"once": ({"answer": "once"}, False), "no": ({"answer": "no"}, True)}
 
 
 @pytest.mark.parametrize("name", ANSWERS)
@@ -22,12 +22,12 @@ def test_a_tool_that_acts_asks_first(name: str, tmp_path: Path) -> None:
             page.do("POST", f"/api/threads/{thread}/turn", {"text": "use the shell"})
             asked = next(event for event in stream.until("ask") if event["type"] == "ask")
             assert asked["tool"] == "shell"
-            assert "echo from the shell" in asked["what"]
+            assert "echo from the shell" in asked["details"]
             with page.listen(thread) as late:
                 assert late.until("ask")[-1]["id"] == asked["id"]
             page.do("POST", f"/api/threads/{thread}/answer", {"id": asked["id"], **said})
             events = stream.until("ended")
-            assert page.ask("POST", f"/api/threads/{thread}/answer", {"id": asked["id"], "yes": True})[0] == 404
+            assert page.ask("POST", f"/api/threads/{thread}/answer", {"id": asked["id"], "answer": "once"})[0] == 404
         result = next(event for event in events if event["type"] == "result")
         assert result["failed"] is refused
         assert ("from the shell" in result["text"]) is not refused
@@ -44,7 +44,7 @@ def test_no_answer_in_time_is_no(tmp_path: Path) -> None:
         assert next(event for event in events if event["type"] == "result")["failed"]
 
 
-def test_always_is_asked_once_in_a_thread(tmp_path: Path) -> None:
+def test_for_this_thread_is_asked_once_in_a_thread(tmp_path: Path) -> None:
     call = Answer(calls=(("shell", '{"command": "echo hi"}'),))
     with an_app(in_turn([call, call, Answer(text="ok")]), folder=tmp_path) as (app, _):
         page = app.page()
@@ -53,7 +53,7 @@ def test_always_is_asked_once_in_a_thread(tmp_path: Path) -> None:
         with page.listen(thread) as stream:
             page.do("POST", f"/api/threads/{thread}/turn", {"text": "twice"})
             asked = stream.until("ask")[-1]
-            page.do("POST", f"/api/threads/{thread}/answer", {"id": asked["id"], "yes": True, "always": True})
+            page.do("POST", f"/api/threads/{thread}/answer", {"id": asked["id"], "answer": "thread"})
             events = stream.until("ended")
         assert sum(event["type"] == "ask" for event in events) == 1
         assert [event["failed"] for event in events if event["type"] == "result"] == [False, False]

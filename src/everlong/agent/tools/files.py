@@ -5,15 +5,19 @@ A file keeps its encoding, its mark and its line ends. Every path goes through `
 
 import base64
 import codecs
+import hashlib
 import io
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
-from typing import Annotated, BinaryIO
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO
 
 from everlong.agent.definitions import Outcome, Place, tool
+from everlong.agent.permissions.action import Action
+from everlong.agent.tools.diffs import unified_diff
 from everlong.agent.workspace import inside, open_reading, replace_file, shown
 from everlong.core import Image
 from everlong.errors import InputError
@@ -167,22 +171,35 @@ class _Part:
         return Outcome(text)
 
 
-@tool
+def _describe_writing(arguments: Mapping[str, Any], place: Place) -> Action:
+    path, content = arguments["path"], arguments["content"]
+    target = inside(place, path)
+    _check_own(target.parts)
+    return _described("write_file", place, target, _present(place, path), _written(content))
+
+
+@tool(action=_describe_writing)
 def write_file(path: Annotated[str, "relative to the workspace"], content: str, place: Place) -> str:
     """Write a file, new or in place of what is there, with the folders it needs. For small changes use edit_file."""
     target = inside(place, path)
-    _check_not_in_git(target.parts)
-    try:
-        data = content.encode("utf-8")
-    except UnicodeEncodeError:
-        raise InputError("content: has half a surrogate pair in it, which no file can hold") from None
+    _check_own(target.parts)
+    data = _written(content)
     with _ONE_AT_A_TIME:
+        before = _present(place, path)
+        _check_unchanged(place, before)
         new = replace_file(place, path, data)
     lines = content.count("\n") + (content != "" and not content.endswith("\n"))
     return f"{'wrote' if new else 'replaced'} {shown(place, target)}: {lines:,} lines, {len(data):,} bytes"
 
 
-@tool
+def _describe_editing(arguments: Mapping[str, Any], place: Place) -> Action:
+    target = inside(place, arguments["path"])
+    _check_own(target.parts)
+    edit = _edit(place, **arguments)
+    return _described("edit_file", place, target, edit.before, edit.after)
+
+
+@tool(action=_describe_editing)
 def edit_file(
     path: Annotated[str, "relative to the workspace"],
     old_text: Annotated[str, "exactly as it stands in the file, with enough around it to be found once"],
@@ -192,33 +209,103 @@ def edit_file(
 ) -> str:
     """Replace a piece of text in a file. It must stand there exactly once, or replace_all be true."""
     target = inside(place, path)
-    _check_not_in_git(target.parts)
+    _check_own(target.parts)
+    with _ONE_AT_A_TIME:
+        edit = _edit(place, path, old_text, new_text, replace_all)
+        _check_unchanged(place, edit.before)
+        replace_file(place, path, edit.after)
+    return f"edited {shown(place, target)}: {len(edit.places)} replaced, in line {_listed(edit.places)}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Edit:
+    """A file before and after an edit, and the lines in which something is replaced."""
+
+    before: bytes
+    after: bytes
+    places: list[int]
+
+
+def _edit(place: Place, path: str, old_text: str, new_text: str, replace_all: bool) -> _Edit:
+    """Return what an edit makes of the file as it is now. Raises InputError."""
     if not old_text:
         raise InputError("old_text: is empty; use write_file for a new file")
-    with _ONE_AT_A_TIME:
-        text, encoding = _read(place, path)
-        old, new = _with_line_ends(text, old_text, new_text)
-        if old == new:
-            raise InputError("old_text and new_text are the same: nothing to change")
-        places = _places(text, old)
-        if not places:
-            raise InputError(_missing(text, old_text))
-        if len(places) > 1 and not replace_all:
-            raise InputError(
-                f"old_text: stands there {len(places)} times, in lines {_listed(places)}; "
-                "give more of what is around it, or replace_all"
-            )
-        replace_file(place, path, encoding.mark + _encoded(text.replace(old, new), encoding))
-    return f"edited {shown(place, target)}: {len(places)} replaced, in line {_listed(places)}"
+    before, text, encoding = _read(place, path)
+    old, new = _with_line_ends(text, old_text, new_text)
+    if old == new:
+        raise InputError("old_text and new_text are the same: nothing to change")
+    places = _places(text, old)
+    if not places:
+        raise InputError(_missing(text, old_text))
+    if len(places) > 1 and not replace_all:
+        raise InputError(
+            f"old_text: stands there {len(places)} times, in lines {_listed(places)}; "
+            "give more of what is around it, or replace_all"
+        )
+    return _Edit(before, encoding.mark + _encoded(text.replace(old, new), encoding), places)
 
 
-def _check_not_in_git(parts: tuple[str, ...]) -> None:
-    """Refuse files that git runs: they are changed by git, or by a command that was approved."""
-    if any(part.casefold() == ".git" for part in parts):
+def _written(content: str) -> bytes:
+    try:
+        return content.encode("utf-8")
+    except UnicodeEncodeError:
+        raise InputError("content: has half a surrogate pair in it, which no file can hold") from None
+
+
+def _present(place: Place, path: str) -> bytes | None:
+    """Return what stands in the file now; None if there is none. A very large file is known by its first bytes."""
+    if not inside(place, path).exists():
+        return None
+    with open_reading(place, path) as file:
+        return file.read(LARGEST + 1)
+
+
+def _described(tool_name: str, place: Place, target: Path, before: bytes | None, after: bytes) -> Action:
+    """Describe a change of a file by its diff with what is on the disk."""
+    old, new = (None if content is None else _decoded(content) for content in (before, after))
+    unreadable = before is not None and (old is None or len(before) > LARGEST)
+    note = f"a new file, {len(after):,} bytes" if before is None else ""
+    if unreadable and before is not None:
+        size = f"{len(before):,} bytes" if len(before) <= LARGEST else f"more than {LARGEST:,} bytes"
+        note = f"a binary or very large file, {size}, is replaced whole; only what replaces it is shown"
+    shown_before = "" if unreadable or old is None else old[0]
+    details = unified_diff(shown_before, new[0]) if new is not None else f"(binary, {len(after):,} bytes)"
+    return Action(
+        tool=tool_name,
+        kind="file",
+        subject=_subject(place, target),
+        details=details or "(nothing in its text changes)",
+        hint=note,
+        path=target,
+        basis=_digest(before),
+    )
+
+
+def _subject(place: Place, target: Path) -> str:
+    root = Path(os.path.realpath(place.workspace))
+    return target.relative_to(root).as_posix() if target.is_relative_to(root) else target.as_posix()
+
+
+def _digest(content: bytes | None) -> str:
+    return "" if content is None else hashlib.sha256(content).hexdigest()
+
+
+def _check_unchanged(place: Place, before: bytes | None) -> None:
+    """Refuse to write over something that whoever allowed it has not seen."""
+    if place.asked is not None and place.asked.basis != _digest(before):
+        raise InputError("the file was changed by somebody else since it was shown; read it again")
+
+
+def _check_own(parts: tuple[str, ...]) -> None:
+    """Refuse files that git runs, and what is kept to restore files."""
+    names = {part.casefold() for part in parts}
+    if ".git" in names:
         raise InputError("files inside .git are changed by git only")
+    if ".everlong" in names:
+        raise InputError("files inside .everlong are changed by Everlong only")
 
 
-def _read(place: Place, path: str) -> tuple[str, Encoding]:
+def _read(place: Place, path: str) -> tuple[bytes, str, Encoding]:
     with open_reading(place, path) as file:
         content = file.read(LARGEST + 1)
     if len(content) > LARGEST:
@@ -226,7 +313,7 @@ def _read(place: Place, path: str) -> tuple[str, Encoding]:
     decoded = _decoded(content)
     if decoded is None:
         raise InputError(f"{path}: a binary file, not text")
-    return decoded
+    return content, *decoded
 
 
 def _with_line_ends(text: str, old: str, new: str) -> tuple[str, str]:

@@ -8,6 +8,7 @@ command can do what the user can, which is why it needs an approval.
 import asyncio
 import os
 import re
+import shlex
 import shutil
 import signal
 from collections.abc import Mapping
@@ -15,11 +16,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from secrets import token_hex
-from typing import Annotated, BinaryIO
+from typing import Annotated, Any, BinaryIO
 
 from everlong.agent.definitions import Outcome, Place, Tool, tool
 from everlong.agent.output import plain
-from everlong.agent.workspace import inside, open_inner
+from everlong.agent.permissions.action import Action
+from everlong.agent.workspace import inside, open_inner, shown
 from everlong.errors import InputError
 
 __all__ = ["FOLDER", "Capture", "ShellLimits", "environment_without_secrets", "shell_tool"]
@@ -140,7 +142,7 @@ def shell_tool(limits: ShellLimits | None = None) -> Tool:
     """Return the tool with its limits."""
     most = limits or ShellLimits()
 
-    @tool(asks=True)
+    @tool(action=_describe)
     async def shell(
         command: str,
         place: Place,
@@ -163,6 +165,19 @@ def shell_tool(limits: ShellLimits | None = None) -> Tool:
         return Outcome("\n".join(filter(None, (_text(capture), f"[{end}]"))), failed=not end.startswith("exit code 0"))
 
     return shell
+
+
+def _describe(arguments: Mapping[str, Any], place: Place) -> Action:
+    """Describe a command. One that runs in another folder is another command: patterns see the `cd` before it."""
+    command, folder = arguments["command"], shown(place, inside(place, arguments["folder"]))
+    elsewhere = folder != "."
+    return Action(
+        tool="shell",
+        kind="command",
+        subject=f"cd {shlex.quote(folder)} && {command}" if elsewhere else command,
+        details=command,
+        hint=f"in the folder {folder}" if elsewhere else "",
+    )
 
 
 async def _run(command: str, directory: Path, capture: Capture, seconds: int, most: int) -> str:

@@ -1,7 +1,8 @@
 """The tool `fetch_url`: read a page of the web, from public addresses only.
 
-The address is checked at every redirect, and the connection goes to the address that was checked. Proxies of the
-environment are not used: nobody could know what they connect to.
+The address is checked at every redirect, and the connection goes to the address that was checked. A redirect to
+another host is not followed: permission was given for this one. Proxies of the environment are not used: nobody could
+know what they connect to.
 """
 
 import asyncio
@@ -9,18 +10,19 @@ import ipaddress
 import re
 import socket
 import zlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from socket import AF_INET, AF_INET6, AddressFamily
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import aiohttp
 import msgspec
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
-from everlong.agent.definitions import Outcome, Tool, tool
+from everlong.agent.definitions import Outcome, Place, Tool, tool
 from everlong.agent.output import plain
+from everlong.agent.permissions.action import Action
 from everlong.agent.tools.isolation import run_isolated
 from everlong.agent.tools.page_text import Page
 from everlong.errors import InputError
@@ -35,6 +37,7 @@ Resolve: TypeAlias = Callable[[str], Awaitable[list[str]]]
 TRANSLATED = ipaddress.ip_network("64:ff9b::/96")  # the last 32 bits are an IPv4 address
 MOST_REDIRECTS = 5
 LONGEST_ADDRESS = 300  # characters of an address in a message
+LONGEST_REDIRECT = 2_000
 LARGEST_PAGE = 2_000_000  # characters that are made readable
 SECONDS_READING = 10.0  # to make a page readable
 TEXTUAL = re.compile(r"text/|[/+](?:json|xml|yaml|javascript|x-ndjson)\b", re.IGNORECASE)
@@ -100,7 +103,7 @@ def fetch_tool(
     """Return the tool. `allowed` says which addresses it may connect to, `resolve` looks names up."""
     most = limits or FetchLimits()
 
-    @tool(asks=True)
+    @tool(action=_describe)
     async def fetch_url(
         url: Annotated[str, "an http or https address"],
         start: Annotated[int, "the first character to show, to read on in a long page"] = 0,
@@ -117,6 +120,11 @@ def fetch_tool(
     return fetch_url
 
 
+def _describe(arguments: Mapping[str, Any], place: Place) -> Action:  # noqa: ARG001 - it is elsewhere
+    url = _url(arguments["url"])
+    return Action(tool="fetch_url", kind="network", subject=url.raw_host or "", details=str(url))
+
+
 async def _follow(given: str, resolve: Resolve, allowed: Callable[[Address], bool], size: int) -> _Answer:
     """Return the answer at the end of all redirects. Raises InputError."""
     url = _url(given)
@@ -125,7 +133,10 @@ async def _follow(given: str, resolve: Resolve, allowed: Callable[[Address], boo
         answer = await _request(url, addresses, size)
         if not answer.redirect:
             return answer
-        url = _url(answer.redirect, url)
+        before, url = url, _url(answer.redirect, url)
+        if url.raw_host != before.raw_host:  # permission was given for one host, and not for whatever it names
+            target = str(url)[:LONGEST_REDIRECT]
+            raise InputError(f"{before.host} sends on to another host; to read that, fetch {target}")
     raise InputError(f"{_short(url)}: more than {MOST_REDIRECTS} redirects")
 
 

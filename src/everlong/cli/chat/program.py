@@ -16,7 +16,7 @@ from typing import Any, assert_never
 import click
 from stamina.instrumentation import set_on_retry_hooks
 
-from everlong.agent import AgentConfig, AgentEvent, CallEnded, CallStarted, Entered, TurnEnded
+from everlong.agent import AgentConfig, AgentEvent, CallEnded, CallRefused, CallStarted, Entered, TurnEnded
 from everlong.cli.chat.commands import COMMANDS, run_command, talk_threads
 from everlong.cli.chat.keyboard import Keyboard, Person, is_person
 from everlong.cli.chat.sample import begin_sample
@@ -105,7 +105,7 @@ def _history_file() -> Path:
 def _open_chat(options: ChatOptions, say: Words, person: Person | None) -> Iterator[Chat]:
     """Set up everything that a chat needs, and close it in the end."""
     config, ignored = config_for(options, os.environ)
-    inbox = Inbox()
+    inbox, asking = Inbox(), person is not None and not options.json_wanted
     screen = _screen(say)
     if ignored:
         screen.note(say("ignored_fields", fields=", ".join(ignored)), "yellow")
@@ -124,7 +124,7 @@ def _open_chat(options: ChatOptions, say: Words, person: Person | None) -> Itera
             threads=threads,
             model=model,
             config=config,
-            approve=inbox.approve,
+            permissions=config.permissions(inbox.approve if asking else None),
             tools=not options.no_tools and not source.local,
             small=source.local,
             registry=registry_now(cache_folder(os.environ)),
@@ -137,7 +137,7 @@ def _open_chat(options: ChatOptions, say: Words, person: Person | None) -> Itera
             screen=screen,
             say=say,
             inbox=inbox,
-            person=None if options.json_wanted else person,
+            person=person if asking else None,
             watch=watch,
         )
 
@@ -287,19 +287,21 @@ def event_json(event: AgentEvent | Event) -> dict[str, Any]:
             return {"event": "turn_ended", "reason": reason, "steps": steps, "tokens": tokens}
         case Event():
             return _notice(event)
-        case Finished() | CallStarted() | CallEnded():
+        case Finished() | CallStarted() | CallRefused() | CallEnded():
             return _larger(event)
         case _:
             assert_never(event)
 
 
-def _larger(event: Finished | CallStarted | CallEnded) -> dict[str, Any]:
+def _larger(event: Finished | CallStarted | CallRefused | CallEnded) -> dict[str, Any]:
     match event:
         case Finished(message, usage, stop):
             used = None if usage is None else {name: getattr(usage, name) for name in USAGE}
             return {"event": "finished", "text": message.text, "usage": used, "stop": stop}
         case CallStarted(call, name, arguments):
             return {"event": "call_started", "call": call, "name": name, "arguments": arguments}
+        case CallRefused(call, name, reason, answered):
+            return {"event": "refused", "call": call, "name": name, "reason": reason, "answered": answered}
         case CallEnded(call, name, outcome, seconds):
             return {
                 "event": "call_ended",

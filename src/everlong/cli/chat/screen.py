@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from everlong.agent import AgentEvent, CallEnded, CallStarted, Entered, Outcome, TurnEnded
+from everlong.agent import Action, AgentEvent, CallEnded, CallRefused, CallStarted, Entered, Outcome, TurnEnded
 from everlong.cli.chat.drawing import Blocks, Tail, call_line, markdown, plain, thought
 from everlong.cli.terminal.tables import amount, bar
 from everlong.cli.terminal.text import clean, one_line
@@ -32,6 +32,8 @@ FIRST_LINE = 100
 BAR = 12  # columns of the meter
 NEARLY_FULL = 0.8  # of the window: the meter warns from here on
 SPARE_LINES = 4  # of the terminal that stay free below the open part
+#: The colours of a diff, by how a line begins.
+DIFF = {"+": "green", "-": "red", "@": "cyan"}
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 #: The text and the colour of each kind of event that is shown; the others are not worth a line.
 NOTICES: dict[EventKind, tuple[str, str]] = {
@@ -135,7 +137,7 @@ class Screen:
                 self._restarted(reason)
             case CallStarted():
                 self._call_started(event)
-            case CallEnded():
+            case CallRefused() | CallEnded():
                 self._call_ended(event)
             case Finished(stop=stop):
                 self._finished(stop)
@@ -158,6 +160,18 @@ class Screen:
     def note(self, text: str, style: str = "dim") -> None:
         """Print a line beside the answer."""
         self.aside.print(plain(text, style))
+
+    def action(self, action: Action) -> None:
+        """Show what a tool is about to do, whole: a bar before each line tells lines from wrapped ones."""
+        title = self.say(f"may_{action.kind}", tool=one_line(action.tool), subject=action.subject)
+        self.aside.print(plain(title, "bold yellow"), soft_wrap=True)
+        if action.hint:
+            self.aside.print(plain(f"  {action.hint}", "yellow"), soft_wrap=True)
+        for line in action.details.split("\n"):
+            style = DIFF.get(line[:1], "") if action.kind == "file" else ""
+            self.aside.print(plain(f"│ {line}", style), soft_wrap=True)
+        if action.hidden:
+            self.aside.print(plain(self.say.many("may_hidden", action.hidden), "bold red"))
 
     def fail(self, reason: str, *, overflow: bool = False) -> None:
         """Show an error and what can be done about it."""
@@ -276,7 +290,12 @@ class Screen:
         line = call_line(event.name, event.arguments)
         self._running[event.call] = _RunningCall(len(self.calls), line, monotonic())
 
-    def _call_ended(self, event: CallEnded) -> None:
+    def _call_ended(self, event: CallRefused | CallEnded) -> None:
+        if isinstance(event, CallRefused):
+            self._close_block()
+            if not event.answered:  # otherwise the person knows
+                self.aside.print(plain(one_line(event.reason), "yellow"), soft_wrap=True)  # one line, also in a log
+            return
         call = self._running.pop(event.call, None)
         if call is None:
             return

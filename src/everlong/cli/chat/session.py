@@ -18,8 +18,8 @@ from everlong.agent import (
     Agent,
     AgentConfig,
     AgentEvent,
-    Approve,
     McpServers,
+    Permissions,
     Tool,
     workspace_agent,
 )
@@ -56,7 +56,7 @@ class Setup:
     threads: Threads
     model: Model
     config: AgentConfig
-    approve: Approve
+    permissions: Permissions
     tools: bool = True
     small: bool = False
     registry: Registry | None = None
@@ -94,8 +94,8 @@ class Session:
     def _build_agent(self) -> Agent:
         setup, config = self.setup, self.config
         if not setup.tools:
-            return Agent(self.engine, setup.model, (), config, NO_STANDING_CONTEXT, setup.approve)
-        return workspace_agent(self.engine, setup.model, config, more=self._more, approve=setup.approve)
+            return Agent(self.engine, setup.model, (), config, NO_STANDING_CONTEXT, setup.permissions)
+        return workspace_agent(self.engine, setup.model, config, more=self._more, permissions=setup.permissions)
 
     # --- the turn ---------------------------------------------------------------------------------
 

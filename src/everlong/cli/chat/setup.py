@@ -75,6 +75,9 @@ class ChatOptions:
     store: str | None = None
     workspace: str | None = None
     yes: bool = False
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    policy: str | None = None
     no_tools: bool = False
     system: str | None = None
     preset: str | None = None
@@ -97,9 +100,10 @@ def config_for(options: ChatOptions, environment: Mapping[str, str]) -> tuple[Ag
         "preset": options.preset,
         "workspace": options.workspace,
         "approval": "always" if options.yes else None,
+        "policy": options.policy,
     }
     config, ignored = folder_config(environment, folder, given)
-    return replace(config, workspace=config.workspace.resolve()), ignored
+    return replace(config.with_patterns(options.allow, options.deny), workspace=config.workspace.resolve()), ignored
 
 
 def for_local_model(config: AgentConfig) -> AgentConfig:

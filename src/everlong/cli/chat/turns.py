@@ -15,12 +15,11 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from everlong.agent import AgentEvent, TurnEnded
-from everlong.cli.chat.drawing import plain
+from everlong.agent import Action, AgentEvent, Answer, TurnEnded
 from everlong.cli.chat.keyboard import Person, echoed, unechoed
 from everlong.cli.chat.screen import Screen
 from everlong.cli.chat.session import Session
-from everlong.cli.terminal.text import clean, one_line
+from everlong.cli.terminal.text import one_line
 from everlong.cli.words.wording import LANGUAGES, Words
 from everlong.core import Event, Image, Message, Role, Text
 from everlong.engine import Failed, text_title
@@ -29,9 +28,9 @@ __all__ = ["Chat", "Inbox", "Worker"]
 
 TICK = 0.1  # seconds between two redrawings while nothing arrives
 LOOKED_BACK = 50  # messages in which the last user message is looked for
-LONGEST_QUESTION = 4_000  # characters of a call that are shown before it is approved
-ALWAYS = "a"  # how the answer begins that approves a tool for the whole chat
-APPROVING = {ALWAYS, *(language.yes for language in LANGUAGES)}
+LONGEST_SAID = 4_000  # characters of the last user message of which a title is made
+#: How the answers begin; yes is said in every language.
+ANSWERS = {"t": Answer.THREAD, "a": Answer.ALWAYS} | {language.yes: Answer.ONCE for language in LANGUAGES}
 
 T = TypeVar("T")
 
@@ -85,14 +84,13 @@ class Worker:
 class _Question:
     """A call that waits for approval."""
 
-    name: str
-    what: str
-    answer: "asyncio.Future[bool]"
+    action: Action
+    answer: "asyncio.Future[Answer]"
 
-    def settle(self, allowed: bool) -> None:
+    def settle(self, given: Answer) -> None:
         """Set the answer, in the event loop; the turn may be over by now."""
         if not self.answer.done():
-            self.answer.set_result(allowed)
+            self.answer.set_result(given)
 
 
 class Inbox:
@@ -101,9 +99,9 @@ class Inbox:
     def __init__(self) -> None:
         self.items: queue.Queue[AgentEvent | _Question | None] = queue.Queue()
 
-    async def approve(self, name: str, what: str) -> bool:
-        """Ask the person whether a call is allowed; the agent calls this."""
-        question = _Question(name, what, asyncio.get_running_loop().create_future())
+    async def approve(self, action: Action) -> Answer:
+        """Ask the person whether a call is allowed; permissions call this."""
+        question = _Question(action, asyncio.get_running_loop().create_future())
         self.items.put(question)
         return await question.answer
 
@@ -125,8 +123,6 @@ class Chat:
     leaving: bool = False
     #: Why the last turn failed; "" if it did not.
     error: str = ""
-    #: Tools that the person allowed for the whole chat.
-    _always: set[str] = field(default_factory=set)
 
     def turn(self, text: str) -> TurnEnded | None:
         """Send a message and show everything that follows. Raises what the store raises."""
@@ -182,32 +178,32 @@ class Chat:
     def _stop(self) -> None:
         self.worker.loop.call_soon_threadsafe(self.session.interrupt)
 
-    def _ask(self, question: _Question) -> bool:
-        """Ask the person whether a call is allowed."""
-        if question.name in self._always:
-            return True
+    def _ask(self, question: _Question) -> Answer:
+        """Show the person the whole action and ask whether it is allowed."""
+        action = question.action
         if self.person is None:
-            self.screen.note(self.say("not_allowed", name=question.name), "yellow")
-            return False
+            return Answer.NO
         self.screen.pause()
-        out, what = self.screen.aside, clean(question.what)
-        out.print(plain(self.say("may", name=question.name), "bold yellow"))
-        out.print(plain(what[:LONGEST_QUESTION]))
-        if len(what) > LONGEST_QUESTION:  # nobody should approve unknowingly what is not shown
-            out.print(plain(self.say.many("more_characters", len(what) - LONGEST_QUESTION), "bold red"))
+        self.screen.action(action)
         try:
             with _interrupts(_raise_interrupt), echoed():
-                answer = self.person.line(self.say("may_answer")).strip().lower()
+                given = self.person.line(self.say("may_answer", choices=self._choices(action))).strip().lower()
         except KeyboardInterrupt:
-            out.print()
-            answer = ""
-        if answer[:1] == ALWAYS:
-            self._always.add(question.name)
-        allowed = answer[:1] in APPROVING
-        if not allowed:
-            self.screen.note(self.say("refused"))
+            self.screen.aside.print()
+            given = ""
+        answer = ANSWERS.get(given[:1], Answer.NO)
         self.screen.resume()
-        return allowed
+        return answer if answer in action.answers else Answer.NO
+
+    def _choices(self, action: Action) -> str:
+        """Return the answers that the person has, each with what it covers."""
+        texts = {
+            Answer.ONCE: self.say(f"may_once_{action.kind}"),
+            Answer.THREAD: self.say(f"may_thread_{action.kind}", tool=action.tool),
+            Answer.ALWAYS: self.say("may_always", pattern=action.pattern),
+            Answer.NO: self.say("may_no"),
+        }
+        return " / ".join(text for answer, text in texts.items() if answer in action.answers)
 
     # --- between turns ----------------------------------------------------------------------------
 
@@ -226,7 +222,7 @@ class Chat:
         messages = [row.entry for row in threads.last(thread, LOOKED_BACK) if isinstance(row.entry, Message)]
         last = next((one.text for one in reversed(messages) if one.role is Role.USER and one.text), "")
         if last:
-            self.screen.note(self.say("last_said", text=text_title(one_line(last[:LONGEST_QUESTION]))))
+            self.screen.note(self.say("last_said", text=text_title(one_line(last[:LONGEST_SAID]))))
         self.show_meter()
 
     def show_notices(self) -> None:

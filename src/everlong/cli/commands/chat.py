@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from everlong.cli.permissions import permission_options
 from everlong.cli.words.wording import language_option
 from everlong.errors import InputError
 
@@ -21,7 +22,7 @@ __all__ = ["chat_command"]
 @click.option("--thread", metavar="ID", help="Go on with this thread; the beginning of its id is enough.")
 @click.option("--store", metavar="URL", help="Where threads are kept (default: EVERLONG_STORE, else your own file).")
 @click.option("--workspace", metavar="FOLDER", help="The folder that tools may use (default: this one).")
-@click.option("--yes", is_flag=True, help="Ask nothing before the shell acts.")
+@permission_options
 @click.option("--no-tools", is_flag=True, help="Only talk.")
 @click.option("--system", metavar="TEXT", help="The system text of new threads.")
 @click.option("--preset", help="How a history is cut.")

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from everlong.cli.permissions import permission_options
 from everlong.errors import InputError
 
 __all__ = ["serve_command"]
@@ -32,8 +33,9 @@ BROWSE_AFTER = 1.5  # seconds, until the server answers
 @click.option("--app/--no-app", default=None, help="Serve the chat app at / as well; it is, in one process.")
 @click.option("--sample", is_flag=True, help="Put a sample thread into the app, if it has none yet.")
 @click.option("--browse", is_flag=True, help="Open the app in the browser.")
+@permission_options
 @click.option("--new-key", is_flag=True, help="Make a key for a client, print it and its table for the file, and end.")
-def serve_command(file: str | None, local: bool, new_key: bool, sample: bool, browse: bool, **options: Any) -> None:
+def serve_command(file: str | None, local: bool, new_key: bool, sample: bool, browse: bool, **given: Any) -> None:
     """Serve OpenAI and Anthropic clients: set their base URL to http://127.0.0.1:8333/v1 and change nothing else.
 
     The chat app is at http://127.0.0.1:8333, for people.
@@ -46,6 +48,8 @@ def serve_command(file: str | None, local: bool, new_key: bool, sample: bool, br
         from everlong.gateway import hashed, new_key as fresh_key, serve  # noqa: PLC0415
     except ImportError as error:
         raise InputError(f"serving needs more packages ({error.name}): pip install 'everlong[server]'") from None
+    tools = {name: given.pop(name) for name in ("allow", "deny", "policy", "yes")}
+    options = given
     if new_key:
         key = fresh_key()
         click.echo(f'{key}\n\n[[keys]]\nname = "…"\nhash = "{hashed(key)}"')
@@ -59,5 +63,5 @@ def serve_command(file: str | None, local: bool, new_key: bool, sample: bool, br
             if browse:
                 Timer(BROWSE_AFTER, webbrowser.open, [address[0]]).start()
 
-    with serving_options(local=local, sample=sample):
+    with serving_options(local=local, sample=sample, tools=tools):
         serve(file, options, local=local, report=report, factory=FACTORY)

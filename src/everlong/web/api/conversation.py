@@ -17,7 +17,7 @@ from everlong.errors import InputError, Refused
 from everlong.web.api.endpoint import NO_STORE, ApiRequest, event_stream, last_event
 from everlong.web.api.threads import ThreadEndpoints
 from everlong.web.app import AppState
-from everlong.web.fields import flag, invalid, number, object_list, optional_text, required_text
+from everlong.web.fields import invalid, number, object_list, optional_text, required_text
 from everlong.web.state.rows import LONGEST, full_text
 from everlong.web.state.view import MOST_ROWS
 
@@ -137,13 +137,10 @@ class ConversationEndpoints:
         return {}
 
     async def answer(self, request: ApiRequest) -> Json:
-        """Allow or forbid what a tool is about to do."""
+        """Allow or forbid what a tool is about to do: once, thread, always or no."""
         thread = await self._thread(request)
-        yes = flag(request.body, "yes")
-        if yes is None:
-            raise invalid("yes must be true or false")
-        always = flag(request.body, "always") or False
-        self._app.approvals.answer(thread, required_text(request.body, "id"), yes=yes, always=always)
+        given = required_text(request.body, "answer")
+        self._app.approvals.answer(thread, required_text(request.body, "id"), given)
         return {}
 
     async def pins(self, request: ApiRequest) -> Json:

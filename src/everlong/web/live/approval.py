@@ -1,30 +1,26 @@
 """Ask a person whether a tool may act. No answer in time means no."""
 
 import asyncio
-from contextvars import ContextVar
 from dataclasses import dataclass
 from uuid import uuid4
 
+from everlong.agent import Action, Answer
 from everlong.core import JsonObject
 from everlong.errors import Refused
+from everlong.web.fields import invalid
 from everlong.web.live.hub import Hub
 
-__all__ = ["CURRENT_THREAD", "Approvals"]
+__all__ = ["Approvals"]
 
 SECONDS = 600.0  # until no answer is a no
-LONGEST = 20_000  # characters of the description of an action
-#: The thread whose turn the running task belongs to.
-CURRENT_THREAD: ContextVar[str] = ContextVar("everlong_thread")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Approval:
     """A question that waits for its answer."""
 
-    thread: str
-    tool: str
-    action: str
-    answer: "asyncio.Future[bool]"
+    action: Action
+    answer: "asyncio.Future[Answer]"
 
 
 class Approvals:
@@ -34,38 +30,46 @@ class Approvals:
         self._hub = hub
         self._seconds = seconds
         self._waiting: dict[str, _Approval] = {}
-        self._always: set[tuple[str, str]] = set()
 
-    async def approve(self, tool: str, action: str) -> bool:
-        """Ask the person in whose thread this runs and return the answer. Agents call it."""
-        thread = CURRENT_THREAD.get("")
-        if (thread, tool) in self._always:
-            return True
+    async def approve(self, action: Action) -> Answer:
+        """Ask the person in whose thread the action is and return the answer. Permissions call it."""
         name = uuid4().hex
-        approval = _Approval(thread, tool, action[:LONGEST], asyncio.get_running_loop().create_future())
+        approval = _Approval(action, asyncio.get_running_loop().create_future())
         self._waiting[name] = approval
-        self._hub.publish(thread, _event(name, approval))
+        self._hub.publish(action.thread, _event(name, action))
         try:
             return await asyncio.wait_for(approval.answer, self._seconds)
         except TimeoutError:
-            return False
+            return Answer.NO
         finally:
             del self._waiting[name]
-            self._hub.publish(thread, {"type": "answered", "id": name})
+            self._hub.publish(action.thread, {"type": "answered", "id": name})
 
-    def answer(self, thread: str, name: str, *, yes: bool, always: bool) -> None:
-        """Accept a person's answer. `always` allows this tool in this thread until the server ends."""
+    def answer(self, thread: str, name: str, given: str) -> None:
+        """Accept a person's answer: one of those that the question offers."""
         approval = self._waiting.get(name)
-        if approval is None or approval.thread != thread or approval.answer.done():
+        if approval is None or approval.action.thread != thread or approval.answer.done():
             raise Refused("this question no longer waits for an answer", status=404, kind="no_question")
-        if yes and always:
-            self._always.add((thread, approval.tool))
-        approval.answer.set_result(yes)
+        if given not in approval.action.answers:
+            raise invalid(f"answer must be one of {', '.join(approval.action.answers)}")
+        approval.answer.set_result(Answer(given))
 
     def waiting(self, thread: str) -> list[JsonObject]:
         """Return the open questions of a thread as events, for a page that just opened it."""
-        return [_event(name, approval) for name, approval in self._waiting.items() if approval.thread == thread]
+        return [_event(name, one.action) for name, one in self._waiting.items() if one.action.thread == thread]
 
 
-def _event(name: str, approval: _Approval) -> JsonObject:
-    return {"type": "ask", "id": name, "tool": approval.tool, "what": approval.action}
+def _event(name: str, action: Action) -> JsonObject:
+    """Return a question as an event. All its texts are visible already: nothing in them is hidden, nothing acts."""
+    return {
+        "type": "ask",
+        "id": name,
+        "tool": action.tool,
+        "kind": action.kind,
+        "subject": action.subject,
+        "details": action.details,
+        "hint": action.hint,
+        "pattern": action.pattern,
+        "hidden": action.hidden,
+        "answers": [answer.value for answer in action.answers],
+    }

@@ -6,11 +6,10 @@ from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import assert_never
 
-from everlong.agent import Agent, CallEnded, CallStarted, Entered, Kind, TurnEnded
+from everlong.agent import Agent, CallEnded, CallRefused, CallStarted, Entered, Kind, TurnEnded
 from everlong.core import JsonObject, Message, Role
 from everlong.engine import CallGrew, Engine, Failed, Finished, Restarted, Said, Thought
 from everlong.errors import EverlongError, Refused
-from everlong.web.live.approval import CURRENT_THREAD
 from everlong.web.live.compaction import Compactions
 from everlong.web.live.hub import Hub
 from everlong.web.live.updates import LiveUpdates
@@ -21,7 +20,19 @@ __all__ = ["Turns"]
 
 LOOKED_BACK = 1_000  # rows in which the last user message is looked for
 log = logging.getLogger("everlong.web")
-TurnEvent = Said | Thought | CallGrew | Restarted | Finished | Failed | Entered | CallStarted | CallEnded | TurnEnded
+TurnEvent = (
+    Said
+    | Thought
+    | CallGrew
+    | Restarted
+    | Finished
+    | Failed
+    | Entered
+    | CallStarted
+    | CallRefused
+    | CallEnded
+    | TurnEnded
+)
 
 
 @dataclass(slots=True)
@@ -128,7 +139,6 @@ class Turns:
     async def _run(self, thread: str, running: _Running, message: Message, earlier: _Running | None) -> None:
         if earlier is not None and earlier.task is not None:
             await asyncio.wait([earlier.task])
-        CURRENT_THREAD.set(thread)
         self._updates.streaming.add(thread)
         ended = TurnEnded("failed", 0)
         try:
@@ -171,6 +181,15 @@ class Turns:
             case CallStarted(call, name, arguments):
                 started = {"type": "call", "id": call, "name": name, "arguments": arguments[:LONGEST]}
                 self._hub.publish(thread, started)
+            case CallRefused(call, name, reason, answered):
+                refused: JsonObject = {
+                    "type": "refused",
+                    "id": call,
+                    "name": name,
+                    "reason": reason,
+                    "answered": answered,
+                }
+                self._hub.publish(thread, refused)
             case CallEnded():
                 self._hub.publish(thread, _result(event))
                 await self._updates.rows(thread)

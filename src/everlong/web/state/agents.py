@@ -9,7 +9,7 @@ from everlong.agent import (
     NO_STANDING_CONTEXT,
     Agent,
     AgentConfig,
-    Approve,
+    Permissions,
     Tool,
     workspace_agent,
 )
@@ -38,13 +38,13 @@ class ThreadAgent:
 class Agents:
     """The agents of all threads, made when they are needed. The app sets `settings` when they change."""
 
-    def __init__(self, engine: Engine, models: Models, config: AgentConfig, approve: Approve) -> None:
+    def __init__(self, engine: Engine, models: Models, config: AgentConfig, permissions: Permissions) -> None:
         self.settings = AppSettings()
         self.mcp_tools: Sequence[Tool] = ()
         self._engine = engine
         self._models = models
         self._config = config
-        self._approve = approve
+        self._permissions = permissions
 
     async def for_thread(self, thread: str) -> ThreadAgent:
         """Return the agent of a thread, its stored settings adapted to the model. Raises Refused without a model."""
@@ -79,5 +79,5 @@ class Agents:
             system = LOCAL_SYSTEM if config.system == DEFAULT_CONFIG.system else config.system
             config = replace(config, system=system, max_tokens=config.max_tokens or LOCAL_REPLY)
         if not self.settings.tools or chosen.source.local:
-            return Agent(self._engine, chosen.client, (), config, NO_STANDING_CONTEXT, self._approve)
-        return workspace_agent(self._engine, chosen.client, config, more=self.mcp_tools, approve=self._approve)
+            return Agent(self._engine, chosen.client, (), config, NO_STANDING_CONTEXT, self._permissions)
+        return workspace_agent(self._engine, chosen.client, config, more=self.mcp_tools, permissions=self._permissions)

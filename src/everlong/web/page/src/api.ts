@@ -4,6 +4,7 @@
  * Owns the way a request is made and a stream is heard; never keeps state (see src/state). The shapes are in contract.ts.
  */
 import type {
+  Answer,
   Context,
   Hit,
   LiveRequest,
@@ -122,8 +123,8 @@ export const api = {
   retry: (id: string) => ask<unknown>("POST", `${at(id)}/retry`, {}),
   compact: (id: string, focus = "") => ask<unknown>("POST", `${at(id)}/compact`, { focus }),
   undo: (id: string) => ask<unknown>("POST", `${at(id)}/undo`, {}),
-  answer: (id: string, ask_id: string, yes: boolean, always = false) =>
-    ask<unknown>("POST", `${at(id)}/answer`, { id: ask_id, yes, always }),
+  answer: (id: string, question: string, answer: Answer) =>
+    ask<unknown>("POST", `${at(id)}/answer`, { id: question, answer }),
 
   pins: (id: string) => ask<Pin[]>("GET", `${at(id)}/pins`),
   pin: (id: string, what: { order: number } | { text: string }) =>

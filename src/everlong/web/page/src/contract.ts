@@ -256,6 +256,24 @@ export interface LiveRequest {
   error: string | null;
 }
 
+export type Answer = "no" | "once" | "thread" | "always";
+
+/** An action of a tool that waits for an answer. Its texts are made visible by the server: nothing in them is hidden. */
+export interface Ask {
+  id: string;
+  tool: string;
+  kind: "file" | "command" | "network" | "tool";
+  subject: string;
+  /** A unified diff, the command, the address, or the arguments. */
+  details: string;
+  hint: string;
+  /** What "always" would cover; empty where it cannot be said. */
+  pattern: string;
+  /** How many lines are not shown, or not whole. */
+  hidden: number;
+  answers: Answer[];
+}
+
 export type CompactingState = "started" | "words" | "done" | "failed" | "skipped";
 
 /** What a thread's stream of events may tell. */
@@ -266,7 +284,8 @@ export type ThreadEvent =
   | { type: "call"; id: string; name: string; arguments: unknown }
   | { type: "result"; id: string; name: string; text: string; failed: boolean; seconds: number }
   | { type: "restarted"; reason: string }
-  | { type: "ask"; id: string; tool: string; what: string }
+  | ({ type: "ask" } & Ask)
+  | { type: "refused"; id: string; name: string; reason: string; answered: boolean }
   | { type: "context"; context: Context }
   | { type: "title"; title: string }
   | { type: "compacting"; state: CompactingState; text: string; reason: string }

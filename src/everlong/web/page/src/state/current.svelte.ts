@@ -1,5 +1,5 @@
 /** The open thread: its rows, the answer that is being given, its context, and what it waits for. */
-import { api, ApiError, listenThread, type Context, type Row, type Saying, type Thread, type ThreadEvent } from "../api";
+import { api, ApiError, listenThread, type Answer, type Ask, type Context, type Row, type Saying, type Thread, type ThreadEvent } from "../api";
 import { app } from "./app.svelte";
 import { heard, type Piece } from "./live";
 import { go, threadHash } from "./route";
@@ -9,12 +9,6 @@ import { threads } from "./threads.svelte";
 const PAGE = 100;
 const LEAP = 500; // rows for each request while looking for a far row
 const MOST_REFRESHED = 500;
-
-export interface Ask {
-  id: string;
-  tool: string;
-  what: string;
-}
 
 /** A compaction as it goes on. "idle": nothing to tell. */
 export interface Compacting {
@@ -242,6 +236,9 @@ class Current {
       case "answered":
         this.asks = this.asks.filter((ask) => ask.id !== event.id);
         break;
+      case "refused":
+        if (!event.answered) app.say(event.reason, true);
+        break;
       case "reset":
         this.#startOver();
         break;
@@ -359,9 +356,9 @@ class Current {
     this.compacting = IDLE;
   }
 
-  async answer(ask: Ask, yes: boolean, always = false): Promise<void> {
+  async answer(ask: Ask, answer: Answer): Promise<void> {
     const id = this.id;
-    if (id && (await app.trying(() => api.answer(id, ask.id, yes, always)))) {
+    if (id && (await app.trying(() => api.answer(id, ask.id, answer)))) {
       this.asks = this.asks.filter((other) => other.id !== ask.id);
     }
   }
