@@ -39,7 +39,6 @@ async def ask(
     path: str = "/v1/models",
     method: str = "GET",
     headers: Mapping[str, str] | None = None,
-    kind: str = "http",
 ) -> Answer:
     """Status and headers of an answer. The rest of it is not awaited."""
     sent: asyncio.Queue[Message] = asyncio.Queue()
@@ -51,7 +50,7 @@ async def ask(
         return body.pop()
 
     scope = {
-        "type": kind,
+        "type": "http",
         "asgi": {"version": "3.0"},
         "method": method,
         "scheme": "http",
@@ -61,7 +60,6 @@ async def ask(
         "headers": [(name.encode(), value.encode()) for name, value in ({"host": HERE} | dict(headers or {})).items()],
         "client": ("127.0.0.1", 50_000),
         "server": ("127.0.0.1", 8333),
-        "extensions": {"websocket.http.response": {}},
     }
     answering = asyncio.ensure_future(app(scope, receive, sent.put))  # type: ignore[arg-type]
     getting = asyncio.ensure_future(sent.get())
@@ -279,10 +277,20 @@ def test_a_link_of_another_site_opens_the_page_and_nothing_else(name: str) -> No
 
 
 def test_no_websocket_is_opened_by_anyone() -> None:
-    for headers in ({}, {"origin": f"http://{HERE}"}, {"origin": "https://evil.example"}):
-        status, told = asyncio.run(ask(Boundary(app=Inside()), "/v1/realtime", headers=headers, kind="websocket"))
-        assert status == 403
-        assert ("content-security-policy", POLICY) in told
+    sent: list[Message] = []
+    inside = Inside()
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def receive() -> Message:
+        return {"type": "websocket.connect"}
+
+    for headers in ([], [(b"origin", f"http://{HERE}".encode())]):
+        scope = {"type": "websocket", "path": "/v1/realtime", "headers": [(b"host", HERE.encode()), *headers]}
+        asyncio.run(Boundary(app=inside)(scope, receive, send))
+    assert [message["type"] for message in sent] == ["websocket.close"] * 2
+    assert inside.asked == 0
 
 
 # --- sites that are allowed --------------------------------------------------------------------------

@@ -56,7 +56,7 @@ ANY = "*"
 METHODS = "GET, POST, PUT, PATCH, DELETE"
 SECONDS_ALLOWED = "600"  # that a browser may remember what a site may send
 NAMES = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,4000}")
-OK, FORBIDDEN = 200, 403
+OK, NO_CONTENT, FORBIDDEN = 200, 204, 403
 NOT_ALLOWED = 1008  # the code of a WebSocket
 LONGEST_NAME = 100  # characters of a name that an error repeats
 
@@ -105,18 +105,19 @@ class Boundary:
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
+        if scope["type"] == "websocket":  # no server of ours has one
+            await send({"type": "websocket.close", "code": NOT_ALLOWED})
+            return
         headers = _headers_of(scope)
         site = self._allowed_site(scope, headers)
         refusal = self._refusal(scope, headers, site)
         allowed = "" if refusal else site
-        asks_first = allowed and scope.get("method") == "OPTIONS" and "access-control-request-method" in headers
+        asks_first = allowed and scope["method"] == "OPTIONS" and "access-control-request-method" in headers
         guarded = _guarded(scope, send, self._rights(allowed, headers if asks_first else {}))
-        if scope["type"] == "websocket":
-            await _refuse_socket(scope, guarded)
-        elif refusal is not None:
+        if refusal is not None:
             await _refuse(scope, guarded, refusal)
         elif asks_first:
-            await _answer(guarded, "http.response", 204, [])
+            await _answer(guarded, NO_CONTENT)
         else:
             await self.app(scope, receive, guarded)
 
@@ -190,8 +191,7 @@ def _is_own(origin: str, hosts: list[str]) -> bool:
 def _is_visit(scope: Scope, headers: HeaderTable) -> bool:
     """Whether a person follows a link to the page, from wherever it was. A frame is no visit, nor is a form."""
     return (
-        scope["type"] == "http"
-        and scope["method"] in ("GET", "HEAD")
+        scope["method"] in ("GET", "HEAD")
         and scope["path"] == PAGE
         and "origin" not in headers
         and headers.get("sec-fetch-mode") == ["navigate"]
@@ -203,7 +203,7 @@ def _guarded(scope: Scope, send: Send, rights: list[tuple[bytes, bytes]]) -> Sen
     """Return a `send` that puts our headers on the answer, in place of any that say otherwise."""
 
     async def guarded(message: Message) -> None:
-        if message["type"].endswith("response.start"):
+        if message["type"] == "http.response.start":
             kept = [(name, value) for name, value in message.get("headers", ()) if not _is_ours_to_say(name.lower())]
             # The endpoint is known by now: it is what answers.
             policy = getattr(scope.get("endpoint"), "policy", POLICY) if message["status"] == OK else POLICY
@@ -222,18 +222,10 @@ async def _refuse(scope: Scope, send: Send, refusal: _Refusal) -> None:
     body: Json = {"error": {"kind": refusal.kind, "message": refusal.message}}
     if not scope["path"].startswith(API):
         body = format_of(scope["headers"]).server.errors.body(FORBIDDEN, refusal.kind, refusal.message)
-    await _answer(send, "http.response", FORBIDDEN, [(b"content-type", b"application/json")], json_bytes(body))
+    await _answer(send, FORBIDDEN, json_bytes(body))
 
 
-async def _refuse_socket(scope: Scope, send: Send) -> None:
-    """Refuse a WebSocket: no server of ours has one."""
-    if "websocket.http.response" in scope.get("extensions", {}):
-        await _answer(send, "websocket.http.response", FORBIDDEN, [])
-    else:
-        await send({"type": "websocket.close", "code": NOT_ALLOWED})
-
-
-async def _answer(send: Send, kind: str, status: int, headers: list[tuple[bytes, bytes]], body: bytes = b"") -> None:
-    length = [(b"content-length", b"%d" % len(body))] if body else []
-    await send({"type": f"{kind}.start", "status": status, "headers": [*headers, *length]})
-    await send({"type": f"{kind}.body", "body": body})
+async def _answer(send: Send, status: int, body: bytes = b"") -> None:
+    kind = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))] if body else []
+    await send({"type": "http.response.start", "status": status, "headers": kind})
+    await send({"type": "http.response.body", "body": body})
