@@ -38,8 +38,11 @@ BLANK = re.compile(r"[\s\x00-\x1f\x7f]+")
 SURROGATE = re.compile(r"[\ud800-\udfff]")
 WORD = re.compile(r"[\w.\-]{1,64}")
 FIELD = re.compile(r"""["']?\b(\w{1,40})["']?\s?[:=]\s?["']?([\w.\-]{1,64})""")
-MESSAGE = re.compile(
-    r"""["'](?:message|msg|detail|error_message|errorMessage|status_msg)["']\s?:\s?(?:"([^"]{4,600})"|'([^']{4,600})')"""
+MESSAGE_FIELD = r"""["'](?:message|msg|detail|error_message|errorMessage|status_msg)["']\s?:\s?"""
+MESSAGE = re.compile(MESSAGE_FIELD + r"""(?:"([^"]{4,600})"|'([^']{4,600})')""")
+#: The same before escapes are undone: a quote inside the message does not end it.
+ESCAPED_MESSAGE = re.compile(
+    MESSAGE_FIELD + r"""(?:"((?:[^"\\]|\\.){4,})(?:"|$)|'((?:[^'\\]|\\.){4,})(?:'|$))"""
 )
 STATUS = re.compile(r"(?:^|\b(?:status(?:[_ ]code)?|error code|http)[\s:=]{1,3})([45]\d\d)(?![\w.])", re.I)
 
@@ -82,7 +85,7 @@ def read_error(error: Json) -> ErrorText:
                 fields.append((key, line))
                 continue
             fields += FIELD.findall(line)
-            inner = [first or second for first, second in MESSAGE.findall(line)]
+            inner = _messages(piece) or _messages(line, MESSAGE)
             ranked += [(depth + at, message) for at, message in enumerate(inner, start=1)]
             ranked.append((depth if key in MESSAGE_KEYS else -1, line))
     lines = tuple(dict.fromkeys(line for _, line in sorted(ranked, key=lambda entry: -entry[0]) if line))
@@ -110,6 +113,11 @@ def _leaves(error: Json) -> Iterator[tuple[int, str, str | int | float]]:
                 waiting.extend((depth + 1, key, inner) for inner in value[:MAX_NODES])
         elif value is not None and not isinstance(value, bool):
             yield depth, key, value
+
+
+def _messages(text: str, pattern: re.Pattern[str] = ESCAPED_MESSAGE) -> list[str]:
+    """The messages in a text that is itself an error, written as JSON or as Python writes it."""
+    return [_cleaned(first or second) for first, second in pattern.findall(text)]
 
 
 def _pieces(text: str) -> tuple[str, ...]:
