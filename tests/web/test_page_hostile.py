@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from everlong.core import CallId, Image, Message, Role, Text, ToolCall, ToolResult
-from everlong.llm import Answer
+from everlong.llm import Answer, Refusal
 from tests.web.browser import PHONE, View, a_view, in_a_browser, the_page
 from tests.web.running import an_app
 
@@ -30,6 +30,10 @@ TRICKS = (
     f"```html\n<script>{FLAG}</script>\n```",
     f"`</code><script>{FLAG}</script>`",
     "<base href='https://evil.example/'><meta http-equiv=refresh content='0;url=https://evil.example/'>",
+    "<script src=/v1/evil.js></script><img src=/v1/evil.png><link rel=stylesheet href=/v1/evil.css>",
+    "![picture](/v1/evil.png) ![picture](/api/threads) ![picture](/health)",
+    "<iframe src=/v1/evil.html></iframe><object data=/v1/evil.svg></object><embed src=/v1/evil.html>",
+    "<audio src=/v1/evil.mp3 autoplay></audio><video poster=/v1/evil.png></video>",
     "<div style='position:fixed;inset:0;background:url(https://evil.example/x.png)'>over all</div>",
 )
 HOSTILE = "\n\n".join(TRICKS)
@@ -43,6 +47,7 @@ def unbroken(view: View) -> None:
     assert view.page.evaluate("window.broken") is None
     assert view.page.evaluate("location.origin") == origin == view.origin
     assert view.foreign() == []
+    assert not [url for url in view.asked if "evil" in url or "/v1/" in url]
     inside = "main [role=log] :is(script, iframe, form[action], object, embed, base, meta, link, style)"
     assert view.page.locator(inside).count() == 0
     handlers = "all => all.filter(it => it.getAttributeNames().some(name => name.startsWith('on'))).length"
@@ -105,6 +110,17 @@ def test_hostile_answers_and_file_names_do_nothing_as_they_come(growing: bool) -
         expect(view.log.get_by_text("The end of it.")).to_be_visible()
         view.answered()
         view.log.get_by_role("button", name=view.word("chat.thought")).click()
+        unbroken(view)
+
+
+@in_a_browser
+def test_an_upstreams_error_is_shown_whole_and_does_nothing() -> None:
+    said = f'The model "m" of <b>"nobody"</b> is gone: {TRICKS[0]} {TRICKS[1]} it\'s "over"'
+    refusal = Refusal(400, json.dumps({"error": {"message": said, "type": "invalid_request_error"}}))
+    with an_app(lambda _: refusal, built=the_page()) as (app, _), a_view(app) as view:
+        view.open()
+        view.say("hello")
+        expect(view.page.get_by_text(said)).to_be_visible()
         unbroken(view)
 
 

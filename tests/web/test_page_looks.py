@@ -6,11 +6,14 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from everlong.errors import Refused
 from everlong.llm import ScriptedServer, Window
+from everlong.store import MemoryThreads
 from everlong.web.api.guard import Guard
+from everlong.web.app import Setup
 from tests.web.boats import TALKS, WINDOW, fill
 from tests.web.browser import PHONE, View, a_view, in_a_browser, the_page
-from tests.web.running import an_app
+from tests.web.running import RunningApp, an_app
 
 HEAVIEST = 250_000  # bytes, gzipped, of everything that the page may load
 
@@ -148,6 +151,31 @@ def test_a_key_is_typed_once_and_never_seen_again() -> None:
         source.get_by_role("button").click()
         source.get_by_role("button", name=view.word("settings.source_delete_yes"), exact=True).click()
         expect(source).to_have_count(0)
+
+
+@in_a_browser
+@pytest.mark.parametrize("named", ["en-US@posix", "C", "zh_CN.UTF-8"])
+def test_figures_are_written_where_the_machine_has_no_language(named: str) -> None:
+    """A browser started with LANG=C names a language that no formatter knows."""
+    with an_app(built=the_page()) as (app, _), a_view(app) as view:
+        page = app.page()
+        page.say(page.thread(), "hello")
+        view.page.add_init_script(
+            f"Object.defineProperty(Navigator.prototype, 'language', {{get: () => '{named}', configurable: true}})"
+        )
+        view.open("#/usage")
+        expect(view.page.locator("canvas").first).to_be_visible()
+
+
+@in_a_browser
+def test_requests_of_a_gateway_with_keys_are_not_shown() -> None:
+    def nobody(_: object) -> str:
+        raise Refused("this gateway needs a key", status=401, kind="missing_key")
+
+    setup = Setup(threads=MemoryThreads(), watched=nobody)
+    with RunningApp(setup, built=the_page()) as app, a_view(app) as view:
+        view.open("#/live")
+        expect(view.page.get_by_text(view.word("live.by_key"), exact=True)).to_be_visible()
 
 
 @in_a_browser

@@ -29,6 +29,11 @@ if TYPE_CHECKING:
     from everlong.agent.permissions.action import Action as Action, Answer as Answer, Approve as Approve
     from everlong.agent.permissions.permissions import Permissions as Permissions
     from everlong.agent.standing_context import NO_STANDING_CONTEXT as NO_STANDING_CONTEXT
+    from everlong.agent.tools.web import (
+        Resolve as Resolve,
+        is_public as is_public,
+        resolve_by_system as resolve_by_system,
+    )
     from everlong.agent.toolset import (
         OWN_TOOLS as OWN_TOOLS,
         standard_tools as standard_tools,
@@ -46,6 +51,7 @@ else:
             "permissions.action": "Action Answer Approve",
             "permissions.permissions": "Permissions",
             "standing_context": "NO_STANDING_CONTEXT",
+            "tools.web": "Resolve is_public resolve_by_system",
             "toolset": "OWN_TOOLS standard_tools workspace_agent",
         },
     )

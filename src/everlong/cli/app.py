@@ -22,6 +22,7 @@ from everlong.gateway import Boundary, GatewayConfig, Report, Services, applicat
 from everlong.llm import LocalServer, cache_folder, model_file, registry_now
 from everlong.web import (
     BUILT,
+    EVERYBODY,
     OWNER,
     AppState,
     Choices,
@@ -29,6 +30,7 @@ from everlong.web import (
     Setup,
     Source,
     environment_sources,
+    is_loopback,
     sources_file,
     web_routes,
     with_choices,
@@ -91,6 +93,10 @@ def lone_app(app: AppState, guard: Guard, built: Path = BUILT) -> Boundary:
 async def chat_app(config: GatewayConfig, services: Services) -> AsyncIterator[Sequence[Route]]:
     """Run the chat app on the gateway's store and upstreams, as long as the gateway runs; yield its routes."""
     stack = ExitStack()
+
+    def owner_of(headers: Sequence[tuple[bytes, bytes]]) -> str:
+        return services.clients.identify(headers).scope
+
     guard = Guard.listening_at(config.host, os.environ.get(PASSWORD, ""))
     if guard.password and not os.environ.get(PASSWORD):
         print(f"The app's password is {guard.password}", file=sys.stderr, flush=True)  # noqa: T201 - printed once
@@ -102,11 +108,13 @@ async def chat_app(config: GatewayConfig, services: Services) -> AsyncIterator[S
             config=_agent_config(json.loads(os.environ.get(TOOLS, "{}"))),
             registry=registry_now(cache_folder(os.environ)),
             start_local=partial(_local_source, stack),
+            watched=owner_of if config.keys else None,
+            near=is_loopback(config.host),
         )
     )
 
-    def forward(report: Report) -> None:
-        app.report_request(report.explanation())
+    def forward(scope: str, report: Report) -> None:
+        app.report_request(report.explanation(), scope if config.keys else EVERYBODY)
 
     await app.start()
     if os.environ.get(SAMPLE):

@@ -15,6 +15,7 @@ from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import stamina
+from aiohttp.abc import AbstractResolver
 
 from everlong.core import Json, expect
 from everlong.errors import EverlongError, ProviderError, RateLimited
@@ -65,7 +66,9 @@ class Patience:
 class HttpModel:
     """A model behind an endpoint. One for each endpoint; it keeps its connections until it is closed."""
 
-    def __init__(self, endpoint: Endpoint, *, patience: Patience | None = None) -> None:
+    def __init__(
+        self, endpoint: Endpoint, *, patience: Patience | None = None, resolver: AbstractResolver | None = None
+    ) -> None:
         expect("endpoint", endpoint, Endpoint, 'an endpoint, such as endpoint_at("openai")')
         self._format = format_named(endpoint.fmt)
         self.fmt = endpoint.fmt
@@ -73,7 +76,7 @@ class HttpModel:
         self.provider = endpoint.provider
         self._at = endpoint
         self._patience = patience or Patience()
-        self._connections = Connections(endpoint.url, self._patience.timeout)
+        self._connections = Connections(endpoint.url, self._patience.timeout, resolver)
         self._served: dict[str, int | None] = {}
         self._asking: dict[str, asyncio.Task[int | None]] = {}
 
@@ -247,9 +250,13 @@ async def _json_answer(
 
 
 class Connections:
-    """Connections to one server: a pool for each event loop that uses them, closed with the loop at the latest."""
+    """Connections to one server: a pool for each event loop that uses them, closed with the loop at the latest.
 
-    def __init__(self, url: str, timeout: aiohttp.ClientTimeout) -> None:
+    A `resolver` looks its name up, for every connection anew; else the system does.
+    """
+
+    def __init__(self, url: str, timeout: aiohttp.ClientTimeout, resolver: AbstractResolver | None = None) -> None:
+        self._resolver = resolver
         self._url = url
         self._timeout = timeout
         self._closers: dict[asyncio.AbstractEventLoop, AsyncGenerator[aiohttp.ClientSession, None]] = {}
@@ -277,7 +284,8 @@ class Connections:
 
     async def _until_the_loop_ends(self) -> AsyncGenerator[aiohttp.ClientSession, None]:
         """Yield a pool. An event loop that ends closes its open generators, and so this pool."""
-        connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=300)
+        cached = self._resolver is None
+        connector = aiohttp.TCPConnector(limit=0, use_dns_cache=cached, ttl_dns_cache=300, resolver=self._resolver)
         session = aiohttp.ClientSession(connector=connector, timeout=self._timeout, proxy=_proxy_for(self._url))
         try:
             yield session

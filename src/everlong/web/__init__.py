@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from everlong.doors import open_door
 
 if TYPE_CHECKING:
-    from everlong.web.api.guard import Guard as Guard
+    from everlong.web.api.guard import Guard as Guard, is_loopback as is_loopback
     from everlong.web.api.routes import web_routes as web_routes
-    from everlong.web.app import AppState as AppState, Setup as Setup
+    from everlong.web.app import EVERYBODY as EVERYBODY, AppState as AppState, Setup as Setup
     from everlong.web.build import BUILT as BUILT, build_page as build_page, node_folder as node_folder
     from everlong.web.state.settings import OWNER as OWNER, Choices as Choices, with_choices as with_choices
     from everlong.web.state.sources import (
@@ -24,9 +24,9 @@ else:
     __all__, __getattr__, __dir__ = open_door(
         __name__,
         {
-            "api.guard": "Guard",
+            "api.guard": "Guard is_loopback",
             "api.routes": "web_routes",
-            "app": "AppState Setup",
+            "app": "AppState EVERYBODY Setup",
             "build": "BUILT build_page node_folder",
             "state.settings": "Choices OWNER with_choices",
             "state.sources": "Source environment_sources sources_file",

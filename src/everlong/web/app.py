@@ -18,14 +18,16 @@ from everlong.web.live.turns import Turns
 from everlong.web.live.updates import LiveUpdates
 from everlong.web.state.agents import Agents
 from everlong.web.state.models import Models
+from everlong.web.state.reach import Reach
 from everlong.web.state.settings import OWNER, AppSettings, load_settings, save_settings
 from everlong.web.state.sources import Source, Sources
 from everlong.web.state.view import ThreadView
 from everlong.windows import Registry
 
-__all__ = ["LIVE", "AppState", "Setup"]
+__all__ = ["EVERYBODY", "LIVE", "AppState", "Setup"]
 
-LIVE = ""  # the channel of the gateway's requests; no thread has that name
+EVERYBODY = ""  # whose requests are watched where a gateway has no keys
+LIVE = "\0"  # begins the channels of the gateway's requests; no thread has such a name
 SWEEP_SECONDS = 6 * 3_600.0  # between two searches for threads that are too old
 
 
@@ -40,6 +42,10 @@ class Setup:
     registry: Registry | None = None
     #: Starts the model on this machine, which may take a while, and returns its source; None if there is none.
     start_local: Callable[[], Source] | None = None
+    #: Returns whose requests may be watched, by the headers of who asks; raises Refused. None: everybody's.
+    watched: Callable[[Sequence[tuple[bytes, bytes]]], str] | None = None
+    #: Whether only this machine reaches the app: sources may then be on this machine and in its network.
+    near: bool = True
     #: Seconds that the question of a tool waits for an answer.
     answer_seconds: float = 600.0
 
@@ -51,7 +57,7 @@ class AppState:
         self.setup = setup
         self.threads = setup.threads
         self.hub = Hub()
-        self.sources = Sources(setup.sources, setup.sources_file)
+        self.sources = Sources(setup.sources, setup.sources_file, Reach(setup.near))
         self.models = Models(self.sources, setup.threads, setup.registry)
         self.settings = AppSettings()
         self.config = replace(setup.config, owner=OWNER)
@@ -115,9 +121,9 @@ class AppState:
         """Choose the models for summaries and titles again, because a source came or went."""
         self._apply(self.settings)
 
-    def report_request(self, request: JsonObject) -> None:
-        """Report a request of the gateway to the pages that watch. Call it in the event loop of the app."""
-        self.hub.publish(LIVE, request)
+    def report_request(self, request: JsonObject, owner: str = EVERYBODY) -> None:
+        """Report a request of the gateway to those who watch its owner. Call it in the event loop of the app."""
+        self.hub.publish(LIVE + owner, request)
 
     def _apply(self, settings: AppSettings) -> None:
         self.settings = self.agents.settings = settings

@@ -39,6 +39,7 @@ async def ask(
     path: str = "/v1/models",
     method: str = "GET",
     headers: Mapping[str, str] | None = None,
+    peer: str = "127.0.0.1",
 ) -> Answer:
     """Status and headers of an answer. The rest of it is not awaited."""
     sent: asyncio.Queue[Message] = asyncio.Queue()
@@ -58,7 +59,7 @@ async def ask(
         "raw_path": path.encode(),
         "query_string": b"",
         "headers": [(name.encode(), value.encode()) for name, value in ({"host": HERE} | dict(headers or {})).items()],
-        "client": ("127.0.0.1", 50_000),
+        "client": (peer, 50_000) if peer else None,
         "server": ("127.0.0.1", 8333),
     }
     answering = asyncio.ensure_future(app(scope, receive, sent.put))  # type: ignore[arg-type]
@@ -345,6 +346,39 @@ def test_variables_name_several() -> None:
     variables = {"EVERLONG_GATEWAY_HOSTS": "A.example, b.example", "EVERLONG_GATEWAY_ORIGINS": "https://App.example"}
     config = load_config(None, {}, variables)
     assert (config.hosts, config.origins) == (("a.example", "b.example"), (SITE,))
+
+
+# --- who may read figures ------------------------------------------------------------------------------
+
+BEYOND = {"host": "0.0.0.0", "keys": [{"name": "a", "hash": hashed(KEY)}]}
+#: Options, the other end of the connection, headers; and the status of /metrics.
+READERS: dict[str, tuple[dict[str, Any], str, dict[str, str], int]] = {
+    "this machine": ({}, "127.0.0.1", {}, 200),
+    "this machine, by its other address": ({}, "::1", {}, 200),
+    "this machine, with keys": (BEYOND, "127.0.0.1", {}, 200),
+    "another, with a key": (BEYOND, "10.0.0.8", {"authorization": f"Bearer {KEY}"}, 200),
+    "another, with a wrong key": (BEYOND, "10.0.0.8", {"x-api-key": "el-wrong"}, 401),
+    "another, without one": (BEYOND, "10.0.0.8", {}, 401),
+    "another that says it is this one": (BEYOND, "10.0.0.8", {"x-forwarded-for": "127.0.0.1"}, 401),
+    "another that says so otherwise": (BEYOND, "10.0.0.8", {"forwarded": "for=127.0.0.1", "host": "localhost"}, 401),
+    "another, where nobody has a key": ({"host": "0.0.0.0", "open": True}, "10.0.0.8", {}, 403),
+    "nobody can say who": ({}, "", {}, 403),
+}
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_figures_are_read_on_this_machine_or_with_a_key(name: str) -> None:
+    options, peer, headers, status = READERS[name]
+    config = load_config(
+        None, {"store": "memory:", "upstream": "http://127.0.0.1:9/v1", "access_log": False, **options}, {}
+    )
+    app = gateway_app(config, lambda: services_for(config, routes_from(config, {}), {}))
+
+    async def read() -> Answer:
+        async with app.router.lifespan_context(app):
+            return await ask(app, "/metrics", headers=headers, peer=peer)
+
+    assert asyncio.run(read())[0] == status
 
 
 # --- every answer of every route ---------------------------------------------------------------------

@@ -1,10 +1,13 @@
 """Who is not answered, and what does no harm: other sites and names, headers, passwords."""
 
 import json
+from ipaddress import ip_address
 
 import pytest
+from hypothesis import given, strategies as st
 
-from everlong.web.api.guard import Guard, is_loopback
+from everlong.errors import Refused
+from everlong.web.api.guard import MOST_ADDRESSES, Guard, is_loopback
 from everlong.web.live.hub import sse
 from tests.web.running import an_app
 
@@ -98,6 +101,47 @@ def test_guessing_passwords_ends() -> None:
         told = [page.ask("POST", "/api/login", {"password": f"guess {number}"})[0] for number in range(12)]
         assert told == [401] * 10 + [429] * 2
         assert page.ask("POST", "/api/login", {"password": "open sesame"})[0] == 429
+
+
+def test_who_guesses_waits_ever_longer_and_nobody_else_does() -> None:
+    now = 0.0
+    guard = Guard(password="open sesame", clock=lambda: now)
+
+    def waits(address: str, password: str = "wrong") -> int | None:
+        """Seconds to wait for an address that tries; 0 if it was only wrong, None if it is in."""
+        try:
+            guard.log_in(password, address)
+        except Refused as refused:
+            return refused.after or 0
+        return None
+
+    assert [waits("10.0.0.8") for _ in range(10)] == [0] * 10
+    told = []
+    for _ in range(8):
+        wait = waits("10.0.0.8", "open sesame")
+        assert wait is not None
+        told.append(wait)
+        assert waits("10.0.0.9") == 0  # another address
+        assert waits("10.0.0.9", "open sesame") is None
+        now += wait
+        assert waits("10.0.0.8") == 0
+    assert told == [60, 120, 240, 480, 960, 1920, 3600, 3600]
+    now += 3600
+    assert waits("10.0.0.8", "open sesame") is None
+    assert waits("10.0.0.8") == 0  # forgiven
+    # Addresses of one IPv6 network are one.
+    assert [waits(f"2001:db8::{number:x}") for number in range(10)] == [0] * 10
+    assert waits("2001:db8::ffff") == 60
+    assert waits("2001:db8:0:1::1") == 0
+
+
+@given(st.lists(st.integers(0, 2**32 - 1), max_size=60))
+def test_what_is_remembered_of_guesses_is_bounded(numbers: list[int]) -> None:
+    guard = Guard(password="open sesame")
+    for number in (*range(MOST_ADDRESSES), *numbers):
+        with pytest.raises(Refused):
+            guard.log_in("wrong", str(ip_address(number)))
+    assert len(guard._failures) <= MOST_ADDRESSES
 
 
 def test_words_cannot_end_an_event_of_the_stream() -> None:

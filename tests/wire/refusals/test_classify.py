@@ -51,6 +51,25 @@ def test_a_wrapped_error_is_read_as_the_bare_one(error: object) -> None:
     assert refusal.message == "prompt is too long: 200997 tokens > 200000 maximum"
 
 
+QUOTED = 'the model "m" isn\'t there, see "docs"'
+QUOTED_BODY = {"error": {"message": QUOTED, "type": "invalid_request_error"}}
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        pytest.param(QUOTED, id="bare"),
+        pytest.param(QUOTED_BODY, id="the body itself"),
+        pytest.param(json.dumps(QUOTED_BODY), id="as text"),
+        pytest.param("400 " + json.dumps(QUOTED_BODY), id="after a status"),
+        pytest.param({"error": json.dumps({"message": QUOTED})}, id="in a field"),
+        pytest.param(f"Error code: 400 - {QUOTED_BODY}", id="python sdk"),
+    ],
+)
+def test_a_message_does_not_end_at_its_first_quote(error: object) -> None:
+    assert classify(error, status=400).message == QUOTED  # type: ignore[arg-type]
+
+
 def test_the_fields_of_llama_cpp_are_read_where_its_words_are_new() -> None:
     body = {
         "error": {

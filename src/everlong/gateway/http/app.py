@@ -15,7 +15,7 @@ from starlette.types import ASGIApp
 from everlong import __version__
 from everlong.engine import counter_for
 from everlong.errors import Refused
-from everlong.gateway.config import GatewayConfig
+from everlong.gateway.config import GatewayConfig, is_loopback
 from everlong.gateway.exchange.response import status_of
 from everlong.gateway.http.boundary import Boundary
 from everlong.gateway.http.endpoints import (
@@ -87,7 +87,11 @@ def _routes(services: Services) -> list[Route]:
     async def health(_: Request) -> Response:
         return JSONResponse({"status": "ok", "version": __version__, "conversations": len(services.conversations)})
 
-    async def metrics(_: Request) -> Response:
+    async def metrics(request: Request) -> Response:
+        try:
+            _check_reader(services, request)
+        except Refused as error:
+            return _error(DEFAULT_FORMAT, *status_of(error, DEFAULT_FORMAT.server.errors))
         body, kind = services.metrics.written()
         return Response(body, headers={"content-type": kind})
 
@@ -105,6 +109,15 @@ def _routes(services: Services) -> list[Route]:
                 routes.append(Route(start + count_path, TokenCountEndpoint(services, format_), methods=["POST"]))
         routes.append(Route(start + "/models", ModelListEndpoint(services), methods=["GET"]))
     return [*routes, Route("/v1/{path:path}", PassThroughEndpoint(services), methods=ALL)]
+
+
+def _check_reader(services: Services, request: Request) -> None:
+    """Raise Refused unless the figures of all clients may be read: on this machine, or with a key."""
+    if request.client is not None and is_loopback(request.client.host):  # the connection's own end; headers may lie
+        return
+    if not services.config.keys:
+        raise Refused("metrics are read on this machine, or with a key: add [[keys]]", status=403, kind="no_keys")
+    services.clients.identify(request.scope["headers"])
 
 
 class _RecentRequests:

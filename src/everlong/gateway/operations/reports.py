@@ -116,8 +116,8 @@ class Recent:
     """The last requests of each client, in memory; those with edits or errors are stored too, for other processes."""
 
     state_store: StateStore
-    #: Called with every request when it is over, in the event loop; they must not wait.
-    observers: list[Callable[[Report], None]] = field(default_factory=list)
+    #: Called with the client's scope and every request when it is over, in the event loop; they must not wait.
+    observers: list[Callable[[str, Report], None]] = field(default_factory=list)
     _known: OrderedDict[str, OrderedDict[str, Report]] = field(default_factory=OrderedDict)
     _mine: Lock = field(default_factory=Lock)
 
@@ -132,7 +132,7 @@ class Recent:
             while len(self._known) > MOST_CLIENTS:
                 self._known.popitem(last=False)
         for observer in self.observers:
-            observer(report)
+            observer(scope, report)
         if report.edits or report.recovered or report.error:
             self.state_store.later(lambda: self.state_store.keep_note(NOTE, scope, report.id, _written(report)))
 

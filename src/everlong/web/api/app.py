@@ -12,7 +12,7 @@ from everlong.engine import SMALLEST, outlook
 from everlong.errors import InputError, Refused
 from everlong.web.api.endpoint import ApiRequest, event_stream, json_response, last_event
 from everlong.web.api.guard import COOKIE, Guard
-from everlong.web.app import LIVE, AppState
+from everlong.web.app import EVERYBODY, LIVE, AppState
 from everlong.web.fields import optional_text, required_text
 from everlong.web.state.models import list_models
 from everlong.web.state.settings import THRESHOLDS, changed_settings
@@ -52,6 +52,7 @@ class AppEndpoints:
             "tools": app.settings.tools,
             "settings": app.settings.shown(),
             "login": bool(self._guard.password),
+            "live_by_key": app.setup.watched is not None,
         }
 
     async def settings(self, _: ApiRequest) -> Json:
@@ -85,7 +86,7 @@ class AppEndpoints:
             key=optional_text(request.body, "key", most=4_000) or "",
             fmt=optional_text(request.body, "format") or "",
         )
-        models = await list_models(source.endpoint)
+        models = await list_models(source.endpoint, app.sources.reach)
         await asyncio.to_thread(app.sources.add, source)
         app.models.learn(source.name, models)
         app.sources_changed()
@@ -118,14 +119,17 @@ class AppEndpoints:
         return await asyncio.to_thread(self._usage.of, days)
 
     async def live(self, request: ApiRequest) -> "Json | Response":
-        """Stream the requests that go through the gateway."""
-        return event_stream(self._app.hub.listen(LIVE, last_event(request), lambda _: []))
+        """Stream the requests that go through the gateway: all of them, or those of the key that is sent along."""
+        watched = self._app.setup.watched
+        owner = EVERYBODY if watched is None else watched(request.http.headers.raw)
+        return event_stream(self._app.hub.listen(LIVE + owner, last_event(request), lambda _: []))
 
     async def log_in(self, request: ApiRequest) -> "Json | Response":
         """Exchange the password for a cookie."""
         response = json_response({})
         if self._guard.password:
-            login = self._guard.log_in(required_text(request.body, "password"))
+            client = request.http.client
+            login = self._guard.log_in(required_text(request.body, "password"), client.host if client else "")
             secure = request.http.url.scheme == "https"
             response.set_cookie(COOKIE, login, max_age=LOGIN_SECONDS, httponly=True, samesite="strict", secure=secure)
         return response

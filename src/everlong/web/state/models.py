@@ -17,6 +17,7 @@ from everlong.core import Json, JsonObject
 from everlong.engine import Call, Threads, learned_window
 from everlong.errors import InputError, Refused
 from everlong.llm import USUAL_MODELS, Endpoint, HttpModel, read_whole
+from everlong.web.state.reach import Reach
 from everlong.web.state.settings import FACTS, AppSettings
 from everlong.web.state.sources import Source, Sources
 from everlong.windows import Registry, Window, row_window, window
@@ -47,6 +48,7 @@ LONGEST_LINE = 200  # characters of a name, and of an error
 NOT_FOR_CONVERSATION = re.compile(
     r"embed|whisper|\btts|dall-e|moderation|-image|audio|realtime|transcribe|rerank|\bsora|babbage|davinci|\bveo|imagen"
 )
+NO_LIST = "no list of models came from that address; check it, and the key"
 REASONS = {401: "it rejects the key", 403: "it rejects the key", 404: "it has no list of models there"}
 
 
@@ -97,8 +99,17 @@ class Models:
             raise Refused(reason, status=409, kind="no_model")
         known = self._clients.get(source.name)
         if known is None or known[0] != source.endpoint:
-            known = self._clients[source.name] = (source.endpoint, HttpModel(source.endpoint))
+            known = self._clients[source.name] = (source.endpoint, self._client(source))
         return ChosenModel(id=model, name=name, source=source, client=known[1])
+
+    def _client(self, source: Source) -> HttpModel:
+        """Return the client of a source. Raises Refused for an added one that may not be used, or no longer."""
+        reach = self.sources.reach_of(source)
+        if reach is None:
+            return HttpModel(source.endpoint)
+        if not reach.allows_url(source.endpoint.url):
+            raise Refused(f"the source {source.name!r} may not be used from here", status=409, kind="no_model")
+        return HttpModel(source.endpoint, resolver=reach.resolver())
 
     def default(self) -> str:
         """Return the model for a new thread: the one chosen last, else the usual one of the first source, else ""."""
@@ -153,7 +164,7 @@ class Models:
 
     async def _refresh(self, source: Source) -> None:
         try:
-            listed = () if source.models else await list_models(source.endpoint)
+            listed = () if source.models else await list_models(source.endpoint, self.sources.reach_of(source))
         except (InputError, Refused):  # an unknown format, or no list
             listed = self._listed.get(source.name, (0.0, ()))[1]
         if not source.endpoint.provider:  # only a server of one's own may say what window it serves
@@ -204,14 +215,29 @@ def _model_json(source: Source, name: str, window: Window) -> JsonObject:
     }
 
 
-async def list_models(endpoint: Endpoint) -> tuple[ListedModel, ...]:
-    """Ask a source for its models. Raises Refused with the reason in one line."""
+async def list_models(endpoint: Endpoint, reach: Reach | None) -> tuple[ListedModel, ...]:
+    """Ask a source for its models, within its reach. Raises Refused with one line.
+
+    Only a known provider's answer is told. Of any other server the line is the same whether there is none, or it is
+    something else, or may not be asked: who adds sources must not learn what listens in the network of this machine.
+    """
+    if reach is not None and not reach.allows_url(endpoint.url):
+        raise _not_added(NO_LIST)
+    known = bool(endpoint.provider) and endpoint.url.startswith("https://")
+    try:
+        return await _list_models(endpoint, reach)
+    except Refused as refused:
+        raise refused if known else _not_added(NO_LIST) from None
+
+
+async def _list_models(endpoint: Endpoint, reach: Reach | None) -> tuple[ListedModel, ...]:
     timeout = aiohttp.ClientTimeout(total=LIST_SECONDS)
     api = format_named(endpoint.fmt).api
     headers = {**dict(endpoint.headers), **api.headers(endpoint.key)}
+    resolver = None if reach is None else reach.resolver()
     try:
         async with (
-            aiohttp.ClientSession(timeout=timeout) as session,
+            aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(resolver=resolver)) as session,
             session.get(endpoint.name + api.models, headers=headers, allow_redirects=False) as response,
         ):
             if response.status != 200:

@@ -17,6 +17,7 @@ from everlong.errors import InputError, Refused
 from everlong.llm import KNOWN, Endpoint, endpoint_at
 from everlong.store import read_input
 from everlong.web.fields import invalid
+from everlong.web.state.reach import NEAR_BY, Reach
 from everlong.wire import FORMATS
 
 __all__ = ["Source", "Sources", "environment_sources", "sources_file"]
@@ -73,10 +74,14 @@ def environment_sources(environment: Mapping[str, str]) -> tuple[Source, ...]:
 
 
 class Sources:
-    """All sources, the server's own first. Without a `file`, added sources are lost when the program ends."""
+    """All sources, the server's own first. Without a `file`, added sources are lost when the program ends.
 
-    def __init__(self, given: Sequence[Source], file: Path | None) -> None:
+    `reach` says which servers an added source may be; the server's own may be any.
+    """
+
+    def __init__(self, given: Sequence[Source], file: Path | None, reach: Reach = NEAR_BY) -> None:
         self.given = tuple(given)
+        self.reach = reach
         self._file = file
         self.added: tuple[Source, ...] = () if file is None else _read(file)
 
@@ -89,6 +94,10 @@ class Sources:
     def named(self, name: str) -> Source | None:
         """Return the source of that name."""
         return next((source for source in self.all if source.name == name), None)
+
+    def reach_of(self, source: Source) -> Reach | None:
+        """Return the limits of a source, None for one of the server's own."""
+        return None if source in self.given else self.reach
 
     def planned(self, url: str, *, name: str = "", key: str = "", fmt: str = "") -> Source:
         """Return the source that would be added, without adding it. Raises Refused if it cannot be."""

@@ -41,9 +41,7 @@ FIELD = re.compile(r"""["']?\b(\w{1,40})["']?\s?[:=]\s?["']?([\w.\-]{1,64})""")
 MESSAGE_FIELD = r"""["'](?:message|msg|detail|error_message|errorMessage|status_msg)["']\s?:\s?"""
 MESSAGE = re.compile(MESSAGE_FIELD + r"""(?:"([^"]{4,600})"|'([^']{4,600})')""")
 #: The same before escapes are undone: a quote inside the message does not end it.
-ESCAPED_MESSAGE = re.compile(
-    MESSAGE_FIELD + r"""(?:"((?:[^"\\]|\\.){4,})(?:"|$)|'((?:[^'\\]|\\.){4,})(?:'|$))"""
-)
+ESCAPED_MESSAGE = re.compile(MESSAGE_FIELD + r"""(?:"((?:[^"\\]|\\.){4,})(?:"|$)|'((?:[^'\\]|\\.){4,})(?:'|$))""")
 STATUS = re.compile(r"(?:^|\b(?:status(?:[_ ]code)?|error code|http)[\s:=]{1,3})([45]\d\d)(?![\w.])", re.I)
 
 

@@ -58,6 +58,8 @@ export interface State {
   first_run: boolean;
   /** The server asks for a password: one can sign out. */
   login?: boolean;
+  /** The gateway has keys: its requests are told to the key that made them, and not to the page. */
+  live_by_key?: boolean;
   models: Model[];
   default_model: string;
   /** For each step of the threshold, with the default model, else the first; empty where its window is not known. */

@@ -1,3 +1,4 @@
+import "./browser";
 import { mount } from "svelte";
 import App from "./App.svelte";
 import { app } from "./state/app.svelte";

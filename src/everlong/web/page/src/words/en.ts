@@ -427,6 +427,8 @@ export const en = {
 
   // Live
   "live.help": "Requests through the gateway as they happen. Point a client’s base URL at {url} to see it here.",
+  "live.by_key": "This gateway has keys",
+  "live.by_key_help": "Its requests are told to the key that made them, and to nobody else: ask {url} with the key.",
   "live.connected": "Listening",
   "live.connecting": "Connecting…",
   "live.lost": "Connection lost. Trying again…",

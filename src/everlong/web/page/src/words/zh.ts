@@ -429,6 +429,8 @@ export const zh: Table = {
 
   // Live
   "live.help": "实时显示经过网关的请求。把客户端的 base URL 指向 {url}，就能在这里看到。",
+  "live.by_key": "此网关设有密钥",
+  "live.by_key_help": "每个请求只告诉发出它的密钥，不告诉别人：请带上密钥访问 {url}。",
   "live.connected": "正在监听",
   "live.connecting": "正在连接…",
   "live.lost": "连接中断，正在重连…",

@@ -1,0 +1,21 @@
+/**
+ * A browser that was started without a language (LANG=C) names one that Intl refuses, such as "en-US@posix".
+ *
+ * Every formatter would then throw, those of libraries too. So the name is put right before anything else runs:
+ * this module is the first that the page imports.
+ */
+
+/** The language that Intl takes for a name.  "en-US@posix" -> "en-US", "C" -> "en-US", "zh-CN" -> "zh-CN" */
+export function usable(language: string): string {
+  for (const name of [language, language.split(/[@._]/)[0]]) {
+    try {
+      return Intl.getCanonicalLocales(name)[0] ?? "en-US";
+    } catch {
+      // the next may do
+    }
+  }
+  return "en-US";
+}
+
+const named = globalThis.navigator?.language; // tests run without a browser
+if (named && usable(named) !== named) Object.defineProperty(navigator, "language", { value: usable(named) });
