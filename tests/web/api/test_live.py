@@ -3,7 +3,7 @@
 from http.client import HTTPConnection
 from pathlib import Path
 
-from everlong.gateway.clients import hashed
+from everlong.gateway import hashed
 from tests.gateway.talking import PATHS, body_of
 from tests.web.running import Page, Stream
 from tests.web.sites import Site, a_server
