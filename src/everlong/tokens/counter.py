@@ -8,7 +8,8 @@ reported usage how far the counts are off.
 
 import math
 import re
-from collections.abc import Iterable
+import string
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -26,8 +27,12 @@ SEALED_CHARACTERS = 5  # encrypted reasoning: base64 characters for each token i
 
 REMEMBERED = 200_000  # counts, about 20 MB; the oldest half goes when there are more
 
-#: Inside an opaque part: a file, not text. Only where a run begins: tried inside one, each start would scan it again.
-ENCODED_FILE = re.compile(r"(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/=_-]{4096,}")
+#: Inside an opaque part so many of these characters in a row are a file, not text.
+ENCODED = string.ascii_letters + string.digits + "+/=_-"
+LEAST_FILE = 4_096
+#: Only where a run begins: tried inside one, each start would scan it again.
+ENCODED_FILE = re.compile(f"(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/=_-]{{{LEAST_FILE},}}")
+SEARCHED = 65_536  # characters searched at once: no other thread runs meanwhile
 
 
 class Counter:
@@ -134,10 +139,32 @@ class Tally:
 
 
 def _without_files(body: JsonText) -> tuple[int, str]:
-    if len(body) < 4_096:
+    if len(body) < LEAST_FILE:
         return 0, body
-    rest, files = ENCODED_FILE.subn("", body)
-    return files, rest
+    files, rest = 0, []
+    for piece in _between_files(body):
+        kept, found = ENCODED_FILE.subn("", piece)
+        files += found
+        rest.append(kept)
+    return files, "".join(rest)
+
+
+def _between_files(body: JsonText) -> Iterator[str]:
+    """Yield the body in pieces that cut no run; a run that fills more than one of them comes shortened."""
+    start = 0
+    while start < len(body):
+        stop = start + SEARCHED
+        piece = body[start:stop]
+        kept = piece.rstrip(ENCODED) if stop < len(body) else piece
+        if kept:
+            yield kept
+            start += len(kept)
+            continue
+        while piece and not piece.lstrip(ENCODED):
+            start += len(piece)
+            piece = body[start : start + SEARCHED]
+        yield "=" * LEAST_FILE
+        start += len(piece) - len(piece.lstrip(ENCODED))
 
 
 KEPT = 9  # reports: enough for a median, few enough to follow a provider that changes its framing

@@ -15,12 +15,12 @@ import re
 import sys
 import zlib
 from base64 import b64decode
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-from everlong.tokens.exact import well_formed
+from everlong.tokens.pieces import after_pair, well_formed
 
 __all__ = [
     "CLASSES",
@@ -49,6 +49,9 @@ ESTIMATED: tuple[str, ...] = (
 
 STEPS = 64  # a chance of 1 in the weights
 LAST_OF_RUN = 0.5  # tokens; the last one of a run is seldom full
+LEAST_RUN = 16  # characters
+#: A longer text is estimated in pieces of so many characters: no other thread runs while one is added up.
+PIECE = 32_768
 
 
 def _each(run: Iterable[int], width: int = 1) -> tuple[bytes, ...]:
@@ -72,7 +75,8 @@ CLASSES: tuple[bytes, ...] = (
 #: Characters that tokens hold many of in a row; digits never are.
 REPEATABLE = "".join(map(chr, sorted({*range(0x80)} - {*b"0123456789"}))) + "·—…•─━│═█░▒▓　"
 
-_RUN = re.compile(f"([{re.escape(REPEATABLE)}])\\1{{15,}}")
+_REPEATABLE = frozenset(REPEATABLE)
+_RUN = re.compile(f"([{re.escape(REPEATABLE)}])\\1{{{LEAST_RUN - 1},}}")
 
 
 def _class_of_byte() -> bytes:
@@ -116,11 +120,14 @@ def estimate(text: str, vocabulary: str = DEFAULT) -> int:
     if not text:
         return 0
     weights = _weights(vocabulary if vocabulary in ESTIMATED else DEFAULT)
-    shortened, left_out = shorten_runs(text)
-    codes = class_codes(shortened)
     chance = weights.ends.__getitem__
-    ends = sum(map(chance, _pairs(codes, 0))) + sum(map(chance, _pairs(codes, 1)))
-    return round(1 + ends / STEPS + run_tokens(left_out, weights.repeats))
+    ends, runs, last = 0, 0.0, b""
+    for shortened, left_out in _shortened_pieces(text):
+        codes = last + class_codes(shortened)
+        ends += sum(map(chance, _pairs(codes, 0))) + sum(map(chance, _pairs(codes, 1)))
+        runs = run_tokens(left_out, weights.repeats, runs)
+        last = codes[-1:]
+    return round(1 + ends / STEPS + runs)
 
 
 def _pairs(codes: bytes, start: int) -> memoryview:
@@ -152,9 +159,39 @@ def shorten_runs(text: str) -> tuple[str, list[tuple[str, int]]]:
     return "".join(pieces), left_out
 
 
-def run_tokens(left_out: Iterable[tuple[str, int]], repeats: Mapping[str, float]) -> float:
-    """The tokens of the parts of runs that were left out."""
-    tokens = 0.0
+def _shortened_pieces(text: str) -> Iterator[tuple[str, list[tuple[str, int]]]]:
+    """Yield what `shorten_runs` makes of a text, piece by piece: no run is cut, however long it is."""
+    start = 0
+    while len(text) - start > PIECE:
+        stop = start + PIECE
+        last = text[stop - 1]
+        if last == text[stop] and last in _REPEATABLE:
+            before = text[start:stop].rstrip(last)
+            stop = _end_of_run(text, stop)
+            length = stop - start - len(before)
+            if length >= LEAST_RUN:
+                yield shorten_runs(before)
+                yield last, [(last, length - 1)]
+                start = stop
+                continue
+        else:
+            stop = after_pair(text, stop)
+        yield shorten_runs(text[start:stop])
+        start = stop
+    yield shorten_runs(text[start:])
+
+
+def _end_of_run(text: str, at: int) -> int:
+    """Where the run of one character ends that goes on at this place."""
+    run = text[at] * PIECE
+    while text.startswith(run, at):
+        at += PIECE
+    rest = text[at : at + PIECE]
+    return at + len(rest) - len(rest.lstrip(run[0]))
+
+
+def run_tokens(left_out: Iterable[tuple[str, int]], repeats: Mapping[str, float], tokens: float = 0.0) -> float:
+    """The tokens of the parts of runs that were left out, added to those of the runs before."""
     for character, length in left_out:
         many = repeats[character]
         tokens += length / many + (LAST_OF_RUN if many > 1 else 0)

@@ -6,33 +6,34 @@ vocabulary a model has, or which is nearest.
 """
 
 import re
-from collections.abc import Iterator
+from array import array
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Protocol
 
 from splintr import Tokenizer
 
-__all__ = ["UNKNOWN", "Vocabulary", "count_exact", "name_segments", "pieces_of", "vocabulary_of", "well_formed"]
+from everlong.tokens.pieces import PIECE, TOKEN_BYTES, Encoding, bytes_in, counted_pieces, well_formed
 
-TOKEN_BYTES = 4  # `encode_flat` packs each id into 32 bits
+__all__ = ["UNKNOWN", "Vocabulary", "count_exact", "encoding_of", "name_segments", "vocabulary_of"]
+
 MARKERS_WORTH_SEARCHING = 4
+#: Tokens of one text that are counted exactly: four times the largest window of a model with a known vocabulary.
+ENOUGH = 8_388_608
 
 #: In these, markup and blank lines are ordinary entries of the vocabulary that only the full matcher finds.
 MATCHED_WHOLE = frozenset({"gemma2", "gemma3", "gemma4"})
 
-#: In these a space begins a word at the start of a text too, so pieces count more than the whole.
-COUNTED_WHOLE = MATCHED_WHOLE | {"llama2", "mistral", "mistral_v1", "mistral_v2"}
-#: A long text is counted in pieces of about so many characters: the encoder lets no other thread run meanwhile.
-PIECE = 32_768
-#: A word ends before such a sign in every other vocabulary, so no token reaches across.
-#: Not an apostrophe: some keep "don't" together.
-_BETWEEN_WORDS = re.compile("(?<=[A-Za-z0-9\u4e00-\u9fff])[ \\n，。、](?=[A-Za-z\u4e00-\u9fff])")
+#: In these a space begins a word at the start of a text too, and would begin one at the start of every piece. After a
+#: line end there is none, and no token holds a line end beside anything else.
+BEGUN_WITH_SPACE = frozenset({"llama2", "mistral_v1", "mistral_v2"})
+LINE_END, ITS_TOKENS = "\n", 2
 
 
 class _Encoder(Protocol):
     def encode_flat(self, text: str) -> bytes: ...
     def encode_ordinary(self, text: str) -> list[int]: ...
+    def decode_token_bytes(self, token: int, /) -> bytes: ...
     def special_tokens(self) -> dict[str, int]: ...
 
 
@@ -55,28 +56,25 @@ def _load(name: str) -> _Loaded:
     return _Loaded(encoder, tuple(starts))
 
 
-def well_formed(text: str) -> str:
-    """The text with surrogate pairs joined and lone ones replaced, as UTF-8 demands."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
 def count_exact(vocabulary: str, text: str) -> int:
     """How many tokens the text is in that vocabulary. Example: ("o200k_base", "hello world") -> 2"""
-    if len(text) > 2 * PIECE and vocabulary not in COUNTED_WHOLE:
-        return sum(_count(vocabulary, piece) for piece in pieces_of(text, PIECE))
-    return _count(vocabulary, text)
+    if len(text) <= 2 * PIECE:
+        return _count(vocabulary, text)
+    encoding = encoding_of(vocabulary)
+    try:
+        return _count_long(encoding, text)
+    except UnicodeEncodeError:
+        return _count_long(encoding, well_formed(text))
 
 
-def pieces_of(text: str, size: int) -> Iterator[str]:
-    """The text in pieces of at least `size` characters, cut only where no token can reach across."""
-    start = 0
-    while len(text) - start > size:
-        gap = _BETWEEN_WORDS.search(text, start + size)
-        if gap is None:
-            break
-        yield text[start : gap.start()]
-        start = gap.start()
-    yield text[start:]
+def _count_long(encoding: Encoding, text: str) -> int:
+    """The tokens of a text piece by piece; when no window holds them any more, the rest counts as its bytes."""
+    total = 0
+    for piece in counted_pieces(encoding, text):
+        total += piece.tokens
+        if total > ENOUGH:
+            return total + bytes_in(text, piece.stop, len(text))
+    return total
 
 
 def _count(vocabulary: str, text: str) -> int:
@@ -88,6 +86,22 @@ def _count(vocabulary: str, text: str) -> int:
         return len(loaded.encoder.encode_flat(text)) // TOKEN_BYTES
     except UnicodeEncodeError:
         return _count(vocabulary, well_formed(text))
+
+
+@cache
+def encoding_of(vocabulary: str) -> Encoding:
+    """How a vocabulary encodes the pieces of a text."""
+    encoder, markers = _load(vocabulary).encoder, _load(vocabulary).markers
+
+    def pack(text: str, begins: bool) -> bytes:  # noqa: ARG001 - it makes no difference to most
+        if any(marker in text for marker in markers):
+            return array("I", encoder.encode_ordinary(text)).tobytes()
+        return encoder.encode_flat(text)
+
+    def pack_after_line_end(text: str, begins: bool) -> bytes:
+        return pack(text, begins) if begins else pack(LINE_END + text, begins)[ITS_TOKENS * TOKEN_BYTES :]
+
+    return Encoding(pack_after_line_end if vocabulary in BEGUN_WITH_SPACE else pack, encoder.decode_token_bytes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ BENCHMARKS = {
     "counting": "everlong.lab.speed.counts",
     "fitting": "everlong.lab.speed.fits",
     "selection": "everlong.lab.speed.selection",
+    "freezing": "everlong.lab.speed.freezing",
     "gateways": "everlong.lab.speed.gateways.run",
 }
 BENCHMARK_NAMES = tuple(BENCHMARKS)

@@ -1,0 +1,247 @@
+"""A long text is counted in bounded pieces: as many tokens as it has when it is encoded whole, never fewer."""
+
+import random
+import re
+from array import array
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+from everlong.core import Opaque
+from everlong.tokens import Counter, estimate, pieces
+from everlong.tokens.estimates import class_codes, run_tokens, shorten_runs
+from everlong.tokens.exact import ENOUGH, ROWS, _count, count_exact, encoding_of
+from everlong.tokens.pieces import PIECE, TOKEN_BYTES, UNSETTLED, Encoding, counted_pieces, well_formed
+
+VOCABULARIES = sorted({vocabulary.name for _, vocabulary in ROWS if vocabulary.exact})
+#: The largest text that is encoded at once.
+LARGEST = 2 * PIECE
+
+ROLL = random.Random(5)
+LENGTH = 30_000
+HOSTILE = {
+    "one letter": "a" * LENGTH,
+    "two letters": "ab" * (LENGTH // 2),
+    "spaces": " " * LENGTH,
+    "line ends": "\n" * LENGTH,
+    "tabs": "\t" * LENGTH,
+    "any white space": "".join(ROLL.choices(" \t\n\r\u3000", k=LENGTH)),
+    "one digit": "7" * LENGTH,
+    "digits": "".join(ROLL.choices("0123456789", k=LENGTH)),
+    "base64": "".join(ROLL.choices("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", k=LENGTH)),
+    "letters": "".join(ROLL.choices("etaoinshrdlu", k=LENGTH)),
+    "large and small letters": "".join(ROLL.choices("aAbB", k=LENGTH)),
+    "underscores": "_" * LENGTH,
+    "brackets": "[" * LENGTH,
+    "signs": "".join(ROLL.choices(".,;:!?/\\'\"()[]{}<>-_=+*&^%$#@~`|", k=LENGTH)),
+    "one emoji": "😀" * (LENGTH // 2),
+    "a family": "👩‍👩‍👧‍👦" * (LENGTH // 7),
+    "combining marks": "e" + "\u0301" * LENGTH,
+    "Han": "".join(chr(ROLL.randrange(0x4E00, 0x9FFF)) for _ in range(LENGTH // 2)),
+    "kana": "".join(chr(ROLL.randrange(0x3041, 0x30FF)) for _ in range(LENGTH // 2)),
+    "Hangul": "".join(chr(ROLL.randrange(0xAC00, 0xD7A3)) for _ in range(LENGTH // 2)),
+    "special tokens": "<|endoftext|>" * (LENGTH // 13),
+    "anything": "".join(chr(ROLL.randrange(0x20, 0xD800)) for _ in range(LENGTH // 2)),
+    "runs of everything": "".join(ROLL.choice("aé日7. \n😀_A'") * ROLL.randint(1, 900) for _ in range(60)),
+    "words": "the quick brown fox doesn't wait, " * (LENGTH // 34),
+}
+
+
+class Watched:
+    """An encoding that records how long each text was that it had to encode at once."""
+
+    def __init__(self, vocabulary: str) -> None:
+        self.lengths: list[int] = []
+        self._encoding = encoding_of(vocabulary)
+        self.encoding = Encoding(self._pack, self._encoding.unpack)
+
+    def _pack(self, text: str, begins: bool) -> bytes:
+        self.lengths.append(len(text))
+        return self._encoding.pack(text, begins)
+
+
+def count_of(encoding: Encoding, text: str) -> int:
+    return sum(piece.tokens for piece in counted_pieces(encoding, text))
+
+
+@pytest.mark.parametrize("vocabulary", VOCABULARIES)
+def test_C7_pieces_of_hostile_text_count_as_much_as_the_whole(vocabulary: str) -> None:
+    counts = {name: count_of(encoding_of(vocabulary), text) for name, text in HOSTILE.items()}
+    assert counts == {name: _count(vocabulary, text) for name, text in HOSTILE.items()}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+@pytest.mark.parametrize("vocabulary", ["o200k_base", "gemma3"])
+def test_no_text_is_encoded_in_long_pieces(vocabulary: str, name: str) -> None:
+    watched = Watched(vocabulary)
+    count_of(watched.encoding, HOSTILE[name] * 3)
+    assert max(watched.lengths) <= LARGEST
+
+
+@pytest.mark.parametrize("sample", ["a", " ", "\n", "7", "_", "😀", "\u0301", "日", "a9+", "word "])
+@pytest.mark.parametrize("vocabulary", ["o200k_base", "gemma3", "llama2"])
+def test_twice_the_text_is_twice_the_work(vocabulary: str, sample: str) -> None:
+    work = []
+    for length in (100_000, 200_000, 400_000):
+        watched = Watched(vocabulary)
+        count_of(watched.encoding, sample * (length // len(sample)))
+        assert max(watched.lengths) <= LARGEST
+        assert sum(watched.lengths) <= 1.25 * length, "little is encoded twice"
+        work.append(len(watched.lengths))
+    assert work[1] <= 2 * work[0] + 1
+    assert work[2] <= 2 * work[1] + 1
+
+
+ENDS = st.sampled_from(["a", "B", "é", "日", "7", ".", "'", " ", "\n", "\t", "😀", "\u0301", "_", "[", "＿", "0x"])
+RUNS = st.lists(st.tuples(ENDS, st.integers(1, 700)), min_size=5, max_size=25)
+
+
+@pytest.mark.parametrize("vocabulary", ["cl100k_base", "o200k_base", "gemma3", "llama2", "deepseek_v3", "glm4"])
+@given(runs=RUNS)
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_pieces_of_any_runs_count_as_much_as_the_whole(
+    vocabulary: str, runs: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pieces, "PIECE", 3_000)
+    text = "".join(sign * length for sign, length in runs)
+    assert count_of(encoding_of(vocabulary), text) == _count(vocabulary, text)
+
+
+FRAGMENTS = ["alpha", "Beta", "don't", " ", "\n", "  ", "上下文", "的。", "，", "42", "3.14", "{", "_x", "\t", "é"]
+FRAGMENTS += ["日本", "한국어", "'s", "<s>", "\n\n"]
+
+
+@pytest.mark.parametrize("vocabulary", VOCABULARIES)
+@given(fragments=st.lists(st.sampled_from(FRAGMENTS), min_size=40, max_size=300))
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_gaps_between_words_are_cut_without_a_trace(
+    vocabulary: str, fragments: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pieces, "PIECE", 20)
+    monkeypatch.setattr(pieces, "UNSETTLED", 1_000)  # so that nothing is joined: it counts exactly, or as its bytes
+    text = "".join(fragments)
+    cut = list(counted_pieces(encoding_of(vocabulary), text))
+    assert (cut[0].start, cut[-1].stop) == (0, len(text))
+    short = [piece for piece in cut if piece.stop - piece.start <= 40]
+    assert all(before.stop == after.start for before, after in pairwise(cut))
+    assert sum(piece.tokens for piece in cut) >= _count(vocabulary, text)
+    if short == cut:
+        assert sum(piece.tokens for piece in cut) == _count(vocabulary, text)
+
+
+@pytest.mark.parametrize("vocabulary", VOCABULARIES)
+def test_no_token_reaches_across_a_gap_between_words(vocabulary: str) -> None:
+    """What makes the cuts exact, for every token there is; `▁` is a space in some, and a sign of its own in others."""
+    across = re.compile("[A-Za-z0-9\u4e00-\u9fff][ \\n，。、][A-Za-z\u4e00-\u9fff]")
+    unpack = encoding_of(vocabulary).unpack
+    with_spaces = vocabulary.startswith(("gemma", "llama2", "mistral_v1", "mistral_v2"))
+    for token in range(300_000):
+        try:
+            text = unpack(token).decode(errors="replace")
+        except ValueError:
+            break
+        assert not across.search(text.replace("▁", " ") if with_spaces else text), text
+
+
+@given(text=st.text(alphabet="abc .,1é日", min_size=1_000, max_size=4_000), noise=st.integers(1, 40))
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_joint_that_is_not_proved_never_counts_too_few(
+    text: str, noise: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An encoder that splits by the length of what it is given agrees with itself nowhere."""
+
+    def pack(part: str, _: bool) -> bytes:
+        size = 1 + (len(part) * noise) % 7
+        return array("I", range(len(part) // size + 1)).tobytes()
+
+    monkeypatch.setattr(pieces, "PIECE", 400)
+    encoding = Encoding(pack, lambda token: b"x" * (1 + token % 3))
+    text = text.replace(" ", "").replace(".", "")
+    assert count_of(encoding, text) >= len(pack(text, True)) // TOKEN_BYTES
+
+
+def test_what_cannot_be_joined_counts_as_its_bytes() -> None:
+    odd = Encoding(lambda text, _: array("I", [len(text)] * len(text)).tobytes(), lambda _: b"a")
+    assert count_of(odd, "é" * 50_000) == 100_001
+    fitting = replace(odd, pack=lambda text, _: array("I", [7] * len(text)).tobytes())
+    assert count_of(fitting, "a" * 50_000) == 50_000
+
+
+def test_what_is_settled_stands_far_enough_from_the_end() -> None:
+    longest = max(len(encoding_of("o200k_base").unpack(token)) for token in range(199_000))
+    assert longest < UNSETTLED
+
+
+def test_beyond_every_window_the_rest_counts_as_its_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = HOSTILE["base64"] * 4
+    exact = count_exact("o200k_base", text)
+    monkeypatch.setattr("everlong.tokens.exact.ENOUGH", 30_000)
+    assert 30_000 < exact < count_exact("o200k_base", text) < len(text)
+    assert ENOUGH > 4 * 2_000_000
+
+
+def test_B9_surrogates_in_a_long_text_count_as_what_arrives() -> None:
+    text = "a\ud800\ud83d\ude00 " * 10_000
+    assert count_exact("o200k_base", text) == count_exact("o200k_base", well_formed(text))
+    assert well_formed(text) == "a\ufffd😀 " * 10_000
+    assert estimate(text, "claude") == estimate(well_formed(text), "claude")
+
+
+# --- estimates -------------------------------------------------------------------------------------
+
+
+@given(runs=st.lists(st.tuples(st.sampled_from([*"-= a\n7日", "\ud83d", "\ude00"]), st.integers(1, 90)), max_size=40))
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.parametrize("size", [17, 64, 1_000])
+def test_an_estimate_in_pieces_is_the_estimate_of_the_whole(
+    size: int, runs: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "".join(sign * length for sign, length in runs)
+    monkeypatch.setattr("everlong.tokens.estimates.PIECE", 1_000_000)
+    whole = estimate(text, "claude")
+    monkeypatch.setattr("everlong.tokens.estimates.PIECE", size)
+    assert estimate(text, "claude") == whole
+
+
+def test_no_text_is_estimated_in_long_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    lengths: list[int] = []
+
+    def watched(text: str) -> bytes:
+        lengths.append(len(text))
+        return class_codes(text)
+
+    monkeypatch.setattr("everlong.tokens.estimates.class_codes", watched)
+    for text in HOSTILE.values():
+        estimate(text * 4, "claude")
+    assert max(lengths) <= 32_768 + 16  # a short run is not cut
+    assert sum(lengths) <= 4 * sum(map(len, HOSTILE.values()))
+
+
+def test_the_tokens_of_runs_are_added_to_those_before() -> None:
+    _, left_out = shorten_runs("-" * 40 + "=" * 50)
+    assert run_tokens(left_out[1:], {"-": 8, "=": 16}, run_tokens(left_out[:1], {"-": 8, "=": 16})) == run_tokens(
+        left_out, {"-": 8, "=": 16}
+    )
+
+
+# --- files in parts that nobody reads --------------------------------------------------------------
+
+
+@given(
+    runs=st.lists(
+        st.tuples(st.sampled_from(["A", "+", '"', "{ ", "é"]), st.sampled_from([1, 90, 4_095, 4_096, 4_097, 9_000])),
+        max_size=12,
+    ),
+    searched=st.sampled_from([4_096, 5_000, 20_000]),
+)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_files_are_found_the_same_in_pieces(
+    runs: list[tuple[str, int]], searched: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part = Opaque("document", "".join(sign * length for sign, length in runs))
+    monkeypatch.setattr("everlong.tokens.counter.SEARCHED", 1_000_000)
+    whole = Counter("claude-opus-4-5").part(part)
+    monkeypatch.setattr("everlong.tokens.counter.SEARCHED", searched)
+    assert Counter("claude-opus-4-5").part(part) == whole
