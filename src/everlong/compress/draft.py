@@ -65,6 +65,10 @@ class Task:
     language: str = "en"
     #: The conversation's own index of what left the window before; grows. None: a step that needs one makes it.
     index: Index | None = None
+    #: Tokens kept free for the answer.
+    reply: int = 0
+    #: Where summaries are written: the index in the history from which on no summary covers a message.
+    uncovered: int | None = None
     #: Exactly how many of the newest messages stay, whatever a step was set to; None: as it was set.
     newest: int | None = None
 

@@ -5,7 +5,7 @@ preset is a file in `everlong.compress.presets`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
@@ -80,6 +80,8 @@ class Preset:
     compaction: tuple[Step, ...] = ()
     #: What comes below them: it fits, or raises BudgetImpossible with the sizes.
     emergency: tuple[Step, ...] = (floor,)
+    #: The steps after a provider refused a request as too long; None: those of a compaction.
+    overflow: tuple[Step, ...] | None = None
     #: Whether every request is assembled again from the raw history, full or not, as the documents want it.
     every_call: bool = False
     #: Whether everything is sent as it is and nothing is compacted, recalled or summarised.
@@ -102,6 +104,11 @@ class Preset:
             return self
         known = {option.name: option.default for option in self.options}
         return self.configure(known | {name: options[name] for name in known if name in options})
+
+    @property
+    def after_overflow(self) -> "Preset":
+        """The preset for the request that follows a refusal."""
+        return self if self.overflow is None else replace(self, compaction=self.overflow)
 
     @property
     def due_by_tokens(self) -> bool:

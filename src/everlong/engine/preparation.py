@@ -291,33 +291,53 @@ def _of_the_window(error: BudgetImpossible, context: CallContext) -> BudgetImpos
 
 def _assembled_again(context: CallContext) -> View:
     """The view of a preset whose document wants its steps before each call: from the raw history, nothing is kept."""
-    raw = context.raw_history().with_background(context.state.opened.pins)
-    raw, newest = _with_summary(context, raw)
-    context.orders = raw.orders
-    limit = context.budget.compacted_limit
-    options = replace(context.view_options(limit=limit, target=limit), pins=raw.pins, newest=newest)
-    try:
-        view = view_of(raw.history, options)
-    except BudgetImpossible as error:
-        raise _of_the_window(error, context) from None
-    before = context.budget.counter.messages(raw.history)
+    plain = context.raw_history().with_background(context.state.opened.pins)
+    summary = summary_in(context.state.opened.point)
+    if summary is None or context.budget.preset.summary.when_needed:
+        view = _made_again(context, plain, None)
+        if summary is not None and any(edit.action is Action.DROP for edit in view.edits):
+            view = _made_again(context, plain, summary)
+    else:
+        view = _made_again(context, plain, summary)
+    before = context.budget.counter.messages(view.history)
     if view.tokens < before:
-        _note_compressed(context, f"preset {context.budget.preset.name}", before, view, len(raw.history))
+        _note_compressed(context, f"preset {context.budget.preset.name}", before, view, len(view.history))
     return view
 
 
-def _with_summary(context: CallContext, raw: RawHistory) -> tuple[RawHistory, int | None]:
+def _made_again(context: CallContext, plain: RawHistory, summary: Summary | None) -> View:
+    """The view of the raw history with a summary, or without one."""
+    raw, newest = _with_summary(context, plain, summary)
+    context.orders = raw.orders
+    limit = context.budget.compacted_limit
+    options = replace(
+        context.view_options(limit=limit, target=limit),
+        pins=raw.pins,
+        newest=newest,
+        uncovered=_uncovered(context, raw) if context.settings.summarises else None,
+    )
+    try:
+        return view_of(raw.history, options)
+    except BudgetImpossible as error:
+        raise _of_the_window(error, context) from None
+
+
+def _uncovered(context: CallContext, raw: RawHistory) -> int:
+    """From which message of the history on no summary covers it."""
+    summary = summary_in(context.state.opened.point)
+    covers = 0 if summary is None else summary.covers
+    return next((at for at, order in enumerate(raw.orders) if order >= covers), len(raw.orders))
+
+
+def _with_summary(context: CallContext, raw: RawHistory, summary: Summary | None) -> tuple[RawHistory, int | None]:
     """The history with its summary where the preset puts it, and how many newest messages it sends, if it says."""
     preset, policy = context.budget.preset, context.budget.preset.summary
-    summary = summary_in(context.state.opened.point)
     start = 0
     if preset.history.start is not None:
         start = preset.history.start(raw.history)
     elif policy.replaces and summary is not None:
         covers = summary.covers
         start = next((at for at, order in enumerate(raw.orders) if order >= covers), 0)
-    if policy.when_needed and context.budget.counter.messages(raw.history) <= context.budget.compacted_limit:
-        summary = None
     if summary is not None:
         raw = raw.with_summary(_summary_message(context, summary))
         start += 1

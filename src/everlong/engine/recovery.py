@@ -13,7 +13,7 @@ from everlong.engine.budget import calibration_of, counter_for, keep_calibration
 from everlong.engine.contracts import Prepared
 from everlong.engine.events import Journal
 from everlong.engine.preparation import compact_now, prepared_from, remember
-from everlong.engine.thread import EngineContext, work_on
+from everlong.engine.thread import CallContext, EngineContext, work_on
 from everlong.engine.usage import record_failure
 from everlong.engine.view import flattened, without_images
 from everlong.errors import (
@@ -80,7 +80,8 @@ def _smaller(engine: EngineContext, prepared: Prepared, error: ContextOverflow) 
         state = engine.state(thread)
         try:
             context = work_on(engine, state, call, journal, prepared.turn)
-            harder = min(context.budget.target, int(prepared.counted * HARDER))
+            context.budget = replace(context.budget, preset=context.budget.preset.after_overflow)
+            harder = _aim(context, prepared)
             most = prepared.counted - 1 if prepared.counted <= context.budget.compacted_limit else None
             view = compact_now(context, "overflow", prepared.counted, limit=most, target=harder)
         except BudgetImpossible as impossible:
@@ -91,6 +92,13 @@ def _smaller(engine: EngineContext, prepared: Prepared, error: ContextOverflow) 
         remember(context, view)
         again = prepared_from(context, view, attempt=prepared.attempt + 1)
         return _as_before(replace(again, overflow=started), prepared)
+
+
+def _aim(context: CallContext, prepared: Prepared) -> int:
+    """The tokens that the next request goes down to; a preset's own steps after an overflow know how far they go."""
+    if context.budget.preset.overflow is not None and not prepared.attempt:
+        return prepared.counted - 1
+    return min(context.budget.target, int(prepared.counted * HARDER))
 
 
 def _as_before(again: Prepared, refused: Prepared) -> Prepared:

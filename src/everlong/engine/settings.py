@@ -150,6 +150,13 @@ class Settings:
         """Whether everything is sent as it is: by mode, or by preset."""
         return self.mode == "off" or self.rules.untouched
 
+    @property
+    def summarises(self) -> bool:
+        """Whether summaries are begun by themselves."""
+        if self.mode != "auto" or self.untouched or self.summaries == "off":
+            return False
+        return self.summaries == "on" or self.rules.summary.automatic
+
     def option(self, name: str) -> Scalar:
         """Return the value of a preset's option: what is set, else its default."""
         return self.options.get(name, PRESET_OPTIONS[name].default)

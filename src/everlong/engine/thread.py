@@ -249,6 +249,7 @@ class CallContext:
             window=self.budget.window.context,
             fmt=self.call.fmt,
             recall=self.call.recall_tool,
+            reply=self.budget.parts.reply,
         )
 
     def raw_history(self) -> RawHistory:

@@ -69,6 +69,10 @@ class ViewOptions:
     later: int | None = None
     newest: int | None = None
     index: Index | None = None
+    #: Tokens kept free for the answer.
+    reply: int = 0
+    #: Where summaries are written: the index in the history from which on none covers a message.
+    uncovered: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +237,8 @@ def _task(history: History, options: ViewOptions) -> Task:
         language=language_of(_newest_words(history)),
         index=options.index,
         newest=options.newest,
+        reply=options.reply,
+        uncovered=options.uncovered,
     )
 
 

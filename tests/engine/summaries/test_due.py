@@ -14,7 +14,6 @@ from everlong.engine.summaries.schedule import (
     is_due,
     is_due_when_idle,
     style_of,
-    switched_on,
 )
 from everlong.store import MemoryThreads
 from tests.core.build import assistant, system, user
@@ -119,4 +118,4 @@ def test_what_is_assembled_again_at_every_call_has_no_cold_cache(preset: str) ->
     ids=lambda value: "" if isinstance(value, bool) else f"{value.preset}, {value.mode}, {value.summaries}",
 )
 def test_where_summaries_are_begun_by_themselves(settings: Settings, on: bool) -> None:
-    assert switched_on(settings) is on
+    assert settings.summarises is on

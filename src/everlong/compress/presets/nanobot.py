@@ -1,7 +1,9 @@
-"""`nanobot`, the nine-stage document: results on arrival and at a compaction, long messages, priorities, emergency.
+"""`nanobot`, the nine-stage document: a history by tokens, results by share and priority, long messages, an emergency.
 
-Its limits are options by the names of nanobot's configuration; `NanobotSettings` reads that file. Summaries are
-rolling, in the system text, and written only if they are switched on.
+The history is whole pairs within the document's budget. If the running round leaves too little room for them, the
+oldest go. The emergency comes only after a provider refused a request. The limits are options by the names of nanobot's
+configuration; `NanobotSettings` reads that file. Summaries are rolling, in the system text, and written only if they
+are switched on.
 """
 
 from collections.abc import Mapping
@@ -14,16 +16,26 @@ from everlong.compress.preset import HistoryWindow, Preset, SummaryPolicy
 from everlong.compress.steps.emergency import emergency
 from everlong.compress.steps.hard_trim import hard_trim
 from everlong.compress.steps.long_messages import long_messages
-from everlong.compress.steps.priority import priority
+from everlong.compress.steps.pairs import fewer_pairs, pairs
+from everlong.compress.steps.priority import priority, result_priority
 from everlong.compress.steps.soft_trim import soft_trim
 from everlong.core import session_budget
 from everlong.errors import InputError
 from everlong.windows import window
 
-__all__ = ["NANOBOT", "NanobotSettings", "nanobot"]
+__all__ = ["MAX_MESSAGES", "NANOBOT", "NanobotSettings", "nanobot"]
 
 ROUNDS = 10  # between two summaries
+MESSAGES = 50  # of history
 
+#: Shared with the other document about nanobot.
+MAX_MESSAGES = Option(
+    name="max_messages",
+    kind=int,
+    default=MESSAGES,
+    help="Messages of user and assistant that the history has at most.",
+    least=1,
+)
 OPTIONS = (
     Option(
         name="tool_result_soft_limit",
@@ -59,31 +71,51 @@ OPTIONS = (
         unit="characters",
         least=0,
     ),
+    Option(
+        name="context_reserve_ratio",
+        kind=float,
+        default=0.15,
+        help="The share of the window that is kept for the answer.",
+        unit="share",
+        least=0,
+        most=0.95,
+    ),
+    MAX_MESSAGES,
 )
 
 
-def nanobot(*, soft: float = 0.3, hard: float = 0.5, user: int = 30_000, assistant: int = 20_000) -> Preset:
-    """Return the preset with these limits: shares of the window for results, characters for long messages."""
+def nanobot(
+    *,
+    soft: float = 0.3,
+    hard: float = 0.5,
+    reserve: float = 0.15,
+    user: int = 30_000,
+    assistant: int = 20_000,
+    messages: int = MESSAGES,
+) -> Preset:
+    """Return the preset with these limits: shares of the window, characters of long messages, messages of history."""
+
+    def history_tokens(window: int, system: int, reply: int) -> int:  # noqa: ARG001 - the reserve is a share here
+        return session_budget(window, reserve=reserve, system=system)
+
     return Preset(
         name="nanobot",
         arrival=(partial(soft_trim, share=soft, unit="characters"),),
         compaction=(
-            partial(hard_trim, share=hard),
+            partial(pairs, most_messages=messages, tokens=history_tokens),
+            partial(hard_trim, share=hard, keep_last_round=False, rank=result_priority),
             partial(long_messages, user=user, assistant=assistant),
-            priority,
-            partial(emergency, keep=(5, 2), unit="rounds", share=0.6),
+            fewer_pairs,
+            partial(priority, keep_last_round=False),
         ),
+        overflow=(partial(emergency, keep=(5, 2), unit="rounds", share=0.6),),
         every_call=True,
-        history=HistoryWindow(characters=min(user, assistant)),
-        budget=_session_budget,
+        history=HistoryWindow(messages=messages, characters=min(user, assistant)),
+        budget=lambda window, _: int(window * (1 - reserve)),
         summary=SummaryPolicy(style="rolling", automatic=False, rounds=ROUNDS, in_system=True, when_needed=True),
         options=OPTIONS,
         configure=_configured,
     )
-
-
-def _session_budget(window: int, reply: int) -> int:  # noqa: ARG001 - the document's budget has its own reserve
-    return max(window // 2, session_budget(window))
 
 
 def _configured(options: Mapping[str, Scalar]) -> Preset:
@@ -93,6 +125,8 @@ def _configured(options: Mapping[str, Scalar]) -> Preset:
         hard=limits["tool_result_hard_limit"],
         user=limits["max_user_message_chars"],
         assistant=limits["max_assistant_message_chars"],
+        reserve=limits["context_reserve_ratio"],
+        messages=limits["max_messages"],
     )
 
 
@@ -152,6 +186,7 @@ class NanobotSettings:
             hard=self.tool_result_hard_limit,
             user=self.max_user_message_chars,
             assistant=self.max_assistant_message_chars,
+            reserve=self.context_reserve_ratio,
         )
 
     def budget(self, model: str) -> int:

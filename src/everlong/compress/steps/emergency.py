@@ -58,17 +58,13 @@ def emergency(
     unit: Literal["rounds", "messages"] = "rounds",
     share: float = 0.6,
 ) -> Draft:
-    """Bring a draft above the target under it, and under `share` of the window if possible.
+    """Bring a draft under the target, and under `share` of the window if possible, whatever milder steps could do.
 
-    `keep` says how many of the last rounds (or about how many messages) stay, try by try.
+    Every read result becomes one line, thoughts go, and only the last rounds (or about so many messages) stay: as many
+    as the first of `keep` says; if that is still too much, as the next one says.
     """
-    if draft.total <= task.target:
-        return draft
     goal = replace(task, target=min(task.target, int(task.window * share)))
-    draft = _unread_cut(draft, goal)
-    if draft.total <= goal.target:
-        return draft
-    draft = _lean(draft, task)
+    draft = _lean(_unread_cut(draft, goal), task)
     for count in keep:
         draft = _only_newest(draft, count, unit)
         if draft.total <= goal.target:

@@ -13,7 +13,7 @@ from everlong.compress.text.changes import Cause, Change, Origins, rewrite
 from everlong.compress.text.tool_results import PlacedResult, placeholder, results_in, string_argument
 from everlong.core import JsonText, Message, Role
 
-__all__ = ["Priority", "priority", "priority_of"]
+__all__ = ["Priority", "priority", "priority_of", "result_priority"]
 
 CAUSE = Cause("priority", "least important results first, oldest first among equals")
 
@@ -84,7 +84,7 @@ def priority(draft: Draft, task: Task, *, keep_last_round: bool = True) -> Draft
     origins = Origins(draft)
     excess = draft.total - task.target
     changes: list[Change] = []
-    for found in sorted(open_results, key=_result_priority):  # stable: the oldest first among equals
+    for found in sorted(open_results, key=result_priority):  # stable: the oldest first among equals
         if excess <= 0:
             break
         line = placeholder(found, origins, task)
@@ -103,7 +103,8 @@ def priority_of(message: Message, tool: str = "", arguments: JsonText = "") -> P
     return _priority(Role.TOOL if message.results else message.role, text, tool, arguments)
 
 
-def _result_priority(found: PlacedResult) -> Priority:
+def result_priority(found: PlacedResult) -> Priority:
+    """Return how much a result matters."""
     return _priority(Role.TOOL, found.result.text, found.tool, found.call.arguments if found.call else "")
 
 

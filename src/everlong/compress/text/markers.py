@@ -5,6 +5,7 @@ only if the model can ask (`Task.recall`). Never put inside the arguments of a c
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from everlong.compress.draft import Task
@@ -12,9 +13,17 @@ from everlong.compress.text.boundaries import Cut, tail_start
 from everlong.core import Ref
 from everlong.relevance import in_language
 
-__all__ = ["gap_in_message", "gap_in_result", "is_placeholder", "picture_stub", "result_placeholder"]
+__all__ = [
+    "gap_in_message",
+    "gap_in_result",
+    "is_placeholder",
+    "picture_stub",
+    "result_placeholder",
+    "rounds_left_out",
+]
 
 LONGEST_NAME = 200  # characters of a path, an address or a tool's name inside a marker
+LONGEST_QUESTION = 80  # characters of a question that is named
 LONGEST_PLACEHOLDER = 1_000  # characters; anything longer is a result, whatever it begins with
 
 
@@ -33,6 +42,7 @@ class Words:
     ref: str
     recall: str
     comma: str
+    rounds: str
 
 
 WORDS = {
@@ -50,6 +60,7 @@ WORDS = {
         ref="; ref {ref}",
         recall='; {tool}("{ref}") returns it',
         comma=", ",
+        rounds="{count} earlier question(s) and their answers do not fit and are not shown; the newest of them:",
     ),
     "zh": Words(
         lines="已省略 {left} 行，约 {tokens} tokens；共 {total} 行，显示 {shown} 行；从第 {next} 行继续",
@@ -64,6 +75,7 @@ WORDS = {
         ref="；引用 {ref}",
         recall='；可用 {tool}("{ref}") 取回',
         comma="，",
+        rounds="较早的 {count} 轮对话放不下，此处未显示；其中最近的提问：",
     ),
 }
 
@@ -112,13 +124,20 @@ def picture_stub(facts: tuple[str, ...], ref: Ref, task: Task) -> str:
     return _marker(words.picture.format(what=words.comma.join(map(_one_line, facts))), ref, task)
 
 
+def rounds_left_out(count: int, questions: Sequence[tuple[str, Ref]], task: Task) -> str:
+    """What stands for whole rounds: how many are missing, and of the newest the question and its reference."""
+    lines = (f"- {_one_line(text)[:LONGEST_QUESTION]} {_marker('', ref, task)}" for text, ref in questions)
+    return "\n".join((f"[{_words(task).rounds.format(count=count)}]", *lines))
+
+
 def _words(task: Task) -> Words:
     return in_language(WORDS, task.language)
 
 
 def _marker(what: str, ref: Ref, task: Task) -> str:
     words = _words(task)
-    return f"[{what}{words.ref.format(ref=ref)}{words.recall.format(tool=task.recall, ref=ref) if task.recall else ''}]"
+    recall = words.recall.format(tool=task.recall, ref=ref) if task.recall else ""
+    return f"[{f'{what}{words.ref.format(ref=ref)}{recall}'.lstrip('；; ')}]"
 
 
 def _one_line(text: str) -> str:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-from everlong.core import EventKind, Message, expect, expect_list, head_length, user_text
+from everlong.core import Action, EventKind, Message, expect, expect_list, head_length, user_text
 from everlong.engine.budget import budget_of, due_at
 from everlong.engine.contracts import Call, Model, Prepared
 from everlong.engine.engine import Engine
@@ -26,7 +26,7 @@ from everlong.engine.turn import whole
 from everlong.errors import EverlongError, NoThread
 from everlong.summarize import Style, redacted
 
-__all__ = ["Outcome", "Summaries", "is_due", "is_due_when_idle", "style_of", "switched_on"]
+__all__ = ["Outcome", "Summaries", "is_due", "is_due_when_idle", "style_of"]
 
 # How far before the threshold: a step of a tool loop, or a turn, and the largest share of the threshold. A summary that
 # comes too late for a compaction is taken along by the next one; one that comes too early is paid for.
@@ -38,13 +38,6 @@ def style_of(settings: Settings) -> Style:
     return settings.rules.summary.style
 
 
-def switched_on(settings: Settings) -> bool:
-    """Return whether summaries are begun by themselves under these settings."""
-    if settings.mode != "auto" or settings.untouched or settings.summaries == "off":
-        return False
-    return settings.summaries == "on" or settings.rules.summary.automatic
-
-
 def is_due(engine: EngineContext, prepared: Prepared, settings: Settings, style: Style) -> bool:
     """Return whether a summary should begin now that the request was answered. Holds no lock: it only looks."""
     policy = policy_of(settings, style)
@@ -53,6 +46,8 @@ def is_due(engine: EngineContext, prepared: Prepared, settings: Settings, style:
     last = next(iter(engine.threads.last(prepared.thread, 1)), None)
     in_loop = last is not None and isinstance(last.entry, Message) and bool(last.entry.calls)
     if policy.rounds is not None:
+        if _forced_out(engine, prepared):
+            return True
         questions = sum(bool(user_text(message)) for message in _uncovered(engine, prepared.thread))
         return not in_loop and questions >= policy.rounds
     if policy.evicts_before is not None:
@@ -82,6 +77,13 @@ def _uncovered(engine: EngineContext, thread: str) -> list[Message]:
     summary = newest_summary(engine.threads, thread, engine.state(thread).opened.point)
     rows = engine.threads.read(thread, 0 if summary is None else summary.covers)
     return [row.entry for row in rows if isinstance(row.entry, Message)]
+
+
+def _forced_out(engine: EngineContext, prepared: Prepared) -> bool:
+    """Whether the request had to leave out messages that no summary covers."""
+    summary = newest_summary(engine.threads, prepared.thread, engine.state(prepared.thread).opened.point)
+    first = 0 if summary is None else summary.covers
+    return any(edit.action is Action.DROP and edit.at >= first for edit in prepared.edits)
 
 
 def _evicted(engine: EngineContext, thread: str, evicts_before: Callable[[Sequence[Message]], int]) -> bool:
@@ -219,7 +221,7 @@ class Summaries:
         return await self._run(prepared.thread, call, model, wanted)
 
     def _due(self, prepared: Prepared, settings: Settings, style: Style, idle: bool) -> bool:
-        if not switched_on(settings) or not (self._authors or self._own_model):
+        if not settings.summarises or not (self._authors or self._own_model):
             return False
         tried = self._in_vain.get(prepared.thread)
         if tried is not None and abs(prepared.length - tried) < AGAIN_AFTER:

@@ -1,0 +1,95 @@
+"""The history that a document sends: whole pairs of question and answer, from the newest back.
+
+A pair is a round before the running one: the user's message, the answer, and the calls and results between them, which
+count as tokens but not as messages. The running round is no history and stays. Where summaries are written, a round
+that no summary covers stays as well; if the window forces it out all the same, its question stays behind a reference.
+"""
+
+from collections.abc import Callable
+
+from everlong.compress.draft import Draft, Task, firm_steps, rounds_in
+from everlong.compress.text.markers import rounds_left_out
+from everlong.core import Action, Edit, Message, Role, Round, Text, head_length, message_ref, user_text
+
+__all__ = ["fewer_pairs", "pairs"]
+
+STEP = "pairs"
+OLDER = "older than the history that is sent"
+TOO_MANY = "the history and the running round do not fit together"
+MOST_NAMED = 12  # rounds that are named one by one where they were forced out
+
+
+def pairs(draft: Draft, task: Task, *, most_messages: int, tokens: Callable[[int, int, int], int]) -> Draft:
+    """Keep whole pairs, at most so many messages of user and assistant, and so many tokens.
+
+    `tokens` gives the tokens by the window, the system text's tokens and the reserve for the answer. The newest pair
+    stays even if it is larger.
+    Example, most_messages=4: user, a, user, a, user, a, user -> user, a, user, a, user
+    """
+    system = sum(slot.tokens for slot in draft.slots[: head_length(draft.messages)])
+    room = tokens(task.window, system, task.reply)
+    gone: list[int] = []
+    for number, (pair, loose) in enumerate(reversed(_pairs(draft))):
+        room -= sum(draft.slots[position].tokens for position in range(pair.start, pair.stop))
+        most_messages -= _spoken(draft, pair)
+        too_much = (room < 0 and number > 0) or most_messages < 0
+        if gone or (too_much and not _must_stay(draft, task, pair)):
+            gone += loose
+    return draft.without(gone, STEP, OLDER) if gone else draft
+
+
+def fewer_pairs(draft: Draft, task: Task) -> Draft:
+    """Leave out the oldest pairs until the draft is within the target."""
+    excess = draft.total - task.target
+    gone: list[int] = []
+    untold: list[Round] = []
+    for pair, loose in _pairs(draft):
+        if excess <= 0:
+            break
+        gone += loose
+        excess -= sum(draft.slots[position].tokens for position in loose)
+        if loose and _must_stay(draft, task, pair):
+            untold.append(pair)
+    if not gone:
+        return draft
+    rest = draft.without(gone, STEP, TOO_MANY)
+    return _with_reference(rest, draft, untold, task) if untold else rest
+
+
+def _pairs(draft: Draft) -> list[tuple[Round, list[int]]]:
+    """The rounds before the running one, each with the positions that may go: a pin stays, with what belongs to it."""
+    firm = firm_steps(draft)
+    return [
+        (pair, [position for step in pair.steps if step not in firm for position in range(step.start, step.stop)])
+        for pair in rounds_in(draft)[:-1]
+    ]
+
+
+def _spoken(draft: Draft, pair: Round) -> int:
+    """How many messages of user and assistant a pair counts as; calls and results belong to it."""
+    messages = draft.messages[pair.start : pair.stop]
+    return sum(message.role in (Role.USER, Role.ASSISTANT) and not message.calls for message in messages)
+
+
+def _must_stay(draft: Draft, task: Task, pair: Round) -> bool:
+    """Whether summaries are written and none covers the pair yet."""
+    return task.uncovered is not None and draft.slots[pair.start].at >= task.uncovered
+
+
+def _with_reference(rest: Draft, before: Draft, untold: list[Round], task: Task) -> Draft:
+    """The draft with one message that names the questions that are missing and where they are kept."""
+    questions = [before.slots[pair.start] for pair in untold]
+    named = [(user_text(slot.message), message_ref(before.history[slot.at])) for slot in questions[-MOST_NAMED:]]
+    message = Message(Role.USER, (Text(rounds_left_out(len(untold), named, task)),))
+    tokens = task.counter.message(message)
+    first = questions[0].at
+    edit = Edit(
+        at=first,
+        step=STEP,
+        action=Action.INSERT,
+        reason="what left before a summary covered it",
+        before=0,
+        after=tokens,
+        ref=message_ref(before.history[first]),
+    )
+    return rest.with_inserted(head_length(rest.messages), message, tokens, edit)
