@@ -12,8 +12,8 @@ from everlong.errors import InputError
 #: every call, style, automatic, in the system text, when needed, replaces, messages, characters
 POLICIES: dict[str, tuple[Any, ...]] = {
     "auto": (False, "structured", True, False, False, False, None, None),
-    "nanobot": (True, "rolling", False, True, True, False, None, 20_000),
-    "nanobot-v3": (True, "rolling", False, True, True, False, None, 15_000),
+    "nanobot": (True, "rolling", False, True, True, False, 50, 20_000),
+    "nanobot-v3": (True, "rolling", False, True, True, False, 50, 15_000),
     "chatbox": (True, "chat", True, False, False, True, None, None),
     "static-buffer": (True, "buffer", True, True, False, False, 50, None),
     "simple": (True, "structured", False, False, False, False, 12, 4_000),
@@ -49,10 +49,9 @@ def test_an_unknown_name_is_one_line_that_names_the_others() -> None:
 @pytest.mark.parametrize(
     ("name", "window", "reply", "tokens"),
     [
-        ("nanobot", 64_000, 1, 52_400),
-        ("nanobot", 1_000, 500, 500),
-        ("nanobot-v3", 32_768, 8_192, 20_480),
-        ("nanobot-v3", 4_096, 4_000, 4_096),
+        ("nanobot", 64_000, 1, 54_400),
+        ("nanobot", 1_000, 500, 850),
+        ("nanobot-v3", 32_768, 8_192, 27_852),
     ],
 )
 def test_how_much_a_document_leaves_to_the_messages(name: str, window: int, reply: int, tokens: int) -> None:
@@ -71,6 +70,7 @@ def test_where_chatbox_compacts(window: int, threshold: float, tokens: int) -> N
 def test_a_preset_with_options_is_the_same_preset_with_other_limits() -> None:
     nanobot = preset_named("nanobot")
     assert [option.name for option in nanobot.options] == list(PRESET_OPTIONS)
+    assert [option.name for option in preset_named("nanobot-v3").options] == ["max_messages"]
     smaller = nanobot.configured({"max_assistant_message_chars": 500, "of another preset": 3})
     assert (smaller.name, smaller.history.characters) == ("nanobot", 500)
     assert smaller.configured().history.characters == 20_000

@@ -38,10 +38,17 @@ def users(after: Draft) -> list[str]:
     return [message.text for message in after.messages if message.role is Role.USER]
 
 
-def test_within_the_target_nothing_happens() -> None:
+def test_within_the_target_the_floor_does_nothing() -> None:
     before = draft(*work(3))
-    assert emergency(before, task(10**6)) is before
     assert floor(before, task(10**6)) is before
+
+
+def test_an_emergency_is_as_the_document_writes_it_whatever_would_have_sufficed() -> None:
+    what = task(10**6, window=10**6)
+    after = emergency(draft(system("s"), *work(12), user("and now?"), what=what), what)
+    assert users(after) == [*(f"question {n}" for n in range(8, 12)), "and now?"]
+    assert all(len(one.text) < 200 for message in after.messages for one in message.results)
+    assert not any(isinstance(part, Reasoning) for message in after.messages for part in message.parts)
 
 
 def test_results_to_one_line_thoughts_gone_last_five_rounds() -> None:
@@ -106,16 +113,15 @@ def test_an_unread_result_too_large_for_the_window_is_cut_and_nothing_else() -> 
     huge = "\n".join(f"line {n}: something happened" for n in range(50_000))
     what = task(5_000, window=8_400)
     before = draft(system("s"), *work(1), user("go"), calls("x"), result("x", huge), what=what)
-    for step in (emergency, floor):
-        after = step(before, what)
-        assert after.messages[:-1] == before.messages[:-1]
-        shown = after.messages[-1].results[0].text
-        assert shown.startswith("line 0:")
-        assert shown.endswith("line 49999: something happened")
-        assert f"ref {ref_of(huge)}" in shown
-        assert 4_500 < after.total <= 5_000
-        assert [edit.at for edit in after.edits] == [len(before.messages) - 1]
-        assert_accounted(after, what)
+    after = floor(before, what)
+    assert after.messages[:-1] == before.messages[:-1]
+    shown = after.messages[-1].results[0].text
+    assert shown.startswith("line 0:")
+    assert shown.endswith("line 49999: something happened")
+    assert f"ref {ref_of(huge)}" in shown
+    assert 4_500 < after.total <= 5_000
+    assert [edit.at for edit in after.edits] == [len(before.messages) - 1]
+    assert_accounted(after, what)
 
 
 def test_many_unread_results_are_cut_to_a_common_size_largest_first() -> None:
@@ -178,5 +184,6 @@ def test_an_unread_result_that_fits_alone_stays_whole_at_the_floor_but_not_in_an
     before = draft(*work(2), user("go"), calls("x"), unread, what=what)
     assert floor(before, what).messages[-1] == unread
     after = emergency(before, what)
-    assert after.messages[:-1] == before.messages[:-1]
+    assert after.messages[-1] != unread
+    assert len(after.messages[-1].results[0].text) > 1_000, "cut, not gone: nobody has read it"
     assert after.total <= 3_600
