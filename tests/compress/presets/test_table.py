@@ -69,12 +69,13 @@ def test_where_chatbox_compacts(window: int, threshold: float, tokens: int) -> N
 
 def test_a_preset_with_options_is_the_same_preset_with_other_limits() -> None:
     nanobot = preset_named("nanobot")
-    assert [option.name for option in nanobot.options] == list(PRESET_OPTIONS)
+    assert set(PRESET_OPTIONS) == {option.name for name in PRESET_NAMES for option in preset_named(name).options}
     assert [option.name for option in preset_named("nanobot-v3").options] == ["max_messages"]
     smaller = nanobot.configured({"max_assistant_message_chars": 500, "of another preset": 3})
     assert (smaller.name, smaller.history.characters) == ("nanobot", 500)
     assert smaller.configured().history.characters == 20_000
-    assert preset_named("simple").configured({"max_user_message_chars": 1}) is preset_named("simple")
+    assert preset_named("auto").configured({"max_user_message_chars": 1}) is preset_named("auto")
+    assert preset_named("simple").configured({"history_window": 4}).history.messages == 4
 
 
 def test_a_preset_of_ones_own_needs_a_name_and_nothing_else() -> None:

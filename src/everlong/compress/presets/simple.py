@@ -1,25 +1,50 @@
-"""`simple`, the short document: the last twelve messages, each of at most 4,000 characters."""
+"""`simple`, the short document: the last twelve messages of the history, each of at most 4,000 characters."""
 
+from collections.abc import Mapping
 from functools import partial
+from typing import cast
 
+from everlong.compress.options import Option, Scalar
 from everlong.compress.preset import HistoryWindow, Preset, SummaryPolicy
 from everlong.compress.steps.long_messages import long_messages
-from everlong.compress.steps.newest import newest
+from everlong.compress.steps.pairs import fewer_pairs, last_messages
 from everlong.compress.steps.soft_trim import soft_trim
 
 __all__ = ["SIMPLE"]
 
-MESSAGES = 12
-CHARACTERS = 4_000  # of one message
-
-SIMPLE = Preset(
-    name="simple",
-    compaction=(
-        partial(newest, most_messages=MESSAGES, whole_rounds=False),
-        partial(long_messages, user=CHARACTERS, assistant=CHARACTERS, shares=(1.0, 0.0), keep_last_round=False),
-        partial(soft_trim, share=1.0, most_characters=CHARACTERS),
+OPTIONS = (
+    Option(name="history_window", kind=int, default=12, help="Messages of the history that are sent.", least=0),
+    Option(
+        name="max_chars_per_message",
+        kind=int,
+        default=4_000,
+        help="Characters of one message.",
+        unit="characters",
+        least=1,
     ),
-    every_call=True,
-    history=HistoryWindow(messages=MESSAGES, characters=CHARACTERS),
-    summary=SummaryPolicy(automatic=False),
 )
+
+
+def simple(messages: int = 12, characters: int = 4_000) -> Preset:
+    """Return the preset with so many messages of history, and characters of each."""
+    return Preset(
+        name="simple",
+        compaction=(
+            partial(last_messages, count=messages),
+            partial(long_messages, user=characters, assistant=characters, shares=(1.0, 0.0), keep_last_round=False),
+            partial(soft_trim, share=1.0, most_characters=characters),
+            fewer_pairs,
+        ),
+        every_call=True,
+        history=HistoryWindow(messages=messages, characters=characters),
+        summary=SummaryPolicy(automatic=False),
+        options=OPTIONS,
+        configure=_configured,
+    )
+
+
+def _configured(options: Mapping[str, Scalar]) -> Preset:
+    return simple(cast(int, options["history_window"]), cast(int, options["max_chars_per_message"]))
+
+
+SIMPLE = simple()

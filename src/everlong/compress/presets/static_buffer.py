@@ -4,9 +4,11 @@ The buffer grows until a user message makes it too long; then it keeps its least
 again. What it evicted is summarised in the system text. The log alone decides, so every process agrees.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import cast
 
+from everlong.compress.options import Option, Scalar
 from everlong.compress.preset import HistoryWindow, Preset, SummaryPolicy
 from everlong.compress.steps.newest import newest
 from everlong.core import Message, Role, head_length
@@ -14,6 +16,22 @@ from everlong.core import Message, Role, head_length
 __all__ = ["BUFFER_LEAST", "BUFFER_LIMIT", "STATIC_BUFFER", "buffer_start"]
 
 BUFFER_LIMIT, BUFFER_LEAST = 50, 10  # messages
+OPTIONS = (
+    Option(
+        name="message_buffer_limit",
+        kind=int,
+        default=BUFFER_LIMIT,
+        help="Messages above which the buffer is cut.",
+        least=1,
+    ),
+    Option(
+        name="message_buffer_min",
+        kind=int,
+        default=BUFFER_LEAST,
+        help="Messages that stay at least when the buffer is cut.",
+        least=1,
+    ),
+)
 
 
 def buffer_start(messages: Sequence[Message], *, limit: int = BUFFER_LIMIT, least: int = BUFFER_LEAST) -> int:
@@ -36,10 +54,22 @@ def buffer_start(messages: Sequence[Message], *, limit: int = BUFFER_LIMIT, leas
     return start
 
 
-STATIC_BUFFER = Preset(
-    name="static-buffer",
-    compaction=(partial(newest, most_messages=BUFFER_LIMIT, least_messages=BUFFER_LEAST),),
-    every_call=True,
-    history=HistoryWindow(messages=BUFFER_LIMIT, start=buffer_start),
-    summary=SummaryPolicy(style="buffer", evicts_before=buffer_start, in_system=True),
-)
+def static_buffer(limit: int = BUFFER_LIMIT, least: int = BUFFER_LEAST) -> Preset:
+    """Return the preset with a buffer of so many messages, of which the least stay when it is full."""
+    start = partial(buffer_start, limit=limit, least=min(least, limit))
+    return Preset(
+        name="static-buffer",
+        compaction=(partial(newest, most_messages=limit, least_messages=min(least, limit)),),
+        every_call=True,
+        history=HistoryWindow(messages=limit, start=start),
+        summary=SummaryPolicy(style="buffer", evicts_before=start, in_system=True),
+        options=OPTIONS,
+        configure=_configured,
+    )
+
+
+def _configured(options: Mapping[str, Scalar]) -> Preset:
+    return static_buffer(cast(int, options["message_buffer_limit"]), cast(int, options["message_buffer_min"]))
+
+
+STATIC_BUFFER = static_buffer()

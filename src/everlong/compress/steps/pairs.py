@@ -11,7 +11,7 @@ from everlong.compress.draft import Draft, Task, firm_steps, rounds_in
 from everlong.compress.text.markers import rounds_left_out
 from everlong.core import Action, Edit, Message, Role, Round, Text, head_length, message_ref, user_text
 
-__all__ = ["fewer_pairs", "pairs"]
+__all__ = ["fewer_pairs", "last_messages", "pairs"]
 
 STEP = "pairs"
 OLDER = "older than the history that is sent"
@@ -35,6 +35,18 @@ def pairs(draft: Draft, task: Task, *, most_messages: int, tokens: Callable[[int
         too_much = (room < 0 and number > 0) or most_messages < 0
         if gone or (too_much and not _must_stay(draft, task, pair)):
             gone += loose
+    return draft.without(gone, STEP, OLDER) if gone else draft
+
+
+def last_messages(draft: Draft, task: Task, *, count: int) -> Draft:  # noqa: ARG001 - a step
+    """Keep the last messages before the running round, however they pair up, from a user message on.
+
+    Example, count=3: user, a, user, a, user -> user, a, user; the first of the three is the assistant's and goes too
+    """
+    earlier = [position for pair, _ in _pairs(draft) for position in range(pair.start, pair.stop)]
+    kept = earlier[-count:] if count else []
+    start = next((position for position in kept if draft.slots[position].message.role is Role.USER), None)
+    gone = [position for _, loose in _pairs(draft) for position in loose if start is None or position < start]
     return draft.without(gone, STEP, OLDER) if gone else draft
 
 
