@@ -134,9 +134,10 @@ def test_B3_deepseek_gets_its_reasoning_back_in_tool_turns_whatever_the_settings
 
 
 def test_B4_a_call_that_goes_takes_its_thought_along() -> None:
-    history = [user("a"), signed("1"), result("1"), assistant("ok"), user("b"), assistant("ok"), user("c")]
+    history = [user("a"), signed("1"), result("1"), assistant("ok")]
+    history += [user("b"), assistant("ok"), user("c"), assistant("ok"), user("d")]
     after = run(tool_rounds, history, task(fmt="openai-responses"))
-    assert [slot.at for slot in after.slots] == [0, 3, 4, 5, 6]
+    assert [slot.at for slot in after.slots] == [0, 3, 4, 5, 6, 7, 8]
 
 
 def picture(width: int) -> Image:

@@ -1,4 +1,4 @@
-"""Calls and results of older rounds are left out; what was said stays.
+"""Calls and results of older rounds are left out; what was said stays. A question without its answer is no round yet.
 
 The thoughts around a call go with it: providers reject them without the call that they led to. A call whose
 result is protected stays with it, and the other way round. A message left with nothing goes.
@@ -8,22 +8,33 @@ from collections.abc import Iterator
 
 from everlong.compress.draft import OURS, Draft, Task, rounds_in
 from everlong.compress.text.changes import Cause, Change, rewrite
-from everlong.core import Reasoning, ToolCall, ToolResult, pairs_of
+from everlong.core import History, Reasoning, Role, ToolCall, ToolResult, pairs_of
 
 __all__ = ["tool_rounds"]
 
 
 def tool_rounds(draft: Draft, task: Task, *, rounds: int = 2) -> Draft:
-    """Leave out the calls and results older than the last `rounds` rounds.
+    """Leave out the calls and results older than the last `rounds` answered rounds.
 
-    Example, rounds=1: user, call, result, assistant, user -> user, assistant, user
+    Example, rounds=1: user, call, result, assistant, user, assistant, user -> user, assistant, user, assistant, user
     """
-    known = rounds_in(draft)
-    if len(known) <= rounds:
-        return draft
-    stop = known[-rounds].start if rounds > 0 else len(draft.slots)
+    stop = _first_kept(draft, rounds)
     cause = Cause("tool_rounds", f"tool use older than the last {rounds} rounds")
-    return rewrite(draft, task, cause, list(_left_out(draft, stop)))
+    return rewrite(draft, task, cause, list(_left_out(draft, stop))) if stop else draft
+
+
+def _first_kept(draft: Draft, rounds: int) -> int:
+    """Where the oldest of the last answered rounds begins; what is running stays too. 0 if there are no more."""
+    known = rounds_in(draft)
+    answered = [each.start for each in known if _answered(draft.messages[each.start : each.stop])]
+    running = known[-1].start if known and known[-1].start not in answered else len(draft.slots)
+    starts = [*answered, running]
+    return starts[-1 - rounds] if len(starts) > rounds else 0
+
+
+def _answered(messages: History) -> bool:
+    """Whether the assistant had the last word, and wants nothing more."""
+    return messages[-1].role is Role.ASSISTANT and not messages[-1].calls
 
 
 def _left_out(draft: Draft, stop: int) -> Iterator[Change]:
