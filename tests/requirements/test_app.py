@@ -208,6 +208,47 @@ def test_CB_5_the_chosen_model_summarises_else_the_naming_model_else_the_threads
         assert used == ["writer", "namer", "talker"]
 
 
+@pytest.mark.parametrize("fast_model", ["quick", ""], ids=["which recommends a fast model", "which recommends none"])
+def test_CB_5_a_conversation_on_a_private_server_reaches_no_other(fast_model: str) -> None:
+    """A provider with a fast model of its own is the default; it gets no word for a summary, nor for a title."""
+    private = ScriptedServer(TALKS, window=Window(WINDOW, told=True), models=("secret", "quick"))
+    public = ScriptedServer(TALKS, window=Window(WINDOW), models=("gpt-4o", "gpt-4o-mini"))
+    with private, public:
+        provider = Source(name="openai", endpoint=Endpoint(url=public.url, provider="openai"), models=public.models)
+        with an_app(sources=(provider,)) as (app, _):
+            page = app.page()
+            page.do("POST", "/api/sources", {"name": "house", "url": private.url, "fast_model": fast_model})
+            assert page.get("/api/state")["default_model"] == "openai/gpt-4o"
+            thread = page.thread("", model="house/secret")
+            with page.listen(thread) as stream:
+                fill(page, thread, 4)
+                stream.until("title")
+            page.compact(thread)
+        assert public.requests == []
+        writer = fast_model or "secret"
+        assert {asked.model for asked in summaries_asked(private)} == {writer}
+        turns = 4 if writer == "secret" else 0
+        assert sum(asked.model == writer for asked in private.requests) == turns + len(summaries_asked(private)) + 1
+
+
+def test_CB_5_a_model_that_a_person_chose_elsewhere_does_write() -> None:
+    with (
+        ScriptedServer(TALKS, window=Window(WINDOW, told=True), models=("secret",)) as private,
+        an_app(TALKS) as (
+            app,
+            other,
+        ),
+    ):
+        page = app.page()
+        page.do("POST", "/api/sources", {"name": "house", "url": private.url})
+        page.do("PUT", "/api/settings", {"summary_model": "main/scripted"})
+        thread = page.thread(model="house/secret")
+        fill(page, thread, 4)
+        page.compact(thread)
+        assert summaries_asked(other)
+        assert not summaries_asked(private)
+
+
 def test_CB_7_a_smaller_model_adapts_before_the_next_request() -> None:
     small_one = ScriptedServer(TALKS, window=Window(4_096, told=True), models=("small",))
     with small_one as small, an_app(TALKS, window=64_000) as (app, _):

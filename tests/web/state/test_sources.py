@@ -30,6 +30,7 @@ def test_a_source_is_tried_kept_for_its_owner_and_its_key_never_told(
             "url": other.url,
             "format": "openai-chat",
             "has_key": True,
+            "fast_model": "",
             "models": 2,
             "added": True,
         }

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from everlong.core import History, Message, Role, Text
 from everlong.engine.budget import counter_for, window_of
@@ -37,7 +38,19 @@ from everlong.summarize import (
 from everlong.tokens import Counter
 from everlong.wire import Usage
 
-__all__ = ["NOTHING", "Answer", "Author", "Watcher", "Written", "ask_author", "by_rules", "usage_sum", "write_summary"]
+__all__ = [
+    "NOTHING",
+    "Answer",
+    "Author",
+    "OwnModel",
+    "Watcher",
+    "Written",
+    "ask_author",
+    "by_rules",
+    "own_authors",
+    "usage_sum",
+    "write_summary",
+]
 
 NOTHING = Usage()
 MOST_CHARACTERS = 200_000  # of one answer, thoughts included; a longer one is not a summary
@@ -58,6 +71,9 @@ CORRECTION = {
 
 #: Called with the words of an answer as they come.
 Watcher = Callable[[str], None]
+#: Whether the model of a conversation also writes beside it. Or the names of models at the same place that do, in their
+#: order, by its client and its name: what was said there is read nowhere else.
+OwnModel: TypeAlias = bool | Callable[[Model, str], Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +84,14 @@ class Author:
     name: str
     window: int | None = None
     seconds: float = 120.0
+
+
+def own_authors(own: OwnModel, model: Model, name: str, window: int | None = None) -> tuple[Author, ...]:
+    """Return the authors at the place of a conversation itself, all behind its own client."""
+    names = own(model, name) if callable(own) else (name,) if own else ()
+    return tuple(
+        Author(model=model, name=each, window=window if each == name else None) for each in dict.fromkeys(names)
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

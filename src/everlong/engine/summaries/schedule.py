@@ -18,7 +18,7 @@ from everlong.engine.contracts import Call, Model, Prepared
 from everlong.engine.engine import Engine
 from everlong.engine.events import Journal
 from everlong.engine.settings import Settings
-from everlong.engine.summaries.author import Author, Watcher, Written, by_rules, write_summary
+from everlong.engine.summaries.author import Author, OwnModel, Watcher, Written, by_rules, own_authors, write_summary
 from everlong.engine.summaries.commit import SUMMARY, Outcome, commit_summary
 from everlong.engine.summaries.snapshot import Snapshot, Wanted, policy_of, snapshot_of
 from everlong.engine.thread import CallContext, EngineContext, newest_summary, raw_history, work_on
@@ -107,7 +107,8 @@ REMEMBERED = 1_024  # threads whose last such attempt is known
 class Summaries:
     """Writes summaries for the threads of one engine.
 
-    `authors` are asked in their order; after them, unless `own_model` is off, the model of the conversation itself.
+    `authors` are asked in their order; after them, unless `own_model` is off, the model of the conversation itself, or
+    the models at its place that a function names.
     Without a `style` each thread has that of its preset. `watch` is called with the words of a summary as they come.
     """
 
@@ -117,7 +118,7 @@ class Summaries:
         authors: Sequence[Author] = (),
         *,
         style: Style | None = None,
-        own_model: bool = True,
+        own_model: OwnModel = True,
         watch: Callable[[str, str], None] | None = None,
     ) -> None:
         expect("engine", engine, Engine, "an engine, such as Engine(open_store('chat.db'))")
@@ -212,7 +213,7 @@ class Summaries:
         try:
             settings = await self._settings(prepared.thread)
             style = self._chosen(settings)
-            if not await asyncio.to_thread(self._due, prepared, settings, style, idle):
+            if not await asyncio.to_thread(self._due, prepared, model, settings, style, idle):
                 return NOT_DUE
         except EverlongError as error:  # the store is away; the next turn looks again
             return Outcome(EventKind.SUMMARY_FAILED, str(error))
@@ -220,8 +221,8 @@ class Summaries:
         wanted = Wanted(reason="idle" if idle else "it is due", style=style, sent=prepared)
         return await self._run(prepared.thread, call, model, wanted)
 
-    def _due(self, prepared: Prepared, settings: Settings, style: Style, idle: bool) -> bool:
-        if not settings.summarises or not (self._authors or self._own_model):
+    def _due(self, prepared: Prepared, model: Model, settings: Settings, style: Style, idle: bool) -> bool:
+        if not settings.summarises or not (self._authors or own_authors(self._own_model, model, prepared.call.model)):
             return False
         tried = self._in_vain.get(prepared.thread)
         if tried is not None and abs(prepared.length - tried) < AGAIN_AFTER:
@@ -242,8 +243,7 @@ class Summaries:
             begun = await whole(asyncio.to_thread(self._begin, thread, call, wanted))
             if isinstance(begun, Outcome):
                 return begun
-            own = Author(model=model, name=call.model, window=begun.window)
-            authors = (*self._authors, *((own,) if self._own_model else ()))
+            authors = (*self._authors, *own_authors(self._own_model, model, call.model, begun.window))
             written = await write_summary(begun.task, authors, self._watcher(thread))
             recorded = True
             return await whole(asyncio.to_thread(self._end, thread, call, begun, written))

@@ -11,7 +11,7 @@ from everlong.core import EventKind, History, Message, Role, Text, user_text
 from everlong.engine.budget import window_of
 from everlong.engine.contracts import Model, Prepared, Request
 from everlong.engine.engine import Engine
-from everlong.engine.summaries.author import Answer, Author, ask_author
+from everlong.engine.summaries.author import Answer, Author, OwnModel, ask_author, own_authors
 from everlong.engine.token_map import text_title
 from everlong.engine.usage import cost_of
 from everlong.errors import EverlongError
@@ -28,12 +28,13 @@ REMEMBERED = 10_000  # threads that are known to have a title
 class Titles:
     """Names the threads of one engine, each once, after its first answered turn.
 
-    The first of `authors` is asked, the model of the conversation itself if there is none and `own_model` says so.
+    The first of `authors` is asked. If there is none, and unless `own_model` is off, it is the conversation's own
+    model, or the first of the models at its place that a function names.
     """
 
-    def __init__(self, engine: Engine, authors: Sequence[Author] = (), *, own_model: bool = True) -> None:
+    def __init__(self, engine: Engine, authors: Sequence[Author] = (), *, own_model: OwnModel = True) -> None:
         self._engine = engine
-        self._author = next(iter(authors), None)
+        self._authors = tuple(authors)
         self._own_model = own_model
         self._running: dict[str, asyncio.Task[str]] = {}
         self._named: set[str] = set()
@@ -44,8 +45,8 @@ class Titles:
         thread = prepared.thread
         if thread in self._named or thread in self._running:
             return
-        own = Author(model=model, name=prepared.call.model) if self._own_model else None
-        task = asyncio.create_task(self._title(thread, self._author or own), name=f"title of {thread}")
+        authors = self._authors or own_authors(self._own_model, model, prepared.call.model)
+        task = asyncio.create_task(self._title(thread, next(iter(authors), None)), name=f"title of {thread}")
         self._running[thread] = task
         task.add_done_callback(lambda _: self._running.pop(thread, None))
 

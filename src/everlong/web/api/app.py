@@ -85,6 +85,7 @@ class AppEndpoints:
             name=optional_text(request.body, "name") or "",
             key=optional_text(request.body, "key", most=4_000) or "",
             fmt=optional_text(request.body, "format") or "",
+            fast_model=optional_text(request.body, "fast_model") or "",
         )
         models = await list_models(source.endpoint, app.sources.reach)
         await asyncio.to_thread(app.sources.add, source)

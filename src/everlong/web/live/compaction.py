@@ -49,19 +49,15 @@ class Compactions:
         updates.compacting = self.running
 
     def apply(self, settings: AppSettings) -> None:
-        """Write with these models from now on: the chosen one, a fast one, the naming model, the thread's own."""
+        """Write with the models that a person chose from now on, else with those of each thread's own source."""
         for old in (self._summaries, self._titles):
             if old is not None:
                 self._engine.after_turn.remove(old.after_turn)
                 self._updates.spawn(old.drain())  # it finishes what runs and starts nothing more
-        default = self._models.default()
-        source = self._models.sources.named(default.partition("/")[0])
-        own_model = source is None or not source.local  # a slow local model does nothing but answer
-        fast = self._models.fast(default) if own_model else ""
-        authors = self._authors(settings.summary_model or fast, settings.naming_model)
-        self._summaries = Summaries(self._engine, authors, own_model=own_model, watch=self._watch)
-        title_authors = self._authors(settings.naming_model, settings.summary_model, fast)
-        self._titles = Titles(self._engine, title_authors, own_model=own_model)
+        own = self._models.beside
+        authors = self._authors(settings.summary_model, settings.naming_model)
+        self._summaries = Summaries(self._engine, authors, own_model=own, watch=self._watch)
+        self._titles = Titles(self._engine, self._authors(settings.naming_model, settings.summary_model), own_model=own)
 
     def _authors(self, *models: str) -> tuple[Author, ...]:
         authors = []

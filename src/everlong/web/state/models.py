@@ -14,7 +14,7 @@ from time import monotonic
 import aiohttp
 
 from everlong.core import Json, JsonObject
-from everlong.engine import Call, Threads, learned_window
+from everlong.engine import Call, Model, Threads, learned_window
 from everlong.errors import InputError, Refused
 from everlong.llm import USUAL_MODELS, Endpoint, HttpModel, read_whole
 from everlong.web.state.reach import Reach
@@ -128,11 +128,20 @@ class Models:
         """Make a model the default of new threads."""
         self._threads.keep_fact(FACTS, LAST_MODEL, f'"{model}"')
 
-    def fast(self, model: str) -> str:
-        """Return the fast model of the same source, "" if none is known."""
-        source = self.sources.named(model.partition("/")[0])
-        name = None if source is None else FAST_MODELS.get(source.endpoint.provider)
-        return f"{source.name}/{name}" if source is not None and name in self._names(source) else ""
+    def beside(self, client: Model, name: str) -> tuple[str, ...]:
+        """Return who writes summaries and titles for a model: the fast one of its own source, then itself.
+
+        A conversation reaches no other source by itself. A slow model on this machine does nothing but answer.
+        """
+        reached = (source for source, (_, known) in self._clients.items() if known is client)
+        source = self.sources.named(next(reached, ""))
+        if source is None:
+            return (name,)
+        if source.local:
+            return ()
+        usual = FAST_MODELS.get(source.endpoint.provider, "")
+        fast = source.fast_model or (usual if usual in self._names(source) else "")
+        return (fast, name) if fast else (name,)
 
     def forget(self, source: str) -> None:
         """Drop what is known of a source."""

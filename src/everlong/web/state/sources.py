@@ -32,6 +32,7 @@ LONGEST_NAME = 60
 class Source:
     """A place with models. `models` are their names if they are known without a request.
 
+    `fast_model` is the one of them that it recommends for summaries and titles of the conversations held there.
     A `local` source is a slow model on this machine: it answers, and does nothing beside the conversation.
     """
 
@@ -39,6 +40,7 @@ class Source:
     endpoint: Endpoint
     models: tuple[str, ...] = ()
     local: bool = False
+    fast_model: str = ""
 
     def shown(self, models: int, *, added: bool) -> JsonObject:
         """Return the source as the page reads it; of the key only whether there is one."""
@@ -49,6 +51,7 @@ class Source:
             "format": endpoint.fmt,
             "has_key": bool(endpoint.key),
             "models": models,
+            "fast_model": self.fast_model,
             "added": added,
         }
 
@@ -99,7 +102,7 @@ class Sources:
         """Return the limits of a source, None for one of the server's own."""
         return None if source in self.given else self.reach
 
-    def planned(self, url: str, *, name: str = "", key: str = "", fmt: str = "") -> Source:
+    def planned(self, url: str, *, name: str = "", key: str = "", fmt: str = "", fast_model: str = "") -> Source:
         """Return the source that would be added, without adding it. Raises Refused if it cannot be."""
         if fmt and fmt not in FORMATS:
             raise invalid(f"format must be one of {', '.join(FORMATS)}")
@@ -114,7 +117,7 @@ class Sources:
             raise Refused(f"{own_name!r} is set by the server itself; choose another name", status=409, kind="taken")
         if len(self.added) >= MOST_SOURCES:
             raise invalid(f"there are already {MOST_SOURCES} sources")
-        return Source(name=own_name, endpoint=endpoint)
+        return Source(name=own_name, endpoint=endpoint, fast_model=fast_model.strip())
 
     def give(self, source: Source) -> None:
         """Add a source of the server's own, for this run."""
@@ -140,6 +143,7 @@ class Sources:
                     "url": source.endpoint.url,
                     "format": source.endpoint.fmt,
                     "key": source.endpoint.key,
+                    "fast_model": source.fast_model,
                 }
                 for source in added
             ]
@@ -176,7 +180,8 @@ def _read(path: Path) -> tuple[Source, ...]:
     for row in rows if isinstance(rows, list) else []:
         try:
             endpoint = endpoint_at(row["url"], key=row.get("key", ""), fmt=row.get("format", ""))
-            sources.append(Source(name=str(row["name"]), endpoint=endpoint))
+            fast_model = str(row.get("fast_model") or "")
+            sources.append(Source(name=str(row["name"]), endpoint=endpoint, fast_model=fast_model))
         except (InputError, LookupError, TypeError, AttributeError, ValueError):
             continue
     return tuple(sources)

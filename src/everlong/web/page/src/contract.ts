@@ -207,6 +207,8 @@ export interface Source {
   format: string;
   has_key: boolean;
   models: number;
+  /** The model that it recommends for summaries and titles of the conversations held there; "" if none. */
+  fast_model: string;
 }
 
 export interface NewSource {
@@ -214,6 +216,7 @@ export interface NewSource {
   url: string;
   key?: string;
   format?: string;
+  fast_model?: string;
 }
 
 export interface UsageDay {
