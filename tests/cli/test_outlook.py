@@ -1,5 +1,6 @@
 """What a threshold costs and keeps, where the terminal shows one."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -41,12 +42,13 @@ SILENT = {
 def test_the_chat_says_nothing_that_was_not_measured(tmp_path: Path, name: str) -> None:
     told, settings = SILENT[name]
     with talking(tmp_path, told=told, tools=False, settings=settings) as talk:
-        assert talk.do("/threshold 60").strip() == "Compaction starts at 60 % of the budget."
+        told = talk.do("/threshold 60").strip()
+        assert re.fullmatch(r"Compaction starts at 60 % of the budget: [\d ]+ tokens\.", told)
 
 
 def test_a_model_is_told_with_what_the_usual_threshold_costs_and_keeps() -> None:
     shown = without_breaks(everlong("models", "gpt-4o").out)
-    share = DEFAULT_SETTINGS.threshold
+    share = DEFAULT_SETTINGS.threshold_share
     assert f"threshold{100 * share:.0f}%" in shown
     assert without_breaks(sentence(ENGLISH, outlook(128_000, share))) in shown
 

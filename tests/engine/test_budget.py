@@ -164,12 +164,28 @@ def test_a_report_of_another_model_anchors_nothing(model: str, kept: bool) -> No
 
 
 @pytest.mark.parametrize(
-    ("preset", "threshold", "tokens"),
-    [("chatbox", 0.9, 100_800), ("chatbox", 0.5, 84_000), ("auto", 0.9, None), ("nanobot", 0.9, None)],
-    ids=["its own threshold", "a person's", "ours", "by rounds"],
+    ("preset", "threshold", "window", "tokens"),
+    [
+        ("chatbox", None, 200_000, 100_800),
+        ("chatbox", 0.5, 200_000, 84_000),
+        ("chatbox", 0.9, 200_000, 151_200),
+        ("chatbox", None, 40_000, 12_000),
+        ("auto", None, 200_000, 175_392),
+        ("auto", 0.6, 200_000, 116_928),
+        ("nanobot", None, 200_000, 153_000),
+    ],
+    ids=["its own", "a person's", "90 % is 90 %", "half at least", "ours", "ours, set", "of the document's budget"],
 )
-def test_where_a_preset_wants_a_summary(preset: str, threshold: float, tokens: int | None) -> None:
-    assert due_at(Settings(preset=preset, threshold=threshold), 200_000) == tokens
+def test_where_a_preset_is_due(preset: str, threshold: float | None, window: int, tokens: int) -> None:
+    settings = Settings(preset=preset, threshold=threshold, window=window)
+    assert due_at(MemoryThreads(), settings, Call(model="gpt-4o")) == tokens
+
+
+def test_a_long_answer_leaves_less_than_the_preset_wants() -> None:
+    """A request of the size that the preset waits for would not fit, so it is due at the share of what does."""
+    call = Call(model="gpt-4o", max_tokens=100_000)
+    sizes = budget_of(MemoryThreads(), Settings(preset="chatbox", threshold=0.9, window=200_000), call)
+    assert sizes.true_threshold == int(0.9 * sizes.messages) < 151_200
 
 
 def test_a_window_is_looked_up_once_for_the_same_figures_and_tables() -> None:

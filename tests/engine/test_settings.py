@@ -15,7 +15,6 @@ BAD: list[tuple[str, Any]] = [
     ("preset", None),
     ("preset", "no-such-preset"),
     ("threshold", "high"),
-    ("threshold", None),
     ("threshold", True),
     ("threshold", 0.2),
     ("threshold", 95),

@@ -89,7 +89,7 @@ def test_another_prefix_reads_other_variables() -> None:
 
 
 def test_where_a_surface_starts() -> None:
-    thresholds = {surface: defaults_of(surface).threshold for surface in SURFACE_DEFAULTS}
+    thresholds = {surface: defaults_of(surface).threshold_share for surface in SURFACE_DEFAULTS}
     assert thresholds == {"library": 0.9, "gateway": 0.9, "agent": 0.9, "app": 0.6, "app, off": HIGHEST_THRESHOLD}
     assert (defaults_of("app, off").summaries, defaults_of("app, off").cold_mark) == ("off", 1.0)
 

@@ -1,6 +1,7 @@
 """The chat app's lines of the Chatbox document, at its API. Each test is named after the line it proves."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -129,7 +130,11 @@ def test_CB_3_an_unknown_window_switches_compaction_off_until_it_is_set() -> Non
             False,
             "follow",
         )
-        page.do("PUT", "/api/settings", {"windows": {"main/scripted": WINDOW}})
+        assert context["assumed"] == 128_000
+        page.do("PUT", "/api/settings", {"preset": "chatbox"})
+        context = page.get(f"/api/threads/{thread}/context")
+        assert (context["known"], context["window"], context["assumed"]) == (False, None, 96_000)
+        page.do("PUT", "/api/settings", {"preset": "auto", "windows": {"main/scripted": WINDOW}})
         context = page.get(f"/api/threads/{thread}/context")
         assert (context["known"], context["window"], context["auto_on"], context["window_source"]) == (
             True,
@@ -166,6 +171,40 @@ def test_CB_4_a_thread_follows_the_switch_or_has_its_own(everywhere: bool, here:
                 stream.until("compacting", state=["done"])
         assert bool(summaries_asked(server)) is on
         assert bool(points(page, thread)) is on
+
+
+#: preset, percent, where it is due in a window of 200 000 tokens.
+FIGURES = [
+    ("chatbox", 40, 67_200),
+    ("chatbox", 60, 100_800),
+    ("chatbox", 90, 151_200),
+    ("auto", 60, 116_928),
+    ("auto", 90, 175_392),
+]
+
+
+@pytest.mark.parametrize("tools", [False, True], ids=["without tools", "with tools"])
+@pytest.mark.parametrize(("preset", "threshold", "tokens"), FIGURES, ids=lambda value: str(value))
+def test_CB_4_every_surface_has_the_one_figure_of_the_preset(
+    preset: str, threshold: int, tokens: int, tools: bool, tmp_path: Path
+) -> None:
+    """The slider, the panel of a new thread and that of one that began, and the meter of the engine."""
+    with an_app(folder=tmp_path) as (app, _):
+        page = app.page()
+        changes = {"preset": preset, "threshold": threshold, "tools": tools, "windows": {"main/scripted": 200_000}}
+        page.do("PUT", "/api/settings", changes)
+        (starts,) = (each["starts"] for each in page.get("/api/state")["presets"] if each["name"] == preset)
+        thread = page.thread()
+        new = page.get(f"/api/threads/{thread}/context")["high"]
+        page.say(thread, "hello")
+        begun = page.get(f"/api/threads/{thread}/context")["high"]
+        assert starts[(threshold - 40) // 5] == new == begun
+        assert begun == tokens if preset == "chatbox" or not tools else begun > tokens
+
+
+def test_CB_4_the_app_starts_with_60_percent() -> None:
+    with an_app() as (app, _):
+        assert app.page().get("/api/state")["settings"]["threshold"] == 60
 
 
 @pytest.mark.parametrize("threshold", [40, 60, 90])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from everlong.core import EventKind, Message, Point, Role
-from everlong.engine import Author, Call, Engine, Settings, Summaries, Titles, due_at, newest_summary
+from everlong.engine import Author, Call, Engine, Settings, Summaries, Titles, counter_for, due_at, newest_summary
 from everlong.llm import (
     Answer,
     HttpModel,
@@ -21,7 +21,7 @@ from everlong.llm import (
     reads_files,
 )
 from everlong.llm.scripted.script import Script
-from everlong.store import open_store
+from everlong.store import MemoryThreads, open_store
 from everlong.summarize.text import counted_words
 from tests.core.build import assistant, calls, result, user
 from tests.engine.authors import (
@@ -363,11 +363,20 @@ def test_SB_5_without_a_summary_model_the_main_model_writes_and_a_failure_only_t
 
 @pytest.mark.parametrize(
     ("window", "threshold", "mark"),
-    [(200_000, 0.9, 100_800), (200_000, 0.8, 134_400), (128_000, 0.9, 57_600), (32_000, 0.9, 9_600)],
-    ids=["the document's example", "set by the user", "a smaller window", "one that the reserve would eat"],
+    [
+        (200_000, None, 100_800),
+        (200_000, 0.8, 134_400),
+        (200_000, 0.9, 151_200),
+        (128_000, None, 57_600),
+        (32_000, None, 9_600),
+    ],
+    ids=["the document's example", "set by the user", "90 %", "a smaller window", "one that the reserve would eat"],
 )
-def test_CB_1_1_the_threshold_is_of_the_window_without_the_reserve(window: int, threshold: float, mark: int) -> None:
-    assert due_at(Settings(preset="chatbox", threshold=threshold), window) == mark
+def test_CB_1_1_the_threshold_is_of_the_window_without_the_reserve(
+    window: int, threshold: float | None, mark: int
+) -> None:
+    settings = Settings(preset="chatbox", threshold=threshold)
+    assert due_at(MemoryThreads(), settings, Call(model="scripted", served=window)) == mark
 
 
 def chatting(model: ScriptedModel, window: int = 16_000) -> Talk:
@@ -383,9 +392,11 @@ def test_CB_1_1_it_is_checked_after_each_finished_message() -> None:
         while not accounts(talk):
             prepared_before = len(talk.model.requests)  # type: ignore[attr-defined]
             await talk.say(question(len(sizes)))
-            sizes.append(talk.model.requests[prepared_before].tokens)  # type: ignore[attr-defined]
+            asked = talk.model.requests[prepared_before].tokens  # type: ignore[attr-defined]
+            said = [row.entry for row in talk.threads.read(talk.thread, 0) if isinstance(row.entry, Message)]
+            sizes.append(asked + counter_for(talk.call.model).message(said[-1]))
             await summaries.drain()
-        mark = due_at(talk.settings, 16_000)
+        mark = due_at(talk.threads, talk.settings, talk.call)
         assert sizes[-2] < mark <= sizes[-1]
 
     asyncio.run(run())

@@ -22,6 +22,7 @@ __all__ = ["HistoryWindow", "Preset", "SummaryPolicy", "SummaryStyle"]
 SummaryStyle: TypeAlias = Literal["structured", "free", "rolling", "buffer", "chat"]
 
 UNKNOWN_WINDOW = 128_000  # tokens
+USUAL_THRESHOLD = 0.90
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +46,7 @@ class SummaryPolicy:
     - with `rounds`, after so many rounds that no summary covers;
     - with `evicts_before`, which returns the index of the first message that is still sent as it is, as soon as a
       message before it is covered by no summary; it covers those messages;
-    - with `due`, from so many tokens of a request on, by window and threshold (`threshold` if nobody set one);
+    - with `due`, from so many tokens of a request on, by window and threshold;
     - otherwise, shortly before the compaction threshold.
 
     The place matters to presets that assemble every request again: a message of the history, or `in_system` text;
@@ -56,12 +57,13 @@ class SummaryPolicy:
     style: SummaryStyle = "structured"
     automatic: bool = True
     due: Callable[[int, float], int] | None = None
-    threshold: float | None = None
     rounds: int | None = None
     evicts_before: Callable[[Sequence[Message]], int] | None = None
     in_system: bool = False
     when_needed: bool = False
     replaces: bool = False
+    #: Whether none is begun by itself while nobody knows the window of the model.
+    needs_window: bool = False
 
     @property
     def by_count(self) -> bool:
@@ -90,6 +92,8 @@ class Preset:
     #: The tokens that messages may take, by window and reserve for the answer; None: what the window leaves.
     budget: Callable[[int, int], int] | None = None
     summary: SummaryPolicy = SummaryPolicy()
+    #: The share of what it can move at which something is due, where nobody set one.
+    threshold: float = USUAL_THRESHOLD
     #: Tokens to assume if nobody knows the window of a model.
     unknown_window: int = UNKNOWN_WINDOW
     #: Whether the lab has measured what each threshold of it costs and keeps.

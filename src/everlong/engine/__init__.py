@@ -48,14 +48,12 @@ if TYPE_CHECKING:
     from everlong.engine.preview import (
         SMALLEST as SMALLEST,
         Meter as Meter,
-        Preview as Preview,
         outlook as outlook,
         outlook_of as outlook_of,
     )
     from everlong.engine.recall import RecallResult as RecallResult
     from everlong.engine.settings import (
         DEFAULT_SETTINGS as DEFAULT_SETTINGS,
-        DEFAULT_THRESHOLD as DEFAULT_THRESHOLD,
         HIGHEST_THRESHOLD as HIGHEST_THRESHOLD,
         LOWEST_THRESHOLD as LOWEST_THRESHOLD,
         SETTINGS as SETTINGS,
@@ -100,7 +98,7 @@ else:
             "fitted": "Fitted copied count fit fit_document forget_counts",
             "preview": "Meter Preview SMALLEST outlook outlook_of",
             "recall": "RecallResult",
-            "settings": "DEFAULT_SETTINGS DEFAULT_THRESHOLD HIGHEST_THRESHOLD LOWEST_THRESHOLD Mode SETTINGS "
+            "settings": "DEFAULT_SETTINGS HIGHEST_THRESHOLD LOWEST_THRESHOLD Mode SETTINGS "
             "SURFACE_DEFAULTS Settings defaults_of read_settings variables_of",
             "summaries.author": "Author",
             "summaries.commit": "Outcome SUMMARY",

@@ -13,7 +13,7 @@ from functools import lru_cache
 from everlong.compress import Preset
 from everlong.core import DEFAULT_MARGIN, MARGIN_SHARE, Budget, JsonText, reply_reserve
 from everlong.engine.contracts import Call, Threads
-from everlong.engine.settings import DEFAULT_THRESHOLD, Settings
+from everlong.engine.settings import Settings
 from everlong.errors import BudgetImpossible
 from everlong.tokens import KEPT, LARGEST_RATIO, Calibration, Counter
 from everlong.windows import Prices, Registry, Window, window
@@ -159,7 +159,7 @@ class CallBudget:
     @property
     def threshold(self) -> int:
         """From here on a compaction is due."""
-        return self._countable(int(self.messages * self.parts.threshold))
+        return self.gauge.countable(self.true_threshold) - self.parts.tools
 
     @property
     def target(self) -> int:
@@ -168,8 +168,12 @@ class CallBudget:
 
     @property
     def true_threshold(self) -> int:
-        """The provider's tokens of a request, tools included, from which a compaction is due."""
-        return int(self.messages * self.parts.threshold) + self.parts.tools
+        """The provider's tokens of a request, tools included, from which a compaction is due: by the preset's own rule
+        if it has one, else the share of what it can move. Every surface shows this figure.
+        """
+        share = int(self.messages * self.parts.threshold) + self.parts.tools
+        due = self.preset.summary.due
+        return share if due is None else min(share, due(self.window.context, self.parts.threshold))
 
     @property
     def other_parts(self) -> list[tuple[str, int]]:
@@ -229,9 +233,10 @@ def budget_of(
 def _with_shares(parts: Budget, messages: int, settings: Settings, resolved: Window) -> Budget:
     """The budget with threshold and target: shares of it, or of what one wants to pay for if that is less."""
     wanted = messages if settings.soft_cap is None else min(messages, max(1, settings.soft_cap - parts.tools))
-    low = settings.low_mark or target_share(resolved.context, wanted, resolved.prices, settings.threshold)
+    high = settings.threshold_share
+    low = settings.low_mark or target_share(resolved.context, wanted, resolved.prices, high)
     scale = wanted / messages
-    return replace(parts, threshold=settings.threshold * scale, target=min(low, settings.threshold) * scale)
+    return replace(parts, threshold=high * scale, target=min(low, high) * scale)
 
 
 def _other_parts(parts: Budget, beside: int) -> list[tuple[str, int]]:
@@ -262,18 +267,12 @@ def writing_weight(prices: Prices) -> float:
     return (written - read) / read if read > 0 else USUAL
 
 
-def due_at(settings: Settings, window: int) -> int | None:
-    """Return the tokens of a request from which the preset in force wants a summary; None if the threshold decides.
+def due_at(threads: Threads, settings: Settings, call: Call, *, registry: Registry | None = None) -> int:
+    """Return the provider's tokens of a request, tools included, from which a compaction is due.
 
     Example: preset chatbox, window 200 000, nothing set -> (200 000 - 32 000) x 0.6 = 100 800
     """
-    policy = settings.rules.summary
-    if policy.due is None:
-        return None
-    threshold = settings.threshold
-    if policy.threshold is not None and threshold == DEFAULT_THRESHOLD:
-        threshold = policy.threshold
-    return policy.due(window, threshold)
+    return budget_of(threads, settings, call, registry=registry).true_threshold
 
 
 # --- what calls taught about an endpoint --------------------------------------------------------------------------

@@ -308,6 +308,8 @@ class Prepared:
     #: The event of the overflow that this request is to recover from, and what was tried for other refusals.
     overflow: str = ""
     remedies: frozenset[str] = frozenset()
+    #: The provider's tokens, tools included, from which a compaction is due.
+    threshold: int = 0
     #: Rows of the thread that the view was made of.
     length: int = 0
     #: How many times what was sent before was replaced: requests of the same number extend each other.

@@ -186,9 +186,10 @@ def compression_data(preset: Preset, before: int, after: int) -> JsonText:
     )
 
 
-def window_hint(window: Window) -> str:
-    """Return what to do about a window that nobody knows."""
+def window_hint(window: Window, *, summarises: bool = True) -> str:
+    """Return what to do about a window that nobody knows; without `summarises` no summary is begun until then."""
+    off = "" if summarises else "; until then no summary is written by itself"
     return (
         f"no window is known for {window.model!r}; {window.context:,} tokens are assumed: "
-        "set EVERLONG_WINDOW, or `window` in the settings of the thread"
+        f"set EVERLONG_WINDOW, or `window` in the settings of the thread{off}"
     )

@@ -52,6 +52,7 @@ from everlong.wire import Caching, Request, format_named
 
 __all__ = [
     "BOUNDED_STYLES",
+    "assembled_with",
     "compact_now",
     "planned_point",
     "prefix_to_cache",
@@ -60,6 +61,7 @@ __all__ = [
     "remember",
     "report_compaction",
     "standing",
+    "upcoming",
 ]
 
 ATTEMPTS = 4  # another process may append meanwhile; each attempt reads again
@@ -82,7 +84,7 @@ def prepare(engine: EngineContext, thread: str, call: Call) -> Prepared:
         try:
             context = work_on(engine, state, call, journal, turn)
             if not context.budget.window.known and state.view is None:
-                hint = window_hint(context.budget.window)
+                hint = window_hint(context.budget.window, summarises=not context.budget.preset.summary.needs_window)
                 journal.note(EventKind.CONTEXT_WARNED, parent=turn, model=call.model, reason=hint)
             view = _view(context)
         except EverlongError as error:
@@ -113,6 +115,15 @@ def _untouched(context: CallContext) -> View:
     """Off means off: the history of the thread, byte for byte."""
     messages = (*context.state.prefix, *context.state.since)
     return View(messages, messages, context.budget.counter.messages(messages))
+
+
+def upcoming(context: CallContext) -> View:
+    """Return what would be sent now, before any compaction; nothing is noted. Raises BudgetImpossible."""
+    if not context.state.opened.thread.messages:
+        return View((), (), 0)
+    if context.budget.preset.every_call and not context.settings.untouched:
+        return assembled_with(context, summary_in(context.state.opened.point))
+    return standing(context)
 
 
 def standing(context: CallContext) -> View:
@@ -151,7 +162,7 @@ def _reason_to_compact(context: CallContext, view: View) -> str:
         return "high mark"
     idle = None if state.called_at is None else (context.engine.clock() - state.called_at).total_seconds()
     cold = (
-        context.settings.cold_mark * budget.limit * budget.parts.threshold / context.settings.threshold
+        context.settings.cold_mark * budget.limit * budget.parts.threshold / context.settings.threshold_share
     )  # of a soft cap too
     if idle is not None and idle > context.settings.cache_seconds and view.tokens > cold:
         return "cold cache"
@@ -291,17 +302,22 @@ def _of_the_window(error: BudgetImpossible, context: CallContext) -> BudgetImpos
 
 def _assembled_again(context: CallContext) -> View:
     """The view of a preset whose document wants its steps before each call: from the raw history, nothing is kept."""
+    view = assembled_with(context, summary_in(context.state.opened.point))
+    before = context.budget.counter.messages(view.history)
+    if view.tokens < before:
+        _note_compressed(context, f"preset {context.budget.preset.name}", before, view, len(view.history))
+    return view
+
+
+def assembled_with(context: CallContext, summary: Summary | None) -> View:
+    """Return what such a preset would send now, with that summary. Raises BudgetImpossible if it cannot fit."""
     plain = context.raw_history().with_background(context.state.opened.pins)
-    summary = summary_in(context.state.opened.point)
     if summary is None or context.budget.preset.summary.when_needed:
         view = _made_again(context, plain, None)
         if summary is not None and any(edit.action is Action.DROP for edit in view.edits):
             view = _made_again(context, plain, summary)
     else:
         view = _made_again(context, plain, summary)
-    before = context.budget.counter.messages(view.history)
-    if view.tokens < before:
-        _note_compressed(context, f"preset {context.budget.preset.name}", before, view, len(view.history))
     return view
 
 
@@ -482,6 +498,7 @@ def prepared_from(context: CallContext, view: View, *, attempt: int = 0) -> Prep
         budget=budget.parts,
         tokens=tokens,
         counted=view.tokens,
+        threshold=budget.true_threshold,
         edits=_all_edits(context, view),
         turn=context.turn,
         attempt=attempt,

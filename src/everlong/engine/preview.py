@@ -10,11 +10,13 @@ from math import log
 from types import MappingProxyType
 from typing import Literal, Self, TypeAlias
 
+from everlong.compress import OURS
 from everlong.core import Message, Point, Recalled, Role
 from everlong.engine.contracts import Call, Prepared
-from everlong.engine.preparation import prepared_from, standing
+from everlong.engine.preparation import prepared_from, upcoming
 from everlong.engine.settings import Settings
-from everlong.engine.thread import CallContext, EngineContext, pinned_texts, work_on
+from everlong.engine.thread import LEFT_BEFORE, CallContext, EngineContext, pinned_texts, work_on
+from everlong.engine.view import View
 from everlong.windows import Window
 from everlong.wire import Usage, plausible
 
@@ -56,13 +58,13 @@ class Meter:
     @classmethod
     def estimated(cls, prepared: Prepared) -> Self:
         """Return the meter of a request by our own count."""
-        window, budget = prepared.window, prepared.budget
+        window = prepared.window
         return cls(
             tokens=prepared.tokens,
             limit=window.context,
             exact=False,
             known=window.known,
-            threshold=budget.threshold_tokens + budget.tools,
+            threshold=prepared.threshold,
         )
 
     @classmethod
@@ -97,7 +99,7 @@ class Preview:
     messages: int
     covered: int
     #: The request itself, if it were sent as it stands.
-    prepared: Prepared | None = None
+    prepared: Prepared
 
     @property
     def meter(self) -> Meter:
@@ -115,7 +117,7 @@ def preview(engine: EngineContext, thread: str, call: Call) -> Preview:
     """Return how full the window is. Raises BudgetImpossible if reply and tools leave nothing for messages."""
     with engine.states.lock(thread):
         context = work_on(engine, engine.state(thread), call, engine.journal(thread), "")
-        view = standing(context)
+        view = upcoming(context)
         budget, opened = context.budget, context.state.opened
         anchored = budget.gauge.anchor is not None
         certainty: Certainty = "reported" if anchored else "counted" if budget.counter.exact else "estimated"
@@ -126,22 +128,43 @@ def preview(engine: EngineContext, thread: str, call: Call) -> Preview:
             threshold=budget.true_threshold,
             window=budget.window,
             certainty=certainty,
-            parts={name: size for name, size in _parts(context).items() if size},
+            parts={name: size for name, size in _parts(context, view).items() if size},
             messages=opened.thread.messages,
             covered=point.boundary if isinstance(point, Point) else 0,
             prepared=prepared_from(context, view),
         )
 
 
-def _parts(context: CallContext) -> dict[str, int]:
+def _parts(context: CallContext, view: View) -> dict[str, int]:
     """Counted tokens by what they are, brought to the provider's scale together."""
-    state, count = context.state, context.budget.counter.message
-    opened = state.opened
     parts = dict.fromkeys(
         ("system", "standing", "tools", "pinned", "summary", "recalled", "user", "assistant", "results"), 0
     )
     parts["tools"] = context.budget.parts.tools - context.budget.beside
     parts["standing"] = context.budget.beside
+    if context.orders:
+        _add_assembled(parts, context, view)
+    else:
+        _add_standing(parts, context)
+    counted = sum(parts.values())
+    scale = context.budget.gauge.true(counted) / counted if counted else 1.0
+    return {name: round(size * scale) for name, size in parts.items()}
+
+
+def _add_assembled(parts: dict[str, int], context: CallContext, view: View) -> None:
+    """Add the messages of a view that was assembled from the raw history: what it leaves out counts nothing."""
+    count, pinned = context.budget.counter.message, pinned_texts(context.state.opened.pins)
+    places = view.places or range(len(view.messages))
+    for place, message in zip(places, view.messages, strict=True):
+        ours = place == OURS or context.orders[place] == LEFT_BEFORE
+        name = NAMES[message.role] if not ours else "pinned" if message in pinned else "summary"
+        parts[name] += count(message)
+
+
+def _add_standing(parts: dict[str, int], context: CallContext) -> None:
+    """Add the messages of the thread as it stands: head, pins, what the newest point left, and all since."""
+    state, count = context.state, context.budget.counter.message
+    opened = state.opened
     parts["system"] = sum(count(row.entry) for row in opened.head if isinstance(row.entry, Message))
     parts["pinned"] = sum(map(count, pinned_texts(opened.pins)))
     parts["pinned"] += sum(count(row.entry) for row in state.pinned if isinstance(row.entry, Message))
@@ -156,9 +179,6 @@ def _parts(context: CallContext) -> dict[str, int]:
                 parts["recalled"] += count(message)
             case _:
                 pass
-    counted = sum(parts.values())
-    scale = context.budget.gauge.true(counted) / counted if counted else 1.0
-    return {name: round(size * scale) for name, size in parts.items()}
 
 
 NAMES = {Role.SYSTEM: "system", Role.USER: "user", Role.ASSISTANT: "assistant", Role.TOOL: "results"}
@@ -229,7 +249,7 @@ def outlook_of(settings: Settings, window: Window) -> Outlook | None:
     size = min(window.context, settings.soft_cap or window.context)
     if not window.known or not usual or settings.summaries == "off" or size < SMALLEST:
         return None
-    return outlook(size, settings.threshold)
+    return outlook(size, settings.threshold_share)
 
 
 def _between(points: Sequence[tuple[float, Outlook]], at: float) -> Outlook:

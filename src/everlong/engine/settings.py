@@ -18,7 +18,6 @@ from everlong.errors import InputError
 
 __all__ = [
     "DEFAULT_SETTINGS",
-    "DEFAULT_THRESHOLD",
     "HIGHEST_THRESHOLD",
     "LOWEST_THRESHOLD",
     "PREFIX",
@@ -44,7 +43,6 @@ Summarizing: TypeAlias = Literal["auto", "on", "off"]
 Surface: TypeAlias = Literal["library", "gateway", "agent", "app", "app, off"]
 
 LOWEST_THRESHOLD, HIGHEST_THRESHOLD = 0.40, 0.95
-DEFAULT_THRESHOLD = 0.90
 PREFIX = "EVERLONG_"
 
 
@@ -75,9 +73,9 @@ class Settings:
         "auto", "off changes nothing, trim compacts, auto also summarises.", str, choices=get_args(Mode)
     )
     preset: str = _setting("auto", "How a history is compacted.", str)
-    threshold: float = _setting(
-        DEFAULT_THRESHOLD,
-        "The share of the budget at which a compaction is due.",
+    threshold: float | None = _setting(
+        None,
+        "The share of the budget at which a compaction is due; by default the preset's own, 0.9 (chatbox: 0.6).",
         float,
         unit="share",
         least=LOWEST_THRESHOLD,
@@ -144,6 +142,11 @@ class Settings:
     def rules(self) -> Preset:
         """The preset in force, with its options."""
         return _configured_preset(self.preset, tuple(sorted(self.options.items())))
+
+    @property
+    def threshold_share(self) -> float:
+        """The threshold in force: what is set, else the preset's own."""
+        return self.rules.threshold if self.threshold is None else self.threshold
 
     @property
     def untouched(self) -> bool:

@@ -132,12 +132,19 @@ def test_every_event_can_be_seen_and_written_as_json(event: object) -> None:
     assert written["event"]
 
 
+UNKNOWN = "~12 tokens · window unknown, 96 000 assumed"
+
+
 @pytest.mark.parametrize(
     ("meter", "text", "certainty"),
     [
         (Meter(tokens=3_412, limit=8_192, exact=True, known=True), "3 412 / 8 192 tokens · 42 %", "exact"),
         (Meter(tokens=3_412, limit=8_192, exact=False, known=True), "~3 412 / 8 192 tokens · 42 %", "estimated"),
-        (Meter(tokens=12, limit=128_000, exact=False, known=False), "~12 / ? tokens (128 000 assumed)", "unknown"),
+        (
+            Meter(tokens=12, limit=128_000, exact=False, known=False),
+            "~12 tokens · window unknown, 128 000 assumed",
+            "unknown",
+        ),
     ],
     ids=["exact", "estimated", "unknown"],
 )

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from everlong.core import CallId, Message, Role, ToolCall
+from everlong.engine.budget import counter_for
 from everlong.engine.contracts import Call, Prepared
 from everlong.engine.engine import BlockingEngine, Engine
 from everlong.engine.settings import Settings
@@ -77,7 +78,8 @@ def test_a_buffer_is_summarised_once_it_has_evicted_something(rounds: int, is_no
 def test_chatbox_is_due_at_its_own_figure(tokens: int, is_now: bool) -> None:
     settings = Settings(window=200_000, preset="chatbox")
     engine, prepared = answered(settings)
-    assert due(engine, replace(prepared, tokens=tokens), settings) is is_now
+    answer = counter_for(CALL.model).message(assistant("So it is."))  # a finished message counts
+    assert due(engine, replace(prepared, tokens=tokens - answer), settings) is is_now
     engine, prepared = answered(settings, last=LOOP)
     assert not due(engine, replace(prepared, tokens=tokens), settings)
 

@@ -119,8 +119,8 @@ def _threshold(chat: Chat, percent: str) -> None:
         if not number.isdecimal() or not round(100 * LOWEST_THRESHOLD) <= int(number) <= round(100 * HIGHEST_THRESHOLD):
             raise InputError(chat.say("threshold_wrong"))
         chat.worker.do(chat.session.set_threshold(int(number) / 100))
-    share = chat.worker.do(chat.session.threshold())
-    chat.screen.note(chat.say("threshold_is", percent=str(round(100 * share))))
+    share, tokens = chat.worker.do(chat.session.threshold())
+    chat.screen.note(chat.say("threshold_is", percent=str(round(100 * share)), tokens=amount(tokens)))
     window = chat.worker.do(chat.session.window())
     expected = outlook_of(replace(chat.session.config.engine, threshold=share), window)
     if expected is not None:

@@ -330,6 +330,8 @@ def _meter_json(meter: Meter, thread: str, model: str) -> dict[str, Any]:
         "model": model,
         "tokens": meter.tokens,
         "limit": meter.limit if meter.known else None,
+        "assumed": None if meter.known else meter.limit,
+        "threshold": meter.threshold,
         "percent": meter.percent if meter.known else None,
         "certainty": meter.certainty,
     }

@@ -36,6 +36,7 @@ from everlong.engine import (
     Summaries,
     Threads,
     Titles,
+    due_at,
     learned_window,
 )
 from everlong.errors import BudgetImpossible, InputError, NoThread, ThreadExists
@@ -126,6 +127,7 @@ class Session:
             override=self.config.engine.window,
             learned=await asyncio.to_thread(learned_window, self.engine.threads, call),
             served=call.served,
+            default=self.config.engine.rules.unknown_window,
             registry=self.setup.registry,
         )
 
@@ -170,12 +172,15 @@ class Session:
         """Set the threshold of this thread."""
         await asyncio.to_thread(self._set, {"threshold": share})
 
-    async def threshold(self) -> float:
-        """Return the threshold of this thread."""
+    async def threshold(self) -> tuple[float, int]:
+        """Return the threshold of this thread: the share, and the tokens from which a compaction is due."""
         own = "{}"
         with suppress(NoThread):
             own = (await asyncio.to_thread(self.engine.threads.thread, self.thread)).settings
-        return self.config.engine.for_thread(own).threshold
+        settings, threads = self.config.engine.for_thread(own), self.engine.threads
+        call = await self.call()
+        tokens = await asyncio.to_thread(due_at, threads, settings, call, registry=self.setup.registry)
+        return settings.threshold_share, tokens
 
     def _set(self, settings: dict[str, object]) -> None:
         changed = json.dumps(json.loads(self.ensure_thread().settings) | settings)

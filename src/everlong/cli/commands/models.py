@@ -107,7 +107,7 @@ def _print_window(found: Window, *, as_json: bool) -> None:
     expected = outlook_of(DEFAULT_SETTINGS, found)
     if expected is not None:
         cost, kept = map(str, expected.percents)
-        rows.append((f"threshold {100 * DEFAULT_SETTINGS.threshold:.0f} %", say("outlook", cost=cost, kept=kept)))
+        rows.append((f"threshold {100 * DEFAULT_SETTINGS.threshold_share:.0f} %", say("outlook", cost=cost, kept=kept)))
     out.print(f"[bold]{found.model}[/bold]")
     out.print(pairs(rows))
     if expected is not None:

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 
 from everlong.cli.maps.rows import Plan, Row, State, plan_of, rows_of
 from everlong.core import Budget, History, Json, head_length
-from everlong.engine import Meter, TokenMap, counter_for, fit_document, map_tokens
-from everlong.errors import InputError
+from everlong.engine import DEFAULT_SETTINGS, Call, Meter, TokenMap, counter_for, due_at, fit_document, map_tokens
+from everlong.errors import BudgetImpossible, InputError
+from everlong.store import MemoryThreads
+from everlong.tokens import Counter
 from everlong.windows import Window, window
 from everlong.wire import FORMATS, Document, Problem, problems, sent_as, unpack
 
@@ -89,7 +91,9 @@ def inspect_document(
         budget=Budget.of(
             limits.context, requested=_reply_tokens(document), max_output=limits.output, tools=weights.schemas
         ),
-        meter=Meter(tokens=used, limit=limits.context, exact=False, known=limits.known),
+        meter=Meter(
+            tokens=used, limit=limits.context, exact=False, known=limits.known, threshold=_threshold(document, counter)
+        ),
         used_at_most=round(used * (1 + counter.vocabulary.spread)),
         spread=counter.vocabulary.spread,
         sent_from=sent_from,
@@ -125,6 +129,15 @@ def _place(problem: Problem, head: int, moved: int) -> int | None:
         return None
     at = int(place[1])
     return at if at < head else at + moved
+
+
+def _threshold(document: Document, counter: Counter) -> int | None:
+    """Return the tokens from which the engine would compact it; None if reply and tools leave nothing for messages."""
+    call = Call(model=counter.model, tools=document.tools, max_tokens=_reply_tokens(document))
+    try:
+        return due_at(MemoryThreads(), DEFAULT_SETTINGS, call)
+    except BudgetImpossible:
+        return None
 
 
 def _reply_tokens(document: Document) -> int | None:
@@ -168,6 +181,7 @@ def as_json(inspection: Inspection, *, picked: int = 1, conversations: int = 1) 
             "reply_reserve": budget.reply,
             "margin": budget.margin,
             "free": inspection.free,
+            "threshold": inspection.meter.threshold,
         },
         "by_role": [{"role": role.value, "tokens": n, "messages": count} for role, n, count in weights.by_role],
         "by_kind": [{"kind": kind, "tokens": tokens} for kind, tokens in weights.by_kind],

@@ -197,7 +197,7 @@ CHAT: Mapping[str, str] = {
     "nothing_said": "没有要说的话：请用 -m TEXT，或从标准输入给出文本",
     # the meter
     "meter": "{used} / {limit} token · {percent} %",
-    "meter_unknown": "{used} / ? token（按 {assumed} 计）",
+    "meter_unknown": "{used} token · 窗口未知，按 {assumed} 计",
     # what happens beside
     "notice_cut": "压缩：{before} → {after} token（{reason}）",
     "notice_restored": "已撤销：{before} → {after} token",
@@ -276,7 +276,7 @@ CHAT: Mapping[str, str] = {
     "new_thread": "新会话。原会话已保存：/threads",
     "model_is": "{model}，窗口 {window}（{source}）",
     "model_now": "从现在起：{model}，窗口 {window}（{source}）",
-    "threshold_is": "占用达到 {percent} % 时压缩。",
+    "threshold_is": "占用达到 {percent} %（{tokens} token）时压缩。",
     "threshold_wrong": "阈值是 40 到 95 的整数。",
     "why_nothing": "上次请求没有省略任何内容。",
     "why_saved": "{edits}：{before} → {after} token",

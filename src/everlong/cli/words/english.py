@@ -199,7 +199,7 @@ CHAT: Mapping[str, str] = {
     "nothing_said": "nothing to say: give -m TEXT, or text on standard input",
     # the meter
     "meter": "{used} / {limit} tokens · {percent} %",
-    "meter_unknown": "{used} / ? tokens ({assumed} assumed)",
+    "meter_unknown": "{used} tokens · window unknown, {assumed} assumed",
     # what happens beside
     "notice_cut": "cut: {before} → {after} tokens ({reason})",
     "notice_restored": "undone: {before} → {after} tokens",
@@ -278,7 +278,7 @@ CHAT: Mapping[str, str] = {
     "new_thread": "A new thread. The old one is saved: /threads",
     "model_is": "{model}, window {window} ({source})",
     "model_now": "From now on: {model}, window {window} ({source})",
-    "threshold_is": "Compaction starts at {percent} % of the budget.",
+    "threshold_is": "Compaction starts at {percent} % of the budget: {tokens} tokens.",
     "threshold_wrong": "The threshold is a whole number from 40 to 95.",
     "why_nothing": "Nothing was left out of the last request.",
     "why_saved": "{edits}: {before} → {after} tokens",

@@ -1,6 +1,7 @@
 """`chatbox`, after Chatbox: at 60 % of what the window leaves, a summary takes the place of what was said before.
 
-Only what came after the newest summary is sent, and tool results of the last two rounds.
+Only what came after the newest summary is sent, and tool results of the last two rounds. Where nobody knows the window,
+96 000 tokens are assumed, and no summary is begun by itself.
 """
 
 from functools import partial
@@ -27,5 +28,7 @@ CHATBOX = Preset(
     name="chatbox",
     compaction=(partial(tool_rounds, rounds=2), newest),
     every_call=True,
-    summary=SummaryPolicy(style="chat", due=compaction_tokens, threshold=0.6, replaces=True),
+    summary=SummaryPolicy(style="chat", due=compaction_tokens, replaces=True, needs_window=True),
+    unknown_window=96_000,
+    threshold=0.6,
 )

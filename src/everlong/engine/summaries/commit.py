@@ -9,7 +9,7 @@ append; its row is named after the event that began it, so that whoever comes af
 from dataclasses import dataclass, replace
 
 from everlong.core import Entry, EventKind, Point, Recalled, Withdrawal
-from everlong.engine.preparation import planned_point, remember, report_compaction, standing
+from everlong.engine.preparation import assembled_with, planned_point, remember, report_compaction, standing
 from everlong.engine.summaries.snapshot import Snapshot
 from everlong.engine.thread import CallContext, summary_message
 from everlong.errors import ThreadChanged
@@ -110,6 +110,8 @@ def _alone(context: CallContext, snapshot: Snapshot, summary: Summary) -> Point:
     return Point(
         boundary=summary.covers,
         summary=(summary_message(summary, context.budget.counter, snapshot.task.limit),),
+        tokens_before=snapshot.before,
+        tokens_after=assembled_with(context, summary).tokens,
         reason=SUMMARY,
         focus=summary.focus,
         account=encode_summary(summary),
@@ -119,8 +121,10 @@ def _alone(context: CallContext, snapshot: Snapshot, summary: Summary) -> Point:
 
 def _shown(context: CallContext, point: Entry, messages: int) -> int | None:
     """Keep the view for the next call and report it; return its tokens."""
-    if context.budget.preset.every_call or not isinstance(point, Point):
+    if not isinstance(point, Point):
         return None
+    if context.budget.preset.every_call:
+        return point.tokens_after
     view = standing(context)
     report_compaction(context, point, view, messages)
     remember(context, view)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 
 from everlong.core import Action, EventKind, Message, expect, expect_list, head_length, user_text
-from everlong.engine.budget import budget_of, due_at
+from everlong.engine.budget import counter_for, due_at
 from everlong.engine.contracts import Call, Model, Prepared
 from everlong.engine.engine import Engine
 from everlong.engine.events import Journal
@@ -52,13 +52,20 @@ def is_due(engine: EngineContext, prepared: Prepared, settings: Settings, style:
         return not in_loop and questions >= policy.rounds
     if policy.evicts_before is not None:
         return not in_loop and _evicted(engine, prepared.thread, policy.evicts_before)
-    due = due_at(settings, prepared.window.context)
-    if due is not None:
-        return not in_loop and prepared.tokens >= due
-    budget = budget_of(engine.threads, settings, prepared.call, registry=engine.registry)
-    threshold = prepared.budget.threshold * budget.messages
+    due = due_at(engine.threads, settings, prepared.call, registry=engine.registry)
+    if policy.due is not None:
+        return not in_loop and _tokens_now(engine, prepared) >= due
+    threshold = due - prepared.budget.tools
     tokens, share = STEP if in_loop else TURN
     return prepared.tokens - prepared.budget.tools >= threshold - min(tokens, share * threshold)
+
+
+def _tokens_now(engine: EngineContext, prepared: Prepared) -> int:
+    """The tokens of the request with its answer: a finished message counts."""
+    said = (row.entry for row in engine.threads.read(prepared.thread, prepared.length))
+    return prepared.tokens + counter_for(prepared.call.model).messages(
+        tuple(entry for entry in said if isinstance(entry, Message))
+    )
 
 
 def is_due_when_idle(engine: EngineContext, prepared: Prepared, settings: Settings, style: Style) -> bool:
@@ -68,7 +75,7 @@ def is_due_when_idle(engine: EngineContext, prepared: Prepared, settings: Settin
         return False  # or somebody does speak
     last = next(iter(engine.threads.last(prepared.thread, 1)), None)
     in_loop = last is not None and isinstance(last.entry, Message) and bool(last.entry.calls)
-    wanted = prepared.budget.available * prepared.budget.threshold / settings.threshold
+    wanted = prepared.budget.available * prepared.budget.threshold / settings.threshold_share
     return not in_loop and prepared.tokens - prepared.budget.tools >= settings.cold_mark * wanted
 
 
@@ -223,6 +230,8 @@ class Summaries:
 
     def _due(self, prepared: Prepared, model: Model, settings: Settings, style: Style, idle: bool) -> bool:
         if not settings.summarises or not (self._authors or own_authors(self._own_model, model, prepared.call.model)):
+            return False
+        if settings.rules.summary.needs_window and not prepared.window.known:
             return False
         tried = self._in_vain.get(prepared.thread)
         if tried is not None and abs(prepared.length - tried) < AGAIN_AFTER:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from everlong.compress import SummaryPolicy, policy_of_style
 from everlong.core import History, Message, Role, last_user_index, steps_of, user_text
 from everlong.engine.contracts import Prepared, Request, beginning, with_standing, without_tail
-from everlong.engine.preparation import prefix_to_cache, standing
+from everlong.engine.preparation import prefix_to_cache, upcoming
 from everlong.engine.settings import Settings
 from everlong.engine.thread import CallContext, RawHistory, newest_summary, summary_limit
 from everlong.engine.view import View
@@ -90,7 +90,7 @@ def snapshot_of(context: CallContext, wanted: Wanted) -> Snapshot | None:
     covered = messages[:leaving]
     if context.budget.counter.messages(covered) < least:
         return None
-    view = standing(context)
+    view = upcoming(context)
     task = Task(
         covered=covered,
         previous=previous,

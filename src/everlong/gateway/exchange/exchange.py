@@ -155,8 +155,7 @@ class Exchange:
             self._set_mode(conversation)
             prepared = services.engine.blocking.prepare(conversation.thread, call)
             self.report.before = _original_tokens(conversation, prepared)
-            threshold = int(prepared.budget.available * prepared.budget.threshold)
-            conversation.quiet = 0 if prepared.compactions else (threshold - prepared.tokens) // 2
+            conversation.quiet = 0 if prepared.compactions else (prepared.threshold - prepared.tokens) // 2
         self._report_prepared(prepared)
         return prepared
 
@@ -291,7 +290,7 @@ class Exchange:
     def _far_from_full(self, prepared: Prepared) -> bool:
         """Whether nothing will be due soon. Always False for presets that count turns."""
         by_tokens = self.services.config.engine.rules.due_by_tokens
-        return by_tokens and prepared.tokens < FAR * prepared.budget.threshold_tokens
+        return by_tokens and prepared.tokens < FAR * prepared.threshold
 
     # --- the recall tool ---------------------------------------------------------------------------
 

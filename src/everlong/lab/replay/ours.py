@@ -14,7 +14,7 @@ from functools import lru_cache
 from everlong.compress import preset_named
 from everlong.core import History, JsonText, Message, Role, Text, head_length
 from everlong.engine import (
-    DEFAULT_THRESHOLD,
+    DEFAULT_SETTINGS,
     Call,
     Engine,
     Finished,
@@ -78,7 +78,7 @@ class Ours:
     ) -> None:
         self._moment = 0.0
         self._author = _Author(terms)
-        high = DEFAULT_THRESHOLD if threshold is None else threshold
+        high = DEFAULT_SETTINGS.threshold_share if threshold is None else threshold
         settings = Settings(
             mode="auto" if summaries else "trim",
             preset=preset,

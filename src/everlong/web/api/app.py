@@ -41,6 +41,7 @@ class AppEndpoints:
         await app.models.refresh()
         models = await asyncio.to_thread(app.models.shown, app.settings)
         default = await asyncio.to_thread(app.models.default)
+        starts = await app.agents.thresholds(default or next((str(model["id"]) for model in models), ""))
         return {
             "version": __version__,
             "language": app.settings.language,
@@ -48,7 +49,10 @@ class AppEndpoints:
             "models": [*models],
             "default_model": default,
             "outlook": _outlook(models, default),
-            "presets": [{"name": preset.name, "measured": preset.measured} for preset in PRESETS.values()],
+            "presets": [
+                {"name": preset.name, "measured": preset.measured, "starts": [*starts.get(preset.name, ())]}
+                for preset in PRESETS.values()
+            ],
             "tools": app.settings.tools,
             "settings": app.settings.shown(),
             "login": bool(self._guard.password),

@@ -3,12 +3,11 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 
-from everlong.core import Budget, JsonObject
-from everlong.engine import Engine, Preview, counter_for, due_at
+from everlong.core import JsonObject
+from everlong.engine import Engine
 from everlong.errors import BudgetImpossible, EverlongError, NoThread, Refused
 from everlong.web.live.hub import Hub
-from everlong.web.state.agents import Agents, ThreadAgent
-from everlong.web.state.settings import AppSettings
+from everlong.web.state.agents import Agents
 from everlong.web.state.view import ThreadView
 
 __all__ = ["LiveUpdates"]
@@ -109,23 +108,18 @@ class LiveUpdates:
     async def context(self, thread: str) -> JsonObject:
         """Return how full the window is, and with what. Raises BudgetImpossible if nothing can fit."""
         speaker = await self._agents.for_thread(thread)
-        stored = await asyncio.to_thread(self._engine.threads.thread, thread)
-        if stored.messages:
-            preview = await self._engine.preview(thread, speaker.call)
-        else:
-            preview = await asyncio.to_thread(_empty_preview, speaker, self._agents.settings)
+        preview = await self._engine.preview(thread, speaker.call)
         undo = await asyncio.to_thread(self._view.can_undo, thread)
         settings, window, meter = self._agents.settings, preview.window, preview.meter
-        in_force = self._engine.blocking.context.settings.for_thread(stored.settings)
-        due = due_at(in_force, window.context)
         price = window.prices.input
         return {
             "model": speaker.chosen.id,
             "tokens": meter.tokens,
             "limit": preview.limit,
-            "high": meter.threshold if due is None else due,
+            "high": meter.threshold,
             "window": meter.limit if meter.known else None,
             "window_source": window.source,
+            "assumed": None if meter.known else meter.limit,
             "known": meter.known,
             "certainty": preview.certainty,
             "parts": dict(preview.parts),
@@ -148,21 +142,3 @@ def _up_to(rows: list[JsonObject], answers: int) -> list[JsonObject]:
         if answers < 0:
             return rows[:at]
     return rows
-
-
-def _empty_preview(speaker: ThreadAgent, settings: AppSettings) -> Preview:
-    """Return the preview of a thread without messages."""
-    call, window, counter = speaker.call, speaker.window, counter_for(speaker.call.model)
-    standing, tools = counter.messages(call.standing), counter.tools(call.tools)
-    budget = Budget.of(window.context, requested=call.max_tokens, max_output=window.output, tools=standing + tools)
-    parts = {"standing": standing, "tools": tools}
-    return Preview(
-        tokens=standing + tools,
-        limit=budget.window - budget.reply - budget.margin,
-        threshold=int(budget.available * settings.threshold / 100) + budget.tools,
-        window=window,
-        certainty="counted" if counter.exact else "estimated",
-        parts={name: size for name, size in parts.items() if size},
-        messages=0,
-        covered=0,
-    )

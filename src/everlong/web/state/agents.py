@@ -1,7 +1,7 @@
 """Choose the agent that speaks in a thread: with the model chosen there, and with tools if they are on."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from everlong.agent import (
@@ -13,13 +13,16 @@ from everlong.agent import (
     Tool,
     workspace_agent,
 )
-from everlong.engine import Call, Engine
+from everlong.compress import PRESETS
+from everlong.engine import Call, Engine, due_at
+from everlong.errors import BudgetImpossible, Refused
 from everlong.web.state.models import ChosenModel, Models
-from everlong.web.state.settings import AppSettings, Choices, choices_of, own_settings, with_choices
+from everlong.web.state.settings import THRESHOLDS, AppSettings, Choices, choices_of, own_settings, with_choices
 from everlong.windows import Window
 
 __all__ = ["Agents", "ThreadAgent"]
 
+NEW = ""  # the name of a thread that is not there yet
 LOCAL_REPLY = 220  # tokens; a model on this machine writes some twenty a second and does not stop by itself
 LOCAL_SYSTEM = "You are a helpful assistant. Answer in a few sentences."
 
@@ -64,6 +67,37 @@ class Agents:
             served=served,
         )
         return ThreadAgent(agent=agent, call=call, chosen=chosen, choices=choices, window=window)
+
+    async def thresholds(self, model: str) -> Mapping[str, Sequence[int]]:
+        """Return where each preset starts to compact in a new thread with a model, in tokens, for every percent.
+
+        Empty if the window is unknown, or the model cannot be used.
+        """
+        try:
+            chosen = self._models.chosen(model)
+            call = await self._agent(chosen).call(NEW)
+        except Refused:
+            return {}
+        return await asyncio.to_thread(self._thresholds, chosen, call)
+
+    def _thresholds(self, chosen: ChosenModel, call: Call) -> Mapping[str, Sequence[int]]:
+        window = self._models.window(chosen.source, chosen.name, self.settings)
+        if not window.known:
+            return {}
+        engine = self._engine.blocking.context
+        base = replace(engine.settings, window=window.context)
+        at = {
+            name: [replace(base, preset=name, threshold=percent / 100) for percent in THRESHOLDS]
+            for name, preset in PRESETS.items()
+            if not preset.untouched
+        }
+        try:
+            return {
+                name: [due_at(engine.threads, each, call, registry=engine.registry) for each in settings]
+                for name, settings in at.items()
+            }
+        except BudgetImpossible:
+            return {}
 
     def _store_settings(self, thread: str, *, known: bool) -> None:
         """Store the thread's own settings, only if they differ: a change moves the thread to the top of the list."""

@@ -201,6 +201,7 @@ class Models:
             override=settings.window(f"{source.name}/{name}"),
             learned=learned_window(self._threads, Call(model=name, endpoint=endpoint.name)),
             served=None if endpoint.provider else self._served.get(f"{source.name}/{name}") or reported,
+            default=settings.engine.rules.unknown_window,
             registry=self._registry,
         )
 

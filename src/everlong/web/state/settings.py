@@ -67,7 +67,7 @@ class AppSettings:
     @property
     def threshold(self) -> int:
         """The percent of the budget at which a compaction is due."""
-        return round(100 * self.engine.threshold)
+        return round(100 * self.engine.threshold_share)
 
     def shown(self) -> JsonObject:
         """Return the settings as the page reads them and the store keeps them."""

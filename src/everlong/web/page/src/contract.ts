@@ -46,10 +46,14 @@ export interface Outlook {
   kept: number;
 }
 
-/** A preset that can be chosen, and whether the outlook was measured with it. */
+/**
+ * A preset that can be chosen, and whether the outlook was measured with it. `starts` are the tokens at which it compacts
+ * in a new thread with the model in use, one for every step of the threshold; none if its window is unknown.
+ */
 export interface Preset {
   name: string;
   measured: boolean;
+  starts: number[];
 }
 
 export interface State {
@@ -156,6 +160,8 @@ export interface Why {
 
 export interface Context {
   model: string;
+  /** The tokens that are assumed for trimming while nobody knows the window; null if it is known. */
+  assumed: number | null;
   tokens: number;
   limit: number;
   high: number;

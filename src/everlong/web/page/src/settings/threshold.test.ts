@@ -12,7 +12,7 @@ it.each([
 
 it("CB-4: steps of 5 from 40 to 90", () => expect([LEAST, MOST, STEP]).toEqual([40, 90, 5]));
 
-it("leaves room for the answer", () => {
-  expect(startsAt(16_384, 50)).toBe(5_888);
-  expect(startsAt(200_000, 60)).toBe(116_928);
+it("CB-4: the figure is the server's, step by step", () => {
+  expect(startsAt([67_200, 75_600, 84_000, 92_400, 100_800], 60)).toBe(100_800);
+  expect(startsAt([], 60)).toBeUndefined();
 });

@@ -3,6 +3,7 @@
 export const LEAST = 40;
 export const MOST = 90;
 export const STEP = 5;
+export const USUAL = 60;
 
 export type Strategy = "cost" | "balanced" | "keep";
 
@@ -12,11 +13,7 @@ export function strategy(threshold: number): Strategy {
   return threshold <= 75 ? "balanced" : "keep";
 }
 
-const REPLY = 4_096; // tokens kept free for the answer, at most a quarter of the window
-const MARGIN = 1_024; // tokens for framing, at most a 32nd
-
-/** About where compaction starts; what tools take is not known here.  (16 384, 50) -> 5 888 */
-export function startsAt(window: number, threshold: number): number {
-  const room = window - Math.min(REPLY, window / 4) - Math.min(MARGIN, window / 32);
-  return Math.round((room * threshold) / 100);
+/** Where compaction starts, by the server's figures for every step.  ([400, 450, …], 45) -> 450 */
+export function startsAt(starts: readonly number[], threshold: number): number | undefined {
+  return starts[(threshold - LEAST) / STEP];
 }
