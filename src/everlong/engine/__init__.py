@@ -96,7 +96,7 @@ else:
             "engine": "Engine",
             "events": "Observer logs_events traces_events",
             "fitted": "Fitted copied count fit fit_document forget_counts",
-            "preview": "Meter Preview SMALLEST outlook outlook_of",
+            "preview": "Meter SMALLEST outlook outlook_of",
             "recall": "RecallResult",
             "settings": "DEFAULT_SETTINGS HIGHEST_THRESHOLD LOWEST_THRESHOLD Mode SETTINGS "
             "SURFACE_DEFAULTS Settings defaults_of read_settings variables_of",
