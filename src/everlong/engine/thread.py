@@ -117,6 +117,8 @@ class ThreadState:
     opened: Opened
     view: View | None = None
     made_for: tuple[str, ...] = ()
+    #: For a view assembled again from the raw history: the order of each message of its history in the thread.
+    assembled: tuple[int, ...] = ()
     raw: RawHistory | None = None
     anchor: Anchor | None = None
     called_at: datetime | None = None
@@ -143,6 +145,11 @@ class ThreadState:
         """For each message of `prefix` and `since` its order in the thread, LEFT_BEFORE for what is ours."""
         known = {id(row.entry): row.order for row in (*self.opened.head, *self.pinned, *self.opened.rows)}
         return tuple(known.get(id(message), LEFT_BEFORE) for message in (*self.prefix, *self.since))
+
+    @property
+    def view_orders(self) -> tuple[int, ...]:
+        """For each message of the history that the view was made of, its order in the thread."""
+        return self.assembled or self.orders
 
     @property
     def undone(self) -> bool:
@@ -264,7 +271,7 @@ class CallContext:
 
     def remember(self, view: View, made_for: tuple[str, ...]) -> None:
         """Remember the view that is sent now, for the next call."""
-        state = replace(self.state, view=view, made_for=made_for, called_at=self.engine.clock())
+        state = replace(self.state, view=view, made_for=made_for, assembled=self.orders, called_at=self.engine.clock())
         self.engine.states.put(self.thread, state)
 
 

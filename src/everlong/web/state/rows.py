@@ -31,6 +31,7 @@ from everlong.summarize import is_framed
 
 __all__ = ["LONGEST", "Status", "Statuses", "full_text", "message_status", "row_json", "statuses_of"]
 
+IMPORTED = "by "  # how the reason of a point begins that another program made
 LONGEST = 20_000  # characters of one text; the whole is behind its reference
 SAFE_PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 #: How a message is sent: whole, shortened, left out, or covered by a summary.
@@ -189,7 +190,7 @@ def _picture(image: Image) -> Iterator[str]:
 def _point(row: Row, point: Point) -> JsonObject:
     """Return a compaction: its text, and the first and last order that it covers."""
     account = summary_in(row)
-    summary = point.reason == SUMMARY and account is not None
+    summary = account is not None and (point.reason == SUMMARY or point.reason.startswith(IMPORTED))
     covered = account.covers if summary and account is not None else point.boundary
     ours = [_inside(message.text) for message in point.summary if is_framed(message.text)]
     text = _inside(point.summary[0].text) if summary and point.summary else "\n\n".join(ours)

@@ -76,7 +76,7 @@ class ThreadView:
         if state is not None and state.view is not None:
             if not state.view.edits:
                 return ()
-            orders = state.orders
+            orders = state.view_orders
             placed = ((edit, orders[edit.at]) for edit in state.view.edits if edit.at < len(orders))
             return [replace(edit, at=order) for edit, order in placed if order != LEFT_BEFORE]
         length = self._threads.thread(thread).length
