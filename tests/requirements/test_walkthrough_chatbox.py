@@ -8,8 +8,7 @@ import pytest
 
 from everlong.engine import counter_for
 from everlong.llm import Answer, Endpoint, ReceivedRequest, ScriptedServer, Step, Window
-from everlong.store import MemoryThreads
-from everlong.store.imports import import_session, sessions_in
+from everlong.store import MemoryThreads, import_session, sessions_in
 from everlong.web import Source
 from tests.core.build import assistant
 from tests.engine.authors import structured
