@@ -8,8 +8,11 @@ import pytest
 from everlong.core import CallId, Message, Role, Text, ToolCall, ToolResult
 from everlong.llm import Answer, Endpoint, ReceivedRequest, Refusal, ScriptedServer, Step, Window
 from everlong.web import Source
-from tests.web.boats import SUMMARY, TALKS, WINDOW, WORDS, fill, points, summaries_asked, talks
+from tests.web.boats import CHAT_SUMMARY, SUMMARY, TALKS, WINDOW, WORDS, fill, points, summaries_asked, talks
 from tests.web.running import an_app
+
+#: What the app does by itself, and what the document describes.
+in_both_presets = pytest.mark.parametrize("preset", ["auto", "chatbox"])
 
 
 def test_CB_1_1_the_limit_is_the_window_without_its_reserve_times_the_threshold() -> None:
@@ -21,9 +24,11 @@ def test_CB_1_1_the_limit_is_the_window_without_its_reserve_times_the_threshold(
         assert page.get(f"/api/threads/{thread}/context")["high"] == 100_800
 
 
-def test_CB_1_2_above_it_a_summary_is_written_and_its_progress_shows() -> None:
+@in_both_presets
+def test_CB_1_2_above_it_a_summary_is_written_and_its_progress_shows(preset: str) -> None:
     with an_app(TALKS, window=WINDOW) as (app, _):
         page = app.page()
+        page.do("PUT", "/api/settings", {"preset": preset})
         thread = page.thread()
         with page.listen(thread) as stream:
             fill(page, thread, 8)
@@ -31,12 +36,15 @@ def test_CB_1_2_above_it_a_summary_is_written_and_its_progress_shows() -> None:
         states = [event["state"] for event in told]
         assert states[0] == "started"
         assert "words" in states
-        assert "".join(event["text"] for event in told if event["state"] == "words") == SUMMARY
+        written = CHAT_SUMMARY if preset == "chatbox" else SUMMARY
+        assert "".join(event["text"] for event in told if event["state"] == "words") == written
 
 
-def test_CB_1_3_stored_messages_never_change_and_all_are_shown() -> None:
+@in_both_presets
+def test_CB_1_3_stored_messages_never_change_and_all_are_shown(preset: str) -> None:
     with an_app(TALKS, window=WINDOW) as (app, _):
         page = app.page()
+        page.do("PUT", "/api/settings", {"preset": preset})
         thread = page.thread()
         fill(page, thread, 3)
         before = {row["order"]: (row["role"], row["text"]) for row in page.rows(thread)}
@@ -46,9 +54,11 @@ def test_CB_1_3_stored_messages_never_change_and_all_are_shown() -> None:
         assert {order: after[order] for order in before} == before
 
 
-def test_CB_1_4_a_summary_is_a_row_of_its_own_and_there_may_be_many() -> None:
+@in_both_presets
+def test_CB_1_4_a_summary_is_a_row_of_its_own_and_there_may_be_many(preset: str) -> None:
     with an_app(TALKS, window=WINDOW) as (app, _):
         page = app.page()
+        page.do("PUT", "/api/settings", {"preset": preset})
         thread = page.thread()
         for _ in range(2):
             fill(page, thread, 3)
@@ -63,9 +73,11 @@ def test_CB_1_4_a_summary_is_a_row_of_its_own_and_there_may_be_many() -> None:
         assert page.get(f"/api/threads/{thread}")["points"] >= 2
 
 
-def test_CB_1_5_what_is_sent_begins_with_the_newest_summary() -> None:
+@in_both_presets
+def test_CB_1_5_what_is_sent_begins_with_the_newest_summary(preset: str) -> None:
     with an_app(TALKS, window=WINDOW) as (app, server):
         page = app.page()
+        page.do("PUT", "/api/settings", {"preset": preset})
         thread = page.thread()
         fill(page, thread, 3)
         page.compact(thread)
@@ -79,9 +91,11 @@ def test_CB_1_5_what_is_sent_begins_with_the_newest_summary() -> None:
         assert fates[max(fates)] == "whole"
 
 
-def test_CB_1_6_threads_have_their_own_state_and_the_time_before_a_point_can_be_opened() -> None:
+@in_both_presets
+def test_CB_1_6_threads_have_their_own_state_and_the_time_before_a_point_can_be_opened(preset: str) -> None:
     with an_app(TALKS, window=WINDOW) as (app, _):
         page = app.page()
+        page.do("PUT", "/api/settings", {"preset": preset})
         one, other = page.thread(), page.thread()
         fill(page, one, 3)
         before = page.rows(one)
@@ -157,9 +171,11 @@ SWITCHES = [
 
 
 @pytest.mark.parametrize(("everywhere", "here", "on"), SWITCHES, ids=lambda value: str(value))
-def test_CB_4_a_thread_follows_the_switch_or_has_its_own(everywhere: bool, here: str, on: bool) -> None:
+@in_both_presets
+def test_CB_4_a_thread_follows_the_switch_or_has_its_own(everywhere: bool, here: str, on: bool, preset: str) -> None:
     with an_app(TALKS, window=WINDOW) as (app, server):
         page = app.page()
+        page.do("PUT", "/api/settings", {"preset": preset})
         page.do("PUT", "/api/settings", {"auto": everywhere, "threshold": 40})
         thread = page.thread()
         page.do("PATCH", f"/api/threads/{thread}", {"auto": here})
@@ -219,9 +235,11 @@ def test_CB_4_the_threshold_is_where_a_compaction_is_due(threshold: int) -> None
         assert abs(context["high"] - context["limit"] * threshold / 100) <= context["limit"] / 100
 
 
-def test_CB_4_off_still_fits() -> None:
+@in_both_presets
+def test_CB_4_off_still_fits(preset: str) -> None:
     with an_app(TALKS, window=4_096) as (app, server):
         page = app.page()
+        page.do("PUT", "/api/settings", {"preset": preset})
         thread = page.thread()
         page.do("PATCH", f"/api/threads/{thread}", {"auto": "off"})
         events = fill(page, thread, 10)
@@ -230,9 +248,11 @@ def test_CB_4_off_still_fits() -> None:
         assert all(asked.tokens <= 4_096 for asked in server.requests)
 
 
-def test_CB_5_the_chosen_model_summarises_else_the_naming_model_else_the_threads_own() -> None:
+@in_both_presets
+def test_CB_5_the_chosen_model_summarises_else_the_naming_model_else_the_threads_own(preset: str) -> None:
     with an_app(TALKS, window=WINDOW, models=("talker", "namer", "writer")) as (app, server):
         page = app.page()
+        page.do("PUT", "/api/settings", {"preset": preset})
         used = []
         for chosen in (
             {"summary_model": "main/writer", "naming_model": "main/namer"},
@@ -270,7 +290,8 @@ def test_CB_5_a_conversation_on_a_private_server_reaches_no_other(fast_model: st
         assert sum(asked.model == writer for asked in private.requests) == turns + len(summaries_asked(private)) + 1
 
 
-def test_CB_5_a_model_that_a_person_chose_elsewhere_does_write() -> None:
+@in_both_presets
+def test_CB_5_a_model_that_a_person_chose_elsewhere_does_write(preset: str) -> None:
     with (
         ScriptedServer(TALKS, window=Window(WINDOW, told=True), models=("secret",)) as private,
         an_app(TALKS) as (
@@ -279,6 +300,7 @@ def test_CB_5_a_model_that_a_person_chose_elsewhere_does_write() -> None:
         ),
     ):
         page = app.page()
+        page.do("PUT", "/api/settings", {"preset": preset})
         page.do("POST", "/api/sources", {"name": "house", "url": private.url})
         page.do("PUT", "/api/settings", {"summary_model": "main/scripted"})
         thread = page.thread(model="house/secret")
@@ -288,28 +310,37 @@ def test_CB_5_a_model_that_a_person_chose_elsewhere_does_write() -> None:
         assert not summaries_asked(private)
 
 
-def test_CB_7_a_smaller_model_adapts_before_the_next_request() -> None:
+@in_both_presets
+def test_CB_7_a_smaller_model_adapts_before_the_next_request(preset: str) -> None:
     small_one = ScriptedServer(TALKS, window=Window(4_096, told=True), models=("small",))
     with small_one as small, an_app(TALKS, window=64_000) as (app, _):
         page = app.page()
+        page.do("PUT", "/api/settings", {"preset": preset})
         page.do("POST", "/api/sources", {"name": "pocket", "url": small.url})
         thread = page.thread()
         fill(page, thread, 10)
         assert points(page, thread) == []
         page.do("PATCH", f"/api/threads/{thread}", {"model": "pocket/small"})
         context = page.get(f"/api/threads/{thread}/context")
-        assert (context["window"], context["tokens"] > context["limit"]) == (4_096, True)
-        events = page.say(thread, "And now?")
+        assert context["window"] == 4_096
+        # The document trims every request, and a summary follows the answer; ours makes a point before the request.
+        assert (context["tokens"] > context["limit"]) is (preset == "auto")
+        with page.listen(thread) as stream:
+            events = page.say(thread, "And now?")
+            if preset == "chatbox":
+                stream.until("compacting", state=["done"])
         assert not [event for event in events if event["type"] == "failed"]
-        assert len(small.requests) == 1
-        assert small.requests[0].tokens < 4_096
+        talked = [asked for asked in small.requests if asked not in summaries_asked(small)]
+        assert [1_000 < asked.tokens < 4_096 for asked in talked] == [True]
         assert len(points(page, thread)) == 1
 
 
-def test_CB_8_a_summary_that_fails_falls_back_to_rules_and_sending_goes_on() -> None:
+@in_both_presets
+def test_CB_8_a_summary_that_fails_falls_back_to_rules_and_sending_goes_on(preset: str) -> None:
     broken = talks(Refusal(400, '{"error": {"message": "no summaries today"}}'))
     with an_app(broken, window=WINDOW) as (app, _):
         page = app.page()
+        page.do("PUT", "/api/settings", {"preset": preset})
         thread = page.thread()
         fill(page, thread, 3)
         done = page.compact(thread, "the boats")[-1]
@@ -320,12 +351,14 @@ def test_CB_8_a_summary_that_fails_falls_back_to_rules_and_sending_goes_on() -> 
         assert page.say(thread, "And now?")[-1]["reason"] == "done"
 
 
-def test_CB_9_titles_are_made_by_the_naming_model_once() -> None:
+@in_both_presets
+def test_CB_9_titles_are_made_by_the_naming_model_once(preset: str) -> None:
     def script(asked: ReceivedRequest) -> Step:
         return Answer(text="Boats at the pier") if asked.model == "namer" else Answer(text="Seven boats.")
 
     with an_app(script, models=("talker", "namer")) as (app, server):
         page = app.page()
+        page.do("PUT", "/api/settings", {"preset": preset})
         page.do("PUT", "/api/settings", {"naming_model": "main/namer"})
         thread = page.thread("", model="main/talker")
         with page.listen(thread) as stream:
@@ -336,11 +369,13 @@ def test_CB_9_titles_are_made_by_the_naming_model_once() -> None:
         assert page.get("/api/threads")["threads"][0]["title"] == "Boats at the pier"
 
 
-def test_CB_10_the_figures_of_success_can_be_read() -> None:
+@in_both_presets
+def test_CB_10_the_figures_of_success_can_be_read(preset: str) -> None:
     with ScriptedServer(TALKS, window=Window(4_096), models=("lies",)) as server:
         liar = Source(name="main", endpoint=Endpoint(url=server.url))
         with an_app(sources=(liar,)) as (app, _):
             page = app.page()
+            page.do("PUT", "/api/settings", {"preset": preset})
             thread = page.thread()
             fill(page, thread, 10)
             page.thread()

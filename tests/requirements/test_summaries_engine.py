@@ -402,6 +402,32 @@ def test_CB_1_1_it_is_checked_after_each_finished_message() -> None:
     asyncio.run(run())
 
 
+def test_CB_3_no_summary_begins_by_itself_while_nobody_knows_the_window() -> None:
+    """In the terminal and the gateway as in the app: 96 000 are assumed until a person sets the window."""
+
+    async def run() -> None:
+        talk = Talk(
+            ScriptedModel(both(answers, CHAT)), settings=Settings(preset="chatbox"), call=Call(model="house-model")
+        )
+        summaries = Summaries(talk.engine)
+        for turn in range(4):
+            await talk.say(f"{question(turn)} {pages(turn, 900)}")
+            await summaries.drain()
+        prepared = (await talk.engine.preview(talk.thread, talk.call)).prepared
+        assert (prepared.window.known, prepared.window.context) == (False, 96_000)
+        assert prepared.tokens > 38_400
+        assert not accounts(talk)
+        (hint,) = of_kind(talk, EventKind.CONTEXT_WARNED)
+        assert "96,000 tokens are assumed" in hint.reason
+        assert "until then no summary is written by itself" in hint.reason
+        talk.threads.change(talk.thread, settings='{"window": 96000}')
+        await talk.say(question(4))
+        await summaries.drain()
+        assert accounts(talk)
+
+    asyncio.run(run())
+
+
 def test_CB_1_2_to_1_6_over_everything_since_the_last_point_streamed_and_what_is_sent_starts_there() -> None:
     pieces: list[tuple[str, str]] = []
 

@@ -7,7 +7,18 @@ from everlong.llm.scripted.script import Script
 from tests.engine.authors import structured
 from tests.web.running import Page
 
-__all__ = ["SUMMARY", "TALKS", "WINDOW", "WORDS", "fill", "is_asked_to_summarise", "points", "summaries_asked", "talks"]
+__all__ = [
+    "CHAT_SUMMARY",
+    "SUMMARY",
+    "TALKS",
+    "WINDOW",
+    "WORDS",
+    "fill",
+    "is_asked_to_summarise",
+    "points",
+    "summaries_asked",
+    "talks",
+]
 
 WINDOW = 8_192
 FILLING = " ".join(f"The boat number {number} lies at the pier." for number in range(16))
@@ -19,6 +30,13 @@ SUMMARY = structured(
     file_changes=[],
     done=["The questions about the boats at the pier were answered."],
     next=[],
+)
+#: The same in the parts that the Chatbox document wants.
+CHAT_SUMMARY = structured(
+    finished_tasks=["The questions about the boats at the pier were answered."],
+    current_state="The user asks about the boats that lie at the pier, one question after the other.",
+    key_context=[],
+    next_steps=[],
 )
 #: What a request for a summary, or for its correction, says.
 ASKED = ("Answer with one JSON object", "This summary cannot be used")
@@ -33,13 +51,14 @@ def talks(summary: Step) -> Script:
 
     def script(asked: ReceivedRequest) -> Step:
         if is_asked_to_summarise(asked):
-            return summary
+            return CHAT if summary is STRUCTURED and "finished_tasks" in asked.messages[-1].text else summary
         return Answer(text=f"That is the answer number {asked.number}. {FILLING} {FILLING}")
 
     return script
 
 
-TALKS = talks(Answer(text=SUMMARY))
+STRUCTURED, CHAT = Answer(text=SUMMARY), Answer(text=CHAT_SUMMARY)
+TALKS = talks(STRUCTURED)
 WORDS = "questions about the boats at the pier were answered"
 
 

@@ -36,7 +36,12 @@ if TYPE_CHECKING:
         breakpoints as breakpoints,
     )
     from everlong.engine.engine import Engine as Engine
-    from everlong.engine.events import Observer as Observer, logs_events as logs_events, traces_events as traces_events
+    from everlong.engine.events import (
+        Observer as Observer,
+        logs_events as logs_events,
+        traces_events as traces_events,
+        window_hint as window_hint,
+    )
     from everlong.engine.fitted import (
         Fitted as Fitted,
         copied as copied,
@@ -94,7 +99,7 @@ else:
             "contracts": "Assembler Call CallGrew Compressor Failed Finished Model Prepared Provider Reply Request "
             "Restarted Said Thought Threads breakpoints",
             "engine": "Engine",
-            "events": "Observer logs_events traces_events",
+            "events": "Observer logs_events traces_events window_hint",
             "fitted": "Fitted copied count fit fit_document forget_counts",
             "preview": "Meter SMALLEST outlook outlook_of",
             "recall": "RecallResult",

@@ -83,3 +83,13 @@ def test_an_id_that_is_not_there_is_404_in_one_line() -> None:
         status, body = explained(gateway, "/everlong/requests/none")
     assert status == 404
     assert "no recent request" in json.loads(body)["error"]["message"]
+
+
+def test_CB_3_a_window_that_nobody_knows_is_told_as_assumed_with_what_to_do() -> None:
+    with ScriptedServer() as upstream, RunningGateway(upstream=upstream.url, preset="chatbox") as gateway:
+        body = body_of("openai-chat", model="house-model")
+        _, headers, _ = post(gateway, "/v1/chat/completions", body, {"authorization": "Bearer k"})
+        told = json.loads(explained(gateway, f"/everlong/requests/{told_of(gateway, headers)}")[1])
+    assert (told["window"]["tokens"], told["window"]["assumed"]) == (None, 96_000)
+    assert "EVERLONG_WINDOW" in told["window"]["hint"]
+    assert "no summary is written by itself" in told["window"]["hint"]

@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import TypeVar
 
 from everlong.core import Message
-from everlong.engine import Call, Finished, Prepared, Turn, counter_for, whole
+from everlong.engine import Call, Finished, Prepared, Turn, counter_for, whole, window_hint
 from everlong.errors import BudgetImpossible, EverlongError, ProviderError, Refused
 from everlong.gateway.clients import Client
 from everlong.gateway.conversations.canonical import UNREADABLE
@@ -345,7 +345,11 @@ class Exchange:
     def _report_prepared(self, prepared: Prepared) -> None:
         report = self.report
         report.thread = prepared.thread
-        report.window, report.window_source = prepared.window.context, prepared.window.source
+        window = prepared.window
+        report.window, report.window_source = window.context, window.source
+        if not window.known:
+            preset = self.services.engine.blocking.context.settings.rules
+            report.window_hint = window_hint(window, summarises=not preset.summary.needs_window)
         report.after = prepared.tokens
         report.edits = prepared.edits
         report.recovered = prepared.attempt

@@ -39,6 +39,8 @@ class Report:
     thread: str = ""
     window: int = 0
     window_source: str = ""
+    #: What to do about a window that nobody knows; "" if it is known.
+    window_hint: str = ""
     before: int = 0
     after: int = 0
     edits: Sequence[Edit] = ()
@@ -83,7 +85,7 @@ class Report:
             "mode": self.mode,
             "stream": self.streamed,
             "status": self.status,
-            "window": {"tokens": self.window, "source": self.window_source},
+            "window": _window(self.window, self.window_source, self.window_hint),
             "tokens": {"before": self.before, "after": self.after, "saved": max(0, self.before - self.after)},
             "messages": self.messages,
             "recovered": self.recovered,
@@ -96,6 +98,13 @@ class Report:
             "error": self.error,
             "edits": [_edit(edit) for edit in self.edits],
         }
+
+
+def _window(tokens: int, source: str, hint: str) -> JsonObject:
+    """The window as it is shown: one that nobody knows has no size, only one that is assumed."""
+    if hint:
+        return {"tokens": None, "assumed": tokens, "source": source, "hint": hint}
+    return {"tokens": tokens, "source": source}
 
 
 def _edit(edit: Edit) -> JsonObject:
