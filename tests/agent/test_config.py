@@ -93,7 +93,7 @@ def test_what_makes_no_sense_is_refused_by_name_in_one_line(name: str, tmp_path:
 
 
 def test_the_fields_that_variables_set_and_those_that_a_fetched_folder_may_not() -> None:
-    of_files = {"allow", "allowed", "deny", "mcp", "remembered", "subagents", "engine"}
+    of_files = {"allow", "allowed", "deny", "mcp", "remembered", "subagents", "engine", "named", "unused"}
     assert set(VARIABLES) == set(AgentConfig.__dataclass_fields__) - of_files
     assert TRUSTED == ("allow", "allowed", "approval", "mcp", "policy", "upstream", "workspace")
 

@@ -20,7 +20,6 @@ BAD: list[tuple[str, Any]] = [
     ("threshold", 95),
     ("threshold", float("nan")),
     ("threshold", [0.8]),
-    ("window", 0),
     ("window", -1),
     ("window", "8k"),
     ("window", True),

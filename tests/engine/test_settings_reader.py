@@ -39,7 +39,7 @@ def test_every_setting_is_described_once_and_its_default_is_what_settings_have()
         ({"threshold": 0.39}, "gateway.toml: threshold is a share from 0.40 to 0.95, not 0.39"),
         ({"low_mark": 0}, "gateway.toml: low_mark is a share above 0 and up to 0.95, not 0.0"),
         ({"mode": "on"}, "gateway.toml: mode is one of off, trim, auto, not 'on'"),
-        ({"window": 0}, "gateway.toml: window is a number of tokens, not 0"),
+        ({"window": -1}, "gateway.toml: window is a number of tokens, not -1"),
         ({"cache_seconds": -1}, "gateway.toml: cache_seconds is a number of seconds, not -1.0"),
         ({"max_user_message_chars": -1}, "gateway.toml: max_user_message_chars is a number of characters, not -1"),
         ({"tool_result_hard_limit": 1.5}, "gateway.toml: tool_result_hard_limit is a share from 0 to 1, not 1.5"),
@@ -53,7 +53,7 @@ def test_what_is_wrong_is_one_line_with_its_place(given: dict[str, object], line
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("threshold", 0.40), ("threshold", 0.95), ("low_mark", 0.95), ("window", 1), ("reserve", 0), ("soft_cap", 1)],
+    [("threshold", 0.40), ("threshold", 0.95), ("low_mark", 0.95), ("window", 0), ("reserve", 0), ("soft_cap", 1)],
 )
 def test_the_bounds_themselves_are_allowed(name: str, value: float) -> None:
     assert getattr(read_settings({name: value}), name) == value

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from everlong.compress import Option
+from everlong.compress import PRESETS, Option
 from everlong.engine import DEFAULT_SETTINGS, SETTINGS, Settings
 from everlong.errors import InputError
 from everlong.gateway.config import GatewayConfig, KeyTable, Limits, UpstreamTable, load_config
@@ -59,7 +59,27 @@ def test_every_setting_of_the_engine_may_be_set(option: Option, tmp_path: Path) 
     if option.default is None:
         return
     value = f"{option.default!r}" if not isinstance(option.default, str) else f'"{option.default}"'
-    assert load_config(written(tmp_path, f"{option.name} = {value}"), {}, {}) == GatewayConfig()
+    line = f"{option.name} = {value}"
+    users = [preset for preset in PRESETS.values() if option in preset.options]
+    if not users:
+        assert load_config(written(tmp_path, line), {}, {}) == GatewayConfig()
+    for preset in users:
+        config = load_config(written(tmp_path, line), {"preset": preset.name}, {})
+        assert config == GatewayConfig(engine=Settings(preset=preset.name))
+
+
+def test_a_setting_that_the_preset_does_not_use_is_refused_where_it_was_set(tmp_path: Path) -> None:
+    line = "history_window: preset auto does not use it, preset simple does"
+    assert said_about(tmp_path, "history_window = 5") == line
+    for options, environment, origin in (
+        ({}, {"EVERLONG_GATEWAY_HISTORY_WINDOW": "5"}, "EVERLONG_GATEWAY_HISTORY_WINDOW"),
+        ({"history_window": 5}, {}, "--history-window"),
+    ):
+        with pytest.raises(InputError) as refused:
+            load_config(None, options, NOWHERE | environment)
+        assert str(refused.value) == f"{origin}: {line}"
+    both = load_config(written(tmp_path, "history_window = 5"), {}, {"EVERLONG_GATEWAY_PRESET": "simple"})
+    assert both.engine == Settings(preset="simple", options={"history_window": 5})
 
 
 def test_options_outweigh_the_environment_and_that_the_file(tmp_path: Path) -> None:

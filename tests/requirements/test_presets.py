@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from everlong import count, fit
-from everlong.compress import PRESETS, NanobotSettings, Task, draft_of, emergency, presets
+from everlong.agent import AgentConfig
+from everlong.agent.config import load_config
+from everlong.compress import PRESET_OPTIONS, PRESETS, Task, draft_of, emergency, presets
 from everlong.core import History, Message, Reasoning, pairs_of
 from everlong.engine import Assembler, Compressor, Provider, view_of
 from everlong.engine.contracts import assemble
@@ -66,48 +68,65 @@ DEFAULTS = {
 }
 
 
-def test_N1_1_4_every_field_has_the_documents_name_and_default() -> None:
-    settings = NanobotSettings.of({})
-    assert {name: getattr(settings, name) for name in DEFAULTS} == DEFAULTS
+def nanobot_config(folder: Path, **defaults: object) -> AgentConfig:
+    """What the agent makes of nanobot's own file."""
+    file = folder / "config.json"
+    file.write_text(json.dumps({"agents": {"defaults": defaults}}), "utf-8")
+    return load_config({}, file=file)
 
 
-def test_N1_1_4_an_old_file_loads_unchanged_and_camel_case_is_understood() -> None:
+def test_N1_1_4_every_field_has_the_documents_name_and_default(tmp_path: Path) -> None:
+    written, old = nanobot_config(tmp_path, **DEFAULTS), nanobot_config(tmp_path)
+    assert written == old
+    assert (old.engine.preset, old.engine.mode, old.engine.summarises, old.summary_model) == (
+        "nanobot",
+        "auto",
+        False,
+        "",
+    )
+    limits = [name for name in DEFAULTS if name in PRESET_OPTIONS]
+    assert len(limits) == 5
+    assert {name: old.engine.option(name) for name in limits} == {name: DEFAULTS[name] for name in limits}
+
+
+def test_N1_1_4_an_old_file_loads_unchanged_and_camel_case_is_understood(tmp_path: Path) -> None:
     old = {"workspace": "~/.nanobot/workspace", "model": "anthropic/claude-opus-4-5", "maxToolIterations": 20}
-    assert NanobotSettings.of(old) == NanobotSettings()
-    assert NanobotSettings.of({"contextWindowOverride": 64_000}).budget("any") == 54_400
+    assert nanobot_config(tmp_path, **old).engine == nanobot_config(tmp_path).engine
+    assert nanobot_config(tmp_path, contextWindowOverride=64_000).engine.window == 64_000
 
 
-def test_N1_1_4_null_is_the_default() -> None:
-    assert NanobotSettings.of(dict.fromkeys(DEFAULTS)) == NanobotSettings()
+def test_N1_1_4_null_is_the_default(tmp_path: Path) -> None:
+    assert nanobot_config(tmp_path, **dict.fromkeys(DEFAULTS)) == nanobot_config(tmp_path)
 
 
 WRONG = [
-    {"tool_result_soft_limit": 3},
-    {"tool_result_soft_limit": "0.3"},
-    {"context_window_override": -1},
-    {"max_user_message_chars": "many"},
-    {"context_compression": "false"},
+    ({"tool_result_soft_limit": 3}, "tool_result_soft_limit is a share from 0 to 1, not 3"),
+    ({"toolResultSoftLimit": "much"}, "toolResultSoftLimit is a number, not 'much'"),
+    ({"contextWindowOverride": -1}, "contextWindowOverride is a number of tokens, not -1"),
+    ({"max_user_message_chars": "many"}, "max_user_message_chars is a whole number, not 'many'"),
+    ({"context_compression": "false"}, "context_compression is true or false, not 'false'"),
+    ({"contextPreset": "nano"}, "no preset 'nano'"),
 ]
 
 
-@pytest.mark.parametrize("wrong", WRONG, ids=str)
-def test_N1_1_4_impossible_settings_are_refused_in_words(wrong: dict[str, object]) -> None:
-    with pytest.raises(InputError, match=r"share between 0 and 1|cannot be negative|true or false"):
-        NanobotSettings.of(wrong)
+@pytest.mark.parametrize(("wrong", "line"), WRONG, ids=str)
+def test_N1_1_4_impossible_settings_are_refused_in_words(wrong: dict[str, object], line: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=line):
+        nanobot_config(tmp_path, **wrong)
 
 
-def test_N1_1_4_off_is_byte_identical() -> None:
+def test_N1_1_4_off_is_byte_identical(tmp_path: Path) -> None:
+    assert nanobot_config(tmp_path, contextCompression=False).engine.untouched
     messages = tool_rounds(30)
-    fitted = fit(messages, model="gpt-4o", budget=2_000, preset=NanobotSettings(context_compression=False).preset())
+    fitted = fit(messages, model="gpt-4o", budget=2_000, preset="off")
     assert json.dumps(fitted.messages) == json.dumps(messages)
     assert fitted.edits == ()
 
 
 @pytest.mark.parametrize("window", [32_000, 64_000])
 def test_N1_2_4_twenty_tool_rounds_stay_under_85_percent_of_the_window(window: int) -> None:
-    settings = NanobotSettings(context_window_override=window)
     messages = tool_rounds(20)
-    fitted = fit(messages, model="gpt-4o", budget=settings.budget("gpt-4o"), preset=settings.preset())
+    fitted = fit(messages, model="gpt-4o", budget=int(0.85 * window), preset="nanobot")
     assert fitted.tokens <= 0.85 * window
     assert fitted.messages[0] == SYSTEM
     assert messages[1] in fitted.messages

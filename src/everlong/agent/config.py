@@ -12,16 +12,15 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeAlias, get_args
 
+from everlong.agent.nanobot import NOTHING, NanobotValues, nanobot_values
 from everlong.agent.permissions.action import Approve
 from everlong.agent.permissions.permissions import Approval, Permissions
 from everlong.agent.permissions.policy import NO_POLICY, Policy, RememberedPolicy, read_policy
 from everlong.agent.words import LANGUAGES
-from everlong.compress import NanobotSettings, Option
-from everlong.core import Json
-from everlong.engine import Settings, defaults_of, read_settings, variables_of
+from everlong.compress import Option
+from everlong.engine import Settings, defaults_of, read_settings, unused_settings, variables_of
 from everlong.errors import InputError
 from everlong.store import LARGEST_CONFIG, read_input
-from everlong.windows import window
 
 __all__ = [
     "DEFAULT_CONFIG",
@@ -229,6 +228,9 @@ class AgentConfig:
     mcp: tuple[McpServer, ...] = _setting((), _servers, variable=False, trusted=True)
     subagents: SubAgents = _setting(SubAgents(), _subagents, variable=False)  # noqa: RUF009 - see workspace
     engine: Settings = field(default=defaults_of("agent"))
+    #: The settings that somebody set, and the fields of nanobot's file that its preset does not use.
+    named: frozenset[str] = field(default=frozenset(), compare=False)
+    unused: tuple[str, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         _check(self)
@@ -279,11 +281,35 @@ def load_config(
 
     Example: everlong.toml sets the model, EVERLONG_THRESHOLD=0.8, options {"most_steps": 5} -> all three count
     """
-    config = DEFAULT_CONFIG if file is None else _from_file(file)
+    foreign = NOTHING
+    layers: list[tuple[str, Mapping[str, object]]] = []
+    if file is not None and file.suffix == ".json":
+        foreign = nanobot_values(_content(file))
+        layers.append((str(file), foreign.values))
+    elif file is not None:
+        layers.append((str(file), _section(file)))
     variables = {name: environment.get(PREFIX + name.upper(), "").strip() for name in VARIABLES}
     variables = {**variables_of(environment), **{name: text for name, text in variables.items() if text}}
-    config = _changed(config, variables, f"{PREFIX}…")
-    return _changed(config, {name: value for name, value in (options or {}).items() if value is not None}, "options")
+    layers.append((f"{PREFIX}…", variables))
+    layers.append(("options", {name: value for name, value in (options or {}).items() if value is not None}))
+    return _merged(layers, foreign)
+
+
+def _merged(layers: Sequence[tuple[str, Mapping[str, object]]], foreign: NanobotValues) -> AgentConfig:
+    """Return the configuration of all layers, each over the one before; only all of them together say what counts."""
+    config = DEFAULT_CONFIG
+    for where, given in layers:
+        config = _changed(config, given, where)
+    unused: tuple[str, ...] = ()
+    for where, given in layers:
+        lines = unused_settings(given, config.engine)
+        if given is foreign.values:
+            unused = tuple(foreign.written[name] for name in lines)
+        elif lines:
+            raise InputError(f"{where}: {next(iter(lines.values()))}")
+    named = frozenset(name for _, given in layers for name in given)
+    starts: dict[str, Any] = {name: value for name, value in config.engine.rules.agent.items() if name not in named}
+    return replace(config, **starts, named=named, unused=unused)
 
 
 def folder_config(
@@ -323,7 +349,7 @@ def _users_folder(environment: Mapping[str, str]) -> Path:
     return at_home(home) / "everlong"
 
 
-def _from_file(path: Path) -> AgentConfig:
+def _content(path: Path) -> dict[str, Any]:
     try:
         text = read_input(path, LARGEST_CONFIG).decode("utf-8-sig")
         content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
@@ -331,12 +357,14 @@ def _from_file(path: Path) -> AgentConfig:
         raise InputError(f"{path}: {error}") from None
     if not isinstance(content, dict):
         raise InputError(f"{path}: a configuration is a table of settings")
-    if path.suffix == ".json":
-        return _changed(DEFAULT_CONFIG, _nanobot_values(content), str(path))
-    section = content.get("agent", {})
+    return content
+
+
+def _section(path: Path) -> dict[str, object]:
+    section = _content(path).get("agent", {})
     if not isinstance(section, dict):
         raise InputError(f"{path}: agent is a section")
-    return _changed(DEFAULT_CONFIG, section, str(path))
+    return section
 
 
 def _changed(config: AgentConfig, given: Mapping[str, object], where: str) -> AgentConfig:
@@ -347,45 +375,3 @@ def _changed(config: AgentConfig, given: Mapping[str, object], where: str) -> Ag
         return replace(config, engine=engine, **own)
     except (InputError, TypeError, ValueError) as error:
         raise InputError(f"{where}: {error}") from None
-
-
-# --- nanobot's file -------------------------------------------------------------------------------
-
-#: Limits that the engine knows by the same names.
-NANOBOT_LIMITS = (
-    "tool_result_soft_limit",
-    "tool_result_hard_limit",
-    "max_user_message_chars",
-    "max_assistant_message_chars",
-)
-#: nanobot's names, in both of its spellings, and ours.
-NANOBOT_NAMES: Mapping[tuple[str, str], str] = {
-    ("workspace", "workspace"): "workspace",
-    ("maxTokens", "max_tokens"): "max_tokens",
-    ("temperature", "temperature"): "temperature",
-    ("maxToolIterations", "max_tool_iterations"): "most_steps",
-}
-
-
-def _nanobot_values(content: Mapping[str, Json]) -> dict[str, object]:
-    """Return our settings from nanobot's agents.defaults; its other sections are left alone."""
-    agents = content.get("agents")
-    defaults = agents.get("defaults") if isinstance(agents, dict) else None
-    if not isinstance(defaults, dict):
-        defaults = {}
-    settings = NanobotSettings.of(defaults)
-    name = defaults.get("model")
-    model = name if isinstance(name, str) and name else DEFAULT_CONFIG.model
-    context = window(model, override=settings.context_window_override).context
-    values: dict[str, object] = {
-        "model": model,
-        "summary_model": settings.compression_model or "",
-        **{ours: defaults.get(camel, defaults.get(snake)) for (camel, snake), ours in NANOBOT_NAMES.items()},
-        "mode": "auto" if settings.context_compression else "off",
-        "preset": "nanobot",
-        "window": settings.context_window_override,
-        "reserve": context - settings.budget(model),
-        "summaries": "on" if settings.enable_history_summarization else "auto",
-        **{limit: getattr(settings, limit) for limit in NANOBOT_LIMITS},
-    }
-    return {name: value for name, value in values.items() if value is not None}

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
         PRESETS as PRESETS,
         policy_of_style as policy_of_style,
         preset_named as preset_named,
+        unused_options as unused_options,
     )
-    from everlong.compress.presets.nanobot import NanobotSettings as NanobotSettings
     from everlong.compress.steps.by_need import by_need as by_need
     from everlong.compress.steps.call_arguments import call_arguments as call_arguments
     from everlong.compress.steps.custom import step_from as step_from
@@ -55,8 +55,7 @@ else:
             "options": "Option Scalar",
             "pipeline": "arrive compact",
             "preset": "HistoryWindow Preset SummaryPolicy SummaryStyle",
-            "presets": "PRESETS PRESET_NAMES PRESET_OPTIONS policy_of_style preset_named",
-            "presets.nanobot": "NanobotSettings",
+            "presets": "PRESETS PRESET_NAMES PRESET_OPTIONS policy_of_style preset_named unused_options",
             "steps.by_need": "by_need",
             "steps.call_arguments": "call_arguments",
             "steps.custom": "step_from",

@@ -22,7 +22,8 @@ class Option:
     """One setting: `name` in files and threads, EVERLONG_NAME in the environment.
 
     The value is of `kind` (None too, if that is the default), one of `choices` if there are any, and from `least` to
-    `most`; with `above` it is more than `least`. `help` says what it does, in one line for people.
+    `most`; with `above` it is more than `least`. `help` says what it does, in one line for people. Settings of
+    different presets that limit the same thing have the same `subject`.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Option:
     least: float | None = None
     most: float | None = None
     above: bool = False
+    subject: str = ""
 
     def read(self, given: object) -> Scalar:
         """Return the value that a file, a variable or a thread gives. Raises InputError.

@@ -5,7 +5,7 @@ preset is a file in `everlong.compress.presets`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
@@ -96,6 +96,8 @@ class Preset:
     threshold: float = USUAL_THRESHOLD
     #: Tokens to assume if nobody knows the window of a model.
     unknown_window: int = UNKNOWN_WINDOW
+    #: What an agent starts with under it, by the names of the agent's settings, where nobody set them.
+    agent: Mapping[str, Scalar] = field(default_factory=dict, hash=False)
     #: Whether the lab has measured what each threshold of it costs and keeps.
     measured: bool = False
     #: The settings of its own that people may set, and the preset with some of them set.

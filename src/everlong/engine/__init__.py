@@ -67,6 +67,7 @@ if TYPE_CHECKING:
         Settings as Settings,
         defaults_of as defaults_of,
         read_settings as read_settings,
+        unused_settings as unused_settings,
         variables_of as variables_of,
     )
     from everlong.engine.summaries.author import Author as Author
@@ -104,7 +105,7 @@ else:
             "preview": "Meter SMALLEST outlook outlook_of",
             "recall": "RecallResult",
             "settings": "DEFAULT_SETTINGS HIGHEST_THRESHOLD LOWEST_THRESHOLD Mode SETTINGS "
-            "SURFACE_DEFAULTS Settings defaults_of read_settings variables_of",
+            "SURFACE_DEFAULTS Settings defaults_of read_settings unused_settings variables_of",
             "summaries.author": "Author",
             "summaries.commit": "Outcome SUMMARY",
             "summaries.schedule": "Summaries",

@@ -12,7 +12,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, cast, get_args
 
-from everlong.compress import PRESET_OPTIONS, Option, Preset, Scalar, preset_named
+from everlong.compress import PRESET_OPTIONS, Option, Preset, Scalar, preset_named, unused_options
 from everlong.core import JsonText
 from everlong.errors import InputError
 
@@ -30,6 +30,7 @@ __all__ = [
     "defaults_of",
     "read_settings",
     "unknown_names",
+    "unused_settings",
     "variables_of",
 ]
 
@@ -98,7 +99,7 @@ class Settings:
         least=1,
     )
     window: int | None = _setting(
-        None, "The window, where the user knows better than any table.", int, unit="tokens", least=1
+        None, "The window, where the user knows better than any table; in 0 nothing fits.", int, unit="tokens", least=0
     )
     reserve: int | None = _setting(
         None, "Tokens kept free for the answer where a request asks for none.", int, unit="tokens", least=0
@@ -189,7 +190,11 @@ class Settings:
 
         Example: {"EVERLONG_THRESHOLD": "0.8"} -> Settings(threshold=0.8)
         """
-        return cls().with_values(variables_of(environment))
+        given = variables_of(environment)
+        settings = cls().with_values(given)
+        for line in unused_settings(given, settings).values():
+            raise InputError(f"{PREFIX}…: {line}")
+        return settings
 
 
 _OWN = frozenset(each.name for each in fields(Settings)) - {"options"}
@@ -245,6 +250,18 @@ def read_settings(
         return base.with_values({name: value for name, value in given.items() if name not in also})
     except InputError as error:
         raise InputError(f"{origin}{error}") from None
+
+
+def unused_settings(given: Mapping[str, object], settings: Settings) -> dict[str, str]:
+    """Return the options that a file, the environment or a command gives in vain, each with a line that says why.
+
+    They belong neither to the preset in force nor to the one that was named beside them, before something else was
+    chosen. Example: {"history_window": 5}, preset auto -> "history_window: preset auto does not use it, …"
+    """
+    beside = given.get("preset")
+    presets = (preset_named(beside),) if isinstance(beside, str) else ()
+    unused = unused_options(given, *presets, settings.rules)
+    return {name: f"{name}: {remedy}" for name, remedy in unused.items()}
 
 
 def unknown_names(given: Iterable[str], also: Collection[str] = ()) -> str:

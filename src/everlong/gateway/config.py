@@ -16,7 +16,7 @@ from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
-from everlong.engine import SETTINGS, Mode, Settings, defaults_of, read_settings, variables_of
+from everlong.engine import SETTINGS, Mode, Settings, defaults_of, read_settings, unused_settings, variables_of
 from everlong.errors import InputError
 from everlong.gateway.request import FORMATS
 from everlong.store import LARGEST_CONFIG, read_input
@@ -392,6 +392,9 @@ def load_config(file: str | None, options: Mapping[str, Any], environment: Mappi
         | {name: "--" + name.replace("_", "-") for name in given}
     )
     config = _config_of(in_file | variables | given, origins)
+    for layer in (in_file, variables, given):
+        for name, line in unused_settings(layer, config.engine).items():
+            raise InputError(f"{origins[name]}: {line}")
     if not (config.keys or config.open or is_loopback(config.host)):
         raise InputError(
             f"{config.host or 'an empty host'} can be reached from other machines and no keys are set: "

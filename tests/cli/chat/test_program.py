@@ -31,7 +31,7 @@ def server() -> Iterator[ScriptedServer]:
 
 
 def chat(
-    folder: Path, server: ScriptedServer | None, *options: str, stdin: bytes = b""
+    folder: Path, server: ScriptedServer | None, *options: str, stdin: bytes = b"", **variables: str
 ) -> "subprocess.CompletedProcess[bytes]":
     upstream = ("--upstream", server.url) if server else ()
     return subprocess.run(
@@ -39,7 +39,7 @@ def chat(
         input=stdin,
         capture_output=True,
         cwd=folder,
-        env=environment(folder),
+        env=environment(folder) | variables,
         timeout=SECONDS,
         check=False,
     )
@@ -164,3 +164,14 @@ def test_a_workspace_that_is_not_there_is_one_line(tmp_path: Path, server: Scrip
     ran = chat(tmp_path, server, "--workspace", folder, "-m", "hello")
     assert (ran.returncode, ran.stderr.count(b"\n")) == (1, 1)
     assert b"is not a folder" in ran.stderr
+
+
+def test_nanobots_own_file_chooses_model_preset_and_limits(tmp_path: Path, server: ScriptedServer) -> None:
+    defaults = {"model": "gpt-4o", "contextPreset": "nanobot-v3", "messageBufferLimit": 30}
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps({"agents": {"defaults": defaults}}), "utf-8")
+    ran = chat(tmp_path, server, "-m", "good morning", "--no-tools", EVERLONG_CONFIG=str(file))
+    assert (ran.returncode, ran.stdout) == (0, b"**You said** good morning\n")
+    assert "config.json: preset nanobot-v3 does not use messageBufferLimit." in " ".join(ran.stderr.decode().split())
+    body = json.loads(server.requests[-1].body)
+    assert (body["model"], body["max_tokens"], body["temperature"]) == ("gpt-4o", 8_192, 0.7)

@@ -109,6 +109,9 @@ def _open_chat(options: ChatOptions, say: Words, person: Person | None) -> Itera
     screen = _screen(say)
     if ignored:
         screen.note(say("ignored_fields", fields=", ".join(ignored)), "yellow")
+    if config.unused:
+        preset = config.engine.rules.name
+        screen.note(say("unused_fields", fields=", ".join(config.unused), preset=preset), "yellow")
     with ExitStack() as stack:
         source = stack.enter_context(_source(options, config, person, screen))
         store = options.store or default_store(os.environ, sys.platform)
@@ -117,7 +120,7 @@ def _open_chat(options: ChatOptions, say: Words, person: Person | None) -> Itera
         if source.local:
             config = for_local_model(config)
         else:
-            config = replace(config, model=worker.do(default_model(config, options, source.endpoint)))
+            config = replace(config, model=worker.do(default_model(config, source.endpoint)))
         model = HttpModel(source.endpoint)
         stack.callback(lambda: worker.do(model.close()))
         setup = Setup(

@@ -201,9 +201,9 @@ def _without_interrupts() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-async def default_model(config: AgentConfig, options: ChatOptions, endpoint: Endpoint) -> str:
+async def default_model(config: AgentConfig, endpoint: Endpoint) -> str:
     """Return the model that was named, else the provider's usual one, else the first that the server lists."""
-    if options.model or config.model != DEFAULT_CONFIG.model:
+    if "model" in config.named:
         return config.model
     if endpoint.provider in USUAL_MODELS:
         return USUAL_MODELS[endpoint.provider]

@@ -178,6 +178,7 @@ CHAT: Mapping[str, str] = {
     "goes_on": "继续“{title}”，{messages}。",
     "last_said": "你上次说：{text}",
     "sample_begun": "示例会话：{messages}，窗口 {window} token。随便问；几轮之内就会看到压缩。",
+    "unused_fields": "config.json：预设 {preset} 用不到 {fields}。可用 contextPreset 选择其他预设。",
     "ignored_fields": "本文件夹的 everlong.toml：{fields} 未采用。设置 EVERLONG_CONFIG=everlong.toml 表示信任它。",
     "no_tools_local": "不带工具：本机模型不会调用。",
     "again_to_leave": "再按一次 Ctrl-C 退出，或继续输入",

@@ -180,6 +180,7 @@ CHAT: Mapping[str, str] = {
     "last_said": "your last message: {text}",
     "sample_begun": "A sample thread: {messages}, in a window of {window} tokens. Ask anything; a cut comes "
     "within a few turns.",
+    "unused_fields": "config.json: preset {preset} does not use {fields}. contextPreset chooses another preset.",
     "ignored_fields": "everlong.toml in this folder: {fields} ignored. Set EVERLONG_CONFIG=everlong.toml to trust it.",
     "no_tools_local": "No tools: the local model makes no calls.",
     "again_to_leave": "Ctrl-C again to leave, or continue typing",

@@ -3,7 +3,7 @@
 The others do end to end what their design document asks. To add a preset, add its file and its row here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from everlong.compress.options import Option
@@ -17,7 +17,7 @@ from everlong.compress.presets.simple import SIMPLE
 from everlong.compress.presets.static_buffer import STATIC_BUFFER
 from everlong.errors import InputError
 
-__all__ = ["PRESETS", "PRESET_NAMES", "PRESET_OPTIONS", "policy_of_style", "preset_named"]
+__all__ = ["PRESETS", "PRESET_NAMES", "PRESET_OPTIONS", "policy_of_style", "preset_named", "unused_options"]
 
 _TABLE = (AUTO, NANOBOT, NANOBOT_V3, CHATBOX, STATIC_BUFFER, SIMPLE, OFF)
 
@@ -38,6 +38,26 @@ def preset_named(name: str) -> Preset:
         *names, last = PRESET_NAMES
         raise InputError(f"no preset {name!r}; there are {', '.join(names)} and {last}")
     return preset
+
+
+def unused_options(given: Iterable[str], *presets: Preset) -> dict[str, str]:
+    """Return the options among the names that none of these presets uses, and for each what to do instead.
+
+    The last preset is the one in force.
+    Example: ["history_window"], nanobot -> "preset nanobot does not use it, preset simple does; it has max_messages"
+    """
+    used = {option.name for preset in presets for option in preset.options}
+    chosen = presets[-1]
+    return {
+        name: _remedy(PRESET_OPTIONS[name], chosen) for name in given if name in PRESET_OPTIONS and name not in used
+    }
+
+
+def _remedy(option: Option, chosen: Preset) -> str:
+    users = [preset.name for preset in _TABLE if any(own.name == option.name for own in preset.options)]
+    does = f"preset {chosen.name} does not use it, preset {users[0]} does"
+    instead = [own.name for own in chosen.options if option.subject and own.subject == option.subject]
+    return f"{does}; preset {chosen.name} has {instead[0]} instead" if instead else does
 
 
 def policy_of_style(style: SummaryStyle) -> SummaryPolicy:

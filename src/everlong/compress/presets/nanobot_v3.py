@@ -48,6 +48,7 @@ def nanobot_v3(messages: int = MESSAGES) -> Preset:
         history=HistoryWindow(messages=messages, characters=RESULT_CHARACTERS),
         budget=lambda window, _: int(window * MOST),
         summary=SummaryPolicy(style="rolling", automatic=False, rounds=ROUNDS, in_system=True, when_needed=True),
+        agent={"max_tokens": 8_192, "temperature": 0.7, "most_steps": 20},
         options=(MAX_MESSAGES,),
         configure=_configured,
     )

@@ -13,7 +13,14 @@ from everlong.compress.steps.soft_trim import soft_trim
 __all__ = ["SIMPLE"]
 
 OPTIONS = (
-    Option(name="history_window", kind=int, default=12, help="Messages of the history that are sent.", least=0),
+    Option(
+        name="history_window",
+        kind=int,
+        default=12,
+        help="Messages of the history that are sent.",
+        least=0,
+        subject="messages",
+    ),
     Option(
         name="max_chars_per_message",
         kind=int,
@@ -21,6 +28,7 @@ OPTIONS = (
         help="Characters of one message.",
         unit="characters",
         least=1,
+        subject="characters",
     ),
 )
 

@@ -23,6 +23,7 @@ OPTIONS = (
         default=BUFFER_LIMIT,
         help="Messages above which the buffer is cut.",
         least=1,
+        subject="messages",
     ),
     Option(
         name="message_buffer_min",
