@@ -5,7 +5,6 @@ import json
 import pytest
 
 from everlong import count
-from everlong.core import Image, Message, Role, Text
 from everlong.tokens import Counter, count_exact
 
 SYSTEM = {"role": "system", "content": "You are a careful engineer. 请用中文回答。"}
@@ -68,10 +67,10 @@ def test_N1_1_2_exact_where_a_tokenizer_exists_and_an_estimate_takes_over_silent
 
 
 def test_N3_3_multimodal_lists_and_the_documents_flat_image() -> None:
-    picture = Image(url="https://example.com/a.png")
-    message = Message(Role.USER, (Text("look"), picture, picture))
-    counter = Counter("nobody-knows", flat_image=300)
-    assert counter.message(message) - counter.message(Message(Role.USER, (Text("look"),))) == 600
+    words: dict[str, object] = {"type": "text", "text": "look"}
+    picture = {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}
+    alone = count([{"role": "user", "content": [words]}], model="nobody-knows")
+    assert count([{"role": "user", "content": [words, picture, picture]}], model="nobody-knows") - alone == 600
 
 
 def test_N3_3_decisions_reckon_with_the_uncertainty_of_an_estimate() -> None:

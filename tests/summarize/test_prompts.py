@@ -33,6 +33,7 @@ def test_a_prompt_asks_for_every_part_of_its_style(style: Style, language: str) 
 )
 def test_a_prompt_names_the_language(language: str, named: str) -> None:
     assert named in instruction("structured", language)
+    assert instruction("structured", language).count("the language of the conversation") <= 1
 
 
 def test_a_chinese_prompt_has_no_english_sentence() -> None:

@@ -37,6 +37,7 @@ from everlong.engine.view import View, ViewOptions
 from everlong.errors import InputError
 from everlong.windows import Window
 from everlong.wire import (
+    HEADING,
     Caching,
     CallGrew,
     Failed,
@@ -382,10 +383,15 @@ def before_tail(messages: History, call: Call) -> int:
 
 
 def with_standing(messages: History, call: Call) -> History:
-    """Return the messages with the standing text, which is part of the cached prefix, and without the tail."""
+    """Return the messages with the standing text, which is part of the cached prefix, and without the tail.
+
+    A summary that a preset puts into the system text stays at its end.
+    """
     if not call.standing:
         return messages
     head = head_length(messages)
+    if head and messages[head - 1].text.startswith(HEADING):
+        head -= 1
     return (*messages[:head], *call.standing, *messages[head:])
 
 

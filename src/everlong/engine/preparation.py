@@ -312,13 +312,19 @@ def _assembled_again(context: CallContext) -> View:
 def assembled_with(context: CallContext, summary: Summary | None) -> View:
     """Return what such a preset would send now, with that summary. Raises BudgetImpossible if it cannot fit."""
     plain = context.raw_history().with_background(context.state.opened.pins)
-    if summary is None or context.budget.preset.summary.when_needed:
+    if summary is None or (context.budget.preset.summary.when_needed and _told_in(plain, summary)):
         view = _made_again(context, plain, None)
         if summary is not None and any(edit.action is Action.DROP for edit in view.edits):
             view = _made_again(context, plain, summary)
     else:
         view = _made_again(context, plain, summary)
     return view
+
+
+def _told_in(raw: RawHistory, summary: Summary) -> bool:
+    """Whether messages that the summary covers are in the thread; another program may have dropped them."""
+    spoken = zip(raw.history, raw.orders, strict=True)
+    return any(LEFT_BEFORE < order < summary.covers for message, order in spoken if message.role is not Role.SYSTEM)
 
 
 def _made_again(context: CallContext, plain: RawHistory, summary: Summary | None) -> View:

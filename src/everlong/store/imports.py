@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count, takewhile
 
-from everlong.core import Entry, JsonText, Message, Point, message_ref, ref_of
+from everlong.core import Entry, Message, Point, message_ref, ref_of
 from everlong.engine import Threads, text_title
 from everlong.errors import NoThread
-from everlong.summarize import Summary, encode_summary, spoken
-from everlong.wire import Document, marks_of, read_all, user_texts
+from everlong.summarize import foreign_account
+from everlong.wire import Document, marks_of, read_all, summary_text, user_texts
 
 __all__ = ["Imported", "Session", "import_session", "sessions_in"]
 
@@ -214,12 +214,7 @@ def _missing(session: Session, known: _KnownThread) -> list[tuple[str, Entry]]:
             continue
         if isinstance(entry, Point):
             boundary = following.get(at, known.length + len(added))
-            entry = replace(entry, boundary=boundary, account=_account(entry, boundary))
+            text = "\n\n".join(map(summary_text, entry.summary))
+            entry = replace(entry, boundary=boundary, account=foreign_account(text, boundary))
         added.append((name, entry))
     return added
-
-
-def _account(point: Point, boundary: int) -> JsonText:
-    """The summary that the program wrote: presets place it themselves, and the next summary goes on from it."""
-    text = "\n\n".join(filter(None, (message.text.strip() for message in point.summary)))
-    return encode_summary(Summary(style="free", language=spoken([text]), context=text, covers=boundary)) if text else ""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from everlong.doors import open_door
 
 if TYPE_CHECKING:
-    from everlong.summarize.answers import parsed as parsed
+    from everlong.summarize.answers import foreign_account as foreign_account, parsed as parsed
     from everlong.summarize.audit.language import COMMON_WORDS as COMMON_WORDS, UNTOLD as UNTOLD, spoken as spoken
     from everlong.summarize.audit.verdict import audited as audited
     from everlong.summarize.facts import facts_of as facts_of
@@ -44,7 +44,7 @@ else:
     __all__, __getattr__, __dir__ = open_door(
         __name__,
         {
-            "answers": "parsed",
+            "answers": "foreign_account parsed",
             "audit.language": "COMMON_WORDS UNTOLD spoken",
             "audit.verdict": "audited",
             "facts": "facts_of",
@@ -52,8 +52,8 @@ else:
             "prompts": "instruction system",
             "rules": "summary_by_rules",
             "secrets": "redacted",
-            "summary": "Facts NOTICE NO_FACTS Summary as_message as_system_section decode_summary encode_summary merged "
-            "written",
+            "summary": "Facts NOTICE NO_FACTS Summary as_message as_system_section decode_summary encode_summary "
+            "merged written",
             "text": "clipped framed is_framed one_line",
             "titles": "LONGEST_TITLE parsed_title title_prompt",
             "transcripts": "chunks transcript",

@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from everlong.core import Json, Message, Reasoning
+from everlong.core import Json, JsonText, Message, Reasoning
+from everlong.summarize.audit.language import spoken
 from everlong.summarize.audit.signs import no_summary
 from everlong.summarize.parts import (
     CONTEXT_LIMIT,
@@ -22,10 +23,10 @@ from everlong.summarize.parts import (
     field_named,
 )
 from everlong.summarize.prompts import asked_lines
-from everlong.summarize.summary import Facts, Summary
+from everlong.summarize.summary import Facts, Summary, encode_summary
 from everlong.summarize.text import clipped, counted_words, one_line, plain_key, within_words
 
-__all__ = ["CutOff", "parsed", "sections_of"]
+__all__ = ["CutOff", "foreign_account", "parsed", "sections_of"]
 
 LONGEST_ANSWER = 100_000  # characters
 LONGEST_ITEM = 600  # characters
@@ -314,3 +315,13 @@ def _headed(line: str, *, listed: bool) -> tuple[Field, str] | None:
     else:
         return None
     return None if field is None else (field, rest)
+
+
+def foreign_account(text: str, covers: int) -> JsonText:
+    """A summary that another program wrote, as it is stored in a point; "" if it says nothing.
+
+    So presets place it themselves, and the next summary goes on from it.
+    """
+    if not text.strip():
+        return ""
+    return encode_summary(Summary(style="free", language=spoken([text]), context=text.strip(), covers=covers))

@@ -54,7 +54,7 @@ RULES = {
     ),
 }
 LANGUAGE = {
-    "en": "Write in {0}, the language of the conversation, whatever language these lines are in.",
+    "en": "Write in {0}, whatever language these lines are in.",
     "zh": "请用{0}书写，与对话所用的语言一致。",
 }
 AS_JSON = {

@@ -17,6 +17,7 @@ from everlong.relevance import in_language, terms_of, words_of
 from everlong.summarize.parts import CONTEXT_LIMIT, FALLBACK_LIMIT, LISTS, PARTS, WORD_LIMIT, Part, Style
 from everlong.summarize.text import ELLIPSIS, clipped, framed, one_line, plain_key, sentences_of, within_words
 from everlong.tokens import Counter
+from everlong.wire import HEADING
 
 __all__ = [
     "NO_FACTS",
@@ -214,7 +215,6 @@ BY_RULES = {
     "en": "(Put together by rules from the conversation itself; no model wrote it.)",
     "zh": "（由规则从对话中直接摘取，并非模型所写。）",
 }
-SECTION = "## Conversation Summary"
 
 #: Field of the facts -> its heading, by language.
 FACT_HEADINGS: dict[str, dict[str, str]] = {
@@ -285,7 +285,7 @@ def as_system_section(text: str, language: str) -> str:
     At most 200 words, or 400 Chinese characters.
     """
     within = within_words(text, WORD_LIMIT - 1)
-    return f"{SECTION}\n\n{framed(within, 'background', in_language(NOTICE, language))}"
+    return f"{HEADING}\n\n{framed(within, 'background', in_language(NOTICE, language))}"
 
 
 def _blocks(summary: Summary, *, facts: bool) -> list[Block]:

@@ -16,7 +16,7 @@ from typing import assert_never
 from everlong.core import Image, JsonText, Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from everlong.tokens.estimates import estimate
 from everlong.tokens.exact import Vocabulary, count_exact, vocabulary_of
-from everlong.tokens.images import FLAT_IMAGE, image_rule, image_tokens
+from everlong.tokens.images import image_rule, image_tokens
 
 __all__ = ["CALL_FRAME", "MESSAGE_FRAME", "TOOL_FRAME", "Calibration", "Counter", "Tally"]
 
@@ -30,6 +30,7 @@ REMEMBERED = 200_000  # counts, about 20 MB; the oldest half goes when there are
 #: Inside an opaque part so many of these characters in a row are a file, not text.
 ENCODED = string.ascii_letters + string.digits + "+/=_-"
 LEAST_FILE = 4_096
+FLAT_FILE = 1_024  # tokens of such a file
 #: Only where a run begins: tried inside one, each start would scan it again.
 ENCODED_FILE = re.compile(f"(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/=_-]{{{LEAST_FILE},}}")
 SEARCHED = 65_536  # characters searched at once: no other thread runs meanwhile
@@ -38,11 +39,10 @@ SEARCHED = 65_536  # characters searched at once: no other thread runs meanwhile
 class Counter:
     """Counts tokens for one model. `vocabulary` says how, and how far off the figures may be."""
 
-    def __init__(self, model: str = "", *, vocabulary: Vocabulary | None = None, flat_image: int | None = None) -> None:
+    def __init__(self, model: str = "", *, vocabulary: Vocabulary | None = None) -> None:
         self.model = model
         self.vocabulary = vocabulary or vocabulary_of(model)
-        self._image_rule = image_rule(model) if flat_image is None else None
-        self._flat_image = FLAT_IMAGE if flat_image is None else flat_image
+        self._image_rule = image_rule(model)
         self._known: dict[int, int] = {}
 
     @property
@@ -96,10 +96,10 @@ class Counter:
             case Reasoning(text, signature):
                 return self.text(text) if text else len(signature) // SEALED_CHARACTERS
             case Image():
-                return image_tokens(part, self._image_rule, self._flat_image)
+                return image_tokens(part, self._image_rule)
             case Opaque(body=body):
                 files, rest = _without_files(body)
-                return files * FLAT_IMAGE + self.text(rest)
+                return files * FLAT_FILE + self.text(rest)
             case _:
                 assert_never(part)
 

@@ -18,8 +18,8 @@ from everlong.tokens.exact import name_segments
 
 __all__ = ["FLAT_IMAGE", "ImageRule", "dimensions", "image_rule", "image_tokens"]
 
-#: Tokens for a picture about which nothing is known: what a 1024 x 1024 one costs with most providers.
-FLAT_IMAGE = 1_024
+#: Tokens for a picture of a model whose rule is not known, as the documents about nanobot estimate it.
+FLAT_IMAGE = 300
 
 HEADER_CHARACTERS = 87_380  # base64 of 64 kB: a JPEG may carry a page of metadata before its size
 
@@ -88,10 +88,10 @@ def image_rule(model: str) -> ImageRule | None:
     return max(rules, key=lambda row: row[0])[1] if rules else None
 
 
-def image_tokens(image: Image, rule: ImageRule | None, flat: int = FLAT_IMAGE) -> int:
-    """What the picture costs. Example: 1024 x 1024 for gpt-4o -> 765; unknown model -> 1 024"""
+def image_tokens(image: Image, rule: ImageRule | None) -> int:
+    """What the picture costs. Example: 1024 x 1024 for gpt-4o -> 765; unknown model -> 300"""
     if rule is None:
-        return flat
+        return FLAT_IMAGE
     if image.detail == "low" and rule.low is not None:
         return rule.low
     size = dimensions(image.data)

@@ -38,7 +38,7 @@ OPTIONS = (
 def buffer_start(messages: Sequence[Message], *, limit: int = BUFFER_LIMIT, least: int = BUFFER_LEAST) -> int:
     """Return where the buffer begins; what is before it, apart from system text, was evicted.
 
-    Example: 55 messages, users at every even place -> 44, eleven are left; two more messages -> still 44
+    Example: 55 messages, users at every even place -> 40: the 51st cut it; it grows to 90 messages before the next cut
     """
     start = head_length(messages)
     questions: list[int] = []

@@ -21,6 +21,7 @@ from everlong.store.jsonl.indexer import EPOCH, catch_up
 from everlong.store.jsonl.lines import fingerprint, parse_entry, referring
 from everlong.store.jsonl.lock import FolderLock
 from everlong.store.jsonl.metadata import Header, stored_header
+from everlong.summarize import foreign_account
 from everlong.wire import summary_message
 
 __all__ = ["SessionFolder"]
@@ -238,4 +239,6 @@ def _entry(raw: bytes, placed: IndexRow) -> Entry:
 
 def _own_point(header: Header, placed: IndexRow) -> Point:
     """nanobot's own consolidation as a point."""
-    return Point(boundary=placed.target or 0, summary=(summary_message(header.foreign_summary),), reason=NANOBOT)
+    boundary, text = placed.target or 0, header.foreign_summary
+    account = foreign_account(text, boundary)
+    return Point(boundary=boundary, summary=(summary_message(text),), reason=NANOBOT, account=account)
