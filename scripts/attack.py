@@ -124,7 +124,8 @@ def main(arguments: list[str]) -> int:
             row = attacked(target, numbers, chosen.seconds)
             print(
                 f"{f'{surface} {row.name}':<28}{row.inputs:>9,}{row.valid:>9,}{row.refused:>9,}"
-                f"{len(row.findings):>9,}{row.seconds:>9.0f}"
+                f"{len(row.findings):>9,}{row.seconds:>9.0f}",
+                flush=True,
             )
             for finding in islice(row.findings, 10):
                 print(f"  {finding.said[:100]}: {written(surface, target, finding, chosen.findings)}")
