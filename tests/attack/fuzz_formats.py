@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from everlong import EverlongError, fit
-from everlong.compress import PRESET_NAMES
-from everlong.wire import FORMATS, problems
 from tests.attack.bodies import BODIES, Payload
 from tests.attack.mutations import mutated
 from tests.attack.providers import refusals
+
+from everlong import EverlongError, fit
+from everlong.compress import PRESET_NAMES
+from everlong.wire import FORMATS, problems
 
 __all__ = ["NAMES", "REFUSED", "VALID", "Finding", "Order", "attack", "body_of", "judge", "order_of", "shrunk"]
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
-
-from everlong import InputError, WireError, fit
-from everlong.wire import problems
 from tests.attack.bodies import BODIES, Payload
 from tests.attack.fuzz_formats import NAMES, REFUSED, VALID, Finding, Order, attack, judge, shrunk
 from tests.attack.mutations import nested
 from tests.attack.providers import refusals
+
+from everlong import InputError, WireError, fit
+from everlong.wire import problems
 
 INPUTS = 1_500
 PLAIN = Order(preset="auto", budget=50_000, bare=False)
