@@ -436,6 +436,23 @@ SURVIVAL: Mapping[str, str] = {
     "failed": "{strategy}：预算 {budget} 时 {total} 次选择中有 {failed} 次没有结果：必须保留的内容放不下",
 }
 
+#: everlong lab secrets.
+SECRETS: Mapping[str, str] = {
+    "found": "虚构的密钥和密码：在别的模型读到之前是否已被隐去",
+    "kind": "种类",
+    "hidden": "已隐去",
+    "of": "总数",
+    "missed": "漏掉的场合",
+    "apart": "保留",
+    "development": "编写规则时参照的 {kinds} 个种类：隐去 {share}。",
+    "held_out": "保留不看的 {kinds} 个种类：隐去 {share}。",
+    "alarms": "被改动的行；对真实文本而言，这是误报率的上限",
+    "data": "文本",
+    "changed": "被改动",
+    "lines": "行数",
+    "speed": "毫秒/MB",
+}
+
 #: everlong lab replay.
 REPLAY: Mapping[str, str] = {
     # while it runs
@@ -501,6 +518,7 @@ CHINESE = Language(
         "sessions": SESSIONS,
         "demo": DEMO,
         "survival": SURVIVAL,
+        "secrets": SECRETS,
         "replay": REPLAY,
     },
     reasons=REASONS,

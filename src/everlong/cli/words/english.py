@@ -439,6 +439,23 @@ SURVIVAL: Mapping[str, str] = {
     "failed": "{strategy}: {failed} of {total} selections at {budget} gave nothing: what must stay does not fit",
 }
 
+#: everlong lab secrets.
+SECRETS: Mapping[str, str] = {
+    "found": "Made-up secrets that leave a text before another model reads it",
+    "kind": "kind",
+    "hidden": "hidden",
+    "of": "of",
+    "missed": "missed in",
+    "apart": "held out",
+    "development": "{share} of {kinds} kinds that the rules were written on.",
+    "held_out": "{share} of {kinds} kinds that were held out.",
+    "alarms": "Lines that are changed; in real texts an upper bound for false alarms",
+    "data": "text",
+    "changed": "changed",
+    "lines": "lines",
+    "speed": "ms/MB",
+}
+
 #: everlong lab replay.
 REPLAY: Mapping[str, str] = {
     # while it runs
@@ -508,6 +525,7 @@ ENGLISH = Language(
         "sessions": SESSIONS,
         "demo": DEMO,
         "survival": SURVIVAL,
+        "secrets": SECRETS,
         "replay": REPLAY,
     },
 )
