@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from everlong.summarize.secrets import REDACTED, redacted
+from everlong.summarize.secrets.redaction import REDACTED, redacted
 
 MADE_UP = "a1B2c3D4e5F6g7H8i9J0kLmN"
 LETTERS = "aBcDeFgHiJkLmNoPqRsT"

@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from everlong.lab.report.replay_figures import Billed as Billed, Scene as Scene, billed as billed, scenes as scenes
     from everlong.lab.report.replay_page import replay_page as replay_page
     from everlong.lab.report.speed_page import speed_page as speed_page
+    from everlong.lab.secrets.corpus import SECRETS_SEED as SECRETS_SEED
     from everlong.lab.secrets.measure import (
         KIND_SETS as KIND_SETS,
         Alarms as Alarms,
@@ -116,6 +117,7 @@ else:
             "report.replay_figures": "Billed Scene billed scenes",
             "report.replay_page": "replay_page",
             "report.speed_page": "speed_page",
+            "secrets.corpus": "SECRETS_SEED",
             "secrets.measure": "Alarms Found KIND_SETS alarms_in find_secrets lines_written texts_in texts_of",
             "speed": "BENCHMARK_NAMES",
             "speed.bench": "Bench",

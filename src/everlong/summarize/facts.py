@@ -15,7 +15,7 @@ from typing import cast
 from everlong.compress import Use, accesses, looks_failed
 from everlong.core import CallId, Json, JsonObject, Message, Role, ToolCall, ToolResult, user_text
 from everlong.relevance import names_in
-from everlong.summarize.secrets import redacted
+from everlong.summarize.secrets.redaction import redacted
 from everlong.summarize.summary import NO_FACTS, Facts
 from everlong.summarize.text import is_framed
 

@@ -11,7 +11,7 @@ from everlong.core import Message, Role
 from everlong.relevance import in_language
 from everlong.summarize.audit.language import language_named
 from everlong.summarize.audit.signs import no_summary
-from everlong.summarize.secrets import redacted
+from everlong.summarize.secrets.redaction import redacted
 from everlong.summarize.text import ELLIPSIS, framed, is_framed, one_line
 
 __all__ = ["LONGEST_TITLE", "parsed_title", "title_prompt"]

@@ -26,7 +26,7 @@ from everlong.core import (
     steps_of,
 )
 from everlong.relevance import in_language
-from everlong.summarize.secrets import redacted
+from everlong.summarize.secrets.redaction import redacted
 from everlong.summarize.text import framed
 from everlong.tokens import Counter
 

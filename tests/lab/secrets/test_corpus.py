@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from everlong.lab.secrets.corpus import DRAWN_FROM, HELD_OUT, KINDS, SEED, samples
+from everlong.lab.secrets.corpus import DRAWN_FROM, HELD_OUT, KINDS, SECRETS_SEED, samples
 from everlong.lab.secrets.kind import ALNUM, Kind
 from everlong.lab.secrets.ordinary import ordinary_lines
 from everlong.lab.secrets.surroundings import SURROUNDINGS
@@ -15,7 +15,7 @@ BY_NAME = {kind.name: kind for kind in KINDS}
 
 def test_a_third_of_the_kinds_was_drawn_and_is_held_out() -> None:
     first = sorted(kind.name for kind in KINDS[:DRAWN_FROM])
-    assert frozenset(Random(SEED).sample(first, DRAWN_FROM // 3)) == HELD_OUT
+    assert frozenset(Random(SECRETS_SEED).sample(first, DRAWN_FROM // 3)) == HELD_OUT
     assert len(KINDS) - len(HELD_OUT) >= 30
 
 
@@ -42,7 +42,7 @@ def test_published_checksums_are_right(name: str) -> None:
 
 
 def test_ordinary_lines_are_lines_and_drawn_anew() -> None:
-    lines = list(ordinary_lines(SEED, 2))
-    assert lines == list(ordinary_lines(SEED, 2))
+    lines = list(ordinary_lines(SECRETS_SEED, 2))
+    assert lines == list(ordinary_lines(SECRETS_SEED, 2))
     assert lines[: len(lines) // 2] != lines[len(lines) // 2 :]
     assert not [line for line in lines if "\n" in line or "{H" in line]

@@ -13,6 +13,7 @@ from everlong.cli.words.language import Language
 from everlong.cli.words.wording import Words, language_option
 from everlong.lab import (
     KIND_SETS,
+    SECRETS_SEED,
     Alarms,
     Found,
     agents,
@@ -37,7 +38,7 @@ SHOWN = 3  # surroundings named in a row
 @click.option("--files", default=WORK_FILES, metavar="NAME,NAME", help=f"Files in agents/ (default: {WORK_FILES}).")
 @click.option("--kinds", type=click.Choice(KIND_SETS), default="all", help="Which kinds of secrets (default: all).")
 @click.option("--each", type=click.IntRange(min=1), default=100, metavar="N", help="Secrets of a kind (default: 100).")
-@click.option("--seed", type=int, default=None, metavar="N", help="Draw other secrets than the usual ones.")
+@click.option("--seed", type=int, default=SECRETS_SEED, metavar="N", help="Draw other secrets than the usual ones.")
 @JSON
 @language_option
 def secrets_command(  # noqa: PLR0913 - one parameter an option
@@ -46,7 +47,7 @@ def secrets_command(  # noqa: PLR0913 - one parameter an option
     files: str,
     kinds: str,
     each: int,
-    seed: int | None,
+    seed: int,
     as_json: bool,
     language: Language,
 ) -> None:
@@ -54,13 +55,12 @@ def secrets_command(  # noqa: PLR0913 - one parameter an option
 
     With a data folder, and with PATHs, the lines that are changed without need are counted there too.
     """
-    drawn = {} if seed is None else {"seed": seed}
     with progress("secrets", None) as advance:
         found = []
-        for row in find_secrets(kinds, each, **drawn):
+        for row in find_secrets(kinds, each, seed):
             found.append(row)
             advance(row.total)
-        alarms = [alarms_in("ordinary lines", lines_written(each, **drawn)), *_alarms(data, files, paths)]
+        alarms = [alarms_in("ordinary lines", lines_written(each, seed)), *_alarms(data, files, paths)]
     if as_json:
         print_json({"found": [asdict(row) for row in found], "alarms": [asdict(row) for row in alarms]})
     else:

@@ -13,12 +13,12 @@ from everlong.lab.secrets.kind import Kind, Made
 from everlong.lab.secrets.surroundings import placed
 from everlong.lab.secrets.vendors import VENDORS
 
-__all__ = ["DRAWN_FROM", "HELD_OUT", "KINDS", "SEED", "Sample", "samples"]
+__all__ = ["DRAWN_FROM", "HELD_OUT", "KINDS", "SECRETS_SEED", "Sample", "samples"]
 
-SEED = 20260501
+SECRETS_SEED = 20260501
 KINDS: tuple[Kind, ...] = (*VENDORS, *FORMS)
 
-#: A third of the 92 kinds, as `Random(SEED).sample` drew them from their sorted names.
+#: A third of the 92 kinds, as `Random(SECRETS_SEED).sample` drew them from their sorted names.
 HELD_OUT = frozenset(
     {
         "age",
@@ -65,7 +65,7 @@ class Sample:
     made: Made
 
 
-def samples(kind: Kind, each: int, seed: int = SEED) -> Iterator[Sample]:
+def samples(kind: Kind, each: int, seed: int = SECRETS_SEED) -> Iterator[Sample]:
     """Yield so many secrets of a kind, in one surrounding after the other. The same for the same seed, everywhere."""
     random = Random(f"{seed} {kind.name}")
     for number in range(each):

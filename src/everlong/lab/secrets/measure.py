@@ -11,7 +11,7 @@ from pathlib import Path
 
 from everlong.core import Message, Text, ToolCall, ToolResult
 from everlong.lab.data import Conversation
-from everlong.lab.secrets.corpus import HELD_OUT, KINDS, SEED, Sample, samples
+from everlong.lab.secrets.corpus import HELD_OUT, KINDS, SECRETS_SEED, Sample, samples
 from everlong.lab.secrets.ordinary import ordinary_lines
 from everlong.summarize import redacted
 
@@ -47,7 +47,7 @@ class Alarms:
     milliseconds: float
 
 
-def find_secrets(kinds: str, each: int, seed: int = SEED, hide: Hide = redacted) -> Iterator[Found]:
+def find_secrets(kinds: str, each: int, seed: int = SECRETS_SEED, hide: Hide = redacted) -> Iterator[Found]:
     """Yield what is found of each kind, in the order of the corpus. `kinds` is one of `KIND_SETS`."""
     for kind in KINDS:
         held_out = kind.name in HELD_OUT
@@ -98,7 +98,7 @@ def _changed(before: list[str], after: list[str]) -> int:
     return sum(line not in left for line in before)
 
 
-def lines_written(times: int, seed: int = SEED) -> Iterator[str]:
+def lines_written(times: int, seed: int = SECRETS_SEED) -> Iterator[str]:
     """Yield the ordinary lines that we wrote ourselves, each as a text of its own."""
     return ordinary_lines(seed, times)
 

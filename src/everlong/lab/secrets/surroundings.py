@@ -120,7 +120,7 @@ def _numbered(random: Random, made: Made, _: str) -> Made:
 
 
 def _wrapped(random: Random, made: Made, name: str) -> Made | None:
-    if len(made.text) < SHORTEST_WRAPPED or "\n" in made.text:
+    if len(made.text) < SHORTEST_WRAPPED or made.hidden != (made.text,):
         return None
     columns = random.choice((40, 48, 64))
     pieces = tuple(made.text[at : at + columns] for at in range(0, len(made.text), columns))

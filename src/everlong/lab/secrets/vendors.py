@@ -2,7 +2,7 @@
 
 from random import Random
 
-from everlong.lab.secrets.kind import ALNUM, BASE64, HEX, LOWER, UPPER, URLSAFE, Kind, encoded, some, with_crc
+from everlong.lab.secrets.kind import ALNUM, BASE64, HEX, LOWER, UPPER, URLSAFE, Kind, Made, encoded, some, with_crc
 
 __all__ = ["VENDORS"]
 
@@ -72,6 +72,11 @@ def _atlassian(random: Random) -> str:
     return f"ATATT3xFfGF0{some(random, URLSAFE, 171)}={some(random, HEX, 8).upper()}"
 
 
+def _braintree(random: Random) -> Made:
+    user, value = some(random, HEX[:10] + LOWER, 16), some(random, HEX, 32)
+    return Made(f"access_token$production${user}${value}", (user, value))  # the rest is no secret, and part of a name
+
+
 VENDORS: tuple[Kind, ...] = (
     # --- clouds
     Kind("aws-key-id", lambda r: _one(r, "AKIA", "ASIA") + some(r, BASE32, 16), names=("aws access key id",)),
@@ -116,7 +121,7 @@ VENDORS: tuple[Kind, ...] = (
     Kind("shopify", lambda r: f"{_one(r, 'shpat', 'shpss', 'shpca')}_{some(r, HEX, 32)}", names=("shopify token",)),
     Kind(
         "braintree",
-        lambda r: f"access_token$production${some(r, HEX[:10] + LOWER, 16)}${some(r, HEX, 32)}",
+        _braintree,
         names=("braintree access token",),
     ),
     # --- models
