@@ -270,7 +270,7 @@ def _failure_line(result: ToolResult) -> str:
     ended = _ENDED_BADLY.match(text[:EDGE].lstrip()) is not None
     if not (looks_failed(result, Use.READ) or ended or _ENDS_BADLY.search(text[-EDGE:])):
         return ""
-    shown = (_WRAPPING.sub("", line).strip() for line in redacted(text[:LOOKED_AT]).split("\n"))
+    shown = (_WRAPPING.sub("", line).strip() for line in redacted(text[: 2 * LOOKED_AT])[:LOOKED_AT].split("\n"))
     lines = [line for line in shown if line] or ["…"]
     first = lines[0]
     if first.lower().startswith("traceback"):

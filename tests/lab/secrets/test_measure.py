@@ -5,7 +5,7 @@ from pathlib import Path
 from everlong.lab.data import agents
 from everlong.lab.secrets.corpus import Sample
 from everlong.lab.secrets.kind import Made
-from everlong.lab.secrets.measure import alarms_in, find_secrets, is_left_over, texts_in, texts_of
+from everlong.lab.secrets.measure import alarms_in, find_secrets, is_left_over, lines_written, texts_in, texts_of
 from tests.lab.folders import DATA
 
 SAMPLE = Sample("x", "bare", Made("key abcdefghij, rest kl", ("abcdefghij", "kl")))
@@ -35,3 +35,15 @@ def test_texts_of_conversations_and_of_files(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("a", encoding="utf-8")
     (tmp_path / "b.bin").write_bytes(b"\0")
     assert list(texts_in(tmp_path)) == list(texts_in(tmp_path / "a.txt")) == ["a"]
+
+
+def test_secrets_of_every_kind_are_hidden() -> None:
+    found = list(find_secrets("all", 20))
+    for held_out in (False, True):
+        rows = [row for row in found if row.held_out is held_out]
+        assert sum(row.found for row in rows) >= 0.995 * sum(row.total for row in rows), [r for r in rows if r.missed]
+
+
+def test_ordinary_lines_stay() -> None:
+    alarms = alarms_in("ours", lines_written(5))
+    assert alarms.changed <= 0.005 * alarms.lines

@@ -12,10 +12,17 @@ _WORD = r"[^\s\"'\\]"
 
 FORMS: tuple[Shape, ...] = (
     Shape(
-        ("bearer", "basic", "authorization"),
+        ("bearer", "basic"),
         re.compile(
-            rf"(?i)(?:bearer|basic|authorization[\"']?\s{{0,4}}[:=,]\s{{0,4}}{_QUOTE}(?:token|ssws))\s{{1,4}}"
-            r"(?=[A-Za-z._~+/=-]{0,80}+\d|[A-Za-z0-9+/]{0,80}+=)(?P<secret>[A-Za-z0-9._~+/=-]{12,4096}+)"
+            r"(?i)(?:bearer|basic)\s{1,4}(?=[A-Za-z._~+/=-]{0,80}+\d|[A-Za-z0-9+/]{0,80}+=)"
+            r"(?P<secret>[A-Za-z0-9._~+/=-]{12,4096}+)"
+        ),
+    ),
+    Shape(
+        ("authorization",),
+        re.compile(
+            rf"(?i)authorization\\{{0,3}}[\"']?\s{{0,4}}[:=,]\s{{0,4}}{_QUOTE}(?:bearer|basic|token|ssws|digest|apikey|key)"
+            r"\s{1,4}(?P<secret>[A-Za-z0-9._~+/=-]{12,4096}+)"
         ),
     ),
     Shape(
@@ -71,6 +78,40 @@ FORMS: tuple[Shape, ...] = (
         re.compile(
             rf":(?:5432|5433|6432):[\w*.-]{{1,64}}:[\w*.@-]{{1,64}}:{_NO_VARIABLE}(?P<secret>{_WORD}{{4,200}}+)"
         ),
+    ),
+    Shape(("jdbc:",), re.compile(r"jdbc:[a-z]{2,20}:[a-z]{2,12}:[\w.-]{1,64}/(?P<secret>[^\s/@\"'\\]{3,200}+)@")),
+    Shape(  # commands that take a password behind a letter
+        ("sshpass", " login -", "mongo", "redis-cli", "ldap", "twine", "sqlcmd", "mosquitto", "7z ", "zip -", "rar "),
+        re.compile(
+            r"(?:sshpass|(?:docker|podman|az|skopeo|oc|helm registry) login|mongo[a-z]{0,10}|redis-cli|ldap[a-z]{2,12}"
+            r"|twine upload|sqlcmd|mosquitto_[a-z]{3}|7za?|zip|unzip|rar|unrar)\s(?:[^\n|;]{0,200}?\s)?"
+            rf"-(?:p|P|a|w|pw)[ =]?{_QUOTE}(?!-){_NO_VARIABLE}"
+            rf"(?=[^\s\"'\\]{{0,80}}?[\d!@#%^&*+=~])(?P<secret>{_WORD}{{4,200}}+)"
+        ),
+    ),
+    Shape(
+        ("storepass", "keypass", "passin", "passout", "pass:"),
+        re.compile(
+            rf"-(?:(?:store|key|srcstore|deststore)pass |pass(?:in|out)? pass:){_QUOTE}{_NO_VARIABLE}"
+            rf"(?P<secret>{_WORD}{{4,200}}+)"
+        ),
+    ),
+    Shape(
+        ("identified", "password"),
+        re.compile(
+            r"(?i:identified\s{1,4}(?:with\s{1,4}[\w\"']{1,40}\s{1,4})?(?:by|as)(?:\s{1,4}password)?|(?<![\w.])password)"
+            rf"\s{{0,4}}\(?\s{{0,4}}\\{{0,3}}'{_NO_VARIABLE}(?P<secret>[^'\n\\]{{4,200}}+)'?"
+        ),
+    ),
+    Shape(  # hashes of passwords: .htpasswd, shadow, Django
+        ("$",),
+        re.compile(
+            r"(?:\$(?:apr1|[1567y]|2[abxy]?|argon2(?:id|i|d)|scrypt|pbkdf2[a-z0-9-]{0,12})|pbkdf2_sha\d{1,3}|bcrypt_sha256)"
+            r"(?P<secret>\$[A-Za-z0-9./+=,$-]{20,400}+)"
+        ),
+    ),
+    Shape(
+        ("sha}", "sha256}", "sha512}"), re.compile(r"\{S?SHA(?:256|512)?\}(?P<secret>[A-Za-z0-9+/]{20,200}+={0,2}+)")
     ),
     Shape(("wifi:",), re.compile(r"WIFI:[^\n]{0,80}?P:(?P<secret>[^;\n]{4,100}+);")),
     Shape(  # .npmrc

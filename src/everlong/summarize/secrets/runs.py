@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from everlong.summarize.secrets.randomness import is_mixed, is_random
-from everlong.summarize.secrets.shapes import TOKENS, begins
+from everlong.summarize.secrets.shapes import TOKENS
 
 __all__ = ["PATTERNS", "secret_runs"]
 
@@ -21,7 +21,7 @@ PUBLIC = "AAAA"  # how public keys for ssh begin
 _RUN = re.compile(r"[A-Za-z0-9_+/=.~$-]{16,}+")
 _PART = re.compile(r"[A-Za-z0-9_+/-]{20,}+={0,2}+")
 _SEGMENT = re.compile(r"[A-Za-z0-9_+-]{20,}+={0,2}+")
-_LINE = re.compile(r"[A-Za-z0-9+/]+={0,2}")
+_LINE = re.compile(r"[A-Za-z0-9+/]++={0,2}")
 _DIGIT = re.compile(r"\d")
 _PREFIXED_HEX = re.compile(
     r"[A-Za-z][A-Za-z0-9]{1,11}(?:[_-][A-Za-z0-9]{1,6})?[_-](?:[0-9a-f]{20,40}-)?[0-9a-f]{32,128}\Z"
@@ -49,9 +49,7 @@ def secret_runs(text: str, start: int, end: int) -> Iterator[Span]:
     """Yield where tokens and random strings stand."""
     for run in _RUN.finditer(text, start, end):
         first, last = run.span()
-        token = next((found for found in TOKENS.finditer(text, first, last) if begins(text, found.start())), None)
-        if token is not None:
-            yield token.span()
+        yield from (token.span() for token in TOKENS.finditer(text, first, last))
         if _DIGIT.search(run[0]) is not None:
             yield from _random_parts(text, first, last)
 

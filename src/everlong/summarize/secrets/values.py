@@ -69,11 +69,13 @@ def is_quoted_secret(value: str, sort: Sort) -> bool:
 
 def is_bare_secret(value: str, sort: Sort, given: bool) -> bool:
     """Return whether an unquoted value is a secret. `given`: as shells give values, where a plain word counts too."""
+    if sort == "key" and not _is_drawn(value):
+        return False
     if not value.isascii() or _fits(value, (_PLACEHOLDER, _VARIABLE, _TYPE, _PATH)):
         return False
     if _is_drawn(value):
         return True
-    if sort == "key" or _is_expression(value, sort, given):
+    if _is_expression(value, sort, given):
         return False
     if _FIGURE.match(value):
         return sort == "password" or (sort == "pass" and given)
@@ -95,6 +97,8 @@ def _is_drawn(value: str) -> bool:
         return False
     if is_hex(value):
         return len(value) >= SHORTEST_HEX and _DIGIT.search(value) is not None
+    if value.islower() and _DIGIT.search(value) is None:
+        return False
     return is_random(value, LIKELY if is_mixed(value) else CERTAIN)
 
 
