@@ -88,6 +88,7 @@ class Exchange:
             answer.close()
             self.complete = forwarder.finished is not None
             self._report_answer(forwarder.finished)
+            self._report_broken(forwarder)
 
     async def _answer(self) -> bool:
         """Get one answer of the model; return whether the request continues, with what the model wants to recall."""
@@ -192,6 +193,7 @@ class Exchange:
             raise
         finally:
             answer.close()
+            self._report_broken(forwarder)
         if refusal is None:
             finishing = self._finish(turn, forwarder)
             at_once = forwarder.finished is not None and self._recall is None
@@ -221,7 +223,11 @@ class Exchange:
     async def _forward_refusal(self, refusal: Refusal, final: EverlongError) -> None:
         self.report.error = str(final)
         headers = self.report.headers()
-        if self.writer.begun or refusal.body is None:
+        if refusal.body is None or not refusal.readable:
+            self.report.ended_by = "upstream"
+            status = refusal.status if refusal.status >= 400 else 502
+            await self.writer.send_error(status, "upstream_refused", str(final), headers)
+        elif self.writer.begun:
             await self.writer.send_error(refusal.status, "upstream_refused", str(final), headers)
         else:
             await self.writer.send_whole(refusal.status, [*refusal.headers, *headers], refusal.body)
@@ -231,9 +237,13 @@ class Exchange:
         before = perf_counter()
         request = UpstreamRequest("POST", self.request.format.api.path, self.query, self.headers, body)
         try:
-            return await self.services.forwarding.send(self.upstream, self.client, request)
+            answer = await self.services.forwarding.send(self.upstream, self.client, request)
         finally:
             self.report.waited_ms += (perf_counter() - before) * 1000
+        if answer.empty:
+            answer.close()
+            raise ProviderError(f"{self.upstream.name} answers without content (status {answer.status})", status=502)
+        return answer
 
     def _forwarder(self, sizes: PromptSizes) -> AnswerForwarder:
         return AnswerForwarder(
@@ -354,6 +364,11 @@ class Exchange:
             report.messages = len(self._conversation.digests)
         price = prepared.window.prices.input or 0.0
         report.saved_dollars = max(0, report.before - report.after) * price / MILLION
+
+    def _report_broken(self, forwarder: AnswerForwarder) -> None:
+        """Report an answer that its upstream did not end."""
+        if forwarder.broken:
+            self.report.end_early("upstream", 502, "upstream_broke_off", forwarder.broken)
 
     def _report_answer(self, finished: Finished | None, prepared: Prepared | None = None) -> None:
         if finished is not None:
