@@ -154,7 +154,7 @@ def odd_upstream(**options: Any) -> Iterator[Odd]:
         port = listening.getsockname()[1]
         with RunningGateway(upstream=f"http://127.0.0.1:{port}/v1", **options) as gateway:
             odd = Odd(gateway, listening)
-            gateway.services.recent.observers.append(odd.reports.put)
+            gateway.services.recent.observers.append(lambda _, report: odd.reports.put(report))
             serving = Thread(target=odd.serve, daemon=True)
             serving.start()
             yield odd

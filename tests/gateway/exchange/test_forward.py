@@ -3,13 +3,15 @@
 import asyncio
 import json
 from collections.abc import Mapping, MutableMapping
+from queue import Queue
 from typing import Any
 
 import pytest
 
+from everlong.gateway import Report
 from everlong.gateway.exchange.response import COMMENT, ResponseWriter
 from everlong.wire import format_named
-from tests.gateway.raw_upstream import CHUNKED, Talk, chunk, response
+from tests.gateway.raw_upstream import CHUNKED, PATIENCE, Talk, chunk, response
 from tests.gateway.running import RunningGateway
 from tests.gateway.talking import FORMATS, PATHS, RawClient, body_of, events_of, talk_through, whole_of
 
@@ -116,7 +118,8 @@ def test_an_upstream_that_breaks_off_is_not_told_as_a_client_that_left(sent: byt
         talk.hang_up()
 
     async def client(gateway: RunningGateway) -> tuple[list[int], list[tuple[int, str]]]:
-        got = []
+        got, reports = [], Queue[Report]()
+        gateway.services.recent.observers.append(lambda _, report: reports.put(report))
         for path, mode in (("/v1/embeddings", "auto"), (PATHS["openai-chat"], "off")):
             async with RawClient(gateway.port) as client:
                 client.ask(path, body_of("openai-chat"), {"x-everlong-mode": mode})
@@ -124,8 +127,8 @@ def test_an_upstream_that_breaks_off_is_not_told_as_a_client_that_left(sent: byt
                     got.append((await client.answer())[0])
                 except asyncio.IncompleteReadError:
                     got.append(0)
-        reports = [json.loads(one) for one in gateway.services.recent.of("anonymous")]
-        return got, [(one["status"], one["ended_by"]) for one in reports]
+        told_of = [await asyncio.to_thread(reports.get, timeout=PATIENCE) for _ in got]
+        return got, [(one.status, one.ended_by) for one in told_of]
 
     assert talk_through(script, client) == ([told, told], [(502, "upstream")] * 2)
 
