@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # the attacks live beside the tests
 
 from tests.attack import fuzz_formats  # noqa: E402 - see above
+from tests.attack.fuzz_gateway import attack_gateway  # noqa: E402
 
 NUMBERS_A_SEED = 10_000_000
 
@@ -69,9 +70,15 @@ def formats() -> list[Target]:
     return [target(fmt) for fmt in fuzz_formats.NAMES]
 
 
+def gateway() -> list[Target]:
+    """The gateway over HTTP, with a provider behind it that keeps what it is sent."""
+    return [Target("bodies", attack_gateway)]
+
+
 #: Every surface: its targets, and how many inputs each of them gets if nobody says.
 SURFACES: Mapping[str, tuple[Callable[[], list[Target]], int]] = {
     "formats": (formats, 100_000),
+    "gateway": (gateway, 20_000),
 }
 
 

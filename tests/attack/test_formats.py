@@ -151,6 +151,8 @@ MENDED: dict[str, tuple[str, Payload]] = {
         "openai-chat",
         chat(ASK, {"role": "assistant", "tool_calls": [{"id": "a", "type": {}, "function": {"name": "f"}}]}),
     ),
+    "a call of the user": ("openai-chat", chat({**ASK, "function_call": {}})),
+    "a call that is a text": ("openai-chat", chat(ASK, {"role": "assistant", "content": "a", "function_call": "x"})),
     "a field nested 200 levels deep": ("openai-chat", chat({**ASK, "note": nested(200)})),
     "a summary that holds no text": (
         "openai-responses",

@@ -101,6 +101,8 @@ def parse_request(format_: Format, body: bytes) -> ModelRequest:
     model = _value(fields, "model")
     if not isinstance(model, str) or not model.strip():
         raise Refused("model is missing: the name of a model, as text", status=400, kind="invalid_body")
+    if model.encode(errors="replace").decode() != model:
+        raise Refused("model is no name: it holds half a surrogate pair", status=400, kind="invalid_body")
     partial = any(_value(fields, name) is not None for name in api.held_elsewhere)
     length = next((_value(fields, name) for name in api.lengths if name in fields), None)
     options = _value(fields, "stream_options")

@@ -123,6 +123,8 @@ class Rules:
     trimmed_ending: bool = False
     #: Whether neighbouring assistant messages are sent as one, so that results come after the last.
     joins_assistants: bool = True
+    #: The roles whose neighbouring messages are sent as one: calls and results apart would be refused.
+    joined: frozenset[Role] = frozenset()
     #: Whether thinking is accepted only from this very provider, and only with its signature.
     own_thinking: bool = True
     signed_thinking: bool = False

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from everlong.core import Image, Json, JsonObject, Message, Opaque, Part, ResultPart, Text, ToolCall, ToolResult
+from everlong.core import Image, Json, JsonObject, Message, Opaque, Part, ResultPart, Role, Text, ToolCall, ToolResult
 from everlong.wire.fields import load, shown, without
 from everlong.wire.formats.format import Rules
 from everlong.wire.formats.translation import image_note
@@ -58,6 +58,7 @@ RULES = Rules(
     led_thinking=True,
     system_after_user=True,
     trimmed_ending=True,
+    joined=frozenset({Role.ASSISTANT, Role.TOOL}),
     usual_shape=_usual_shape,
 )
 
@@ -171,7 +172,7 @@ def _block_problems(where: str, block: JsonObject, role: Json) -> Iterator[Probl
         yield from _call_problems(where, block)
     elif kind == "tool_result":
         yield from _result_problems(where, block)
-    elif kind == "thinking" and not block.get("signature"):
+    elif kind in THINKING and not block.get("signature" if kind == "thinking" else "data"):
         yield Problem(where, "thinking has no signature")
     elif kind == "image" and not _has_picture(block.get("source")):
         yield Problem(where, "picture is empty")

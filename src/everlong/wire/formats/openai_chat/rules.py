@@ -180,7 +180,9 @@ def _call_problems(where: str, message: JsonObject) -> Iterator[Problem]:
             yield Problem(inner, "the type of a call is text")
         elif call.get("type", "function") == "function":
             yield from _function_problems(inner, call.get("function"))
-    if isinstance(old, dict):
+    if old is not None and message.get("role") != "assistant":
+        yield Problem(f"{where}.function_call", f"{message.get('role')} message makes calls")
+    elif old is not None:
         yield from _function_problems(f"{where}.function_call", old)
 
 
