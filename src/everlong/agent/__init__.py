@@ -10,6 +10,7 @@ from everlong.doors import open_door
 
 if TYPE_CHECKING:
     from everlong.agent.agent import Agent as Agent, Kind as Kind
+    from everlong.agent.changes import Change as Change, Changes as Changes
     from everlong.agent.config import (
         DEFAULT_CONFIG as DEFAULT_CONFIG,
         AgentConfig as AgentConfig,
@@ -44,6 +45,7 @@ else:
         __name__,
         {
             "agent": "Agent Kind",
+            "changes": "Change Changes",
             "config": "AgentConfig DEFAULT_CONFIG at_home folder_config",
             "definitions": "Outcome Tool tool",
             "events": "AgentEvent CallEnded CallRefused CallStarted Entered TurnEnded",

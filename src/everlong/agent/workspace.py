@@ -24,6 +24,7 @@ __all__ = [
     "open_inner",
     "open_reading",
     "printable",
+    "remove_file",
     "replace_file",
     "shown",
 ]
@@ -117,6 +118,14 @@ def replace_file(place: Place, path: str, content: bytes) -> bool:
             with suppress(FileNotFoundError):  # it was renamed, unless something went wrong
                 os.unlink(temporary, dir_fd=folder)
         return mode is None
+
+
+def remove_file(place: Place, path: str) -> None:
+    """Remove a file; one that is not there is removed already. Raises InputError where it may not be used."""
+    with _one_line(path), _parent(place, path) as (folder, name), suppress(FileNotFoundError):
+        if not stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+            raise InputError(f"{_quoted(path)}: {_kind_problem(name, folder)}")
+        os.unlink(name, dir_fd=folder)
 
 
 def _mode_of(path: str, name: str, folder: int) -> int | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from everlong.agent import DEFAULT_CONFIG, OWN_TOOLS, AgentConfig, McpServers
+from everlong.agent import DEFAULT_CONFIG, OWN_TOOLS, AgentConfig, Changes, McpServers
 from everlong.core import Event, JsonObject, Thread
 from everlong.engine import Engine, Threads
 from everlong.errors import EverlongError, NoThread
@@ -64,6 +64,7 @@ class AppState:
         self.engine = Engine(
             setup.threads, settings=setup.config.engine, registry=setup.registry, observers=(self._observe,)
         )
+        self.changes = Changes(self.config.workspace, self.config.allowed)
         self.approvals = Approvals(self.hub, seconds=setup.answer_seconds)
         permissions = self.config.permissions(self.approvals.approve)
         self.agents = Agents(self.engine, self.models, self.config, permissions)
