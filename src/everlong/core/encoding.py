@@ -11,6 +11,7 @@ from datetime import datetime
 from hashlib import blake2b
 from typing import NewType, assert_never
 
+from everlong.core.json_pieces import LARGE, write_json
 from everlong.core.messages import (
     CallId,
     Image,
@@ -42,15 +43,42 @@ __all__ = [
 ]
 
 FORMAT = "everlong"
+MANY = 1_000  # parts of a message
 
 
 def encode(message: Message) -> str:
     """The message as one line of JSON."""
+    if _is_large(message.parts):
+        return b"".join(write_json(_fields(message), _write)).decode("ascii")
+    return json.dumps(_fields(message), separators=(",", ":"))
+
+
+def _fields(message: Message) -> JsonObject:
     fields: JsonObject = {"role": message.role.value, "parts": [_part_out(part) for part in message.parts]}
     if message.time is not None:
         fields["time"] = message.time.isoformat()
-    fields |= _filled(name=message.name, origin=message.origin, extra=message.extra)
-    return json.dumps(fields, separators=(",", ":"))
+    return fields | _filled(name=message.name, origin=message.origin, extra=message.extra)
+
+
+def _write(value: Json) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode("ascii")
+
+
+def _is_large(parts: Sequence[Part]) -> bool:
+    """Whether writing them takes so long that others would wait."""
+    if len(parts) > MANY:
+        return True
+    for part in parts:
+        match part:
+            case Text(text) | Reasoning(text):
+                size = len(text)
+            case ToolResult(content=content):
+                size = LARGE + 1 if _is_large(content) else 0
+            case _:
+                size = len(part_content(part))
+        if size > LARGE:
+            return True
+    return False
 
 
 def encode_all(messages: Sequence[Message]) -> str:
@@ -146,7 +174,12 @@ def ref_of(content: str | bytes) -> Ref:
 
 def message_ref(message: Message) -> Ref:
     """The reference of a whole message."""
-    return ref_of(encode(message))
+    if not _is_large(message.parts):
+        return ref_of(encode(message))
+    digest = blake2b(digest_size=DIGEST_BYTES)
+    for piece in write_json(_fields(message), _write):
+        digest.update(piece)
+    return Ref(digest.hexdigest())
 
 
 def part_content(part: Part) -> str:

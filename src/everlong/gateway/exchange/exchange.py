@@ -21,7 +21,7 @@ from everlong.gateway.exchange.body import forwarded_body, marks_itself
 from everlong.gateway.exchange.response import Headers, ResponseWriter, with_comments
 from everlong.gateway.exchange.usage import PromptSizes
 from everlong.gateway.operations.reports import Report
-from everlong.gateway.operations.services import Services
+from everlong.gateway.operations.services import HEAVY, Services
 from everlong.gateway.recall.exchange import RecallExchange, with_earlier, with_tool
 from everlong.gateway.recall.history import Round
 from everlong.gateway.recall.tool import NAME, without_recall
@@ -139,7 +139,8 @@ class Exchange:
             lock.release()
 
     async def _prepare_turn(self, turn: Turn, call: Call) -> None:
-        turn.prepared = await asyncio.to_thread(self._prepare, call)
+        async with self.services.turn(self.report.bytes_in):
+            turn.prepared = await asyncio.to_thread(self._prepare, call)
 
     def _read(self) -> Transcript:
         services, scope, request = self.services, self.client.scope, self.request
@@ -175,7 +176,7 @@ class Exchange:
         assert self._transcript is not None
         assert self._conversation is not None
         try:
-            body = forwarded_body(self.request, self._transcript, self._conversation, turn.request)
+            body = await self._written(self._transcript, self._conversation, turn.request)
             answer = await self._send(body)
         except ProviderError as error:
             return Refusal(error, error.status or 502)
@@ -199,6 +200,12 @@ class Exchange:
             at_once = forwarder.finished is not None and self._recall is None
             await (finishing if at_once else whole(finishing))
         return refusal
+
+    async def _written(self, transcript: Transcript, conversation: Conversation, prepared: Prepared) -> bytes:
+        """Return what is sent; a heavy body is written beside the event loop."""
+        if self.report.bytes_in <= HEAVY:
+            return forwarded_body(self.request, transcript, conversation, prepared)
+        return await asyncio.to_thread(forwarded_body, self.request, transcript, conversation, prepared)
 
     async def _forward_plain(self, turn: Turn, forwarder: AnswerForwarder, answer: UpstreamResponse) -> Refusal | None:
         body, refusal = await forwarder.read_plain(answer)

@@ -24,7 +24,7 @@ from everlong.gateway.exchange.answer import forward_bytes
 from everlong.gateway.exchange.exchange import Exchange
 from everlong.gateway.exchange.response import GONE, Headers, ResponseWriter, Send, status_of, until_disconnect
 from everlong.gateway.operations.reports import Report, log_request
-from everlong.gateway.operations.services import Services
+from everlong.gateway.operations.services import HEAVY, Services
 from everlong.gateway.request import (
     DEFAULT_FORMAT,
     FORMATS,
@@ -243,6 +243,13 @@ class ModelEndpoint(Endpoint):
         """Return the endpoint's own format."""
         return self._format
 
+    async def _parsed(self, body: bytes) -> ModelRequest:
+        """Return the request in a body; a heavy one is taken apart beside the event loop."""
+        if len(body) <= HEAVY:
+            return parse_request(self._format, body)
+        async with self.services.turn(len(body)):
+            return await asyncio.to_thread(parse_request, self._format, body)
+
     async def answer(self, request: HttpRequest) -> None:
         """Run the exchange, for as long as the client waits for it."""
         services, report, headers = self.services, request.report, request.headers
@@ -250,7 +257,7 @@ class ModelEndpoint(Endpoint):
         _refuse_compressed(headers)
         body = await request.body(services.config)
         with services.limiter.admit(request.client, len(body) // BYTES_PER_TOKEN):
-            model_request, upstream = _route(services.routes, parse_request(self._format, body))
+            model_request, upstream = _route(services.routes, await self._parsed(body))
             request.note_upstream(upstream, model_request.model)
             report.mode, report.streamed = mode, model_request.stream
             exchange = Exchange(
@@ -299,10 +306,11 @@ class TokenCountEndpoint(ModelEndpoint):
         _refuse_compressed(request.headers)
         body = await request.body(services.config)
         with services.limiter.admit(request.client):
-            model_request, upstream = _route(services.routes, parse_request(self._format, body))
+            model_request, upstream = _route(services.routes, await self._parsed(body))
             request.note_upstream(upstream, model_request.model)
             if upstream.endpoint.provider != server.maker:
-                tokens = await asyncio.to_thread(self._count, model_request, upstream)
+                async with services.turn(len(body)):
+                    tokens = await asyncio.to_thread(self._count, model_request, upstream)
                 await request.send_json(200, encoded(server.counted(tokens)))
                 return
             request.note_added_time()
