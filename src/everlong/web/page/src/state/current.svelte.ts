@@ -384,19 +384,19 @@ class Current {
   async restore(change: FileChange, force = false): Promise<"done" | "changed" | "failed"> {
     const id = this.id;
     if (!id) return "failed";
-    let told: "done" | "changed" | "failed" = "failed";
+    const tried = { told: "failed" as "done" | "changed" | "failed" };
     await app.trying(async () => {
       try {
         const restored = await api.restore(id, change.id, force);
         app.say(t(restored.removed ? "restore.removed" : "restore.done", { path: restored.path }));
-        told = "done";
+        tried.told = "done";
       } catch (error) {
         if (!(error instanceof ApiError) || error.kind !== "changed") throw error;
-        told = "changed";
+        tried.told = "changed";
       }
     });
-    if (told === "done") await this.loadChanges();
-    return told;
+    if (tried.told === "done") await this.loadChanges();
+    return tried.told;
   }
 
   /** Pin a row (it is then always sent), or let it go. */
