@@ -178,24 +178,24 @@ def _parent(place: Place, path: str, *, make: bool = False) -> Iterator[tuple[in
     root, parts, _ = _locate(place, path)
     if not parts:
         raise InputError(f"{_quoted(path)}: it is a folder")
-    folder = open_inner(root, parts[:-1], make=make)
+    folder = open_inner(root, parts[:-1], make=0o777 if make else None)
     try:
         yield folder, parts[-1]
     finally:
         os.close(folder)
 
 
-def open_inner(root: Path, parts: Sequence[str], *, make: bool = False) -> int:
-    """Open a folder below the root, name by name without following a link; with `make` create what is missing.
+def open_inner(root: Path, parts: Sequence[str], *, make: int | None = None) -> int:
+    """Open a folder below the root, name by name without following a link; create what is missing with mode `make`.
 
     Return its descriptor; the caller closes it. Raises OSError.
     """
     folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     for name in parts:
         try:
-            if make:
+            if make is not None:
                 with suppress(FileExistsError):
-                    os.mkdir(name, dir_fd=folder)
+                    os.mkdir(name, make, dir_fd=folder)
             below = os.open(name, FOLDER, dir_fd=folder)
         finally:
             os.close(folder)

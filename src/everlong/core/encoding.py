@@ -130,12 +130,13 @@ def _part_out(part: Part) -> Json:
 
 def _part_in(fields: dict[str, str]) -> Part:
     if fields["type"] == "call":
-        return ToolCall(CallId(fields["id"]), fields["name"], fields["arguments"], fields.get("extra", ""))
+        call, name, arguments = (_text(fields, key) for key in ("id", "name", "arguments"))
+        return ToolCall(CallId(call), name, arguments, fields.get("extra", ""))
     if fields["type"] == "reasoning":
-        return Reasoning(fields["text"], fields.get("signature", ""), fields.get("extra", ""))
+        return Reasoning(_text(fields, "text"), fields.get("signature", ""), fields.get("extra", ""))
     if fields["type"] == "result":
         return ToolResult(
-            CallId(fields["call"]),
+            CallId(_text(fields, "call")),
             tuple(_result_part_in(inner) for inner in fields["content"]),  # type: ignore[arg-type]
             fields.get("name", ""),
             bool(fields.get("failed", False)),
@@ -147,13 +148,21 @@ def _part_in(fields: dict[str, str]) -> Part:
 def _result_part_in(fields: dict[str, str]) -> ResultPart:
     match fields["type"]:
         case "text":
-            return Text(fields["text"], fields.get("extra", ""))
+            return Text(_text(fields, "text"), fields.get("extra", ""))
         case "image":
             return Image(**{key: value for key, value in fields.items() if key != "type"})
         case "opaque":
-            return Opaque(fields["kind"], fields["body"])
+            return Opaque(_text(fields, "kind"), _text(fields, "body"))
         case kind:
             raise ValueError(f"unknown part {kind!r}")
+
+
+def _text(fields: dict[str, str], key: str) -> str:
+    """The text under a key. Raises TypeError for anything else, which would only be noticed later."""
+    text = fields[key]
+    if not isinstance(text, str):
+        raise TypeError("not a text")
+    return text
 
 
 Ref = NewType("Ref", str)

@@ -110,8 +110,10 @@ class Capture:
 
     def _new_file(self) -> BinaryIO:
         """Create a file in the folder. No link is followed: a command could have put one there."""
-        folder = open_inner(self.workspace, FOLDER.split("/"), make=True)
+        folder = open_inner(self.workspace, FOLDER.split("/"), make=0o700)
         try:
+            if os.fstat(folder).st_mode & 0o077:
+                os.fchmod(folder, 0o700)  # what commands write is nobody else's business
             _keep_from_git(folder)
             _remove_oldest(folder)
             name = f"{token_hex(4)}.txt"
@@ -124,7 +126,7 @@ class Capture:
 
 def _keep_from_git(folder: int) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    with suppress(FileExistsError), os.fdopen(os.open(".gitignore", flags, 0o644, dir_fd=folder), "w") as file:
+    with suppress(FileExistsError), os.fdopen(os.open(".gitignore", flags, 0o600, dir_fd=folder), "w") as file:
         file.write(NOT_FOR_GIT)
 
 
