@@ -152,7 +152,7 @@ class Changes:
     @contextmanager
     def _opened(self, *, make: bool = False) -> Iterator[int]:
         """Open the folder of the changes, following no link; nobody else may look into it."""
-        folder = open_inner(Path(os.path.realpath(self._workspace)), FOLDER, make=make)
+        folder = open_inner(Path(os.path.realpath(self._workspace)), FOLDER, mode=0o700 if make else None)
         try:
             if make:
                 os.fchmod(folder, 0o700)

@@ -178,24 +178,24 @@ def _parent(place: Place, path: str, *, make: bool = False) -> Iterator[tuple[in
     root, parts, _ = _locate(place, path)
     if not parts:
         raise InputError(f"{_quoted(path)}: it is a folder")
-    folder = open_inner(root, parts[:-1], make=0o777 if make else None)
+    folder = open_inner(root, parts[:-1], mode=0o777 if make else None)
     try:
         yield folder, parts[-1]
     finally:
         os.close(folder)
 
 
-def open_inner(root: Path, parts: Sequence[str], *, make: int | None = None) -> int:
-    """Open a folder below the root, name by name without following a link; create what is missing with mode `make`.
+def open_inner(root: Path, parts: Sequence[str], *, mode: int | None = None) -> int:
+    """Open a folder below the root, name by name without following a link; create what is missing if a `mode` is given.
 
     Return its descriptor; the caller closes it. Raises OSError.
     """
     folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     for name in parts:
         try:
-            if make is not None:
+            if mode is not None:
                 with suppress(FileExistsError):
-                    os.mkdir(name, make, dir_fd=folder)
+                    os.mkdir(name, mode, dir_fd=folder)
             below = os.open(name, FOLDER, dir_fd=folder)
         finally:
             os.close(folder)

@@ -110,7 +110,7 @@ class Capture:
 
     def _new_file(self) -> BinaryIO:
         """Create a file in the folder. No link is followed: a command could have put one there."""
-        folder = open_inner(self.workspace, FOLDER.split("/"), make=0o700)
+        folder = open_inner(self.workspace, FOLDER.split("/"), mode=0o700)
         try:
             if os.fstat(folder).st_mode & 0o077:
                 os.fchmod(folder, 0o700)  # what commands write is nobody else's business
