@@ -69,14 +69,13 @@ def _is_large(parts: Sequence[Part]) -> bool:
     if len(parts) > MANY:
         return True
     for part in parts:
-        match part:
-            case Text(text) | Reasoning(text):
-                size = len(text)
-            case ToolResult(content=content):
-                size = LARGE + 1 if _is_large(content) else 0
-            case _:
-                size = len(part_content(part))
-        if size > LARGE:
+        if isinstance(part, Text | Reasoning):
+            if len(part.text) > LARGE:
+                return True
+        elif isinstance(part, ToolResult):
+            if _is_large(part.content):
+                return True
+        elif len(part_content(part)) > LARGE:
             return True
     return False
 
