@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from everlong.agent.permissions.action import Action as Action, Answer as Answer, Approve as Approve
     from everlong.agent.permissions.permissions import Permissions as Permissions
     from everlong.agent.standing_context import NO_STANDING_CONTEXT as NO_STANDING_CONTEXT
+    from everlong.agent.tools.sandbox import Sandbox as Sandbox
     from everlong.agent.tools.web import (
         Resolve as Resolve,
         is_public as is_public,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     )
     from everlong.agent.toolset import (
         OWN_TOOLS as OWN_TOOLS,
+        sandbox_of as sandbox_of,
         standard_tools as standard_tools,
         workspace_agent as workspace_agent,
     )
@@ -53,7 +55,8 @@ else:
             "permissions.action": "Action Answer Approve",
             "permissions.permissions": "Permissions",
             "standing_context": "NO_STANDING_CONTEXT",
+            "tools.sandbox": "Sandbox",
             "tools.web": "Resolve is_public resolve_by_system",
-            "toolset": "OWN_TOOLS standard_tools workspace_agent",
+            "toolset": "OWN_TOOLS sandbox_of standard_tools workspace_agent",
         },
     )

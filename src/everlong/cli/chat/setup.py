@@ -17,6 +17,7 @@ import aiohttp
 
 from everlong.agent import DEFAULT_CONFIG, AgentConfig, at_home, folder_config
 from everlong.cli.chat.keyboard import Person
+from everlong.cli.permissions import sandbox_settings
 from everlong.cli.words.language import Language
 from everlong.cli.words.wording import Words
 from everlong.errors import InputError
@@ -82,6 +83,9 @@ class ChatOptions:
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     policy: str | None = None
+    sandbox: str | None = None
+    no_sandbox: bool = False
+    network: bool = False
     no_tools: bool = False
     system: str | None = None
     preset: str | None = None
@@ -105,6 +109,7 @@ def config_for(options: ChatOptions, environment: Mapping[str, str]) -> tuple[Ag
         "workspace": options.workspace,
         "approval": "always" if options.yes else None,
         "policy": options.policy,
+        **sandbox_settings(options.sandbox, off=options.no_sandbox, network=options.network),
     }
     config, ignored = folder_config(environment, folder, given)
     return replace(config.with_patterns(options.allow, options.deny), workspace=config.workspace.resolve()), ignored

@@ -181,6 +181,11 @@ CHAT: Mapping[str, str] = {
     "sample_begun": "A sample thread: {messages}, in a window of {window} tokens. Ask anything; a cut comes "
     "within a few turns.",
     "ignored_fields": "everlong.toml in this folder: {fields} ignored. Set EVERLONG_CONFIG=everlong.toml to trust it.",
+    "sandbox_on": "Commands run in a sandbox ({kind}): they write only in the workspace; {network}.",
+    "sandbox_no_network": "no network (--network gives it)",
+    "sandbox_network": "with network",
+    "sandbox_off": "The sandbox is off: a command can do what you can.",
+    "sandbox_none": "No sandbox works on this system: a command can do what you can. Read it before you allow it.",
     "no_tools_local": "No tools: the local model makes no calls.",
     "again_to_leave": "Ctrl-C again to leave, or continue typing",
     "bye": "Saved. To continue: everlong chat --thread {thread}",

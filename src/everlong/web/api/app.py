@@ -50,6 +50,7 @@ class AppEndpoints:
             "outlook": _outlook(models, default),
             "presets": [{"name": preset.name, "measured": preset.measured} for preset in PRESETS.values()],
             "tools": app.settings.tools,
+            "sandbox": {"kind": app.sandbox.kind, "network": app.sandbox.network},
             "settings": app.settings.shown(),
             "login": bool(self._guard.password),
             "live_by_key": app.setup.watched is not None,
