@@ -154,7 +154,7 @@ def _homes(environment: Mapping[str, str]) -> tuple[Path, ...]:
     homes = [Path(environment["HOME"])] if environment.get("HOME") else []
     with suppress(KeyError):  # a user without a row
         homes.append(Path(pwd.getpwuid(os.getuid()).pw_dir))
-    return tuple(dict.fromkeys(home for home in map(_real, homes) if home != Path("/")))
+    return tuple(dict.fromkeys(home for home in map(_real, homes) if home != Path("/") and home.is_dir()))
 
 
 def _usable(root: Path, homes: Iterable[Path]) -> Iterator[Path]:

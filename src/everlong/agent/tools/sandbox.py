@@ -110,8 +110,8 @@ NETWORKS = {
     (True, True): "It has the network, but no sockets to other programs on this machine.",
 }
 FILES = (
-    "it may be the reason: a command writes only in the workspace, $TMPDIR and $HOME, sees nothing else of the user's "
-    "files, and cannot change .git/hooks or .git/config."
+    "it may be the reason: a command writes only in the workspace (where that is the home folder: in its visible "
+    "folders), $TMPDIR and $HOME, sees nothing else of the user's files, and cannot change .git/hooks or .git/config."
 )
 ONLY_USER = "Only the user can allow more ({option}); do not try to get around it."
 
