@@ -71,11 +71,8 @@ def commands(
     )
     model = ScriptedModel(calls_then([[("shell", json.dumps({"command": text}))] for text in texts]))
 
-    async def approve(name: str, what: str) -> bool:
-        return True
-
     async def turn() -> list[Outcome]:
-        agent = workspace_agent(Engine(MemoryThreads()), model, config, approve=approve)
+        agent = workspace_agent(Engine(MemoryThreads()), model, config)
         return outcomes([event async for event in agent.turn("t", "go")])
 
     return run(turn())

@@ -24,6 +24,6 @@ def test_commands_of_the_app_run_in_it(tmp_path: Path) -> None:
         with page.listen(thread) as stream:
             page.do("POST", f"/api/threads/{thread}/turn", {"text": "go"})
             asked = stream.until("ask")[-1]
-            page.do("POST", f"/api/threads/{thread}/answer", {"id": asked["id"], "yes": True})
+            page.do("POST", f"/api/threads/{thread}/answer", {"id": asked["id"], "answer": "once"})
             stream.until("ended")
     assert outside.exists() is not bool(find_sandbox().kind)
