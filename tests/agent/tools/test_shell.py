@@ -69,15 +69,16 @@ def test_the_environment_of_a_command_is_that_one(tmp_path: Path) -> None:
     assert not names - set(environment_without_secrets(os.environ)) - {"PWD", "SHLVL", "_", "OLDPWD", "TMPDIR"}
 
 
-def sleepers(seconds: str) -> list[int]:
-    """The processes that sleep so long, by the numbers that they have outside of a sandbox."""
-    found = []
+def processes() -> Iterator[tuple[Path, list[bytes]]]:
+    """All processes with their command lines."""
     for path in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            words = (path / "cmdline").read_bytes().split(b"\0")
-            if words[:2] == [b"sleep", seconds.encode()] and b") Z" not in (path / "stat").read_bytes():
-                found.append(int(path.name))
-    return found
+            yield path, (path / "cmdline").read_bytes().split(b"\0")
+
+
+def sleepers(seconds: str) -> list[int]:
+    """The processes that sleep so long, by the numbers that they have outside of a sandbox."""
+    return [int(path.name) for path, words in processes() if words[:2] == [b"sleep", seconds.encode()]]
 
 
 async def gone(seconds: str) -> None:
@@ -127,6 +128,22 @@ def test_an_interrupt_ends_all_of_it(tmp_path: Path, sandbox: str, asleep: str) 
         task = asyncio.create_task(tool.run({"command": child(asleep)}, place_at(tmp_path)))
         while not (tmp_path / "child").exists() or not sleepers(asleep):
             await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await gone(asleep)
+
+    asyncio.run(asyncio.wait_for(run(), 60))
+
+
+def test_an_interrupt_while_it_starts_ends_all_of_it(tmp_path: Path, asleep: str) -> None:
+    async def run() -> None:
+        tool = shell_tool(sandbox=find_sandbox("off"))
+        task = asyncio.create_task(tool.run({"command": child(asleep)}, place_at(tmp_path)))
+        while not any(asleep.encode() in word for _, words in processes() for word in words):
+            await asyncio.sleep(0)  # one step of the loop: the process is there, and nobody has been told
+        while not sleepers(asleep):
+            pass  # the loop stands still
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

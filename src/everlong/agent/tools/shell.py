@@ -204,7 +204,7 @@ async def _run(start: Start, capture: Capture, seconds: int, most: int) -> str:
         lambda: asyncio.StreamReaderProtocol(output), os.fdopen(reading, "rb", 0)
     )
     try:
-        process = await start(writing)
+        process = await _started(start, writing)
         collecting = asyncio.create_task(_collect(output, capture, most))
         try:
             return await _wait(process, collecting, seconds, most)
@@ -215,6 +215,19 @@ async def _run(start: Start, capture: Capture, seconds: int, most: int) -> str:
             await asyncio.gather(process.wait(), collecting, return_exceptions=True)
     finally:
         transport.close()
+
+
+async def _started(start: Start, output: int) -> asyncio.subprocess.Process:
+    """Start a command. An interrupt meanwhile waits until it is there: only then all of it can be killed."""
+    starting = asyncio.ensure_future(start(output))
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        with suppress(InputError):
+            process = await starting
+            _kill_group(process.pid)
+            await process.wait()
+        raise
 
 
 async def _start(
