@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # the attacks live beside the tests
 
 from tests.attack import fuzz_formats  # noqa: E402 - see above
+from tests.attack.fuzz_app import attack_app  # noqa: E402
 from tests.attack.fuzz_gateway import attack_gateway  # noqa: E402
 
 NUMBERS_A_SEED = 10_000_000
@@ -75,10 +76,16 @@ def gateway() -> list[Target]:
     return [Target("bodies", attack_gateway)]
 
 
+def app() -> list[Target]:
+    """Every route of the app's API over HTTP."""
+    return [Target("requests", attack_app)]
+
+
 #: Every surface: its targets, and how many inputs each of them gets if nobody says.
 SURFACES: Mapping[str, tuple[Callable[[], list[Target]], int]] = {
     "formats": (formats, 100_000),
     "gateway": (gateway, 20_000),
+    "app": (app, 10_000),
 }
 
 

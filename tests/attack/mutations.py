@@ -358,13 +358,13 @@ def blank_message(body: Payload, dice: Random) -> None:
 def change_role(body: Payload, dice: Random) -> None:
     bearers = [value for value in _objects(body) if "role" in value]
     if bearers:
-        dice.choice(bearers)["role"] = dice.choice(ROLES)
+        dice.choice(bearers)["role"] = deepcopy(dice.choice(ROLES))
 
 
 def change_type(body: Payload, dice: Random) -> None:
     bearers = [value for value in _objects(body) if "type" in value]
     if bearers:
-        dice.choice(bearers)["type"] = dice.choice(TYPES)
+        dice.choice(bearers)["type"] = deepcopy(dice.choice(TYPES))
 
 
 def share_ids(body: Payload, dice: Random) -> None:

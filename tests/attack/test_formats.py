@@ -78,7 +78,7 @@ def gemini(*contents: Any, **fields: Any) -> Payload:
 
 def claude(*messages: Any, **fields: Any) -> Payload:
     said = [{"role": role, "content": content} for role, content in messages]
-    return {"model": "claude-sonnet-4-5", "max_tokens": 9, "messages": said, **fields}
+    return {"model": "claude-sonnet-4-5", "max_tokens": 9, "system": "s", "messages": said, **fields}
 
 
 def responses(*items: Any, **fields: Any) -> Payload:
