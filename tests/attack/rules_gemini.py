@@ -57,8 +57,11 @@ def _camel(value: Any) -> Payload:
     """The filled fields in camelCase: the API takes both spellings, and null as absent."""
     if not isinstance(value, dict):
         return {"": value}
-    spelt = {re.sub(r"_([a-z])", lambda found: found[1].upper(), key): inner for key, inner in value.items()}
-    return {key: inner for key, inner in spelt.items() if inner is not None}
+    return {
+        re.sub(r"_([a-z])", lambda found: found[1].upper(), key): inner
+        for key, inner in value.items()
+        if inner is not None
+    }
 
 
 def _gemini_part(where: str, part: Payload, voice: str) -> Iterator[str]:  # noqa: C901 - one branch a type

@@ -90,6 +90,7 @@ CALL = {"functionCall": {"name": "read", "args": {}}}
 ANSWER = {"functionResponse": {"name": "read", "response": {"output": "x"}}}
 USE = {"type": "tool_use", "id": "a", "name": "read", "input": {}}
 MARKED = {"type": "text", "text": "x", "cache_control": {"type": "ephemeral"}}
+EMPTY_PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": ""}}
 SCHEMA = {"type": "object", "properties": {"p": {"description": "cut \ud83d"}}}
 
 MENDED: dict[str, tuple[str, Payload]] = {
@@ -132,6 +133,18 @@ MENDED: dict[str, tuple[str, Payload]] = {
     "fields of a reply": (
         "anthropic",
         claude(("user", [MARKED])) | {"messages": [{"role": "user", "content": [MARKED], "id": "m", "usage": {}}]},
+    ),
+    "a picture without bytes in a result": (
+        "anthropic",
+        claude(
+            ("user", "a"),
+            ("assistant", [USE]),
+            ("user", [{"type": "tool_result", "tool_use_id": "a", "content": [MARKED, EMPTY_PICTURE]}]),
+        ),
+    ),
+    "a signature that is blank": (
+        "anthropic",
+        claude(("user", "a"), ("assistant", [{"type": "thinking", "thinking": "t", "signature": " "}, MARKED])),
     ),
     "half a pair in a schema (Anthropic)": (
         "anthropic",

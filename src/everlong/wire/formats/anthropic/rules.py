@@ -172,7 +172,7 @@ def _block_problems(where: str, block: JsonObject, role: Json) -> Iterator[Probl
         yield from _call_problems(where, block)
     elif kind == "tool_result":
         yield from _result_problems(where, block)
-    elif kind in THINKING and not block.get("signature" if kind == "thinking" else "data"):
+    elif kind in THINKING and blank(block.get("signature" if kind == "thinking" else "data") or ""):
         yield Problem(where, "thinking has no signature")
     elif kind == "image" and not _has_picture(block.get("source")):
         yield Problem(where, "picture is empty")
@@ -195,6 +195,8 @@ def _result_problems(where: str, block: JsonObject) -> Iterator[Problem]:
     for index, inner in enumerate(content if isinstance(content, list) else ()):
         if isinstance(inner, dict) and inner.get("type") == "text" and blank(inner.get("text")):
             yield Problem(f"{where}.content[{index}]", "text block is empty")
+        elif isinstance(inner, dict) and inner.get("type") == "image" and not _has_picture(inner.get("source")):
+            yield Problem(f"{where}.content[{index}]", "picture is empty")
 
 
 def _has_picture(source: Json) -> bool:
