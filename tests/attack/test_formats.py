@@ -171,6 +171,14 @@ MENDED: dict[str, tuple[str, Payload]] = {
         "openai-responses",
         responses(ASK, {"type": "reasoning", "summary": [{}]}, {"role": "assistant", "content": "b"}),
     ),
+    "a picture by a number": (
+        "openai-responses",
+        responses({"role": "user", "content": [{"type": "input_image", "file_id": 5}]}),
+    ),
+    "a picture by a blank address": (
+        "openai-responses",
+        responses({"role": "user", "content": [{"type": "input_image", "image_url": " "}]}),
+    ),
     "text that is an object": (
         "openai-responses",
         responses(ASK, {"role": "assistant", "content": [{"type": "output_text", "text": {}}]}),

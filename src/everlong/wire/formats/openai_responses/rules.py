@@ -9,9 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import cast
 
-from everlong.core import Json, JsonObject, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
+from everlong.core import Image, Json, JsonObject, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
 from everlong.wire.fields import load, opaque, shown, unpack, without
 from everlong.wire.formats.format import Rules
+from everlong.wire.formats.translation import image_note
 from everlong.wire.formats.validation import Problem, argument_fault, blank, tool_problems
 
 __all__ = ["MAX_CALL_ID", "RULES", "problems_beside", "responses_problems"]
@@ -40,8 +41,10 @@ def _usual_part(part: Part, spoken: str) -> Part | None:
             return part
 
 
-def _usual_item(part: Opaque, item: Json) -> Opaque | None:
-    """A message of the assistant that is carried as it came: without blocks that are refused, None if none is left."""
+def _usual_item(part: Opaque, item: Json) -> Opaque | Text | None:
+    """What is carried as it came: a message without blocks that are refused, a note for a picture that is none."""
+    if isinstance(item, dict) and _kind(item) == "input_image" and not _has_picture(item):
+        return Text(image_note(Image()))
     if not isinstance(item, dict) or _kind(item) != "message":
         return part
     content = item.get("content")
@@ -181,7 +184,7 @@ def _filled(text: Json) -> bool:
 
 def _has_picture(block: JsonObject) -> bool:
     url = block.get("image_url")
-    return bool(block.get("file_id") or (isinstance(url, str) and url and not url.endswith(";base64,")))
+    return _filled(block.get("file_id")) or (_filled(url) and not str(url).endswith(";base64,"))
 
 
 def _call_problems(where: str, item: JsonObject, kind: str) -> Iterator[Problem]:
