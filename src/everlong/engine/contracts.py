@@ -34,7 +34,7 @@ from everlong.core import (
     head_length,
 )
 from everlong.engine.view import View, ViewOptions
-from everlong.errors import InputError
+from everlong.errors import InputError, WireError
 from everlong.windows import Window
 from everlong.wire import (
     Caching,
@@ -342,7 +342,7 @@ def _schema_text(name: str, tool: object) -> JsonText:
     expect(name, tool, Mapping, 'a tool schema, such as {"type": "function", "function": {…}}')
     try:
         return dump(dict(cast("Mapping[str, Any]", tool)))
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, WireError) as error:
         raise InputError(f"{name} cannot be written as JSON: {error}") from None
 
 
