@@ -6,7 +6,7 @@ BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run demo test quick check format bench clients mutants screenshots soak lock sbom clean help
+.PHONY: run demo test quick check format bench clients mutants screenshots soak attack lock sbom clean help
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -55,6 +55,9 @@ soak: .venv/developing ## kills, races and thousands of turns in full, then the 
 	@for round in 1 2 3 4 5 6 7 8 9 10; do \
 		EVERLONG_SOAK=1 $(PYTEST) -n auto --hypothesis-seed=$$(date +%s)$$round \
 			tests/core tests/compress tests/properties tests/relevance tests/wire || exit 1; done
+
+attack: .venv/developing ## our own fuzzers and attacks, ten minutes: formats, gateway, app
+	@$(BIN)/python scripts/attack.py
 
 lock: .venv/developing ## lock the newest versions of every package, by version and hash
 	@$(BIN)/python scripts/lock.py

@@ -75,6 +75,8 @@ WRONG = {
     "no steps": ("[agent]\nmost_steps = 0", "most_steps is at least 1"),
     "true for a number": ("[agent]\nmost_steps = true", "most_steps is a whole number"),
     "approval": ('[agent]\napproval = "sometimes"', "approval is one of ask, always, never"),
+    "sandbox": ('[agent]\nsandbox = "soft"', "sandbox is one of auto, off, namespaces, bubblewrap, landlock"),
+    "sandbox network": ('[agent]\nsandbox_network = "some"', "sandbox_network is true or false"),
     "threshold": ("[agent]\nthreshold = 0.1", "threshold is a share"),
     "server": ("[agent.mcp.x]\nseconds = 1.0", "either a command or a url"),
     "server field": ('[agent.mcp.x]\ncomand = "x"', "MCP server 'x' is a table of"),
@@ -95,7 +97,9 @@ def test_what_makes_no_sense_is_refused_by_name_in_one_line(name: str, tmp_path:
 def test_the_fields_that_variables_set_and_those_that_a_fetched_folder_may_not() -> None:
     of_files = {"allow", "allowed", "deny", "mcp", "remembered", "subagents", "engine", "named", "unused"}
     assert set(VARIABLES) == set(AgentConfig.__dataclass_fields__) - of_files
-    assert TRUSTED == ("allow", "allowed", "approval", "mcp", "policy", "upstream", "workspace")
+    assert (
+        *("allow", "allowed", "approval", "mcp", "policy", "sandbox", "sandbox_network", "upstream", "workspace"),
+    ) == TRUSTED
 
 
 def test_a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:

@@ -9,10 +9,14 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from everlong.agent.agent import Agent
 from everlong.agent.config import McpServer
 from everlong.agent.definitions import Outcome, Place, Tool
 from everlong.agent.mcp_servers import McpServers
+from everlong.agent.permissions.action import Action, Answer
+from everlong.engine import Engine
 from everlong.llm import ScriptedModel
+from everlong.store import MemoryThreads
 from tests.agent.acting import CONFIG, Act, Ran, calls_then, ended, run
 
 PROGRAM = str(Path(__file__).with_name("mcp_server.py"))
@@ -32,7 +36,7 @@ def test_tools_of_a_server_are_ours_and_names_that_clash_are_prefixed() -> None:
     async def work() -> None:
         async with McpServers([SMALL], taken=["read"]) as servers:
             assert servers.problems == ()
-            assert set(by_name(servers)) == {"add", "small_read", "fail", "die", "hang", "variable"}
+            assert set(by_name(servers)) == {"add", "peek", "small_read", "fail", "die", "hang", "variable"}
             add = by_name(servers)["add"]
             assert add.description == "Add two numbers."
             assert set(json.loads(add.parameters)["properties"]) == {"a", "b"}
@@ -62,6 +66,30 @@ def test_in_a_turn_a_server_that_dies_costs_its_results_and_nothing_else() -> No
             assert all(result.text.startswith("MCP server small") for result in results[1:])
             assert all("\n" not in result.text for result in results)
             act.sound()
+
+    run(work())
+
+
+def test_a_tool_that_claims_to_be_read_only_is_asked_for_and_the_claim_is_shown(tmp_path: Path) -> None:
+    asked: list[Action] = []
+
+    async def refuse(action: Action) -> Answer:
+        asked.append(action)
+        return Answer.NO
+
+    async def work() -> None:
+        async with McpServers([SMALL]) as servers:
+            file = tmp_path / "file.txt"
+            script = calls_then([[("peek", json.dumps({"path": str(file)}))]])
+            engine = Engine(MemoryThreads())
+            agent = Agent(engine, ScriptedModel(script), servers.tools, CONFIG, permissions=CONFIG.permissions(refuse))
+            async for _ in agent.turn("t", "Go"):
+                pass
+            assert not file.exists()
+            (action,) = asked
+            assert (action.kind, action.tool, action.subject) == ("tool", "peek", "peek")
+            assert action.hint == "MCP server small; the server says about it: read-only"
+            assert json.loads(action.details) == {"path": str(file)}
 
     run(work())
 

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -83,19 +85,85 @@ def test_G1_a_full_disk_is_one_clear_line_and_loses_nothing(tmp_path: Path, kind
         assert store.fact("k", "k") is None
 
 
+@contextmanager
+def read_only(folder: Path) -> Iterator[None]:
+    """Inside, everybody may read what is in the folder, and nobody but root may write."""
+    folders = [folder, *(path for path in folder.rglob("*") if path.is_dir())]
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    yield
+    for path in folders:
+        path.chmod(0o755)
+
+
 @pytest.mark.parametrize("kind", STORES.values(), ids=STORES)
 def test_G1_a_place_that_is_read_only_is_one_clear_line(kind: str) -> None:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         with open_store(kind.format(folder)) as store:
             store.create("a")
-        folders = [folder, *(path for path in folder.rglob("*") if path.is_dir())]
-        for path in folder.rglob("*"):
-            path.chmod(0o555 if path.is_dir() else 0o444)
-        folder.chmod(0o555)
-        (line,) = said_by(READ_ONLY, kind.format(folder))
-        for path in folders:
-            path.chmod(0o755)
+        with read_only(folder):
+            (line,) = said_by(READ_ONLY, kind.format(folder))
         with open_store(kind.format(folder)) as store:
             assert [thread.id for thread in store.threads()] == ["a"]
     assert "read-only" in line or "permission" in line.lower()
+
+
+READING = """if True:
+    import os, sys
+    import click, rich.table, rich.box, rich.rule, rich.padding, rich.progress
+    import everlong.cli.sessions.files, everlong.cli.sessions.lists, everlong.cli.sessions.transcript
+    import everlong.cli.sessions.changes, everlong.cli.sessions.events, everlong.cli.words.english
+    import everlong.cli.commands.sessions, everlong.store.jsonl, everlong.store.sqlite
+    from everlong.cli.main import main
+    if os.geteuid() == 0:
+        os.seteuid(65534)  # root may write anything
+    for command in (["list"], ["show", "a"], ["export", "a"], ["search", "harbour"], ["rename", "a", "b"]):
+        try:
+            main(["sessions", *command, "--store", sys.argv[1], "--lang", "en"])
+        except SystemExit as stop:
+            print("exit", stop.code, *command, file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("left", ["closed", "in use"])
+@pytest.mark.parametrize("kind", STORES.values(), ids=STORES)
+def test_G1_a_place_that_is_read_only_is_read(kind: str, left: str) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        with ExitStack() as stack:
+            store = stack.enter_context(open_store(kind.format(folder)))
+            store.create("a", title="Boats")
+            store.append("a", [user("Which harbour is near?")])
+            if left == "closed":
+                stack.close()
+            before = sorted(path.name for path in folder.rglob("*"))
+            with read_only(folder):
+                done = subprocess.run(
+                    [sys.executable, "-c", READING, kind.format(folder)],
+                    cwd=ROOT,
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                )
+                assert sorted(path.name for path in folder.rglob("*")) == before, "nothing was written"
+    assert done.stdout.count("harbour") >= 3
+    assert "Boats" in done.stdout
+    line, end = done.stderr.splitlines()
+    assert end == "exit 1 rename a b"
+    assert "read-only" in line or "permission" in line.lower()
+
+
+def test_G1_a_read_only_file_whose_newest_rows_are_out_of_reach_is_refused_with_the_remedy() -> None:
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        with open_store(str(folder / "threads.db")) as store:
+            store.create("a")
+            copied = folder / "copy"
+            copied.mkdir()
+            for suffix in ("", "-wal"):
+                (copied / f"threads.db{suffix}").write_bytes((folder / f"threads.db{suffix}").read_bytes())
+        with read_only(folder):
+            (line,) = said_by(READ_ONLY, str(copied / "threads.db"))
+    assert "newest rows are in threads.db-wal" in line
+    assert "copy both files" in line

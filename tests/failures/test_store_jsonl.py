@@ -43,8 +43,8 @@ DAMAGE: dict[str, tuple[bytes, str]] = {
     "a list": (b"[1, 2]\n", "not an object but list"),
     "a number": (b"7\n", "not an object but int"),
     "nested too deeply": (b"[" * 100_000 + b"\n", "not JSON"),
-    "no role": (b'{"content": "who?"}\n', "unknown role"),
-    "an unknown kind of line": (b'{"_type": "future"}\n', "unknown role"),
+    "no role": (b'{"content": "who?"}\n', "no message"),
+    "an unknown kind of line": (b'{"_type": "future"}\n', "no message"),
     "a mark that is none": (b'{"role": "user", "content": "x", "_everlong": 5}\n', "mark"),
     "a body that is none": (
         b'{"role": "user", "content": "x", "_everlong": {"id": "b", "body": "{"}}\n',

@@ -69,6 +69,17 @@ def test_the_prompt_hands_over_the_beginning_as_data_without_secrets() -> None:
     assert "中文" in title_prompt(talk, "zh")
 
 
+def test_half_a_secret_is_never_handed_over() -> None:
+    key = "sk-" + "a1B2c3D4e5F6" * 4
+    for words in range(440, 600):
+        text = title_prompt([user("word " * (words // 5) + "x" * (words % 5) + f" {key} " + "word " * 900)], "en")
+        assert key[:12] not in text
+    block = "-----BEGIN " + "PRIVATE KEY-----\n" + ("Ab3/" * 16 + "\n") * 16
+    text = title_prompt([user(block + "-----END PRIVATE KEY-----\n" * 1 + block)], "en")
+    assert "Ab3/Ab3/" not in text
+    assert key[:12] not in title_prompt([user(" " * 2_380 + key)], "en")
+
+
 @given(st.text(max_size=200))
 def test_a_title_is_one_short_line(answer: str) -> None:
     title = parsed_title(answer)

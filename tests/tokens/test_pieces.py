@@ -13,11 +13,9 @@ from everlong.core import Opaque
 from everlong.tokens import Counter, estimate, pieces
 from everlong.tokens.estimates import class_codes, run_tokens, shorten_runs
 from everlong.tokens.exact import ENOUGH, ROWS, _count, count_exact, encoding_of
-from everlong.tokens.pieces import PIECE, TOKEN_BYTES, UNSETTLED, Encoding, counted_pieces, well_formed
+from everlong.tokens.pieces import SMALL_PIECE, TOKEN_BYTES, UNSETTLED, Encoding, counted_pieces, well_formed
 
 VOCABULARIES = sorted({vocabulary.name for _, vocabulary in ROWS if vocabulary.exact})
-#: The largest text that is encoded at once.
-LARGEST = 2 * PIECE
 
 ROLL = random.Random(5)
 LENGTH = 30_000
@@ -55,7 +53,7 @@ class Watched:
     def __init__(self, vocabulary: str) -> None:
         self.lengths: list[int] = []
         self._encoding = encoding_of(vocabulary)
-        self.encoding = Encoding(self._pack, self._encoding.unpack)
+        self.encoding = replace(self._encoding, pack=self._pack)
 
     def _pack(self, text: str, begins: bool) -> bytes:
         self.lengths.append(len(text))
@@ -68,7 +66,8 @@ def count_of(encoding: Encoding, text: str) -> int:
 
 @pytest.mark.parametrize("vocabulary", VOCABULARIES)
 def test_C7_pieces_of_hostile_text_count_as_much_as_the_whole(vocabulary: str) -> None:
-    counts = {name: count_of(encoding_of(vocabulary), text) for name, text in HOSTILE.items()}
+    encoding = replace(encoding_of(vocabulary), piece=SMALL_PIECE)
+    counts = {name: count_of(encoding, text) for name, text in HOSTILE.items()}
     assert counts == {name: _count(vocabulary, text) for name, text in HOSTILE.items()}
 
 
@@ -76,8 +75,8 @@ def test_C7_pieces_of_hostile_text_count_as_much_as_the_whole(vocabulary: str) -
 @pytest.mark.parametrize("vocabulary", ["o200k_base", "gemma3"])
 def test_no_text_is_encoded_in_long_pieces(vocabulary: str, name: str) -> None:
     watched = Watched(vocabulary)
-    count_of(watched.encoding, HOSTILE[name] * 3)
-    assert max(watched.lengths) <= LARGEST
+    count_of(watched.encoding, HOSTILE[name] * 8)
+    assert max(watched.lengths) <= 2 * watched.encoding.piece <= 65_536
 
 
 @pytest.mark.parametrize("sample", ["a", " ", "\n", "7", "_", "😀", "\u0301", "日", "a9+", "word "])
@@ -87,7 +86,7 @@ def test_twice_the_text_is_twice_the_work(vocabulary: str, sample: str) -> None:
     for length in (100_000, 200_000, 400_000):
         watched = Watched(vocabulary)
         count_of(watched.encoding, sample * (length // len(sample)))
-        assert max(watched.lengths) <= LARGEST
+        assert max(watched.lengths) <= 2 * watched.encoding.piece <= 65_536
         assert sum(watched.lengths) <= 1.25 * length, "little is encoded twice"
         work.append(len(watched.lengths))
     assert work[1] <= 2 * work[0] + 1
@@ -100,13 +99,10 @@ RUNS = st.lists(st.tuples(ENDS, st.integers(1, 700)), min_size=5, max_size=25)
 
 @pytest.mark.parametrize("vocabulary", ["cl100k_base", "o200k_base", "gemma3", "llama2", "deepseek_v3", "glm4"])
 @given(runs=RUNS)
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_pieces_of_any_runs_count_as_much_as_the_whole(
-    vocabulary: str, runs: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pieces, "PIECE", 3_000)
+@settings(max_examples=20, deadline=None)
+def test_pieces_of_any_runs_count_as_much_as_the_whole(vocabulary: str, runs: list[tuple[str, int]]) -> None:
     text = "".join(sign * length for sign, length in runs)
-    assert count_of(encoding_of(vocabulary), text) == _count(vocabulary, text)
+    assert count_of(replace(encoding_of(vocabulary), piece=3_000), text) == _count(vocabulary, text)
 
 
 FRAGMENTS = ["alpha", "Beta", "don't", " ", "\n", "  ", "上下文", "的。", "，", "42", "3.14", "{", "_x", "\t", "é"]
@@ -119,10 +115,9 @@ FRAGMENTS += ["日本", "한국어", "'s", "<s>", "\n\n"]
 def test_gaps_between_words_are_cut_without_a_trace(
     vocabulary: str, fragments: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pieces, "PIECE", 20)
     monkeypatch.setattr(pieces, "UNSETTLED", 1_000)  # so that nothing is joined: it counts exactly, or as its bytes
     text = "".join(fragments)
-    cut = list(counted_pieces(encoding_of(vocabulary), text))
+    cut = list(counted_pieces(replace(encoding_of(vocabulary), piece=20), text))
     assert (cut[0].start, cut[-1].stop) == (0, len(text))
     short = [piece for piece in cut if piece.stop - piece.start <= 40]
     assert all(before.stop == after.start for before, after in pairwise(cut))
@@ -146,27 +141,24 @@ def test_no_token_reaches_across_a_gap_between_words(vocabulary: str) -> None:
 
 
 @given(text=st.text(alphabet="abc .,1é日", min_size=1_000, max_size=4_000), noise=st.integers(1, 40))
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_joint_that_is_not_proved_never_counts_too_few(
-    text: str, noise: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@settings(max_examples=30, deadline=None)
+def test_a_joint_that_is_not_proved_never_counts_too_few(text: str, noise: int) -> None:
     """An encoder that splits by the length of what it is given agrees with itself nowhere."""
 
     def pack(part: str, _: bool) -> bytes:
         size = 1 + (len(part) * noise) % 7
         return array("I", range(len(part) // size + 1)).tobytes()
 
-    monkeypatch.setattr(pieces, "PIECE", 400)
-    encoding = Encoding(pack, lambda token: b"x" * (1 + token % 3))
+    encoding = Encoding(pack, lambda token: b"x" * (1 + token % 3), 400)
     text = text.replace(" ", "").replace(".", "")
     assert count_of(encoding, text) >= len(pack(text, True)) // TOKEN_BYTES
 
 
 def test_what_cannot_be_joined_counts_as_its_bytes() -> None:
     odd = Encoding(lambda text, _: array("I", [len(text)] * len(text)).tobytes(), lambda _: b"a")
-    assert count_of(odd, "é" * 50_000) == 100_001
+    assert count_of(odd, "é" * 100_000) == 200_001
     fitting = replace(odd, pack=lambda text, _: array("I", [7] * len(text)).tobytes())
-    assert count_of(fitting, "a" * 50_000) == 50_000
+    assert count_of(fitting, "a" * 100_000) == 100_000
 
 
 def test_what_is_settled_stands_far_enough_from_the_end() -> None:

@@ -216,6 +216,7 @@ def an_app(
     answer_seconds: float = 60.0,
     sources: Sequence[Source] | None = None,
     built: Path = NOT_BUILT,
+    config: AgentConfig | None = None,
 ) -> Iterator[tuple[RunningApp, ScriptedServer]]:
     """The app with one source, `main`, that does what the script says."""
     with ExitStack() as stack:
@@ -225,7 +226,7 @@ def an_app(
             threads=threads if threads is not None else MemoryThreads(),
             sources=(main,) if sources is None else sources,
             sources_file=None if folder is None else folder / "sources.json",
-            config=AgentConfig(workspace=folder or Path(), system="You are a helpful assistant."),
+            config=config or AgentConfig(workspace=folder or Path(), system="You are a helpful assistant."),
             answer_seconds=answer_seconds,
         )
         yield stack.enter_context(RunningApp(setup, guard, built)), server

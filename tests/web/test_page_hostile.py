@@ -7,6 +7,7 @@ from playwright.sync_api import expect
 
 from everlong.core import CallId, Image, Message, Role, Text, ToolCall, ToolResult
 from everlong.llm import Answer, Refusal
+from tests.web.boats import TALKS, WINDOW, fill
 from tests.web.browser import PHONE, View, a_view, in_a_browser, the_page
 from tests.web.running import an_app
 
@@ -111,6 +112,37 @@ def test_hostile_answers_and_file_names_do_nothing_as_they_come(growing: bool) -
         view.answered()
         view.log.get_by_role("button", name=view.word("chat.thought")).click()
         unbroken(view)
+
+
+@in_a_browser
+def test_hostile_summaries_names_and_requests_do_nothing() -> None:
+    """A model writes summaries and says its own name; whoever uses the gateway names models and paths as he likes."""
+    name = TRICKS[1].replace("/", "")
+    hostile = {"id": "r1", "time": 0, "model": HOSTILE, "upstream": HOSTILE, "status": 200, "path": HOSTILE}
+    edits = [{"message": 0, "part": 0, "action": HOSTILE, "step": HOSTILE, "why": HOSTILE, "before": 9, "after": 5}]
+    figures = {"tokens": {"before": 9, "after": 5, "saved": 4}, "edits": edits, "error": HOSTILE}
+    more = {"recovered": 0, "added_ms": 1, "seconds": 1, "messages": 1, "window": {"tokens": 9, "source": HOSTILE}}
+    with (
+        an_app(TALKS, window=WINDOW, models=(name,), built=the_page()) as (app, _),
+        a_view(app) as view,
+    ):
+        page = app.page()
+        thread = page.thread(f"Boats {TRICKS[1]}")
+        page.say(thread, " ".join(TRICKS[:8]))  # a summary repeats what was asked
+        fill(page, thread, 3)
+        page.compact(thread)
+        view.thread(thread)
+        view.summary().get_by_role("button").first.click()
+        expect(view.summary()).to_contain_text("<img src=x")
+        unbroken(view)
+        for place, shown in (("#/usage", "onerror"), ("#/settings", ""), ("#/live", "evil.example")):
+            view.open(place)
+            if place == "#/live":
+                expect(view.page.get_by_role("status").first).to_have_text(view.word("live.connected"))
+                app.run(lambda: app.state.report_request({**hostile, **figures, **more}))
+            expect(view.page.locator("main")).to_contain_text(shown)
+            assert view.page.evaluate("window.broken") is None
+            assert view.foreign() == []
 
 
 @in_a_browser

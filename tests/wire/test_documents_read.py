@@ -184,7 +184,7 @@ def test_a_look_alike_is_refused_in_one_line(data: bytes, said: str) -> None:
 def test_a_bad_message_line_costs_itself_alone() -> None:
     document = read(lines([*CHAT[:2], {"role": "alien"}, {"note": 1}, *CHAT[2:]]))
     assert document.messages == document_of(CHAT).messages
-    assert document.warnings == ("line 3: unknown role 'alien'", "line 4: unknown role None")
+    assert document.warnings == ("line 3: unknown role 'alien'", "line 4: unknown role null")
 
 
 @pytest.mark.parametrize("records", [PI_3, CLAUDE, NANOBOT], ids=["pi", "Claude Code", "nanobot"])

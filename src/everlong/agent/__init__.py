@@ -10,6 +10,7 @@ from everlong.doors import open_door
 
 if TYPE_CHECKING:
     from everlong.agent.agent import Agent as Agent, Kind as Kind
+    from everlong.agent.changes import Change as Change, Changes as Changes
     from everlong.agent.config import (
         DEFAULT_CONFIG as DEFAULT_CONFIG,
         AgentConfig as AgentConfig,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from everlong.agent.permissions.action import Action as Action, Answer as Answer, Approve as Approve
     from everlong.agent.permissions.permissions import Permissions as Permissions
     from everlong.agent.standing_context import NO_STANDING_CONTEXT as NO_STANDING_CONTEXT
+    from everlong.agent.tools.sandbox import Sandbox as Sandbox
     from everlong.agent.tools.web import (
         Resolve as Resolve,
         is_public as is_public,
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     )
     from everlong.agent.toolset import (
         OWN_TOOLS as OWN_TOOLS,
+        sandbox_of as sandbox_of,
         standard_tools as standard_tools,
         workspace_agent as workspace_agent,
     )
@@ -44,6 +47,7 @@ else:
         __name__,
         {
             "agent": "Agent Kind",
+            "changes": "Change Changes",
             "config": "AgentConfig DEFAULT_CONFIG at_home folder_config",
             "definitions": "Outcome Tool tool",
             "events": "AgentEvent CallEnded CallRefused CallStarted Entered TurnEnded",
@@ -51,7 +55,8 @@ else:
             "permissions.action": "Action Answer Approve",
             "permissions.permissions": "Permissions",
             "standing_context": "NO_STANDING_CONTEXT",
+            "tools.sandbox": "Sandbox",
             "tools.web": "Resolve is_public resolve_by_system",
-            "toolset": "OWN_TOOLS standard_tools workspace_agent",
+            "toolset": "OWN_TOOLS sandbox_of standard_tools workspace_agent",
         },
     )

@@ -16,6 +16,7 @@ from everlong.agent.nanobot import NOTHING, NanobotValues, nanobot_values
 from everlong.agent.permissions.action import Approve
 from everlong.agent.permissions.permissions import Approval, Permissions
 from everlong.agent.permissions.policy import NO_POLICY, Policy, RememberedPolicy, read_policy
+from everlong.agent.tools.sandbox import CHOICES
 from everlong.agent.words import LANGUAGES
 from everlong.compress import Option
 from everlong.engine import Settings, defaults_of, read_settings, unused_settings, variables_of
@@ -104,6 +105,13 @@ def _patterns(name: str, value: object) -> tuple[str, ...]:
 
 def _file(name: str, value: object) -> Path | None:
     return at_home(_text(name, value)).absolute() if value else None
+
+
+def _flag(name: str, value: object) -> bool:
+    flags = {"true": True, "1": True, "on": True, "false": False, "0": False, "off": False}
+    if (word := str(value).lower()) not in flags:
+        raise InputError(f"{name} is true or false, not {value!r}")
+    return flags[word]
 
 
 def _folder(name: str, value: object) -> Path:
@@ -222,6 +230,10 @@ class AgentConfig:
     policy: Path | None = _setting(None, _file, trusted=True)  # noqa: RUF009 - see workspace
     #: The user's own file, which holds what was allowed for good; None where nothing is remembered.
     remembered: Path | None = None
+    #: The sandbox of the shell: the best that works, none, or a kind by its name.
+    sandbox: str = _option(Option(name="sandbox", kind=str, default="auto", choices=CHOICES), trusted=True)
+    #: Whether commands in the sandbox have the network.
+    sandbox_network: bool = _setting(False, _flag, trusted=True)
     summary_model: str = _setting("", _text)
     #: The language of what the agent says to models; auto is that of the message.
     language: str = _option(Option(name="language", kind=str, default="auto", choices=("auto", *LANGUAGES)))

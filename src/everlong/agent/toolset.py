@@ -17,12 +17,13 @@ from everlong.agent.subagents import SPAWN_NAMES, SubAgentSetup, spawn_tools
 from everlong.agent.tools.files import edit_file, read_file, write_file
 from everlong.agent.tools.folders import list_files
 from everlong.agent.tools.recall import recall_tool
+from everlong.agent.tools.sandbox import Sandbox, find_sandbox
 from everlong.agent.tools.search import search_files
 from everlong.agent.tools.shell import ShellLimits, shell_tool
 from everlong.agent.tools.todo import TodoList, Todos, todo_tool
 from everlong.engine import Engine, Model
 
-__all__ = ["OWN_TOOLS", "standard_tools", "workspace_agent"]
+__all__ = ["OWN_TOOLS", "sandbox_of", "standard_tools", "workspace_agent"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +33,7 @@ class _Needs:
     engine: Engine | None
     todos: TodoList | None
     shell: ShellLimits | None
+    sandbox: Sandbox | None
     web: bool
 
 
@@ -48,7 +50,7 @@ STANDARD: Mapping[str, Callable[[_Needs], Tool | None]] = {
     "edit_file": lambda _: edit_file,
     "list_files": lambda _: list_files,
     "search_files": lambda _: search_files,
-    "shell": lambda needs: None if needs.shell is None else shell_tool(needs.shell),
+    "shell": lambda needs: None if needs.shell is None else shell_tool(needs.shell, needs.sandbox),
     "recall": lambda needs: None if needs.engine is None else recall_tool(needs.engine),
     "todo": lambda needs: None if needs.todos is None else todo_tool(needs.todos),
     "fetch_url": lambda needs: _fetch() if needs.web else None,
@@ -62,13 +64,22 @@ def standard_tools(
     engine: Engine | None = None,
     todos: TodoList | None = None,
     shell: ShellLimits | bool = True,
+    sandbox: Sandbox | None = None,
     web: bool = False,
 ) -> tuple[Tool, ...]:
-    """Return the tools for files and the shell; `recall` with an engine, `todo` with a list, `fetch_url` with `web`."""
+    """Return the tools for files and the shell; `recall` with an engine, `todo` with a list, `fetch_url` with `web`.
+
+    The shell runs in the best sandbox that works here, unless another one is given.
+    """
     limits = shell if isinstance(shell, ShellLimits) else ShellLimits() if shell else None
-    needs = _Needs(engine=engine, todos=todos, shell=limits, web=web)
+    needs = _Needs(engine=engine, todos=todos, shell=limits, sandbox=sandbox, web=web)
     tools = (make(needs) for make in STANDARD.values())
     return tuple(tool for tool in tools if tool is not None)
+
+
+def sandbox_of(config: AgentConfig) -> Sandbox:
+    """Return the sandbox that the configuration asks for. Raises InputError where it names one that does not work."""
+    return find_sandbox(config.sandbox, network=config.sandbox_network)
 
 
 def workspace_agent(
@@ -85,7 +96,8 @@ def workspace_agent(
     """
     todos = Todos(engine.threads)
     standing = workspace_standing(config.workspace, todo=todos.source)
-    tools = (*standard_tools(engine=engine, web=config.allows("fetch_url")), *more)
+    standard = standard_tools(engine=engine, sandbox=sandbox_of(config), web=config.allows("fetch_url"))
+    tools = (*standard, *more)
     setup = SubAgentSetup(
         engine=engine, model=model, tools=tools, config=config, standing=StandingContext(standing.stable)
     )

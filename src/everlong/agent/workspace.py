@@ -24,6 +24,7 @@ __all__ = [
     "open_inner",
     "open_reading",
     "printable",
+    "remove_file",
     "replace_file",
     "shown",
 ]
@@ -119,6 +120,14 @@ def replace_file(place: Place, path: str, content: bytes) -> bool:
         return mode is None
 
 
+def remove_file(place: Place, path: str) -> None:
+    """Remove a file; one that is not there is removed already. Raises InputError where it may not be used."""
+    with _one_line(path), _parent(place, path) as (folder, name), suppress(FileNotFoundError):
+        if not stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+            raise InputError(f"{_quoted(path)}: {_kind_problem(name, folder)}")
+        os.unlink(name, dir_fd=folder)
+
+
 def _mode_of(path: str, name: str, folder: int) -> int | None:
     """Return the mode of the file that is there, None if none is. Raises InputError where it may not be replaced."""
     try:
@@ -169,24 +178,24 @@ def _parent(place: Place, path: str, *, make: bool = False) -> Iterator[tuple[in
     root, parts, _ = _locate(place, path)
     if not parts:
         raise InputError(f"{_quoted(path)}: it is a folder")
-    folder = open_inner(root, parts[:-1], make=make)
+    folder = open_inner(root, parts[:-1], mode=0o777 if make else None)
     try:
         yield folder, parts[-1]
     finally:
         os.close(folder)
 
 
-def open_inner(root: Path, parts: Sequence[str], *, make: bool = False) -> int:
-    """Open a folder below the root, name by name without following a link; with `make` create what is missing.
+def open_inner(root: Path, parts: Sequence[str], *, mode: int | None = None) -> int:
+    """Open a folder below the root, name by name without following a link; create what is missing if a `mode` is given.
 
     Return its descriptor; the caller closes it. Raises OSError.
     """
     folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     for name in parts:
         try:
-            if make:
+            if mode is not None:
                 with suppress(FileExistsError):
-                    os.mkdir(name, dir_fd=folder)
+                    os.mkdir(name, mode, dir_fd=folder)
             below = os.open(name, FOLDER, dir_fd=folder)
         finally:
             os.close(folder)

@@ -14,8 +14,9 @@ from uuid import uuid4
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from everlong.agent import AgentConfig, folder_config
+from everlong.agent import AgentConfig, folder_config, sandbox_of
 from everlong.cli.chat.sample import sample_talk
+from everlong.cli.permissions import sandbox_settings
 from everlong.core import Budget
 from everlong.engine import counter_for
 from everlong.gateway import Boundary, GatewayConfig, Report, Services, application, config_from_environment
@@ -117,6 +118,8 @@ async def chat_app(config: GatewayConfig, services: Services) -> AsyncIterator[S
         app.report_request(report.explanation(), scope if config.keys else EVERYBODY)
 
     await app.start()
+    if not app.sandbox.kind:
+        print(f"The app's shell: {app.sandbox.description}", file=sys.stderr, flush=True)  # noqa: T201 - said once
     if os.environ.get(SAMPLE):
         await _add_sample(app)
     services.recent.observers.append(forward)
@@ -130,11 +133,13 @@ async def chat_app(config: GatewayConfig, services: Services) -> AsyncIterator[S
 
 
 def _agent_config(tools: Mapping[str, Any]) -> AgentConfig:
-    """Return the agent's settings in this folder, with the options --allow, --deny, --policy and --yes."""
+    """Return the agent's settings in this folder, with the options about permissions and the sandbox."""
     options = {"policy": tools.get("policy"), "approval": "always" if tools.get("yes") else None}
+    options |= sandbox_settings(tools.get("sandbox"), off=tools.get("no_sandbox"), network=tools.get("network"))
     config, _ = folder_config(os.environ, Path(), options)
     config = config.with_patterns(tools.get("allow", ()), tools.get("deny", ()))
     config.permissions()  # raises if the policy file makes no sense
+    sandbox_of(config)  # and if there is no such sandbox
     return config
 
 

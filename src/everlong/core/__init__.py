@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         EventKind as EventKind,
         starts as starts,
     )
+    from everlong.core.json_pieces import LARGE as LARGE, write_json as write_json
     from everlong.core.messages import (
         CallId as CallId,
         History as History,
@@ -98,6 +99,7 @@ else:
             "budget": "Budget DEFAULT_MARGIN MARGIN_SHARE clamp_reply reply_budget reply_reserve session_budget",
             "encoding": "Ref bytes_of decode encode encode_all message_ref original_in part_content part_ref ref_of",
             "events": "Event EventKind OUTCOMES STARTS starts",
+            "json_pieces": "LARGE write_json",
             "messages": "CallId History Image Json JsonObject JsonText Message Opaque Part Reasoning ResultPart Role Text "
             "ToolCall ToolResult user_text",
             "points": "Action Edit Entry Point Recalled Withdrawal messages_from view",

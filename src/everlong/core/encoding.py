@@ -11,6 +11,7 @@ from datetime import datetime
 from hashlib import blake2b
 from typing import NewType, assert_never
 
+from everlong.core.json_pieces import LARGE, write_json
 from everlong.core.messages import (
     CallId,
     Image,
@@ -42,15 +43,41 @@ __all__ = [
 ]
 
 FORMAT = "everlong"
+MANY = 1_000  # parts of a message
 
 
 def encode(message: Message) -> str:
     """The message as one line of JSON."""
+    if _is_large(message.parts):
+        return b"".join(write_json(_fields(message), _write)).decode("ascii")
+    return json.dumps(_fields(message), separators=(",", ":"))
+
+
+def _fields(message: Message) -> JsonObject:
     fields: JsonObject = {"role": message.role.value, "parts": [_part_out(part) for part in message.parts]}
     if message.time is not None:
         fields["time"] = message.time.isoformat()
-    fields |= _filled(name=message.name, origin=message.origin, extra=message.extra)
-    return json.dumps(fields, separators=(",", ":"))
+    return fields | _filled(name=message.name, origin=message.origin, extra=message.extra)
+
+
+def _write(value: Json) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode("ascii")
+
+
+def _is_large(parts: Sequence[Part]) -> bool:
+    """Whether writing them takes so long that others would wait."""
+    if len(parts) > MANY:
+        return True
+    for part in parts:
+        if isinstance(part, Text | Reasoning):
+            if len(part.text) > LARGE:
+                return True
+        elif isinstance(part, ToolResult):
+            if _is_large(part.content):
+                return True
+        elif len(part_content(part)) > LARGE:
+            return True
+    return False
 
 
 def encode_all(messages: Sequence[Message]) -> str:
@@ -102,12 +129,13 @@ def _part_out(part: Part) -> Json:
 
 def _part_in(fields: dict[str, str]) -> Part:
     if fields["type"] == "call":
-        return ToolCall(CallId(fields["id"]), fields["name"], fields["arguments"], fields.get("extra", ""))
+        call, name, arguments = (_text(fields, key) for key in ("id", "name", "arguments"))
+        return ToolCall(CallId(call), name, arguments, fields.get("extra", ""))
     if fields["type"] == "reasoning":
-        return Reasoning(fields["text"], fields.get("signature", ""), fields.get("extra", ""))
+        return Reasoning(_text(fields, "text"), fields.get("signature", ""), fields.get("extra", ""))
     if fields["type"] == "result":
         return ToolResult(
-            CallId(fields["call"]),
+            CallId(_text(fields, "call")),
             tuple(_result_part_in(inner) for inner in fields["content"]),  # type: ignore[arg-type]
             fields.get("name", ""),
             bool(fields.get("failed", False)),
@@ -119,13 +147,21 @@ def _part_in(fields: dict[str, str]) -> Part:
 def _result_part_in(fields: dict[str, str]) -> ResultPart:
     match fields["type"]:
         case "text":
-            return Text(fields["text"], fields.get("extra", ""))
+            return Text(_text(fields, "text"), fields.get("extra", ""))
         case "image":
             return Image(**{key: value for key, value in fields.items() if key != "type"})
         case "opaque":
-            return Opaque(fields["kind"], fields["body"])
+            return Opaque(_text(fields, "kind"), _text(fields, "body"))
         case kind:
             raise ValueError(f"unknown part {kind!r}")
+
+
+def _text(fields: dict[str, str], key: str) -> str:
+    """The text under a key. Raises TypeError for anything else, which would only be noticed later."""
+    text = fields[key]
+    if not isinstance(text, str):
+        raise TypeError("not a text")
+    return text
 
 
 Ref = NewType("Ref", str)
@@ -146,7 +182,12 @@ def ref_of(content: str | bytes) -> Ref:
 
 def message_ref(message: Message) -> Ref:
     """The reference of a whole message."""
-    return ref_of(encode(message))
+    if not _is_large(message.parts):
+        return ref_of(encode(message))
+    digest = blake2b(digest_size=DIGEST_BYTES)
+    for piece in write_json(_fields(message), _write):
+        digest.update(piece)
+    return Ref(digest.hexdigest())
 
 
 def part_content(part: Part) -> str:

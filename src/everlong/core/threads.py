@@ -26,7 +26,9 @@ class Thread:
     archived: bool = False
     length: int = 0
     messages: int = 0
+    #: Compactions that were made, and those of them that no withdrawal took back.
     points: int = 0
+    standing: int = 0
     #: The thread this one branched off, and how many of its rows it shares; ("", 0) if none.
     parent: tuple[str, int] = ("", 0)
     settings: JsonText = "{}"

@@ -34,7 +34,7 @@ from everlong.core import (
     head_length,
 )
 from everlong.engine.view import View, ViewOptions
-from everlong.errors import InputError
+from everlong.errors import InputError, WireError
 from everlong.windows import Window
 from everlong.wire import (
     HEADING,
@@ -83,12 +83,22 @@ class Threads(Protocol):
     """A store of threads. Every method may be called from any thread of the process.
 
     Orders, limits and counts below zero count as zero. Settings and metadata are JSON objects, anything else is refused
-    with StoreError, as is any use after `close`. Times are kept in UTC.
+    with StoreError, as is any use after `close`. Times are kept in UTC. `at` is when something happened, for what comes
+    from elsewhere; else it happens now.
     """
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What could not be read since the store was opened: each by its place, never by its text.
+
+        One bad row costs itself alone: a note stands in its place, what surrounds it is read. The bytes stay.
+        """
 
     # Threads
 
-    def create(self, thread: str, *, owner: str = "", title: str = "", metadata: JsonText = "{}") -> Thread:
+    def create(
+        self, thread: str, *, owner: str = "", title: str = "", metadata: JsonText = "{}", at: datetime | None = None
+    ) -> Thread:
         """A new, empty thread. Raises ThreadExists."""
 
     def thread(self, thread: str) -> Thread:
@@ -107,10 +117,11 @@ class Threads(Protocol):
         archived: bool | None = None,
         settings: JsonText | None = None,
         metadata: JsonText | None = None,
+        at: datetime | None = None,
     ) -> Thread:
         """Rename, archive, set; what is None stays. The log is untouched."""
 
-    def branch(self, thread: str, order: int, new: str, *, title: str = "") -> Thread:
+    def branch(self, thread: str, order: int, new: str, *, title: str = "", at: datetime | None = None) -> Thread:
         """A new thread of the same owner that starts with the first `order` rows of this one, points and pins too."""
 
     def remove(self, thread: str) -> None:
@@ -125,13 +136,20 @@ class Threads(Protocol):
     # The log
 
     def append(
-        self, thread: str, entries: Sequence[Entry], *, ids: Sequence[str] | None = None, expected: int | None = None
+        self,
+        thread: str,
+        entries: Sequence[Entry],
+        *,
+        ids: Sequence[str] | None = None,
+        expected: int | None = None,
+        at: datetime | None = None,
     ) -> tuple[Row, ...]:
         """Add entries, all or none, durable when it returns; their rows.
 
         `ids` name the rows (else the store makes names); the same ids again give the rows that are there and add
         nothing, so a caller may repeat what it does not know to have succeeded. With `expected`, raises
         ThreadChanged unless the thread has just that many rows. Points and withdrawals refer to rows that are there.
+        Rows never come before the thread's last change: of a time `at` that does, the next moment is kept.
         """
 
     def read(self, thread: str, start: int = 0, stop: int | None = None) -> Iterator[Row]:
@@ -327,7 +345,7 @@ def _schema_text(name: str, tool: object) -> JsonText:
     expect(name, tool, Mapping, 'a tool schema, such as {"type": "function", "function": {…}}')
     try:
         return dump(dict(cast("Mapping[str, Any]", tool)))
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, WireError) as error:
         raise InputError(f"{name} cannot be written as JSON: {error}") from None
 
 

@@ -39,6 +39,7 @@ from everlong.wire import (
     Format,
     document_of,
     list_format,
+    sendable,
     sent_as,
     value_of,
     with_messages,
@@ -86,7 +87,7 @@ class Fitted:
     @cached_property
     def body(self) -> Json:
         """The whole request body or session in the format it came in."""
-        return value_of(self.document)
+        return value_of(self.document, sent=self.options is not None)
 
     def original(self, ref: str) -> bytes:
         """Return the bytes behind a reference: what stood there before the edit."""
@@ -163,6 +164,7 @@ def fit_document(  # noqa: PLR0913 - see fit
     if chosen.untouched:
         view = View(document.messages, document.messages, counter.messages(document.messages))
         return Fitted(document, view, view.tokens + schemas, limit, given)
+    document = sendable(document)
     most = _budget_for_messages(limit, schemas, counter)
     options = ViewOptions(
         counter=counter,

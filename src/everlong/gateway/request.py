@@ -4,13 +4,14 @@ Below are the readers and writers of raw JSON that other parts of the gateway us
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias, cast
 
 import msgspec
 
-from everlong.core import Json, JsonText
+from everlong.core import LARGE, Json, JsonText, write_json
 from everlong.errors import Refused
 from everlong.wire import FORMATS as WIRE_FORMATS, OPENAI_CHAT, Format
 
@@ -33,6 +34,7 @@ Piece: TypeAlias = bytes | msgspec.Raw
 FORMATS: Mapping[str, Format] = {name: each for name, each in WIRE_FORMATS.items() if each.server_side is not None}
 #: The format of a client that does not show which one it speaks.
 DEFAULT_FORMAT = OPENAI_CHAT
+MOST_MESSAGES = 100_000  # in one request; more would keep everybody waiting, and no window holds them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +103,8 @@ def parse_request(format_: Format, body: bytes) -> ModelRequest:
     model = _value(fields, "model")
     if not isinstance(model, str) or not model.strip():
         raise Refused("model is missing: the name of a model, as text", status=400, kind="invalid_body")
+    if model.encode(errors="replace").decode() != model:
+        raise Refused("model is no name: it holds half a surrogate pair", status=400, kind="invalid_body")
     partial = any(_value(fields, name) is not None for name in api.held_elsewhere)
     length = next((_value(fields, name) for name in api.lengths if name in fields), None)
     options = _value(fields, "stream_options")
@@ -132,7 +136,10 @@ def _messages(format_: Format, fields: Mapping[str, Piece], *, partial: bool) ->
         raise Refused(f"{name} is missing", status=400, kind="invalid_body")
     if text_message is not None and bytes(memoryview(raw)[:1]) == b'"':
         return (encoded(text_message(str(decoded(raw)))),)
-    return tuple(pieces_of_list(raw, name))
+    messages = tuple(pieces_of_list(raw, name))
+    if len(messages) > MOST_MESSAGES:
+        raise Refused(f"{name} has {len(messages):,} members: at most {MOST_MESSAGES:,}", status=413, kind="too_large")
+    return messages
 
 
 def _tools(raw: Piece) -> tuple[JsonText, ...]:
@@ -152,6 +159,17 @@ def _object_of(fields: Mapping[str, Piece], lists: Mapping[str, bytes] | None = 
 
 # --- raw JSON: fast if it can be, forgiving if clients are odd --------------------------------------
 
+#: Bytes of JSON that only the forgiving reader reads; it takes longer, and all of it at once.
+FORGIVING = 4 * 1024 * 1024
+DEEPEST = 8  # levels that are taken apart one by one
+LONGEST_BLANK = 64
+ESCAPE = 6  # bytes of a character written as its number
+CONTINUED, CONTINUATION = 0xC0, 0x80  # the bits of bytes inside a character
+
+_HIGH, _LOW = rb"\\u[dD][89abAB][0-9a-fA-F]{2}", rb"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+#: As many whole signs as there are; the first half of a pair only if the second follows.
+_WHOLE_SIGNS = re.compile(rb"(?:[^\\]++|\\[^u]|" + _HIGH + _LOW + rb"|\\u(?![dD][89abAB])[0-9a-fA-F]{4})*+", re.DOTALL)
+_text = msgspec.json.Decoder(str)
 _any = msgspec.json.Decoder()
 _object = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _list = msgspec.json.Decoder(list[msgspec.Raw])
@@ -163,21 +181,66 @@ def decoded(data: Piece) -> Json:
     Half of a surrogate pair, NaN and numbers of any size are no reason to refuse what the upstream may accept.
     """
     try:
-        return cast(Json, _any.decode(data))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        pass
+        return _decoded(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        if len(data) > FORGIVING:
+            raise Refused(f"the body is not JSON: {error}", status=400, kind="invalid_json") from None
     try:
         return cast(Json, json.loads(bytes(data)))
     except (ValueError, RecursionError) as error:
         raise Refused(f"the body is not JSON: {error}", status=400, kind="invalid_json") from None
 
 
-def encoded(value: Json) -> bytes:
-    """Return the shortest JSON of a value."""
+def _decoded(data: Piece, depth: int = 0) -> Json:
+    """The value of JSON, in bounded pieces: nobody else runs while one is decoded."""
+    if len(data) <= LARGE or depth > DEEPEST:
+        return cast(Json, _any.decode(data))
+    match bytes(memoryview(data)[:LONGEST_BLANK]).lstrip()[:1]:
+        case b"{":
+            return {name: _decoded(raw, depth + 1) for name, raw in _object.decode(data).items()}
+        case b"[":
+            return [_decoded(raw, depth + 1) for raw in _list.decode(data)]
+        case b'"':
+            return "".join(_text_pieces(bytes(data).strip()))
+        case _:
+            return cast(Json, _any.decode(data))
+
+
+def _text_pieces(raw: bytes) -> Iterator[str]:
+    """Yield the text of a JSON string in pieces; no escape and no character is cut."""
+    start, stop = 1, len(raw) - 1
+    while start < stop:
+        found = _WHOLE_SIGNS.match(raw, start, min(start + LARGE, stop))
+        end = found.end() if found else start
+        while end < stop and raw[end] & CONTINUED == CONTINUATION:
+            end -= 1
+        if end <= start:  # half of a surrogate pair, or no JSON
+            end = start + ESCAPE if raw.startswith(b"\\u", start) else stop
+        piece = b'"%b"' % raw[start:end]
+        try:
+            yield _text.decode(piece)
+        except msgspec.DecodeError:
+            yield _forgiven(piece)
+        start = end
+
+
+def _forgiven(piece: bytes) -> str:
     try:
-        return msgspec.json.encode(value)
+        return str(json.loads(piece))
+    except ValueError as error:
+        raise msgspec.DecodeError(str(error)) from None
+
+
+def encoded(value: Json, *, large: bool = False) -> bytes:
+    """Return the shortest JSON of a value; of a large one in pieces, so that others can run meanwhile."""
+    try:
+        return b"".join(write_json(value, msgspec.json.encode)) if large else msgspec.json.encode(value)
     except (UnicodeEncodeError, msgspec.EncodeError, OverflowError):
-        return json.dumps(value, separators=(",", ":")).encode()
+        return b"".join(write_json(value, _dumped)) if large else _dumped(value)
+
+
+def _dumped(value: Json) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
 
 
 def pieces_of_object(data: bytes) -> Mapping[str, Piece]:

@@ -1,7 +1,7 @@
 """The lab: what survives, what it costs and what is paid, measured on real conversations without a judge.
 
 `measures` asks what of a history is still there under a budget, `replay` sends sessions again and bills them, `speed`
-times everlong beside its peers, `clients` runs real clients against the gateway. Nothing here runs in production.
+times everlong beside its peers, `clients` runs real clients against the gateway, `secrets` counts what is hidden. Nothing here runs in production.
 """
 
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         agents as agents,
         data_folder as data_folder,
         dialogue_names as dialogue_names,
+        dialogues as dialogues,
         in_half as in_half,
     )
     from everlong.lab.environments import Environments as Environments, folder_from as folder_from
@@ -66,6 +67,17 @@ if TYPE_CHECKING:
     from everlong.lab.report.replay_figures import Billed as Billed, Scene as Scene, billed as billed, scenes as scenes
     from everlong.lab.report.replay_page import replay_page as replay_page
     from everlong.lab.report.speed_page import speed_page as speed_page
+    from everlong.lab.secrets.corpus import SECRETS_SEED as SECRETS_SEED
+    from everlong.lab.secrets.measure import (
+        KIND_SETS as KIND_SETS,
+        Alarms as Alarms,
+        Found as Found,
+        alarms_in as alarms_in,
+        find_secrets as find_secrets,
+        lines_written as lines_written,
+        texts_in as texts_in,
+        texts_of as texts_of,
+    )
     from everlong.lab.speed import BENCHMARK_NAMES as BENCHMARK_NAMES
     from everlong.lab.speed.bench import Bench as Bench
     from everlong.lab.speed.benchmarks import machine as machine, measure as measure, versions as versions
@@ -84,7 +96,7 @@ else:
             "clients.runner": "Runner",
             "clients.table": "CLIENTS",
             "clients.verdict": "Verdict",
-            "data": "Conversation HALVES agents data_folder dialogue_names in_half",
+            "data": "Conversation HALVES agents data_folder dialogue_names dialogues in_half",
             "environments": "Environments folder_from",
             "measures.dialogs": "question_cases",
             "measures.edits": "edit_cases",
@@ -105,6 +117,8 @@ else:
             "report.replay_figures": "Billed Scene billed scenes",
             "report.replay_page": "replay_page",
             "report.speed_page": "speed_page",
+            "secrets.corpus": "SECRETS_SEED",
+            "secrets.measure": "Alarms Found KIND_SETS alarms_in find_secrets lines_written texts_in texts_of",
             "speed": "BENCHMARK_NAMES",
             "speed.bench": "Bench",
             "speed.benchmarks": "machine measure versions",

@@ -13,11 +13,17 @@ if TYPE_CHECKING:
         GuardedHttp as GuardedHttp,
         raise_file_limit as raise_file_limit,
     )
+    from everlong.llm.bodies import (
+        PACKED as PACKED,
+        UnreadableBody as UnreadableBody,
+        encoding_of as encoding_of,
+        pieces_of as pieces_of,
+        read_whole as read_whole,
+    )
     from everlong.llm.client import (
         Connections as Connections,
         HttpModel as HttpModel,
         Patience as Patience,
-        read_whole as read_whole,
     )
     from everlong.llm.endpoints import (
         KNOWN as KNOWN,
@@ -52,7 +58,8 @@ else:
         __name__,
         {
             "arrivals": "ArrivalLimits GuardedHttp raise_file_limit",
-            "client": "Connections HttpModel Patience read_whole",
+            "bodies": "PACKED UnreadableBody encoding_of pieces_of read_whole",
+            "client": "Connections HttpModel Patience",
             "endpoints": "Endpoint KNOWN USUAL_MODELS endpoint_at endpoint_from_environment",
             "local.model_files": "cache_folder model_file",
             "local.server": "LocalServer",

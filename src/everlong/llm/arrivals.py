@@ -44,6 +44,13 @@ class ArrivalLimits:
     trusted: tuple[str, ...] = ()
 
 
+#: What is said below the application: neither run, framed nor guessed at, as all that is said above it.
+ANSWER = (
+    b"HTTP/1.1 %s\r\ncontent-type: text/plain\r\nx-content-type-options: nosniff\r\nx-frame-options: DENY\r\n"
+    b"content-security-policy: sandbox; default-src 'none'\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%s"
+)
+
+
 class Stage(Enum):
     """What a connection does: it waits for a request's head, receives the body, or the answer is under way."""
 
@@ -254,8 +261,7 @@ class Guarded(asyncio.Protocol):
             self._transport.abort()
 
     def _say(self, status: bytes, line: bytes) -> None:
-        head = b"HTTP/1.1 %s\r\ncontent-type: text/plain\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%s"
-        self._transport.write(head % (status, len(line), line))
+        self._transport.write(ANSWER % (status, len(line), line))
 
     # --- deadlines ---------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ password of ~/.netrc is used, and an error in which a server repeats a key is sh
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
@@ -19,6 +20,7 @@ from aiohttp.abc import AbstractResolver
 
 from everlong.core import Json, expect
 from everlong.errors import EverlongError, ProviderError, RateLimited
+from everlong.llm.bodies import PACKED, pieces_of, read_whole
 from everlong.llm.endpoints import Endpoint
 from everlong.windows import Served, listing_window, llama_cpp_window, ollama_running_window, ollama_show_window
 from everlong.wire import (
@@ -35,9 +37,10 @@ from everlong.wire import (
     format_named,
 )
 
-__all__ = ["Connections", "HttpModel", "Patience", "read_whole", "served_window"]
+__all__ = ["Connections", "HttpModel", "Patience", "served_window"]
 
 LARGEST_ERROR = 64 * 1024  # bytes of an error page that are read
+LARGEST_UNPACKED = 64 * 1024 * 1024  # bytes of a reply that its server packed
 WORTH_RETRYING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 MOST_MODELS = 1_000  # names whose windows are remembered
 SHORTEST_SECRET = 8  # characters; what is shorter may be any word
@@ -110,9 +113,9 @@ class HttpModel:
         try:
             response = await self._post(self._format.ask(request, self._at.key))
             stream = ReplyStream(reader)
-            async with response:
-                async for chunk in response.content.iter_any():
-                    for reply in stream.feed(chunk):
+            async with response, aclosing(pieces_of(response, most=LARGEST_UNPACKED)) as pieces:
+                async for piece in pieces:
+                    for reply in stream.feed(piece):
                         begun = True
                         yield reply
                 for reply in stream.close():
@@ -149,12 +152,16 @@ class HttpModel:
         raise AssertionError("a retry either returns or raises")
 
     async def _post_once(self, outgoing: Outgoing) -> aiohttp.ClientResponse:
-        headers = {"content-type": "application/json", **outgoing.headers, **dict(self._at.headers)}
+        headers = {"content-type": "application/json", **PACKED, **outgoing.headers, **dict(self._at.headers)}
         body = json.dumps(outgoing.body, ensure_ascii=False).encode("utf-8", "backslashreplace")
         session = await self._connections.here()
         try:
             response = await session.post(
-                self.endpoint + outgoing.path, data=body, headers=headers, allow_redirects=False
+                self.endpoint + outgoing.path,
+                data=body,
+                headers=headers,
+                allow_redirects=False,
+                auto_decompress=False,
             )
         except (aiohttp.ClientConnectionError, OSError) as error:
             raise _Again(self._unreached(error)) from error
@@ -235,7 +242,10 @@ async def _json_answer(
 ) -> Json:
     """Return what the server answers; None for anything that is not JSON."""
     try:
-        async with session.request(method, url, json=body, headers=headers, allow_redirects=False) as response:
+        sent = {**PACKED, **headers}
+        async with session.request(
+            method, url, json=body, headers=sent, allow_redirects=False, auto_decompress=False
+        ) as response:
             if response.status != 200:
                 return None
             answer: Json = json.loads(await read_whole(response, LARGEST_LISTING))
@@ -299,16 +309,6 @@ def _proxy_for(url: str) -> str | None:
     if not proxy or urlsplit(proxy).scheme not in ("http", "https") or proxy_bypass(address.netloc):
         return None
     return proxy
-
-
-async def read_whole(response: aiohttp.ClientResponse, most: int) -> bytes:
-    """Return the body, or its first `most` bytes."""
-    body = bytearray()
-    async for chunk in response.content.iter_any():
-        body += chunk
-        if len(body) >= most:
-            break
-    return bytes(body[:most])
 
 
 def _words(error: BaseException) -> str:

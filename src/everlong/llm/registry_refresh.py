@@ -15,6 +15,7 @@ from zlib import crc32
 import aiohttp
 
 from everlong.errors import InputError
+from everlong.llm.bodies import PACKED, read_whole
 from everlong.llm.registry_files import (
     LastTry,
     fetched_registry,
@@ -35,7 +36,6 @@ __all__ = [
 ]
 
 LARGEST = 32 * 1024 * 1024  # bytes; the tables are 1 to 4 MB
-BLOCK = 64 * 1024
 SECONDS = 60.0  # for one table
 MOST_ROWS = 100_000
 KNOWN_SHARE = 0.1  # of the known rows, that a table must have too
@@ -178,15 +178,14 @@ def implausible(fresh: Registry, known: Registry) -> str:
 
 
 async def _fetched(session: aiohttp.ClientSession, url: str, seconds: float) -> bytes:
-    async with session.get(url, timeout=aiohttp.ClientTimeout(total=seconds)) as response:
+    timeout = aiohttp.ClientTimeout(total=seconds)
+    async with session.get(url, timeout=timeout, headers=PACKED, auto_decompress=False) as response:
         if response.status != 200:
             raise ValueError(f"status {response.status}")
-        body = bytearray()
-        async for block in response.content.iter_chunked(BLOCK):
-            body += block
-            if len(body) > LARGEST:
-                raise ValueError(f"more than {LARGEST:,} bytes")
-        return bytes(body)
+        body = await read_whole(response, LARGEST + 1)
+        if len(body) > LARGEST:
+            raise ValueError(f"more than {LARGEST:,} bytes")
+        return body
 
 
 def _believed_rows(folder: Path, source: Source, body: bytes, now: datetime) -> Registry:

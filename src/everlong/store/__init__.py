@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from everlong.store.histories import HistorySettings as HistorySettings, history as history
     from everlong.store.imports import (
         Imported as Imported,
+        branch_id as branch_id,
         import_session as import_session,
         sessions_in as sessions_in,
     )
@@ -26,12 +27,19 @@ if TYPE_CHECKING:
     from everlong.store.jsonl.threads import JsonlThreads as JsonlThreads
     from everlong.store.memory import MemoryThreads as MemoryThreads
     from everlong.store.postgres.threads import PostgresThreads as PostgresThreads
+    from everlong.store.private import (
+        close_to_others as close_to_others,
+        make_folder as make_folder,
+        open_private as open_private,
+        write_private as write_private,
+    )
     from everlong.store.terms import query_terms as query_terms, texts_of as texts_of
     from everlong.store.urls import (
         STORE_VARIABLE as STORE_VARIABLE,
         default_store as default_store,
         is_remote as is_remote,
         open_store as open_store,
+        store_path as store_path,
     )
 else:
     __all__, __getattr__, __dir__ = open_door(
@@ -41,12 +49,13 @@ else:
             "bodies": "decode_entry encode_entry kind_of",
             "exports": "FORMATS exported",
             "histories": "HistorySettings history",
-            "imports": "Imported import_session sessions_in",
+            "imports": "Imported branch_id import_session sessions_in",
             "inputs": "LARGEST_CONFIG LARGEST_INPUT read_input",
             "jsonl.threads": "JsonlThreads",
             "memory": "MemoryThreads",
             "postgres.threads": "PostgresThreads",
+            "private": "close_to_others make_folder open_private write_private",
             "terms": "query_terms texts_of",
-            "urls": "STORE_VARIABLE default_store is_remote open_store",
+            "urls": "STORE_VARIABLE default_store is_remote open_store store_path",
         },
     )

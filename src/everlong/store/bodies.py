@@ -127,7 +127,7 @@ def decode_entry(kind: int, text: str) -> Entry:
                 fields = json.loads(text)
                 return Recalled(int(fields["before"]), decode(_json(fields["message"])))
     except (WireError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise StoreError(f"a stored entry cannot be read: {error}") from error
+        raise StoreError("a stored entry cannot be read") from error  # the error may quote what was said
 
 
 def body_of(entry: Entry) -> Body:
@@ -152,7 +152,7 @@ def entry_of(kind: int, text: str, large: Mapping[str, str]) -> Entry:
 
     def put_back(name: re.Match[str]) -> str:
         if name[1] not in large:
-            raise StoreError(f"a stored text is missing: {name[1]}")
+            raise StoreError("a stored text is missing")
         return json.dumps(large[name[1]])
 
     return decode_entry(kind, _LARGE_TEXT.sub(put_back, text))
@@ -252,7 +252,7 @@ def event_in(fields: JsonObject) -> Event:
         kind, time = EventKind(str(fields["kind"])), datetime.fromisoformat(str(fields["time"]))
         return Event(**{**fields, "kind": kind, "time": time})  # type: ignore[arg-type]
     except (ValueError, KeyError, TypeError) as error:
-        raise StoreError(f"a stored event cannot be read: {error}") from error
+        raise StoreError("a stored event cannot be read") from error
 
 
 def encode_event(event: Event) -> str:
@@ -265,5 +265,7 @@ def decode_event(text: str) -> Event:
     try:
         fields = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise StoreError(f"a stored event cannot be read: {error}") from error
+        raise StoreError("a stored event cannot be read") from error
+    if not isinstance(fields, dict):
+        raise StoreError("a stored event cannot be read")
     return event_in(fields)

@@ -7,18 +7,22 @@ thread that came from it, it continues in a branch.
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from itertools import count, takewhile
 
 from everlong.core import Entry, Message, Point, message_ref, ref_of
 from everlong.engine import Threads, text_title
 from everlong.errors import NoThread
+from everlong.store.rules import as_utc
 from everlong.summarize import foreign_account
 from everlong.wire import Document, marks_of, read_all, summary_text, user_texts
 
-__all__ = ["Imported", "Session", "import_session", "sessions_in"]
+__all__ = ["Imported", "Session", "branch_id", "import_session", "sessions_in"]
 
 AT_ONCE = 200  # rows of one append
+NO_TIME = datetime(1970, 1, 2, tzinfo=UTC)  # programs that must write a time and know none write the start of 1970
 
 Progress = Callable[[int], object]
 
@@ -36,6 +40,9 @@ class Session:
     archived: bool = False
     format: str = ""
     model: str = ""
+    #: When it began and when it changed last; None if nothing says so.
+    began: datetime | None = None
+    changed: datetime | None = None
     entries: tuple[tuple[str, Message | Point], ...] = ()
     warnings: tuple[str, ...] = ()
 
@@ -61,28 +68,44 @@ class Imported:
 # Reading
 
 
-def sessions_in(data: bytes, file_name: str) -> tuple[Session, ...]:
-    """Read every conversation in a file; those without a name of their own are named after the file."""
+def sessions_in(data: bytes, file_name: str, modified: datetime | None = None) -> tuple[Session, ...]:
+    """Read every conversation in a file; those without a name of their own are named after the file.
+
+    One that has no times is as old as the file, which was `modified` then.
+    """
     documents = read_all(data)
     sessions: list[Session] = []
     for number, document in enumerate(documents, start=1):
         fallback = file_name if len(documents) == 1 else f"{file_name}#{number}"
-        sessions.append(_session(document, fallback))
+        sessions.append(_session(document, fallback, modified))
         archived = enumerate(marks_of(document).archived(document), start=1)
-        sessions += [replace(_session(each, f"{fallback}/{at}"), archived=True) for at, each in archived]
+        sessions += [replace(_session(each, f"{fallback}/{at}", modified), archived=True) for at, each in archived]
     return tuple(sessions)
 
 
-def _session(document: Document, fallback: str) -> Session:
+def _session(document: Document, fallback: str, modified: datetime | None) -> Session:
     marks = marks_of(document)
+    times = list(_times(document)) or ([modified] if modified else [])
     return Session(
         id=marks.session_id(document) or fallback,
         title=text_title(marks.title(document)) or next(filter(None, map(text_title, user_texts(document))), ""),
         format=document.fmt,
         model=document.model,
+        began=min(times, default=None),
+        changed=max(times, default=None),
         entries=tuple(_entries(document)),
         warnings=document.warnings,
     )
+
+
+def _times(document: Document) -> Iterator[datetime]:
+    """Every time that the file gives for the conversation; one without a zone is local time."""
+    marks = marks_of(document)
+    told = (marks.began(document), marks.changed(document), *(message.time for message in document.messages))
+    for time in filter(None, told):
+        with suppress(OverflowError, ValueError, OSError):  # the first and last days of the calendar
+            if as_utc(time) > NO_TIME:
+                yield as_utc(time)
 
 
 def _entries(document: Document) -> Iterator[tuple[str, Message | Point]]:
@@ -144,7 +167,7 @@ def import_session(store: Threads, session: Session, *, owner: str = "", progres
     rows = _missing(session, known)
     for start in range(0, len(rows), AT_ONCE):
         batch = rows[start : start + AT_ONCE]
-        store.append(known.thread, [entry for _, entry in batch], ids=[name for name, _ in batch])
+        store.append(known.thread, [entry for _, entry in batch], ids=[name for name, _ in batch], at=session.changed)
         progress(len(batch))
     points = sum(isinstance(entry, Point) for _, entry in rows)
     return Imported(
@@ -161,12 +184,31 @@ def import_session(store: Threads, session: Session, *, owner: str = "", progres
 def _threads_from(store: Threads, name: str) -> Iterator[_KnownThread]:
     """The thread that a session became, and its branches from later imports."""
     for number in count(1):
-        thread = name if number == 1 else f"{name}~{number}"
-        try:
-            store.thread(thread)
-        except NoThread:
+        known = next((thread for thread in _names(name, number) if _exists(store, thread)), None)
+        if known is None:
             return
-        yield _read_thread(store, thread)
+        yield _read_thread(store, known)
+
+
+def _names(name: str, number: int) -> tuple[str, ...]:
+    """How the thread of a session, or its branch of that number, may be called.
+
+    A branch once had the number behind the name. A name that begins with another's is hard to tell from it.
+    """
+    return (name,) if number == 1 else (branch_id(name, number), f"{name}~{number}")
+
+
+def branch_id(name: str, number: int) -> str:
+    """The id of a branch. It does not begin with the id of its parent. Example: boats, 2 -> 2~boats"""
+    return f"{number}~{name}"
+
+
+def _exists(store: Threads, thread: str) -> bool:
+    try:
+        store.thread(thread)
+    except NoThread:
+        return False
+    return True
 
 
 def _read_thread(store: Threads, thread: str) -> _KnownThread:
@@ -181,20 +223,20 @@ def _read_thread(store: Threads, thread: str) -> _KnownThread:
 
 def _begin(store: Threads, session: Session, threads: Sequence[_KnownThread], owner: str) -> tuple[_KnownThread, str]:
     """Create a thread, or a branch off the thread that shares most with the session."""
-    thread = session.id if not threads else f"{session.id}~{len(threads) + 1}"
+    thread = branch_id(session.id, len(threads) + 1) if threads else session.id
     nearest = max(threads, key=lambda each: each.shared(session.messages), default=None)
     shared = nearest.shared(session.messages) if nearest else 0
     metadata = json.dumps({"format": session.format, **({"model": session.model} if session.model else {})})
     branch_of = ""
     if nearest is None or not shared:
-        store.create(thread, owner=owner, title=session.title, metadata=metadata)
+        store.create(thread, owner=owner, title=session.title, metadata=metadata, at=session.began)
     else:
         branch_of = nearest.thread
         order = nearest.orders[nearest.messages[shared - 1][0]] + 1
-        store.branch(branch_of, order, thread, title=session.title)
-        store.change(thread, metadata=metadata)
+        store.branch(branch_of, order, thread, title=session.title, at=session.began)
+        store.change(thread, metadata=metadata, at=session.began)
     if session.archived:
-        store.change(thread, archived=True)
+        store.change(thread, archived=True, at=session.began)
     return _read_thread(store, thread), branch_of
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from itertools import islice
 from types import TracebackType
 from typing import Self, TypeAlias
@@ -60,6 +61,7 @@ class _StoredThread:
     orders: dict[str, int] = field(default_factory=dict)
     messages: list[int] = field(default_factory=list)
     points: list[int] = field(default_factory=list)
+    withdrawn: set[int] = field(default_factory=set)
     words: dict[int, _Words] = field(default_factory=dict)
     pins: list[Pin] = field(default_factory=list)
     events: dict[str, Event] = field(default_factory=dict)
@@ -80,6 +82,8 @@ class _StoredThread:
                     self.messages.append(row.order)
                 case Point():
                     self.points.append(row.order)
+                case Withdrawal(point):
+                    self.withdrawn.add(point)
                 case _:
                     pass
         self.thread = replace(
@@ -87,6 +91,7 @@ class _StoredThread:
             length=len(self.rows),
             messages=len(self.messages),
             points=len(self.points),
+            standing=len(self.points) - len(self.withdrawn),
             updated=updated,
         )
 
@@ -119,13 +124,20 @@ class MemoryThreads:
         self._memory = Memory() if memory is None else memory
         self._closed = False
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Nothing: what is in memory is not damaged."""
+        return ()
+
     # Threads
 
-    def create(self, thread: str, *, owner: str = "", title: str = "", metadata: JsonText = "{}") -> Thread:
+    def create(
+        self, thread: str, *, owner: str = "", title: str = "", metadata: JsonText = "{}", at: datetime | None = None
+    ) -> Thread:
         """Create an empty thread."""
         rules.check_objects(metadata=metadata)
         with self._held():
-            now = self._clock()
+            now = rules.moment_of(self._clock, at)
             made = Thread(id=thread, owner=owner, title=title, created=now, updated=now, metadata=metadata)
             return self._new(_StoredThread(made)).thread
 
@@ -155,6 +167,7 @@ class MemoryThreads:
         archived: bool | None = None,
         settings: JsonText | None = None,
         metadata: JsonText | None = None,
+        at: datetime | None = None,
     ) -> Thread:
         """Change title, archive flag, settings or metadata; what is None stays."""
         rules.check_objects(settings=settings, metadata=metadata)
@@ -167,18 +180,18 @@ class MemoryThreads:
                 archived=old.archived if archived is None else archived,
                 settings=old.settings if settings is None else settings,
                 metadata=old.metadata if metadata is None else metadata,
-                updated=self._clock(),
+                updated=rules.moment_of(self._clock, at),
             )
             return stored.thread
 
-    def branch(self, thread: str, order: int, new: str, *, title: str = "") -> Thread:
+    def branch(self, thread: str, order: int, new: str, *, title: str = "", at: datetime | None = None) -> Thread:
         """Create a thread that starts with the first `order` rows of this one."""
         with self._held():
             stored = self._of(thread)
             rules.check_branch(thread, len(stored.rows), order)
-            now = self._clock()
+            now = rules.moment_of(self._clock, at)
             made = replace(stored.thread, id=new, title=title, created=now, updated=now, parent=(thread, order))
-            made = replace(made, archived=False, length=0, messages=0, points=0)
+            made = replace(made, archived=False, length=0, messages=0, points=0, standing=0)
             branch = self._new(_StoredThread(made, pins=list(rules.pins_before(stored.pins, order))))
             branch.add(stored.rows[:order], now)
             return branch.thread
@@ -192,14 +205,21 @@ class MemoryThreads:
     # The log
 
     def append(
-        self, thread: str, entries: Sequence[Entry], *, ids: Sequence[str] | None = None, expected: int | None = None
+        self,
+        thread: str,
+        entries: Sequence[Entry],
+        *,
+        ids: Sequence[str] | None = None,
+        expected: int | None = None,
+        at: datetime | None = None,
     ) -> tuple[Row, ...]:
         """Append entries, all or none. An entry whose id is known is not added again: its row is returned."""
         with self._held():
             stored = self._of(thread)
             names = rules.row_names(thread, entries, ids)
             new = [(name, entry) for name, entry in zip(names, entries, strict=True) if name not in stored.orders]
-            added = rules.added_rows(thread, len(stored.rows), expected, new, self._clock)
+            clock = partial(rules.moment_of, self._clock, at, stored.thread.updated)
+            added = rules.added_rows(thread, len(stored.rows), expected, new, clock)
             rules.check_entries(thread, added, stored.points)
             if added:
                 stored.add(added, added[0].time)
@@ -241,8 +261,7 @@ class MemoryThreads:
         """Return every compaction point, oldest first, and whether it still stands."""
         with self._held():
             stored = self._of(thread)
-            withdrawn = {row.entry.point for row in stored.rows if isinstance(row.entry, Withdrawal)}
-            return [(stored.rows[order], order not in withdrawn) for order in stored.points]
+            return [(stored.rows[order], order not in stored.withdrawn) for order in stored.points]
 
     # Pins
 

@@ -6,13 +6,14 @@ here reads or writes. Times are kept in UTC, whatever zone a clock has.
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 from everlong.core import STARTS, Entry, Event, EventKind, JsonText, Pin, Point, Recalled, Row, Withdrawal
 from everlong.errors import StoreError, ThreadChanged
 
 __all__ = [
+    "WAIT",
     "Clock",
     "added_rows",
     "as_utc",
@@ -21,6 +22,7 @@ __all__ = [
     "check_entries",
     "check_objects",
     "in_utc",
+    "moment_of",
     "new_events",
     "new_pin",
     "pins_before",
@@ -33,6 +35,7 @@ __all__ = [
 
 Clock = Callable[[], datetime]
 
+WAIT = 10.0  # seconds that a caller waits for another writer that does not end, before StoreBusy
 MOST = 2**31 - 1  # rows, threads or hits that a caller may want; databases count no further in one word
 
 
@@ -49,6 +52,13 @@ def in_utc(clock: Clock) -> Clock:
 def as_utc(time: datetime) -> datetime:
     """The same time in UTC; one without a zone is local time."""
     return time.astimezone(UTC)
+
+
+def moment_of(clock: Clock, at: datetime | None, after: datetime | None = None) -> datetime:
+    """When something happens: at the given time, else now. A given time is later than `after`, however little."""
+    if at is None:
+        return clock()
+    return as_utc(at) if after is None else max(as_utc(at), after + timedelta(microseconds=1))
 
 
 def at_most(limit: int | None) -> int:

@@ -6,18 +6,20 @@ The engines that keep such files own their tables; nothing here knows what is in
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from everlong.errors import InputError, StoreBusy, StoreError
+from everlong.store.private import check_is_file, make_database
 
-__all__ = ["Database", "code_of", "explained", "is_busy"]
+__all__ = ["Database", "check_place", "code_of", "damaged", "explained", "is_busy", "is_read_only"]
 
+READ_ONLY_CODES = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM})
 BUSY_CODES = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
 
 #: SQLite's code -> what a person can do about it.
 PROBLEMS = {
-    sqlite3.SQLITE_READONLY: "it is read-only",
+    sqlite3.SQLITE_READONLY: "it is read-only; to write, copy it to a folder of yours and name that",
     sqlite3.SQLITE_FULL: "the disk is full",
     sqlite3.SQLITE_IOERR: "the disk cannot be written or read (full, or failing)",
     sqlite3.SQLITE_CANTOPEN: "it cannot be opened or created there (folder missing, or no permission)",
@@ -37,37 +39,76 @@ def is_busy(error: sqlite3.Error) -> bool:
     return code_of(error) in BUSY_CODES
 
 
+def is_read_only(error: sqlite3.Error) -> bool:
+    """Whether nothing may be written there: not the file, or not those that SQLite makes beside it."""
+    return code_of(error) in READ_ONLY_CODES
+
+
 def explained(path: Path, error: sqlite3.Error) -> StoreError | InputError:
     """The error as one line that says what is wrong with the file."""
     code = code_of(error)
     if code == sqlite3.SQLITE_NOTADB:
-        return InputError(f"{path} is not a SQLite database")
+        return InputError(f"{path} is not a SQLite database, or it is encrypted")
     if code in BUSY_CODES:
         return StoreBusy(f"{path}: other programs keep writing to it; try again later")
-    return StoreError(f"{path}: {PROBLEMS.get(code, str(error))}")
+    # A text that is not UTF-8 stands in Python's error, and is nobody's business.
+    return StoreError(f"{path}: {PROBLEMS.get(code) or str(error).partition(' with text ')[0]}")
 
 
-LONGEST_WAIT = 30.0  # seconds to wait for another process
+def damaged(path: Path) -> StoreError:
+    """The error of a file that SQLite cannot make sense of."""
+    return StoreError(f"{path}: {PROBLEMS[sqlite3.SQLITE_CORRUPT]}")
+
+
+def check_place(path: Path) -> None:
+    """Raise InputError if a folder, a pipe or a device is where a SQLite file should be: one could wait for ever."""
+    try:
+        check_is_file(path.stat())
+    except (IsADirectoryError, BlockingIOError) as error:
+        raise InputError(f"{path}: {error.strerror}") from None
+    except OSError:
+        return  # missing, or out of reach: SQLite says which
+
+
+LONGEST_WAIT = 10.0  # seconds to wait for another process
 MEMORY = 32_000  # kB of pages that are kept at hand: with less, each new word is fetched from the file again
+
+
+def _try_to_write(connection: sqlite3.Connection) -> None:
+    """Raise sqlite3.OperationalError now if the file is read-only, and not when something is to be kept."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        connection.execute(f"PRAGMA user_version = {version}")
+    finally:
+        connection.execute("ROLLBACK")
 
 
 class Database:
     """A small SQLite file with one connection, used by one thread at a time; `prepare` makes its tables.
 
+    One that is not `kept` is in memory: nothing can be written to its folder.
+
     Open it while the folder's lock is held, so that two processes do not make it at once. Raises sqlite3.Error if that
     fails: the caller knows whether the file may be thrown away.
     """
 
-    def __init__(self, path: Path, prepare: Callable[[sqlite3.Connection], None]) -> None:
+    def __init__(self, path: Path, prepare: Callable[[sqlite3.Connection], None], *, kept: bool = True) -> None:
         self._path = path
         self._lock = threading.RLock()
         self._closed = False
-        self._connection = sqlite3.connect(path, timeout=LONGEST_WAIT, isolation_level=None, check_same_thread=False)
+        if kept:
+            check_place(path)
+            with suppress(OSError):  # SQLite says itself what is wrong with the place
+                make_database(path)
+        place = path if kept else ":memory:"
+        self._connection = sqlite3.connect(place, timeout=LONGEST_WAIT, isolation_level=None, check_same_thread=False)
         try:
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute("PRAGMA synchronous = NORMAL")
             self._connection.execute(f"PRAGMA cache_size = -{MEMORY}")
             prepare(self._connection)
+            _try_to_write(self._connection)
         except (sqlite3.Error, StoreError):
             self._connection.close()
             raise

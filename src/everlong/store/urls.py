@@ -1,31 +1,46 @@
 """Stores by URL: `sqlite:///PATH` or a path, `jsonl:DIR`, `postgresql://…`, `memory:`.
 
 An engine is a package and a row of `ENGINES`. It is imported only when a URL names it; what it needs beyond the
-standard library is an extra.
+standard library is an extra. `?timeout=SECONDS` behind any of them says how long to wait for another writer.
 """
 
+import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 from urllib.parse import unquote
 
 from everlong.core import expect_text
 from everlong.engine import Threads
 from everlong.errors import InputError
+from everlong.store.private import OWN_FOLDER, make_folder
+from everlong.store.rules import WAIT
 
-__all__ = ["STORE_VARIABLE", "default_store", "is_remote", "open_store"]
+__all__ = ["STORE_VARIABLE", "default_store", "is_remote", "open_store", "store_path"]
 
 #: Names the store where no option does.
 STORE_VARIABLE = "EVERLONG_STORE"
+LONGEST_TIMEOUT = 86_400.0  # seconds
+_TIMEOUT = re.compile(r"([?&])timeout=([^&]*)(&|$)")
 KINDS = "sqlite:///PATH or a path, jsonl:DIR, postgresql://…, memory:"
+
+
+#: Seconds to wait for another writer; None for the usual.
+Wait: TypeAlias = float | None
 
 
 @dataclass(frozen=True, slots=True)
 class StoreEngine:
-    """A kind of store: `open` takes the URL and the part after its colon; `remote` if it is reached over a network."""
+    """A kind of store: `open` takes the URL, the part after its colon, and the seconds to wait for other writers.
 
-    open: Callable[[str, str], Threads]
+    `remote`: it is reached over a network. `path` returns its file or folder, None if it has none.
+    """
+
+    open: Callable[[str, str, Wait], Threads]
     remote: bool = False
+    path: Callable[[str], Path] | None = None
 
 
 def default_store(environment: Mapping[str, str], platform: str) -> str:
@@ -43,7 +58,7 @@ def default_store(environment: Mapping[str, str], platform: str) -> str:
             folder = Path(environment.get("LOCALAPPDATA") or home / "AppData" / "Local")
         case _:
             folder = Path(environment.get("XDG_DATA_HOME") or home / ".local" / "share")
-    return str(folder / "everlong" / "threads.db")
+    return str(folder / OWN_FOLDER / "threads.db")
 
 
 def open_store(url: str) -> Threads:
@@ -55,12 +70,22 @@ def open_store(url: str) -> Threads:
     expect_text("url", url, f"the address of a store: {KINDS}")
     if not url.strip() or "\0" in url:
         raise InputError(f"a store needs a name: {KINDS}")
-    engine, rest = _engine(url), url.partition(":")[2]
+    place, wait = _timed(url)
+    engine, rest = _engine(place), place.partition(":")[2]
     if engine is not None:
-        return engine.open(url, rest)
+        return engine.open(place, rest, wait)
     if rest.startswith("//"):
-        raise _unknown(url)
-    return _sqlite_file(url)
+        raise _unknown(place)
+    return _sqlite_file(_path(place), wait)
+
+
+def store_path(url: str) -> Path | None:
+    """Return the file or folder of a store; None if it is on a server or in memory."""
+    place, _ = _timed(url)
+    engine, rest = _engine(place), place.partition(":")[2]
+    if engine is None:
+        return None if rest.startswith("//") else _path(place)
+    return engine.path(rest) if engine.path else None
 
 
 def is_remote(url: str) -> bool:
@@ -75,7 +100,34 @@ def _engine(url: str) -> StoreEngine | None:
     return ENGINES.get(kind.lower()) if colon else None
 
 
-def _memory(url: str, rest: str) -> Threads:
+def _timed(url: str) -> tuple[str, Wait]:
+    """The URL without its timeout, and the timeout. Example: "jsonl:a?timeout=2" -> "jsonl:a", 2.0"""
+    found = _TIMEOUT.search(url)
+    if found is None:
+        return url, None
+    try:
+        seconds = float(found[2])
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < LONGEST_TIMEOUT:
+        raise InputError(f"timeout in the name of a store is a number of seconds, not {found[2]!r}")
+    rest = url[found.end() :]
+    return url[: found.start()] + (found[1] if rest else "") + rest, seconds
+
+
+def _path(text: str) -> Path:
+    return Path(text).expanduser()
+
+
+def _sqlite_path(rest: str) -> Path:
+    return _path(unquote(rest.removeprefix("///")))
+
+
+def _jsonl_path(rest: str) -> Path:
+    return _path(unquote(rest))
+
+
+def _memory(url: str, rest: str, _wait: Wait) -> Threads:
     if rest:
         raise _unknown(url)
     from everlong.store.memory import MemoryThreads  # noqa: PLC0415 - only those who keep nothing need it
@@ -83,35 +135,37 @@ def _memory(url: str, rest: str) -> Threads:
     return MemoryThreads()
 
 
-def _sqlite(url: str, rest: str) -> Threads:
-    path = unquote(rest.removeprefix("///"))
-    if not path or (rest.startswith("//") and not rest.startswith("///")):
+def _sqlite(url: str, rest: str, wait: Wait) -> Threads:
+    if not rest.removeprefix("///") or (rest.startswith("//") and not rest.startswith("///")):
         raise InputError(f"{url!r} names no file: write sqlite:///PATH")
-    return _sqlite_file(path)
+    return _sqlite_file(_sqlite_path(rest), wait)
 
 
-def _sqlite_file(path: str) -> Threads:
+def _sqlite_file(path: Path, wait: Wait) -> Threads:
     from everlong.store.sqlite import SqliteThreads  # noqa: PLC0415 - loads sqlite3
 
-    return SqliteThreads(Path(path).expanduser())
+    if path.parent.name == OWN_FOLDER:
+        with suppress(OSError):  # SQLite says itself what is wrong with the place
+            make_folder(path.parent)
+    return SqliteThreads(path, wait=WAIT if wait is None else wait)
 
 
-def _jsonl(url: str, rest: str) -> Threads:
+def _jsonl(url: str, rest: str, wait: Wait) -> Threads:
     if not rest:
         raise _unknown(url)
     from everlong.store.jsonl import JsonlThreads  # noqa: PLC0415 - one engine at a time
 
-    return JsonlThreads(Path(unquote(rest)).expanduser())
+    return JsonlThreads(_jsonl_path(rest), wait=WAIT if wait is None else wait)
 
 
-def _postgres(url: str, rest: str) -> Threads:
+def _postgres(url: str, rest: str, wait: Wait) -> Threads:
     if not rest.startswith("//"):
         raise _unknown(url)
     try:
         from everlong.store.postgres import PostgresThreads  # noqa: PLC0415 - needs the extra
     except ImportError as error:
         raise InputError("Postgres needs its driver: pip install 'everlong[postgres]'") from error
-    return PostgresThreads(url)
+    return PostgresThreads(url) if wait is None else PostgresThreads(url, wait=wait, patience=wait)
 
 
 def _unknown(url: str) -> InputError:
@@ -121,8 +175,8 @@ def _unknown(url: str) -> InputError:
 #: The engines by what a URL begins with.
 ENGINES: Mapping[str, StoreEngine] = {
     "memory": StoreEngine(_memory),
-    "sqlite": StoreEngine(_sqlite),
-    "jsonl": StoreEngine(_jsonl),
+    "sqlite": StoreEngine(_sqlite, path=_sqlite_path),
+    "jsonl": StoreEngine(_jsonl, path=_jsonl_path),
     "postgres": StoreEngine(_postgres, remote=True),
     "postgresql": StoreEngine(_postgres, remote=True),
 }

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from everlong.summarize.parts import FREE_LIMIT as FREE_LIMIT, Style as Style
     from everlong.summarize.prompts import instruction as instruction, system as system
     from everlong.summarize.rules import summary_by_rules as summary_by_rules
-    from everlong.summarize.secrets import redacted as redacted
+    from everlong.summarize.secrets.redaction import redacted as redacted
     from everlong.summarize.summary import (
         NO_FACTS as NO_FACTS,
         NOTICE as NOTICE,
@@ -51,7 +51,7 @@ else:
             "parts": "FREE_LIMIT Style",
             "prompts": "instruction system",
             "rules": "summary_by_rules",
-            "secrets": "redacted",
+            "secrets.redaction": "redacted",
             "summary": "Facts NOTICE NO_FACTS Summary as_message as_system_section decode_summary encode_summary "
             "merged written",
             "text": "clipped framed is_framed one_line",

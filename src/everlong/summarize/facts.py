@@ -15,7 +15,7 @@ from typing import cast
 from everlong.compress import Use, accesses, looks_failed
 from everlong.core import CallId, Json, JsonObject, Message, Role, ToolCall, ToolResult, user_text
 from everlong.relevance import names_in
-from everlong.summarize.secrets import redacted
+from everlong.summarize.secrets.redaction import redacted
 from everlong.summarize.summary import NO_FACTS, Facts
 from everlong.summarize.text import is_framed
 
@@ -270,7 +270,7 @@ def _failure_line(result: ToolResult) -> str:
     ended = _ENDED_BADLY.match(text[:EDGE].lstrip()) is not None
     if not (looks_failed(result, Use.READ) or ended or _ENDS_BADLY.search(text[-EDGE:])):
         return ""
-    shown = (_WRAPPING.sub("", line).strip() for line in redacted(text[:LOOKED_AT]).split("\n"))
+    shown = (_WRAPPING.sub("", line).strip() for line in redacted(text[: 2 * LOOKED_AT])[:LOOKED_AT].split("\n"))
     lines = [line for line in shown if line] or ["…"]
     first = lines[0]
     if first.lower().startswith("traceback"):

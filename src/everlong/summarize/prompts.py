@@ -8,7 +8,7 @@ from functools import lru_cache
 from everlong.relevance import in_language
 from everlong.summarize.audit.language import language_named
 from everlong.summarize.parts import FREE_LIMIT, PARTS, WORD_LIMIT, Style
-from everlong.summarize.secrets import redacted
+from everlong.summarize.secrets.redaction import redacted
 from everlong.summarize.summary import Summary, all_lines
 from everlong.summarize.text import clipped, framed, plain_key
 

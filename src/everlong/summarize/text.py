@@ -5,15 +5,20 @@ data between tags that nothing inside can close.
 """
 
 import re
+from collections.abc import Callable
 
 from everlong.core import ref_of
 
 __all__ = [
     "ELLIPSIS",
+    "PIECE",
+    "UNSEEN",
     "clipped",
     "counted_words",
+    "end_of_piece",
     "framed",
     "harmless",
+    "in_pieces",
     "is_framed",
     "one_line",
     "plain_key",
@@ -22,6 +27,12 @@ __all__ = [
 ]
 
 ELLIPSIS = "…"
+#: Colours and titles of terminals; characters without a form, or that turn the direction of writing. Line ends stay.
+UNSEEN = re.compile(
+    r"\x1b\[[0-?]{0,40}[ -/]{0,8}[@-~]|\x1b\][^\x07\x1b\n]{0,400}(?:\x07|\x1b\\)|[\x00-\x08\x0e-\x1f\x7f-\x9f]"
+    r"|[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+    r"|(?<=[!-~])[\u200c\u200d](?=[!-~])"
+)
 _END = re.compile(r"(?<=[。！？；])(?=.)|(?<=[.!?][\"')\]])\s+|(?<=[.!?])\s+|\n+")
 #: After these a dot ends no sentence.
 _ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|etc|vs|cf|approx|no|fig|mr|mrs|dr|st)\.$", re.IGNORECASE)
@@ -32,6 +43,28 @@ _CHINESE = re.compile(r"[\u3041-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _WORD = re.compile(r"[^\s\u3041-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
 _UNIT = re.compile(r"[^\s\u3041-\u30ff\u3400-\u9fff\uac00-\ud7af]+|[\u3041-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 CHARACTERS_FOR_A_WORD = 2  # 200 words are 400 Chinese characters
+
+
+PIECE = 32_768  # characters that are searched at once: no other thread waits longer than for these
+
+
+def end_of_piece(text: str, start: int) -> int:
+    """The end of the piece of a long text that begins here: after a line end if its second half has one."""
+    end = start + PIECE
+    if end >= len(text):
+        return len(text)
+    return text.rfind("\n", start + PIECE // 2, end) + 1 or end
+
+
+def in_pieces(change: Callable[[str], str], text: str) -> str:
+    """The text with a change made piece by piece, for changes that know no line but their own."""
+    changed = []
+    start = 0
+    while start < len(text):
+        end = end_of_piece(text, start)
+        changed.append(change(text[start:end]))
+        start = end
+    return "".join(changed)
 
 
 def sentences_of(text: str) -> list[str]:

@@ -11,7 +11,7 @@ from everlong.core import Message, Role
 from everlong.relevance import in_language
 from everlong.summarize.audit.language import language_named
 from everlong.summarize.audit.signs import no_summary
-from everlong.summarize.secrets import redacted
+from everlong.summarize.secrets.redaction import redacted
 from everlong.summarize.text import ELLIPSIS, framed, is_framed, one_line
 
 __all__ = ["LONGEST_TITLE", "parsed_title", "title_prompt"]
@@ -54,14 +54,20 @@ def title_prompt(messages: Sequence[Message], language: str) -> str:
     """The prompt for the naming model: the beginning of the conversation, bounded, framed, without secrets."""
     quotes = []
     for message in messages:
-        text = one_line(message.text[: 4 * LONGEST_QUOTE])
+        text = one_line(redacted(_beginning(message.text)))
         if message.role in SPEAKERS and text and not is_framed(message.text):
             shortened = text if len(text) <= LONGEST_QUOTE else text[:LONGEST_QUOTE] + ELLIPSIS
-            quotes.append(f"[{in_language(SPEAKERS[message.role], language)}] {redacted(shortened)}")
+            quotes.append(f"[{in_language(SPEAKERS[message.role], language)}] {shortened}")
         if len(quotes) == LOOKED_AT:
             break
     task = in_language(TASK, language).format(language_named(language, within=language))
     return f"{task}\n\n{framed(chr(10).join(quotes), 'conversation')}"
+
+
+def _beginning(text: str) -> str:
+    """The beginning of a text, in whole words: half a key is not known for one any more."""
+    cut = text[: 4 * LONGEST_QUOTE]
+    return cut if len(cut) == len(text) else "".join(cut.rsplit(maxsplit=1)[:-1])
 
 
 def parsed_title(text: str) -> str | None:

@@ -26,8 +26,8 @@ from everlong.core import (
     steps_of,
 )
 from everlong.relevance import in_language
-from everlong.summarize.secrets import redacted
-from everlong.summarize.text import framed
+from everlong.summarize.secrets.redaction import redacted
+from everlong.summarize.text import UNSEEN, framed, in_pieces
 from everlong.tokens import Counter
 
 __all__ = ["Line", "chunks", "clamped", "lines_of", "shown", "transcript"]
@@ -49,11 +49,6 @@ SHORTEST = 16  # characters; below that nothing is left to cut
 SPARE = 0.95  # of the limit is aimed at: the middle of a text may have fewer tokens than its ends
 
 _BREAKS = re.compile(r"\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-#: Colours and titles of terminals; characters without a form, or that turn the direction of writing.
-_UNSEEN = re.compile(
-    r"\x1b\[[0-?]{0,40}[ -/]{0,8}[@-~]|\x1b\][^\x07\x1b]{0,400}(?:\x07|\x1b\\)|[\x00-\x08\x0e-\x1f\x7f-\x9f]"
-    r"|[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
-)
 _BLANK = re.compile(r"\s{64,}")
 _SPEAKER = re.compile(
     r"^(?=[ \t\u3000]{0,20}[\[［【](?:\s{0,4}(?:user|human|assistant|system|developer|tool|用户|助手|系统|工具)\b"
@@ -161,8 +156,15 @@ def clamped(text: str, most: int) -> str:
 
 
 def _plain(text: str) -> str:
-    seen = _UNSEEN.sub("", _BREAKS.sub("\n", text))
-    return _SPEAKER.sub("| ", _BLANK.sub(_shorter_blank, redacted(seen)))
+    return in_pieces(_quoted, redacted(in_pieces(_seen, text)))
+
+
+def _seen(text: str) -> str:
+    return UNSEEN.sub("", _BREAKS.sub("\n", text))
+
+
+def _quoted(text: str) -> str:
+    return _SPEAKER.sub("| ", _BLANK.sub(_shorter_blank, text))
 
 
 def _shorter_blank(blank: re.Match[str]) -> str:

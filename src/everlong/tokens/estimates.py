@@ -121,6 +121,11 @@ def estimate(text: str, vocabulary: str = DEFAULT) -> int:
         return 0
     weights = _weights(vocabulary if vocabulary in ESTIMATED else DEFAULT)
     chance = weights.ends.__getitem__
+    if len(text) <= PIECE:
+        shortened, left_out = shorten_runs(text)
+        codes = class_codes(shortened)
+        ends = sum(map(chance, _pairs(codes, 0))) + sum(map(chance, _pairs(codes, 1)))
+        return round(1 + ends / STEPS + run_tokens(left_out, weights.repeats))
     ends, runs, last = 0, 0.0, b""
     for shortened, left_out in _shortened_pieces(text):
         codes = last + class_codes(shortened)

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from splintr import Tokenizer
 
-from everlong.tokens.pieces import PIECE, TOKEN_BYTES, Encoding, bytes_in, counted_pieces, well_formed
+from everlong.tokens.pieces import PIECE, SMALL_PIECE, TOKEN_BYTES, Encoding, bytes_in, counted_pieces, well_formed
 
 __all__ = ["UNKNOWN", "Vocabulary", "count_exact", "encoding_of", "name_segments", "vocabulary_of"]
 
@@ -58,9 +58,11 @@ def _load(name: str) -> _Loaded:
 
 def count_exact(vocabulary: str, text: str) -> int:
     """How many tokens the text is in that vocabulary. Example: ("o200k_base", "hello world") -> 2"""
-    if len(text) <= 2 * PIECE:
+    if len(text) <= 2 * SMALL_PIECE:
         return _count(vocabulary, text)
     encoding = encoding_of(vocabulary)
+    if len(text) <= 2 * encoding.piece:
+        return _count(vocabulary, text)
     try:
         return _count_long(encoding, text)
     except UnicodeEncodeError:
@@ -101,7 +103,10 @@ def encoding_of(vocabulary: str) -> Encoding:
     def pack_after_line_end(text: str, begins: bool) -> bytes:
         return pack(text, begins) if begins else pack(LINE_END + text, begins)[ITS_TOKENS * TOKEN_BYTES :]
 
-    return Encoding(pack_after_line_end if vocabulary in BEGUN_WITH_SPACE else pack, encoder.decode_token_bytes)
+    if vocabulary in BEGUN_WITH_SPACE:
+        return Encoding(pack_after_line_end, encoder.decode_token_bytes, SMALL_PIECE)
+    piece = SMALL_PIECE if vocabulary in MATCHED_WHOLE else PIECE
+    return Encoding(pack, encoder.decode_token_bytes, piece)
 
 
 @dataclass(frozen=True, slots=True)

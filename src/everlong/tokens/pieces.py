@@ -11,11 +11,23 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-__all__ = ["PIECE", "TOKEN_BYTES", "Encoding", "Piece", "after_pair", "bytes_in", "counted_pieces", "well_formed"]
+__all__ = [
+    "PIECE",
+    "SMALL_PIECE",
+    "TOKEN_BYTES",
+    "Encoding",
+    "Piece",
+    "after_pair",
+    "bytes_in",
+    "counted_pieces",
+    "well_formed",
+]
 
 TOKEN_BYTES = 4  # encoders pack each token into 32 bits
 #: A text of more than twice as many characters is counted in pieces, of which none is longer than that.
-PIECE = 8_192
+PIECE = 32_768
+#: The same for vocabularies that merge across a whole text: some milliseconds too.
+SMALL_PIECE = 8_192
 #: Characters at the end of a piece that was cut anywhere, whose tokens may depend on what follows.
 UNSETTLED = 256
 #: Characters over which two pieces have the same tokens at their joint. By less they may agree by chance: patterns take
@@ -41,6 +53,7 @@ class Encoding:
 
     pack: Callable[[str, bool], bytes]
     unpack: Callable[[int], bytes]
+    piece: int = PIECE
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,21 +78,21 @@ def counted_pieces(encoding: Encoding, text: str) -> Iterator[Piece]:
     """Yield the pieces of a well-formed text; their tokens are those of the text, or more if a joint is not proved."""
     start = 0
     while start < len(text):
-        stop = _next_gap(text, start)
-        if stop - start <= 2 * PIECE:
+        stop = _next_gap(text, start, encoding.piece)
+        if stop - start <= 2 * encoding.piece:
             yield Piece(start, stop, len(encoding.pack(text[start:stop], start == 0)) // TOKEN_BYTES)
         else:
             yield from _joined_pieces(encoding, text, start, stop)
         start = stop
 
 
-def _next_gap(text: str, start: int) -> int:
-    """The first gap between words at least `PIECE` characters on; the end of the text if there is none."""
-    while len(text) - start > 2 * PIECE:
-        gap = _BETWEEN_WORDS.search(text, start + PIECE, start + 2 * PIECE)
+def _next_gap(text: str, start: int, size: int) -> int:
+    """The first gap between words at least `size` characters on; the end of the text if there is none."""
+    while len(text) - start > 2 * size:
+        gap = _BETWEEN_WORDS.search(text, start + size, start + 2 * size)
         if gap is not None:
             return gap.start()
-        start += PIECE - 1  # a gap is seen with the letters on both sides
+        start += size - 1  # a gap is seen with the letters on both sides
     return len(text)
 
 
@@ -94,7 +107,7 @@ def _joined_pieces(encoding: Encoding, text: str, start: int, stop: int) -> Iter
     while True:
         end = 0
         for seam in seams:
-            end = end or (stop if stop - seam.at <= 2 * PIECE else seam.at + PIECE)
+            end = end or (stop if stop - seam.at <= 2 * encoding.piece else seam.at + encoding.piece)
             packed = encoding.pack(text[seam.at : end], seam.at == 0)
             if packed.startswith(seam.following):
                 break

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from everlong.agent import DEFAULT_CONFIG, OWN_TOOLS, AgentConfig, McpServers
+from everlong.agent import DEFAULT_CONFIG, OWN_TOOLS, AgentConfig, Changes, McpServers, Sandbox, sandbox_of
 from everlong.core import Event, JsonObject, Thread
 from everlong.engine import Engine, Threads
 from everlong.errors import EverlongError, NoThread
@@ -64,6 +64,7 @@ class AppState:
         self.engine = Engine(
             setup.threads, settings=setup.config.engine, registry=setup.registry, observers=(self._observe,)
         )
+        self.changes = Changes(self.config.workspace, self.config.allowed)
         self.approvals = Approvals(self.hub, seconds=setup.answer_seconds)
         permissions = self.config.permissions(self.approvals.approve)
         self.agents = Agents(self.engine, self.models, self.config, permissions)
@@ -71,13 +72,16 @@ class AppState:
         self.updates = LiveUpdates(self.engine, self.hub, self.agents, self.view)
         self.compactions = Compactions(self.engine, self.hub, self.agents, self.models, self.updates)
         self.turns = Turns(self.engine, self.hub, self.agents, self.updates, self.compactions)
+        #: The sandbox of the shell, once it is started.
+        self.sandbox = Sandbox("")
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stack = AsyncExitStack()
         self._sweeper: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Load the settings, start MCP servers, and remove old threads from now on."""
+        """Load the settings, try the sandbox, start MCP servers, and remove old threads from now on."""
         self._loop = asyncio.get_running_loop()
+        self.sandbox = await asyncio.to_thread(sandbox_of, self.config)
         self._apply(await asyncio.to_thread(load_settings, self.threads))
         if self.config.mcp:
             servers = McpServers(self.config.mcp, taken=OWN_TOOLS)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         marks_of as marks_of,
         read as read,
         read_all as read_all,
+        sendable as sendable,
         sent_as as sent_as,
         user_texts as user_texts,
         value_of as value_of,
@@ -114,7 +115,7 @@ else:
         __name__,
         {
             "document": "Document",
-            "documents": "document_of list_format marks_of read read_all sent_as user_texts value_of with_messages write",
+            "documents": "document_of list_format marks_of read read_all sendable sent_as user_texts value_of with_messages write",
             "fields": "dump load unpack",
             "formats": "ANTHROPIC FORMATS OPENAI_CHAT OPENAI_RESPONSES format_named problems",
             "formats.format": "Api CacheMarks Deltas Format Place",

@@ -14,8 +14,10 @@ from typing import cast
 from everlong.core import History, Json, JsonObject, Role
 from everlong.errors import InputError, WireError
 from everlong.wire.document import Document
+from everlong.wire.fields import load, shown, unpack
 from everlong.wire.formats import FORMATS, OPENAI_CHAT
 from everlong.wire.formats.format import Format
+from everlong.wire.formats.validation import clean_json, clean_text, unwritable_problems
 from everlong.wire.json_files import Decoded, decode_bytes
 from everlong.wire.sessions import SESSION_FORMATS
 from everlong.wire.sessions.session import NamedValue, SessionFormat, SessionMarks
@@ -26,6 +28,7 @@ __all__ = [
     "marks_of",
     "read",
     "read_all",
+    "sendable",
     "sent_as",
     "user_texts",
     "value_of",
@@ -227,7 +230,8 @@ def _is_message(record: JsonObject) -> bool:
 
 def _fields_named(record: JsonObject) -> str:
     """A few of its fields, for a message to a person. Example: {"b": 1, "a": 2} -> "a, b" """
-    return ", ".join(sorted(record)[:SHOWN_FIELDS]) or "no fields"
+    names = sorted(str(key) for key in record)[:SHOWN_FIELDS]
+    return ", ".join(shown(name)[1:-1] for name in names) or "no fields"
 
 
 def _rows(messages: Sequence[Json]) -> list[JsonObject]:
@@ -258,13 +262,42 @@ def with_messages(document: Document, messages: History) -> Document:
     return replace(document, messages=messages)
 
 
-def value_of(document: Document) -> Json:
-    """Return a request body again; a session as the list of its records."""
+def sendable(document: Document) -> Document:
+    """Return a request whose fields beside the conversation can be sent: text without halves, numbers that JSON has.
+
+    Raises WireError naming the field that the provider would refuse. Tools that came beside a bare list are only
+    checked to be writable: a list of plain words does not show which format they are declared in.
+    """
+    own = FORMATS.get(document.fmt)
+    if own is None:
+        return document
+    clean = replace(
+        document,
+        model=clean_text(document.model),
+        tools=tuple(map(clean_json, document.tools)),
+        extra=clean_json(document.extra),
+    )
+    fields = unpack(clean.extra)[0]
+    if clean.tools:
+        fields["tools"] = [load(tool) for tool in clean.tools]
+    beside = () if document.bare else own.faults_beside(fields)
+    for problem in (*beside, *unwritable_problems(fields)):
+        raise WireError(f"{problem.where} {problem.text}", fmt=document.fmt, where=problem.where)
+    return clean
+
+
+def value_of(document: Document, *, sent: bool = False) -> Json:
+    """Return a request body again, a session as the list of its records.
+
+    With `sent`, a body that its provider would refuse as it came is written as the provider takes it.
+    """
     session = SESSION_FORMATS.get(document.fmt)
     if session is not None:
         return cast(Json, session.write(document))
     own = FORMATS[document.fmt]
     body = own.write_body(document)
+    if sent and own.problems(body):
+        body = own.sent_body(document)
     # A list alone has no place for system text; if there is some, the body around it must come along.
     return body[own.api.messages] if document.bare and body.keys() <= {own.api.messages} else body
 

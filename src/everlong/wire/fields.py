@@ -5,22 +5,68 @@ the hints that the module needs to write the same shape again (a string or block
 """
 
 import json
-from typing import cast
+from typing import Any, cast
 
 from everlong.core import Json, JsonObject, JsonText, Opaque
 from everlong.errors import WireError
 
-__all__ = ["SHAPE", "dump", "load", "opaque", "opaque_body", "pack", "unpack", "without"]
+__all__ = ["SHAPE", "dump", "load", "opaque", "opaque_body", "pack", "shown", "unpack", "without"]
 
 SHAPE = "$shape"
+LONGEST_SHOWN = 40  # characters of a value in an error
+#: What people call the types of JSON.
+NAMES: dict[type, str] = {
+    bool: "true or false",
+    dict: "an object",
+    float: "a number",
+    int: "a number",
+    list: "a list",
+    type(None): "null",
+}
 
 
 def dump(value: Json) -> JsonText:
-    """Compact JSON text."""
+    """Compact JSON text. Raises WireError for what is no JSON: bytes, an object, a list in itself, endless digits."""
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     except RecursionError:
         raise WireError("nested too deeply", fmt="JSON") from None
+    except (TypeError, ValueError) as error:
+        raise WireError(_unwritable(error), fmt="JSON", where=_unwritable_place(value)) from None
+
+
+def shown(value: Any) -> str:
+    """A value for an error: text if it is short, of anything else what it is. Example: ["user"] -> "a list" """
+    if isinstance(value, str):
+        text = value if len(value) <= LONGEST_SHOWN else f"{value[:LONGEST_SHOWN]}…"
+        return repr(text.encode("utf-8", "replace").decode())
+    return NAMES.get(type(value), f"a {type(value).__name__}")
+
+
+def _unwritable(error: TypeError | ValueError) -> str:
+    """Why JSON cannot say it, without Python's advice."""
+    text = str(error)
+    if "Circular" in text:
+        return "a value holds itself"
+    if "digits" in text:
+        return "a number has too many digits"
+    return "only text, numbers, true, false, null, lists and objects with text as keys can be sent"
+
+
+def _unwritable_place(value: Any) -> str:
+    """The way to the first value that cannot be written. Example: {"a": [b"x"]} -> "a[0]" """
+    where, inside = "", True
+    while inside:
+        inside = False
+        members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        for key, member in members:
+            try:
+                json.dumps({key: member})
+            except (TypeError, ValueError, RecursionError):
+                where += f"[{key}]" if isinstance(value, list) else f".{shown(key).strip(chr(39))}"
+                value, inside = member, len(where) < 2 * LONGEST_SHOWN
+                break
+    return where.removeprefix(".")
 
 
 def load(text: JsonText) -> Json:

@@ -117,7 +117,7 @@ KEYS = ("OPENAI", "ANTHROPIC", "EVERLONG", "GEMINI", "DEEPSEEK", "OPENROUTER", "
 def environment(folder: Path) -> dict[str, str]:
     """Nothing of the machine's own: no keys, no store, no history."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith((*KEYS, "DASHSCOPE", "ZHIPU"))}
-    home = {"HOME": str(folder), "XDG_STATE_HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}
+    home = {"HOME": str(folder / "home"), "XDG_STATE_HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}
     own = {"EVERLONG_STORE": str(folder / "threads.db"), "TERM": "xterm-256color", "LC_ALL": "C.UTF-8"}
     for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES"):
         kept.pop(name, None)

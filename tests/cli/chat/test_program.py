@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from everlong.agent.tools.sandbox import find_sandbox
 from everlong.core import Message
 from everlong.llm import Answer, ReceivedRequest, Refusal, ScriptedServer, Step, Window
 from everlong.store import open_store
-from tests.cli.chat.talk import COMMAND, SECONDS, environment
+from everlong.testing import in_turn
+from tests.cli.chat.talk import COMMAND, SECONDS, environment, terminal
 
 
 def scripted(asked: ReceivedRequest) -> Step:
@@ -175,3 +177,31 @@ def test_nanobots_own_file_chooses_model_preset_and_limits(tmp_path: Path, serve
     assert "config.json: preset nanobot-v3 does not use messageBufferLimit." in " ".join(ran.stderr.decode().split())
     body = json.loads(server.requests[-1].body)
     assert (body["model"], body["max_tokens"], body["temperature"]) == ("gpt-4o", 8_192, 0.7)
+
+
+def test_what_commands_may_do_is_said_and_chosen(tmp_path: Path, server: ScriptedServer) -> None:
+    """The line at the start, one word that switches the sandbox off, and one line for a kind that there is not."""
+    with terminal(tmp_path, "--upstream", server.url) as child:
+        usual = find_sandbox()
+        child.expect_exact(f"in a sandbox ({usual.kind})" if usual.kind else "No sandbox works on this system")
+    for options in (["--no-sandbox"], ["--sandbox", "off"]):
+        with terminal(tmp_path, "--upstream", server.url, *options) as child:
+            child.expect_exact("The sandbox is off")
+    for options, said in {
+        ("--sandbox", "soft"): b"sandbox is one of auto, off",
+        ("--sandbox", "landlock", "--no-sandbox"): b"which of the two",
+    }.items():
+        ran = chat(tmp_path, server, *options, "-m", "hello")
+        assert ran.returncode == 1
+        assert said in ran.stderr
+        assert ran.stderr.count(b"\n") == 1
+
+
+def test_the_sandbox_is_around_the_commands_of_a_chat(tmp_path: Path) -> None:
+    outside, work = tmp_path / "outside", tmp_path / "work"
+    work.mkdir()
+    steps = [Answer(calls=(("shell", json.dumps({"command": f"touch {outside}"})),)), Answer(text="Done.")]
+    for options in ([], ["--no-sandbox"]):
+        with ScriptedServer(in_turn(steps), window=Window(16_000, told=True)) as server:
+            assert chat(work, server, "--yes", *options, "-m", "go").returncode == 0
+        assert outside.exists() is (not find_sandbox().kind or bool(options))

@@ -19,6 +19,7 @@ WRONG = {
     "a file that is not there": ((*NEAR, "--config", "missing.toml"), "missing.toml"),
     "a store that cannot be": ((*NEAR, "--store", "sqlite:////dev/null/x.db"), "cannot be"),
     "no workers": ((*NEAR, "--store", "memory:", "--workers", "0"), "workers"),
+    "an unknown sandbox": ((*NEAR, "--sandbox", "soft"), "sandbox is one of auto, off"),
     "an unknown preset": ((*NEAR, "--preset", "fancy"), "preset"),
 }
 

@@ -69,7 +69,7 @@ def test_a_folder_is_imported_with_its_compactions(folder: Path, store: str) -> 
     assert {(one["id"], one["points"]) for one in listed} == {
         ("session-claude.jsonl", 1),
         ("s", 1),
-        ("s~2", 1),
+        ("2~s", 1),
         ("cli:direct", 1),
     }
     assert {one["metadata"]["format"] for one in listed} == {"claude-code", "codex", "nanobot", "pi"}
@@ -99,14 +99,14 @@ def test_a_file_that_tells_another_story_becomes_a_branch(tmp_path: Path, store:
     (report,) = json.loads(good(sessions("import", written("a", "b", "x", "y", "z"), "--json", store=store)))
     assert (report["outcome"], report["thread"], report["branch_of"], report["messages"]) == (
         "branch",
-        "chat~2",
+        "2~chat",
         "chat",
         3,
     )
     assert "nothing new" in good(sessions("import", written("a", "b", "x", "y", "z"), store=store))
     assert "nothing new" in good(sessions("import", written("a", "b", "c", "d"), store=store))
     (report,) = json.loads(good(sessions("import", written("something", "else"), "--json", store=store)))
-    assert (report["outcome"], report["thread"], report["branch_of"]) == ("new", "chat~3", "")
+    assert (report["outcome"], report["thread"], report["branch_of"]) == ("new", "3~chat", "")
 
 
 def test_what_nanobot_consolidated_since_becomes_a_new_point(tmp_path: Path, store: str) -> None:
@@ -276,11 +276,11 @@ def test_rename(talked: str) -> None:
 
 def test_branch_goes_on_after_a_message(talked: str) -> None:
     made = json.loads(good(sessions("branch", "talk", "3", "--json", store=talked)))
-    assert (made["id"], made["length"], made["parent"]) == ("talk~2", 4, {"id": "talk", "rows": 4})
-    assert "talk~3" in good(sessions("branch", "talk", "3", store=talked))
+    assert (made["id"], made["length"], made["parent"]) == ("2~talk", 4, {"id": "talk", "rows": 4})
+    assert "3~talk" in good(sessions("branch", "talk", "3", store=talked))
     assert json.loads(good(sessions("branch", "talk", "0", "--as", "mine", "--json", store=talked)))["id"] == "mine"
     assert sessions("branch", "talk", "0", "--as", "mine", store=talked).code == 1
-    assert "branched off talk after message 3" in good(sessions("show", "talk~2", store=talked))
+    assert "branched off talk after message 3" in good(sessions("show", "2~talk", store=talked))
 
 
 def test_pin_and_unpin_messages_and_texts(talked: str) -> None:

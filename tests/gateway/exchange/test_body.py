@@ -47,7 +47,10 @@ ADDED: dict[str, tuple[Value, list[str]]] = {
     "tools alone": ({"messages": TALK, "tools": [TOOL, TOOL | {"name": "b"}]}, ["tools", "2"]),
     "nothing in front": ({"messages": TALK}, ["2"]),
     "nothing in front of one question": ({"messages": ASKED}, []),
-    "a tool of a strange kind": ({"messages": ASKED, "tools": [{}]}, ["0"]),
+    "a tool of a strange kind": (
+        {"messages": ASKED, "tools": [{"type": "mcp_toolset", "mcp_server_name": "files"}]},
+        ["0"],
+    ),
     "words about marks": ({"messages": [*TALK[:2], {"role": "user", "content": '{"cache_control": 1}'}]}, ["2"]),
 }
 

@@ -7,8 +7,6 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-import pytest
-
 from tests.gateway.processes import ServingProcess
 from tests.gateway.raw_upstream import CHUNKED, PATIENCE, Talk, chunk
 from tests.gateway.running import RunningGateway
@@ -36,6 +34,8 @@ async def _clients(count: int, port: int, said: bytes = b"") -> AsyncIterator[li
         for client in clients:
             client.write(said)
         yield clients
+        for client in clients:
+            client.hang_up()
 
 
 async def _health(port: int) -> int:
@@ -239,9 +239,8 @@ def test_nothing_is_upgraded_to_a_websocket() -> None:
     assert through(do) == 200
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_every_process_of_the_command_closes_what_is_half_open(workers: int, tmp_path: Path) -> None:
-    (tmp_path / "g.toml").write_text("header_timeout = 0.5\napp = false\n", encoding="utf-8")
+def test_every_process_of_the_command_closes_what_is_half_open(tmp_path: Path) -> None:
+    (tmp_path / "g.toml").write_text("header_timeout = 2.0\napp = false\n", encoding="utf-8")
     options = ("--config", "g.toml", "--upstream", "http://127.0.0.1:9/v1", "--store", "memory:")
 
     async def do(port: int) -> None:
@@ -250,5 +249,5 @@ def test_every_process_of_the_command_closes_what_is_half_open(workers: int, tmp
         assert all(each.startswith(b"HTTP/1.1 408 ") for each in said)
         assert await _health(port) == 200
 
-    with ServingProcess(*options, "--workers", str(workers), folder=tmp_path) as gateway:
+    with ServingProcess(*options, "--workers", "2", folder=tmp_path) as gateway:
         asyncio.run(asyncio.wait_for(do(gateway.port), PATIENCE))

@@ -1,7 +1,9 @@
 """The real local model: it really refuses what does not fit, and we really recover, streaming."""
 
 import asyncio
+import json
 import os
+from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
@@ -72,6 +74,24 @@ def test_we_really_recover(served: LocalServer) -> None:
     kinds = [event.kind.value for event in threads.events("t")]
     assert [kind for kind in kinds if kind.startswith("overflow")] == ["overflow.detected", "overflow.recovered"]
     assert "window.learned" in kinds
+
+
+def test_nobody_uses_it_or_reads_what_it_was_told_without_its_key(served: LocalServer) -> None:
+    """A page in a browser of this machine can reach every port of it."""
+    told = {}
+    for key in ("", "wrong", served.key):
+        for method, path in (("POST", "/v1/chat/completions"), ("GET", "/slots"), ("GET", "/props")):
+            connection = HTTPConnection(served.address.removeprefix("http://"), timeout=60)
+            headers = {"origin": "https://evil.example"} | ({"authorization": f"Bearer {key}"} if key else {})
+            body = {"model": "local", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 1}
+            connection.request(method, path, json.dumps(body) if method == "POST" else None, headers)
+            answer = connection.getresponse()
+            told[key, path] = answer.status
+            assert answer.getheader("access-control-allow-origin") not in ("*", "https://evil.example")
+            connection.close()
+    assert {status for (key, _), status in told.items() if key != served.key} == {401}
+    assert told[served.key, "/v1/chat/completions"] == 200
+    assert served.key not in " ".join(served._command) + repr(served.endpoint())
 
 
 def test_a_file_that_is_no_model_is_one_clear_line(tmp_path: Path) -> None:

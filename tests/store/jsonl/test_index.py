@@ -112,14 +112,14 @@ def test_a_learned_file_that_is_no_database_is_refused_and_kept(tmp_path: Path) 
     filled(tmp_path)
     path = tmp_path / ".everlong-learned.db"
     path.write_bytes(b"this is no database " * 500)
-    with pytest.raises(StoreError, match="cannot be read"):
+    with pytest.raises(InputError, match="not a SQLite database"):
         JsonlThreads(tmp_path)
     assert path.read_bytes().startswith(b"this is no database")
 
 
 def test_a_folder_that_is_a_file_is_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x", encoding="utf-8")
-    with pytest.raises((StoreError, InputError), match="cannot hold sessions"):
+    with pytest.raises((StoreError, InputError), match="a file, not a folder"):
         JsonlThreads(tmp_path / "file")
 
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import uuid4
 
 import psycopg
@@ -13,8 +13,10 @@ import pytest
 from everlong.core import Event, EventKind, Message, Thread, encode, ref_of
 from everlong.engine import Threads
 from everlong.errors import InputError, NoThread, StoreBusy, StoreError, ThreadExists
+from everlong.store.damage import Damage
 from everlong.store.memory import MemoryThreads
 from everlong.store.postgres import PostgresThreads
+from everlong.store.postgres.connections import Link
 from everlong.store.postgres.log import append, create
 from everlong.store.postgres.rows import prepare
 from everlong.store.postgres.schema import VERSION
@@ -46,6 +48,16 @@ def rows_in(url: str, table: str) -> int:
     with psycopg.connect(url) as connection:
         [[rows]] = connection.execute(f"SELECT count(*) FROM everlong.{table}").fetchall()
     return int(rows)
+
+
+def now(_changed: datetime) -> datetime:
+    return utc_now()
+
+
+def linked(url: str) -> Link:
+    link = Link.connect(url)
+    link.damage = Damage()
+    return link
 
 
 def test_it_is_a_store_of_threads(store: PostgresThreads) -> None:
@@ -125,8 +137,8 @@ def test_a_text_that_is_said_while_the_last_who_said_it_is_removed_stays(store: 
         "SELECT FROM pg_locks JOIN pg_database ON pg_database.oid = database"
         " WHERE datname = current_database() AND locktype = 'advisory' AND NOT granted"
     )
-    with ThreadPoolExecutor(1) as hands, psycopg.connect(url) as link, psycopg.connect(url, autocommit=True) as watch:
-        append(link, "new", {"one": prepare(large)}, None, utc_now)
+    with ThreadPoolExecutor(1) as hands, linked(url) as link, psycopg.connect(url, autocommit=True) as watch:
+        append(link, "new", {"one": prepare(large)}, None, now)
         removed = hands.submit(store.remove, "old")
         while not removed.done() and watch.execute(waiting).fetchone() is None:
             continue
@@ -154,13 +166,15 @@ READS: dict[str, Callable[[PostgresThreads], object]] = {
 
 
 def test_readers_do_not_wait_behind_a_writer(url: str) -> None:
-    with PostgresThreads(url, patience=1.0) as store, psycopg.connect(url) as writer:
+    with PostgresThreads(url, patience=1.0) as store, linked(url) as writer:
         store.create("t")
         store.append("t", [user("the walrus"), assistant("and the carpenter"), point(1)], ids=["first", "second", "p"])
         store.pin("t", 0)
         store.record("t", [Event(id="e", kind=EventKind.TURN_STARTED, time=START)])
         before = {name: read(store) for name, read in READS.items()}
-        append(writer, "t", {"third": prepare(user("not committed yet"))}, None, utc_now)  # holds the thread's lock
+        append(
+            writer, "t", {"third": prepare(user("not committed yet"))}, None, lambda _changed: utc_now()
+        )  # holds the thread's lock
         assert {name: read(store) for name, read in READS.items()} == before
         with pytest.raises(StoreBusy, match="another writer holds the thread"):
             store.append("t", [user("a second writer waits")])

@@ -55,7 +55,7 @@ def test_G2_listing_reads_no_bodies(path: Path) -> None:
     with SqliteThreads(path) as store:
         store.create("a", owner="ada", title="A")
         store.append("a", [user("hello"), Point(boundary=1, summary=(user("s"),))])
-    for table in ("log", "bodies", "texts", "words"):
+    for table in ("bodies", "texts", "words"):
         query(path, f"DROP TABLE {table}")
     with SqliteThreads(path) as store:
         (listed,) = store.threads(owner="ada")

@@ -44,6 +44,8 @@ UNKNOWN = [
     ("GET", "/api/threads/{t}/events"),
     ("GET", "/api/threads/{t}/rows/0/why"),
     ("GET", "/api/threads/{t}/original/0123456789abcdef"),
+    ("GET", "/api/threads/{t}/changes"),
+    ("POST", "/api/threads/{t}/changes/x/restore"),
     ("GET", "/api/threads/{t}/pins"),
     ("PATCH", "/api/threads/{t}"),
     ("DELETE", "/api/threads/{t}"),

@@ -372,7 +372,7 @@ def test_an_item_of_responses_is_not_sent_twice() -> None:
 
 
 def test_the_last_resort_says_it_plainly() -> None:
-    blob = Opaque("inlineData", '{"inlineData":{"mimeType":"","data":""}}')
+    blob = Opaque("hologram", f'{{"hologram":{"[" * 200}{"]" * 200}}}')
     repaired = repair_history((said(Role.USER, Text("u"), blob, origin="gemini"),), "gemini")
     assert repaired.messages == (user("u"),)
     assert [edit.reason for edit in repaired.edits] == ["sent without what only its own format knows"]

@@ -8,7 +8,6 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 
@@ -64,7 +63,7 @@ class Pattern:
             case "network":
                 return _covers_host(self.what, action.subject)
             case "tool":
-                return fnmatchcase(action.subject, self.what)
+                return bool(_path_expression(self.what).fullmatch(action.subject))
 
     def denies(self, action: Action) -> bool:
         """Whether the action, or a command that is a part of it, is covered."""

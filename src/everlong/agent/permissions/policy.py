@@ -15,6 +15,7 @@ from typing import Any
 from everlong.agent.permissions.action import Action
 from everlong.agent.permissions.patterns import Pattern
 from everlong.errors import InputError
+from everlong.store import make_folder, open_private
 
 __all__ = ["NO_POLICY", "Policy", "RememberedPolicy", "read_policy"]
 
@@ -117,8 +118,8 @@ class RememberedPolicy:
         folder = json.dumps(os.path.realpath(self.workspace), ensure_ascii=False)
         rule = f"\n[[rules]]\nallow = {json.dumps(pattern, ensure_ascii=False)}\nfolder = {folder}\n"
         try:
-            self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            handle = os.open(self.file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            make_folder(self.file.parent)
+            handle = open_private(self.file, os.O_WRONLY | os.O_APPEND)
             with os.fdopen(handle, "a", encoding="utf-8") as opened:
                 opened.write(rule)
         except (OSError, UnicodeEncodeError) as error:

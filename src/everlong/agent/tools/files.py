@@ -5,7 +5,6 @@ A file keeps its encoding, its mark and its line ends. Every path goes through `
 
 import base64
 import codecs
-import hashlib
 import io
 import os
 import threading
@@ -15,6 +14,7 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 
+from everlong.agent.changes import LARGEST, digest, keep_change
 from everlong.agent.definitions import Outcome, Place, tool
 from everlong.agent.permissions.action import Action
 from everlong.agent.tools.diffs import unified_diff
@@ -45,7 +45,7 @@ MOST_COMPARED_LINES = 20_000  # of a file
 LONGEST_LINE = 200  # characters that are compared and shown
 MOST_COMPARED = 300  # lines that are compared letter by letter, of those that may be alike
 ALIKE = 0.6  # the ratio above which two lines are alike
-LARGEST = 16_000_000  # bytes of a file that is edited
+NOT_KEPT = " (what was there before could not be kept)"
 MOST_PLACES = 20  # line numbers that are named
 #: An edit reads, changes and writes: of two at once in one file, one would be lost.
 _ONE_AT_A_TIME = threading.Lock()
@@ -187,9 +187,11 @@ def write_file(path: Annotated[str, "relative to the workspace"], content: str, 
     with _ONE_AT_A_TIME:
         before = _present(place, path)
         _check_unchanged(place, before)
-        new = replace_file(place, path, data)
+        with keep_change(place, "write_file", _subject(place, target), before, data) as kept:
+            new = replace_file(place, path, data)
     lines = content.count("\n") + (content != "" and not content.endswith("\n"))
-    return f"{'wrote' if new else 'replaced'} {shown(place, target)}: {lines:,} lines, {len(data):,} bytes"
+    done = f"{'wrote' if new else 'replaced'} {shown(place, target)}: {lines:,} lines, {len(data):,} bytes"
+    return done if kept else done + NOT_KEPT
 
 
 def _describe_editing(arguments: Mapping[str, Any], place: Place) -> Action:
@@ -213,8 +215,10 @@ def edit_file(
     with _ONE_AT_A_TIME:
         edit = _edit(place, path, old_text, new_text, replace_all)
         _check_unchanged(place, edit.before)
-        replace_file(place, path, edit.after)
-    return f"edited {shown(place, target)}: {len(edit.places)} replaced, in line {_listed(edit.places)}"
+        with keep_change(place, "edit_file", _subject(place, target), edit.before, edit.after) as kept:
+            replace_file(place, path, edit.after)
+    done = f"edited {shown(place, target)}: {len(edit.places)} replaced, in line {_listed(edit.places)}"
+    return done if kept else done + NOT_KEPT
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +281,7 @@ def _described(tool_name: str, place: Place, target: Path, before: bytes | None,
         details=details or "(nothing in its text changes)",
         hint=note,
         path=target,
-        basis=_digest(before),
+        basis=digest(before),
     )
 
 
@@ -286,13 +290,9 @@ def _subject(place: Place, target: Path) -> str:
     return target.relative_to(root).as_posix() if target.is_relative_to(root) else target.as_posix()
 
 
-def _digest(content: bytes | None) -> str:
-    return "" if content is None else hashlib.sha256(content).hexdigest()
-
-
 def _check_unchanged(place: Place, before: bytes | None) -> None:
     """Refuse to write over something that whoever allowed it has not seen."""
-    if place.asked is not None and place.asked.basis != _digest(before):
+    if place.asked is not None and place.asked.basis != digest(before):
         raise InputError("the file was changed by somebody else since it was shown; read it again")
 
 

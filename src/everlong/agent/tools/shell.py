@@ -1,39 +1,40 @@
 """The tool `shell`: run a command with a limit for its time and its output.
 
-The command is a process group of its own, without input and without the secrets of our environment. When its time is
-over, when it writes too much, or when the turn is interrupted, the whole group is killed. It is not a sandbox: a
-command can do what the user can, which is why it needs an approval.
+The command is a process group of its own, without input and without the secrets of our environment, in a sandbox where
+the system has one (`sandbox`). When its time is over, when it writes too much, or when the turn is interrupted, the
+whole group is killed. A sandbox is no reason to skip the approval: the workspace is open to the command.
 """
 
 import asyncio
 import os
-import re
 import shlex
 import shutil
 import signal
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from secrets import token_hex
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any, BinaryIO, TypeAlias
 
 from everlong.agent.definitions import Outcome, Place, Tool, tool
 from everlong.agent.output import plain
 from everlong.agent.permissions.action import Action
+from everlong.agent.tools.environment import environment_without_secrets
+from everlong.agent.tools.sandbox import Sandbox, find_sandbox
 from everlong.agent.workspace import inside, open_inner, shown
 from everlong.errors import InputError
 
-__all__ = ["FOLDER", "Capture", "ShellLimits", "environment_without_secrets", "shell_tool"]
+__all__ = ["FOLDER", "Capture", "ShellLimits", "shell_tool"]
 
 FOLDER = ".everlong/output"  # of the workspace, for output that is too long to be shown
 MOST_FILES = 20
 NOT_FOR_GIT = "*\n"
 PIECE = 65_536
 GRACE = 0.3  # seconds in which the last output is read, after the command has ended
-SECRET = re.compile(r"(?:^|_)(?:API)?(?:KEYS?|TOKENS?|SECRETS?|CREDENTIALS?)$|PASSWORD$|PASSWD$", re.IGNORECASE)
-#: No pager, no colours and no questions: nobody watches.
-SETTINGS = {"TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "NO_COLOR": "1"}
+#: Starts a command that writes to a descriptor, which is closed here.
+Start: TypeAlias = Callable[[int], Awaitable[asyncio.subprocess.Process]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,8 +111,10 @@ class Capture:
 
     def _new_file(self) -> BinaryIO:
         """Create a file in the folder. No link is followed: a command could have put one there."""
-        folder = open_inner(self.workspace, FOLDER.split("/"), make=True)
+        folder = open_inner(self.workspace, FOLDER.split("/"), mode=0o700)
         try:
+            if os.fstat(folder).st_mode & 0o077:
+                os.fchmod(folder, 0o700)  # what commands write is nobody else's business
             _keep_from_git(folder)
             _remove_oldest(folder)
             name = f"{token_hex(4)}.txt"
@@ -124,7 +127,7 @@ class Capture:
 
 def _keep_from_git(folder: int) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    with suppress(FileExistsError), os.fdopen(os.open(".gitignore", flags, 0o644, dir_fd=folder), "w") as file:
+    with suppress(FileExistsError), os.fdopen(os.open(".gitignore", flags, 0o600, dir_fd=folder), "w") as file:
         file.write(NOT_FOR_GIT)
 
 
@@ -138,9 +141,10 @@ def _remove_oldest(folder: int) -> None:
             os.unlink(name, dir_fd=folder)
 
 
-def shell_tool(limits: ShellLimits | None = None) -> Tool:
-    """Return the tool with its limits."""
+def shell_tool(limits: ShellLimits | None = None, sandbox: Sandbox | None = None) -> Tool:
+    """Return the tool with its limits and its sandbox, by default the best that works on this system."""
     most = limits or ShellLimits()
+    box = sandbox or find_sandbox()
 
     @tool(action=_describe)
     async def shell(
@@ -159,12 +163,17 @@ def shell_tool(limits: ShellLimits | None = None) -> Tool:
             raise InputError(f"folder: {folder} is no folder")
         capture = Capture(place.workspace)
         try:
-            end = await _run(command, directory, capture, min(seconds, most.most_seconds), most.output)
+            program, environment = _enclosed(box, command, directory, place)
+            process = partial(_start, program, directory, environment)
+            end = await _run(process, capture, min(seconds, most.most_seconds), most.output)
         finally:
             capture.close()
-        return Outcome("\n".join(filter(None, (_text(capture), f"[{end}]"))), failed=not end.startswith("exit code 0"))
+        text, failed = _text(capture), not end.startswith("exit code 0")
+        reason = box.reason(text, failed=failed, homes=(os.environ.get("HOME", ""),))
+        lines = (text, f"[{end}]", f"[{reason}]" if reason else "")
+        return Outcome("\n".join(filter(None, lines)), failed=failed)
 
-    return shell
+    return replace(shell, description=f"{shell.description} {box.description}")
 
 
 def _describe(arguments: Mapping[str, Any], place: Place) -> Action:
@@ -180,15 +189,22 @@ def _describe(arguments: Mapping[str, Any], place: Place) -> Action:
     )
 
 
-async def _run(command: str, directory: Path, capture: Capture, seconds: int, most: int) -> str:
-    """Run the command to its end; return the end in words."""
+def _enclosed(sandbox: Sandbox, command: str, directory: Path, place: Place) -> tuple[list[str], dict[str, str]]:
+    """Return the program that runs the command, and its environment."""
+    shell = (shutil.which("bash") or "/bin/sh", "-c", command)
+    environment = environment_without_secrets(os.environ)
+    return sandbox.enclosed(shell, (place.workspace, *place.allowed), directory, environment)
+
+
+async def _run(start: Start, capture: Capture, seconds: int, most: int) -> str:
+    """Run a command to its end; return the end in words."""
     reading, writing = os.pipe()
     output = asyncio.StreamReader()
     transport, _ = await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(output), os.fdopen(reading, "rb", 0)
     )
     try:
-        process = await _start(command, directory, writing)
+        process = await _started(start, writing)
         collecting = asyncio.create_task(_collect(output, capture, most))
         try:
             return await _wait(process, collecting, seconds, most)
@@ -201,30 +217,37 @@ async def _run(command: str, directory: Path, capture: Capture, seconds: int, mo
         transport.close()
 
 
-async def _start(command: str, directory: Path, output: int) -> asyncio.subprocess.Process:
+async def _started(start: Start, output: int) -> asyncio.subprocess.Process:
+    """Start a command. An interrupt meanwhile waits until it is there: only then all of it can be killed."""
+    starting = asyncio.ensure_future(start(output))
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        with suppress(InputError):
+            process = await starting
+            _kill_group(process.pid)
+            await process.wait()
+        raise
+
+
+async def _start(
+    program: list[str], directory: Path, environment: dict[str, str], output: int
+) -> asyncio.subprocess.Process:
     """Start the command. Our copy of its output is closed in any case: otherwise reading it would never end."""
     try:
         return await asyncio.create_subprocess_exec(
-            *(shutil.which("bash") or "/bin/sh", "-c", command),
+            *program,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=output,
             stderr=output,
             cwd=directory,
-            env=environment_without_secrets(os.environ),
+            env=environment,
             start_new_session=True,
         )
     except (OSError, UnicodeEncodeError) as error:
         raise InputError(f"the shell could not be started: {error}") from error
     finally:
         os.close(output)
-
-
-def environment_without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return what a command may see: no variable that is named like a key, token, secret or password.
-
-    Example: {"PATH": "/bin", "OPENAI_API_KEY": "sk-…"} -> PATH and settings for a program that nobody watches
-    """
-    return {name: value for name, value in environment.items() if not SECRET.search(name)} | SETTINGS
 
 
 async def _wait(process: asyncio.subprocess.Process, collecting: "asyncio.Task[bool]", seconds: int, most: int) -> str:

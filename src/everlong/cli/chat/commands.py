@@ -8,10 +8,10 @@ from difflib import get_close_matches
 from itertools import count, islice
 from pathlib import Path
 
-from everlong.agent import at_home
+from everlong.agent import Changes, at_home
 from everlong.cli.chat.drawing import plain
 from everlong.cli.chat.screen import call_text
-from everlong.cli.chat.tables import print_edits, print_hits, print_map, print_pins, print_threads
+from everlong.cli.chat.tables import print_changes, print_edits, print_hits, print_map, print_pins, print_threads
 from everlong.cli.chat.turns import Chat
 from everlong.cli.terminal.tables import amount
 from everlong.cli.terminal.text import clean, one_line
@@ -111,6 +111,24 @@ def _undo(chat: Chat, _: str) -> None:
     chat.screen.note(chat.say("undone" if undone else "nothing_to_undo"), "cyan" if undone else "dim")
     if undone:
         chat.show_meter()
+
+
+def _restore(chat: Chat, given: str) -> None:
+    """List the files that tools changed in this thread, or restore one of them."""
+    config = chat.session.config
+    changes = Changes(config.workspace, config.allowed)
+    listed = changes.listed(chat.session.thread)
+    number, _, force = given.partition(" ")
+    if not listed:
+        chat.screen.note(chat.say("restore_none"))
+    elif not given:
+        print_changes(chat.screen.out, chat.say, listed)
+    elif not number.isdecimal() or not 1 <= int(number) <= len(listed) or force.strip() not in ("", "force"):
+        raise InputError(chat.say("restore_wrong", n=one_line(given)[:SHORT], last=str(len(listed))))
+    else:
+        change = changes.restore(chat.session.thread, listed[int(number) - 1].id, force=bool(force.strip()))
+        key = "restored_removed" if change.new else "restored"
+        chat.screen.note(chat.say(key, path=one_line(change.path)), "cyan")
 
 
 def _threshold(chat: Chat, percent: str) -> None:
@@ -342,6 +360,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("/context", "", _context),
     Command("/compact", "[FOCUS]", _compact),
     Command("/undo", "", _undo),
+    Command("/restore", "[NUMBER [force]]", _restore),
     Command("/why", "", _why),
     Command("/pin", "[TEXT | NUMBER]", _pin),
     Command("/unpin", "[NUMBER]", _unpin),

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from everlong.agent import at_home
+from everlong.store import make_folder, open_private
 
 __all__ = ["Keyboard", "Person", "completions", "echoed", "is_person", "unechoed"]
 
@@ -96,8 +97,8 @@ class Keyboard:
         if _editing is None or self._history is None:
             return
         with suppress(OSError):  # a read-only folder is no reason to fail at the end
-            self._history.parent.mkdir(parents=True, exist_ok=True)
-            self._history.touch(mode=0o600)
+            make_folder(self._history.parent)
+            os.close(open_private(self._history, os.O_WRONLY))  # closed to others before anything stands in it
             _editing.write_history_file(self._history)
 
 

@@ -16,7 +16,16 @@ from typing import Any, assert_never
 import click
 from stamina.instrumentation import set_on_retry_hooks
 
-from everlong.agent import AgentConfig, AgentEvent, CallEnded, CallRefused, CallStarted, Entered, TurnEnded
+from everlong.agent import (
+    AgentConfig,
+    AgentEvent,
+    CallEnded,
+    CallRefused,
+    CallStarted,
+    Entered,
+    TurnEnded,
+    sandbox_of,
+)
 from everlong.cli.chat.commands import COMMANDS, run_command, talk_threads
 from everlong.cli.chat.keyboard import Keyboard, Person, is_person
 from everlong.cli.chat.sample import begin_sample
@@ -112,6 +121,8 @@ def _open_chat(options: ChatOptions, say: Words, person: Person | None) -> Itera
     if config.unused:
         preset = config.engine.rules.name
         screen.note(say("unused_fields", fields=", ".join(config.unused), preset=preset), "yellow")
+    if not options.no_tools:
+        sandbox_of(config)  # raises before anything is started
     with ExitStack() as stack:
         source = stack.enter_context(_source(options, config, person, screen))
         store = options.store or default_store(os.environ, sys.platform)
@@ -187,6 +198,8 @@ def _enter_thread(chat: Chat, options: ChatOptions, *, talking: bool) -> None:
         chat.screen.note(say("hello_help"))
         if session.setup.small:
             chat.screen.note(say("no_tools_local"))
+    if session.setup.tools:
+        _tell_sandbox(chat, talking=talking)
     thread = options.thread and find_thread(session.engine.threads, options.thread).id
     if options.latest:
         latest = talk_threads(chat, LATEST)
@@ -202,6 +215,16 @@ def _enter_thread(chat: Chat, options: ChatOptions, *, talking: bool) -> None:
         chat.worker.do(session.switch(thread))
         if talking:
             chat.welcome_back()
+
+
+def _tell_sandbox(chat: Chat, *, talking: bool) -> None:
+    """Say what commands may do; a program is told only where they may do everything against the setting."""
+    sandbox = sandbox_of(chat.session.config)
+    if sandbox.kind and talking:
+        network = chat.say("sandbox_network" if sandbox.network else "sandbox_no_network")
+        chat.screen.note(chat.say("sandbox_on", kind=sandbox.kind, network=network))
+    elif not sandbox.kind and (talking or sandbox.asked != "off"):
+        chat.screen.note(chat.say("sandbox_off" if sandbox.asked == "off" else "sandbox_none"), "yellow")
 
 
 # --- talking -----------------------------------------------------------------------------------

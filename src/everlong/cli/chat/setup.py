@@ -4,6 +4,7 @@ The model is on this machine, at an address or a provider, in the environment, o
 unseen, held in memory for this run and never shown.
 """
 
+import json
 import os
 import signal
 import threading
@@ -16,11 +17,13 @@ import aiohttp
 
 from everlong.agent import DEFAULT_CONFIG, AgentConfig, at_home, folder_config
 from everlong.cli.chat.keyboard import Person
+from everlong.cli.permissions import sandbox_settings
 from everlong.cli.words.language import Language
 from everlong.cli.words.wording import Words
 from everlong.errors import InputError
 from everlong.llm import (
     KNOWN,
+    PACKED,
     USUAL_MODELS,
     Endpoint,
     LocalServer,
@@ -28,6 +31,7 @@ from everlong.llm import (
     endpoint_at,
     endpoint_from_environment,
     model_file,
+    read_whole,
 )
 from everlong.wire import format_named
 
@@ -47,6 +51,7 @@ LOCAL_WINDOW = 8_192
 LOCAL_REPLY = 220  # tokens; the local model writes about twenty a second and does not stop by itself
 LOCAL_SYSTEM = "You are a helpful assistant. Answer in a few sentences."
 SAMPLE_WINDOW = 2_048  # tokens; the local model reads them in about ten seconds
+LARGEST_LISTING = 16 * 1024 * 1024  # bytes of that list
 LISTING_SECONDS = 5.0  # for a server to list its models
 #: How keys begin, longest first, and the provider they belong to.
 KEY_PREFIXES: tuple[tuple[str, str], ...] = (
@@ -78,6 +83,9 @@ class ChatOptions:
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     policy: str | None = None
+    sandbox: str | None = None
+    no_sandbox: bool = False
+    network: bool = False
     no_tools: bool = False
     system: str | None = None
     preset: str | None = None
@@ -101,6 +109,7 @@ def config_for(options: ChatOptions, environment: Mapping[str, str]) -> tuple[Ag
         "workspace": options.workspace,
         "approval": "always" if options.yes else None,
         "policy": options.policy,
+        **sandbox_settings(options.sandbox, off=options.no_sandbox, network=options.network),
     }
     config, ignored = folder_config(environment, folder, given)
     return replace(config.with_patterns(options.allow, options.deny), workspace=config.workspace.resolve()), ignored
@@ -217,10 +226,13 @@ async def _first_listed(endpoint: Endpoint) -> str:
         async with (
             aiohttp.ClientSession(timeout=timeout) as session,
             session.get(
-                endpoint.name + api.models, headers=api.headers(endpoint.key), allow_redirects=False
+                endpoint.name + api.models,
+                headers={**PACKED, **api.headers(endpoint.key)},
+                allow_redirects=False,
+                auto_decompress=False,
             ) as response,
         ):
-            listed = (await response.json(content_type=None))["data"][0]["id"]
-    except (aiohttp.ClientError, OSError, TimeoutError, ValueError, LookupError, TypeError):
+            listed = json.loads(await read_whole(response, LARGEST_LISTING))["data"][0]["id"]
+    except (aiohttp.ClientError, OSError, TimeoutError, ValueError, LookupError, TypeError, RecursionError):
         return ""  # it may serve one without listing it
     return listed if isinstance(listed, str) else ""

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from everlong.agent import Change
 from everlong.cli.chat.drawing import plain
 from everlong.cli.chat.screen import meter_text
 from everlong.cli.sessions.lists import excerpt, when
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-__all__ = ["print_edits", "print_hits", "print_map", "print_pins", "print_threads"]
+__all__ = ["print_changes", "print_edits", "print_hits", "print_map", "print_pins", "print_threads"]
 
 BAR = 24  # columns
 MOST_EDITS = 12
@@ -148,6 +149,16 @@ def print_pins(out: "Console", threads: Threads, thread: str, pins: Sequence[Pin
     for number, pin in enumerate(pins, 1):
         line = plain(f"{number:>3}  ", "dim")
         line.append(one_line(_pin_text(threads, thread, pin))[:PIN_LENGTH], style="yellow")
+        out.print(line)
+
+
+def print_changes(out: "Console", say: Words, changes: Sequence[Change]) -> None:
+    """Print the changes of files with the number that `/restore` takes, the newest first."""
+    for number, change in enumerate(changes, 1):
+        kind = "change_new" if change.new else "change_changed" if change.kept else "change_not_kept"
+        line = plain(f"{number:>3}  ", "dim")
+        line.append(one_line(change.path), style="yellow")
+        line.append_text(plain(f"  {say(kind)} · {one_line(change.tool)} · {one_line(change.time)}", "dim"))
         out.print(line)
 
 

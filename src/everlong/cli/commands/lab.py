@@ -14,6 +14,7 @@ COMMANDS = (
     CommandRow("edits", "everlong.cli.lab.survival:edits_command", "Texts that the agent replaces next: still there?"),
     CommandRow("probes", "everlong.cli.lab.survival:probes_command", "Strings that the agent used later: still there?"),
     CommandRow("replay", "everlong.cli.lab.replay:replay_command", "What sessions cost, and would have cost."),
+    CommandRow("secrets", "everlong.cli.lab.secrets:secrets_command", "Made-up secrets: hidden from other models?"),
     CommandRow("speed", "everlong.cli.lab.speed:speed_command", "Time everlong beside its peers."),
 )
 

@@ -48,7 +48,7 @@ def serve_command(file: str | None, local: bool, new_key: bool, sample: bool, br
         from everlong.gateway import hashed, new_key as fresh_key, serve  # noqa: PLC0415
     except ImportError as error:
         raise InputError(f"serving needs more packages ({error.name}): pip install 'everlong[server]'") from None
-    tools = {name: given.pop(name) for name in ("allow", "deny", "policy", "yes")}
+    tools = {name: given.pop(name) for name in ("allow", "deny", "policy", "yes", "sandbox", "no_sandbox", "network")}
     options = given
     if new_key:
         key = fresh_key()

@@ -22,6 +22,7 @@ from everlong.cli.terminal.text import one_line
 from everlong.core import Message, Pin, Point, Thread, Withdrawal
 from everlong.engine import Threads, text_title
 from everlong.errors import InputError, NoThread
+from everlong.store import branch_id
 
 __all__ = [
     "archive_command",
@@ -72,7 +73,7 @@ def rename_command(options: SessionOptions, session: str, title: str) -> None:
 @click.command("branch")
 @click.argument("session", metavar="ID")
 @click.argument("message")
-@click.option("--as", "name", metavar="NEW", help="The id of the new session (default: ID~2, ID~3 …).")
+@click.option("--as", "name", metavar="NEW", help="The id of the new session (default: 2~ID, 3~ID …).")
 @click.option("--title", default=None, help="Its title (default: the same).")
 @session_command
 def branch_command(options: SessionOptions, session: str, message: str, name: str | None, title: str | None) -> None:
@@ -80,7 +81,7 @@ def branch_command(options: SessionOptions, session: str, message: str, name: st
     with session_store(options.url) as store:
         old = find_thread(store, session)
         order = find_row(store, old, message).order + 1
-        new = name or next(free for number in count(2) if not _exists(store, free := f"{old.id}~{number}"))
+        new = name or next(free for number in count(2) if not _exists(store, free := branch_id(old.id, number)))
         made = store.branch(old.id, order, new, title=old.title if title is None else title)
     if options.json:
         print_json(thread_json(made))

@@ -2,9 +2,10 @@
 
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
@@ -61,12 +62,13 @@ def import_command(options: SessionOptions, files: Sequence[str], owner: str) ->
                     raise
                 passed_over.append(str(error))
             advance(files=1)
+        ids = short_ids([thread.id for thread in store.threads(archived=None)])
     for note in (*notes, *passed_over[:NAMED]):
         click.echo(f"skipped {note}", err=True)
     if options.json:
         print_json([asdict(session) | {"outcome": _outcome(session).removeprefix("is_")} for session in imported])
     else:
-        _print_report(imported, len(passed_over), options.say)
+        _print_report(imported, ids, len(passed_over), options.say)
 
 
 def _paths(files: Sequence[str]) -> Iterator[tuple[str, bool]]:
@@ -89,7 +91,7 @@ def _import_file(store: Threads, path: str, owner: str, advance: Advance, notes:
     for suffix in reversed(SESSION_SUFFIXES):
         stem = stem.removesuffix(suffix)
     try:
-        sessions = sessions_in(source_bytes(path), stem)
+        sessions = sessions_in(source_bytes(path), stem, _modified(path))
     except InputError as error:
         if str(error).startswith(path):
             raise
@@ -99,6 +101,11 @@ def _import_file(store: Threads, path: str, owner: str, advance: Advance, notes:
     return [
         import_session(store, session, owner=owner, progress=lambda rows: advance(rows=rows)) for session in sessions
     ]
+
+
+def _modified(path: str) -> datetime | None:
+    """When a file was written; None of standard input."""
+    return None if path == "-" else datetime.fromtimestamp(Path(path).stat().st_mtime, UTC)
 
 
 @contextmanager
@@ -139,7 +146,7 @@ def _added(session: Imported, say: Words) -> str:
     return say("comma").join(say.many(what, number) for what, number in counted if number)
 
 
-def _print_report(imported: Sequence[Imported], passed_over: int, say: Words) -> None:
+def _print_report(imported: Sequence[Imported], ids: Mapping[str, str], passed_over: int, say: Words) -> None:
     from rich.cells import cell_len  # noqa: PLC0415 - only where it is seen
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
@@ -147,7 +154,6 @@ def _print_report(imported: Sequence[Imported], passed_over: int, say: Words) ->
     out = console()
     # What changed comes first; all together no more than fits a screen.
     shown = sorted(imported, key=lambda session: _outcome(session) == "is_known")[:LISTED]
-    ids = short_ids([session.thread for session in imported])
     rows = [(say(_outcome(session)), _added(session, say), one_line(ids[session.thread])) for session in shown]
     taken = sum(max(map(cell_len, column)) for column in zip(*rows, strict=True)) if rows else 0
     drawn = Table.grid(padding=(0, 2, 0, 0))

@@ -1,7 +1,7 @@
 """`everlong sessions list` and `search`: which sessions there are, and where something was said."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 
@@ -10,6 +10,7 @@ import click
 from everlong.cli.sessions.options import (
     SessionOptions,
     find_thread,
+    is_old_branch,
     session_command,
     session_store,
     store_exists,
@@ -45,10 +46,12 @@ SAYS_MUCH = 1.0  # weight of a term that is worth marking; single Chinese charac
 @session_command
 def list_command(options: SessionOptions, owner: str | None, archived: bool, everything: bool, limit: int) -> None:
     """List the sessions, the latest changed first."""
-    threads: list[Thread] = []
+    known: list[Thread] = []
     if store_exists(options.url) or not options.own:
         with session_store(options.url) as store:
-            threads = store.threads(owner=owner, archived=None if everything else archived)
+            known = store.threads(archived=None)
+    wanted = (True, False) if everything else (archived,)
+    threads = [thread for thread in known if owner in (None, thread.owner) and thread.archived in wanted]
     if options.json:
         print_json([thread_json(thread) for thread in threads[: limit or None]])
         return
@@ -56,10 +59,10 @@ def list_command(options: SessionOptions, owner: str | None, archived: bool, eve
         click.echo(options.say("none"))
         click.echo(options.say("none_hint", programs=options.say("list_comma").join(SESSION_PROGRAMS)), err=True)
         return
-    _draw(threads, limit or len(threads), options.say)
+    _draw(threads, short_ids([thread.id for thread in known]), limit or len(threads), options.say)
 
 
-def _draw(threads: Sequence[Thread], limit: int, say: Words) -> None:
+def _draw(threads: Sequence[Thread], ids: Mapping[str, str], limit: int, say: Words) -> None:
     from rich import box  # noqa: PLC0415 - only where it is seen
     from rich.cells import cell_len  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
@@ -69,11 +72,10 @@ def _draw(threads: Sequence[Thread], limit: int, say: Words) -> None:
     shown = threads[:limit]
     owners = any(thread.owner for thread in shown)
     now = datetime.now(UTC)
-    ids = short_ids([thread.id for thread in threads])
     cells = [
         (
             amount(thread.messages),
-            amount(thread.points) if thread.points else "",
+            amount(thread.standing) if thread.standing else "",
             when(thread.updated, now, say),
             *([one_line(thread.owner)] if owners else []),
             one_line(ids[thread.id]),
@@ -86,9 +88,9 @@ def _draw(threads: Sequence[Thread], limit: int, say: Words) -> None:
     drawn = Table(box=box.SIMPLE, pad_edge=False, header_style="dim")
     room = out.width - sum(widths) - 3 * len(widths) - 2
     drawn.add_column(say("title"), no_wrap=True, overflow="ellipsis", max_width=max(SHORTEST_TITLE, room))
-    for at, head in enumerate(heads):
-        style = "cyan" if at == len(heads) - 1 else ""
-        drawn.add_column(head, justify="right" if at < FIGURES else "left", no_wrap=True, style=style)
+    for at, head in enumerate(heads[:-1]):
+        drawn.add_column(head, justify="right" if at < FIGURES else "left", no_wrap=True)
+    drawn.add_column(heads[-1], overflow="fold", style="cyan")  # whole: it is there to be typed
     for thread, row in zip(shown, cells, strict=True):
         title = Text(one_line(thread.title) or say("untitled"), style="" if thread.title else "dim")
         if thread.archived:
@@ -100,11 +102,12 @@ def _draw(threads: Sequence[Thread], limit: int, say: Words) -> None:
 
 
 def short_ids(ids: Sequence[str]) -> dict[str, str]:
-    """Return each id as short as it can be typed. Example: two UUIDs -> their first eight characters"""
+    """Return each id of a store as short as it can be typed. Example: two UUIDs -> their first eight characters"""
     ordered = sorted(ids)
     shortened: dict[str, str] = {}
     for at, name in enumerate(ordered):
-        neighbours = [*ordered[max(0, at - 1) : at], *ordered[at + 1 : at + 2]]
+        after = (other for other in islice(ordered, at + 1, None) if not is_old_branch(other, name))
+        neighbours = [*ordered[max(0, at - 1) : at], *islice(after, 1)]
         length = SHORT_ID
         while length < len(name) and any(other.startswith(name[:length]) for other in neighbours):
             length += 1

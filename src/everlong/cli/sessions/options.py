@@ -1,28 +1,29 @@
 """What the commands of `everlong sessions` share: their options, and how a store, a session and a row are found."""
 
 import json
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import click
 
+from everlong.cli.terminal.text import one_line
 from everlong.cli.words.language import Language
 from everlong.cli.words.wording import Words, language_option
 from everlong.core import Row, Thread
 from everlong.engine import Threads
 from everlong.errors import InputError, NoThread
-from everlong.store import STORE_VARIABLE, default_store, open_store
+from everlong.store import STORE_VARIABLE, default_store, make_folder, open_store, store_path
 
 __all__ = [
     "SessionOptions",
     "find_row",
     "find_thread",
+    "is_old_branch",
     "session_command",
     "session_store",
     "store_exists",
@@ -30,6 +31,7 @@ __all__ = [
 ]
 
 FEW = 5  # candidates named in an error
+LONGEST_TITLE = 40  # characters of each
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,44 +74,77 @@ def session_command(command: Command) -> Command:
 @contextmanager
 def session_store(url: str, *, new: bool = False) -> Iterator[Threads]:
     """Open a store. One that does not exist is refused unless it may be `new`: its name was probably mistyped."""
-    path = _path_of(url)
+    path = store_path(url)
     if path is not None and not path.exists():
         if not new:
             raise InputError(f"no sessions are kept at {path}; `everlong sessions import FILE` begins a store")
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(path.parent)
         except OSError as error:
             raise InputError(f"{path.parent}: {error.strerror or error}") from error
-    with open_store(url) as store:
+    with _told(), open_store(url) as store:
         yield store
+
+
+class _ToPerson(logging.Handler):
+    """Shows what the store warns of, and whom it waits for, as it comes and beside the output."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print one line."""
+        click.echo(f"everlong: {one_line(record.getMessage())}", err=True)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Show the warnings of the store inside."""
+    log, handler = logging.getLogger("everlong.store"), _ToPerson()
+    level = log.level
+    log.setLevel(logging.INFO)  # whom it waits for is for people, not for programs
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(level)
 
 
 def store_exists(url: str) -> bool:
     """Return whether a store exists; a database server is assumed to have one."""
-    path = _path_of(url)
+    path = store_path(url)
     return path is None or path.exists()
 
 
-def _path_of(url: str) -> Path | None:
-    """Return the file or folder of a store; None if it is on a server or in memory."""
-    for kind in ("sqlite:///", "jsonl:"):
-        if url.lower().startswith(kind):
-            return Path(unquote(url[len(kind) :])).expanduser()
-    return None if ":" in url else Path(url).expanduser()
-
-
 def find_thread(store: Threads, name: str) -> Thread:
-    """Return the session with this id, or the only one whose id begins with it."""
+    """Return the session with this id, or the only one whose id begins with it. Its branches do not count as others."""
     try:
         return store.thread(name)
     except NoThread:
         threads = [thread for thread in store.threads(archived=None) if name and thread.id.startswith(name)]
-    if len(threads) == 1:
-        return threads[0]
-    if not threads:
+    ids = {thread.id for thread in threads}
+    chosen = [thread for thread in threads if not any(start in ids for start in _before_tildes(thread.id))]
+    if len(chosen) == 1:
+        return chosen[0]
+    if not chosen:
         raise NoThread(f"no session {name!r}; `everlong sessions list` names them")
-    ids = ", ".join(thread.id for thread in threads[:FEW]) + (" …" if len(threads) > FEW else "")
-    raise InputError(f"{name!r} may be any of {len(threads)} sessions: {ids}")
+    few = ", ".join(map(_described, chosen[:FEW])) + (" …" if len(chosen) > FEW else "")
+    raise InputError(f"{name!r} may be any of {len(chosen)} sessions: {few}")
+
+
+def is_old_branch(name: str, parent: str) -> bool:
+    """Whether an id is that of a branch as they were once called. Example: boats~2 of boats"""
+    return name.startswith(f"{parent}~")
+
+
+def _before_tildes(name: str) -> Iterator[str]:
+    """The beginnings of an id that would be its parent's. Example: a~b~2 -> a, a~b"""
+    return (name[:at] for at, character in enumerate(name) if character == "~")
+
+
+def _described(thread: Thread) -> str:
+    title = one_line(thread.title)
+    shown = title if len(title) <= LONGEST_TITLE else f"{title[:LONGEST_TITLE].rstrip()}…"
+    day = thread.updated.astimezone().strftime("%Y-%m-%d")
+    return f"{one_line(thread.id)} ({', '.join(filter(None, (shown, day)))})"
 
 
 def find_row(store: Threads, thread: Thread, name: str) -> Row:
@@ -123,8 +158,10 @@ def find_row(store: Threads, thread: Thread, name: str) -> Row:
 
 
 def thread_json(thread: Thread) -> dict[str, object]:
-    """Return a thread as JSON."""
-    return asdict(thread) | {
+    """Return a thread as JSON; its points are the compactions that stand."""
+    fields = asdict(thread)
+    return fields | {
+        "points": fields.pop("standing"),
         "created": thread.created.isoformat(),
         "updated": thread.updated.isoformat(),
         "parent": {"id": thread.parent[0], "rows": thread.parent[1]} if thread.parent[1] or thread.parent[0] else None,

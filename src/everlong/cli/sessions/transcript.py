@@ -221,8 +221,8 @@ def _draw_head(pen: _Pen, transcript: Transcript) -> None:
     thread, say = transcript.thread, pen.say
     pen.line(one_line(thread.title) or say("untitled"), "bold")
     facts = [one_line(thread.id), one_line(thread.owner), say.many("messages", thread.messages)]
-    if thread.points:
-        facts.append(say.many("points", thread.points))
+    if thread.standing:
+        facts.append(say.many("points", thread.standing))
     if thread.archived:
         facts.append(say("archived"))
     if thread.parent[0]:

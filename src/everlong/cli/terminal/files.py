@@ -1,5 +1,6 @@
 """The files of a command: what FILE names, and where the output goes. `-` is standard input or output."""
 
+import os
 import sys
 from importlib.resources import files
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import click
 
 from everlong.errors import InputError
-from everlong.store import LARGEST_INPUT, read_input
+from everlong.store import LARGEST_INPUT, open_private, read_input
 from everlong.wire import Document, read
 
 __all__ = ["check_output", "print_warnings", "read_document", "source_bytes", "write_output", "write_page"]
@@ -55,12 +56,13 @@ def check_output(path: str) -> None:
 
 
 def write_output(data: bytes, path: str) -> None:
-    """Write to a file or to standard output. Raises InputError."""
+    """Write to a file that its owner alone can read, or to standard output. Raises InputError."""
     if path == STANDARD:
         click.echo(data, nl=False)
         return
     try:
-        Path(path).write_bytes(data)
+        with os.fdopen(open_private(Path(path), os.O_WRONLY | os.O_TRUNC, special=True), "wb") as file:
+            file.write(data)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from error
 

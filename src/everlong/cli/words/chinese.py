@@ -180,6 +180,11 @@ CHAT: Mapping[str, str] = {
     "sample_begun": "示例会话：{messages}，窗口 {window} token。随便问；几轮之内就会看到压缩。",
     "unused_fields": "config.json：预设 {preset} 用不到 {fields}。可用 contextPreset 选择其他预设。",
     "ignored_fields": "本文件夹的 everlong.toml：{fields} 未采用。设置 EVERLONG_CONFIG=everlong.toml 表示信任它。",
+    "sandbox_on": "命令在沙箱中运行（{kind}）：只能写入工作区；{network}。",
+    "sandbox_no_network": "不能联网（--network 可开启）",
+    "sandbox_network": "可以联网",
+    "sandbox_off": "沙箱已关闭：命令能做您能做的一切。",
+    "sandbox_none": "本系统没有可用的沙箱：命令能做您能做的一切，允许之前请先看清。",
     "no_tools_local": "不带工具：本机模型不会调用。",
     "again_to_leave": "再按一次 Ctrl-C 退出，或继续输入",
     "bye": "已保存。everlong chat --thread {thread} 可继续。",
@@ -229,11 +234,20 @@ CHAT: Mapping[str, str] = {
     "may_always": "a 在此文件夹始终允许 {pattern}",
     "may_no": "n 否",
     "may_hidden": "有 {n} 行未显示或未完整显示",
+    # restoring files
+    "restore_none": "本会话没有改过文件",
+    "restore_wrong": "{n}：请给出 1 到 {last} 的编号；后加 force 可覆盖他人此后的改动",
+    "restored": "{path} 已恢复原样",
+    "restored_removed": "{path} 是新建的，已删除",
+    "change_new": "新建",
+    "change_changed": "已修改",
+    "change_not_kept": "太大，无法恢复",
     # commands
     "help_line": "行尾的 \\ 表示续行；粘贴的多行保持为一条。",
     "help_context": "现在会发送什么，各占多少",
     "help_compact": "现在就压缩；FOCUS 是要保留的重点",
     "help_undo": "撤销最近一次压缩",
+    "help_restore": "列出本会话中工具改过的文件；给出编号则将该文件恢复原样",
     "help_pin": "固定一条消息（编号）或一段文字；不带参数则列出",
     "help_unpin": "取消固定，按列表中的编号",
     "help_recall": "按词语或引用取回本会话说过的内容",
@@ -437,6 +451,23 @@ SURVIVAL: Mapping[str, str] = {
     "failed": "{strategy}：预算 {budget} 时 {total} 次选择中有 {failed} 次没有结果：必须保留的内容放不下",
 }
 
+#: everlong lab secrets.
+SECRETS: Mapping[str, str] = {
+    "found": "虚构的密钥和密码：在别的模型读到之前是否已被隐去",
+    "kind": "种类",
+    "hidden": "已隐去",
+    "of": "总数",
+    "missed": "漏掉的场合",
+    "apart": "保留",
+    "development": "编写规则时参照的 {kinds} 个种类：隐去 {share}。",
+    "held_out": "保留不看的 {kinds} 个种类：隐去 {share}。",
+    "alarms": "被改动的行；对真实文本而言，这是误报率的上限",
+    "data": "文本",
+    "changed": "被改动",
+    "lines": "行数",
+    "speed": "毫秒/MB",
+}
+
 #: everlong lab replay.
 REPLAY: Mapping[str, str] = {
     # while it runs
@@ -502,6 +533,7 @@ CHINESE = Language(
         "sessions": SESSIONS,
         "demo": DEMO,
         "survival": SURVIVAL,
+        "secrets": SECRETS,
         "replay": REPLAY,
     },
     reasons=REASONS,

@@ -87,6 +87,31 @@ _OBJECTIONS = (
     ("reasoning is not followed by the item it led to", "思考项之后没有它所引出的内容"),
     ("text holds half a surrogate pair", "文本中含有半个代理对字符"),
     ("a key holds half a surrogate pair", "某个键名中含有半个代理对字符"),
+    ("{a} is no JSON", "{a} 不是合法的 JSON"),
+    ("is nested too deeply", "嵌套层数过多"),
+    ("is a list, not {a}", "应为列表，而不是 {a}"),
+    ("is an object, not {a}", "应为对象，而不是 {a}"),
+    ("is text, not {a}", "应为文本，而不是 {a}"),
+    ("is text or blocks, not {a}", "应为文本或内容块，而不是 {a}"),
+    ("is no text block", "不是文本块"),
+    ("needs a name", "缺少名称"),
+    ("needs a type", "缺少类型"),
+    ("needs a function with a name", "缺少带名称的函数"),
+    ("has a function without a name", "有一个函数没有名称"),
+    ("has functionDeclarations that are {a}, not a list", "functionDeclarations 应为列表，而不是 {a}"),
+    ("has parameters that are no object", "parameters 不是对象"),
+    ("has an input_schema that is no object", "input_schema 不是对象"),
+    ("has a cache_control that is not of the type ephemeral", "cache_control 的类型不是 ephemeral"),
+    ("a cache mark is an object of the type ephemeral", "缓存标记应为 ephemeral 类型的对象"),
+    ("is an object of the type ephemeral", "应为 ephemeral 类型的对象"),
+    ("{a} is a field of replies", "{a} 只能出现在回复中"),
+    ("has no parts", "没有任何 part"),
+    ("part holds more than its text", "一个 part 里除了文本还有别的内容"),
+    ("part holds more than one thing", "一个 part 里有不止一项内容"),
+    ("id is no text", "id 不是文本"),
+    ("the type of a call is text", "调用的类型应为文本"),
+    ("is no text of a summary", "不是摘要文本"),
+    ("a custom call has a name, and text as its input", "自定义调用要有名称，输入应为文本"),
 )
 
 #: Why a step changed or repaired a message.
@@ -134,6 +159,7 @@ _EDITS = (
     ("thinking that nothing follows cannot be sent", "后面没有内容的思考无法发送"),
     ("arguments of call {a} could not be read", "调用 {a} 的参数无法读取"),
     ("half a surrogate pair cannot be sent; replaced by U+FFFD", "半个代理对字符无法发送；已替换为 U+FFFD"),
+    ("NaN is no JSON; sent as null", "NaN 不是合法的 JSON；已按 null 发送"),
 )
 
 REASONS: tuple[tuple[str, str], ...] = (*_ENGINE, *_OBJECTIONS, *_EDITS)

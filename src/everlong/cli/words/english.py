@@ -182,6 +182,11 @@ CHAT: Mapping[str, str] = {
     "within a few turns.",
     "unused_fields": "config.json: preset {preset} does not use {fields}. contextPreset chooses another preset.",
     "ignored_fields": "everlong.toml in this folder: {fields} ignored. Set EVERLONG_CONFIG=everlong.toml to trust it.",
+    "sandbox_on": "Commands run in a sandbox ({kind}): they write only in the workspace; {network}.",
+    "sandbox_no_network": "no network (--network gives it)",
+    "sandbox_network": "with network",
+    "sandbox_off": "The sandbox is off: a command can do what you can.",
+    "sandbox_none": "No sandbox works on this system: a command can do what you can. Read it before you allow it.",
     "no_tools_local": "No tools: the local model makes no calls.",
     "again_to_leave": "Ctrl-C again to leave, or continue typing",
     "bye": "Saved. To continue: everlong chat --thread {thread}",
@@ -231,11 +236,20 @@ CHAT: Mapping[str, str] = {
     "may_always": "a(lways here: {pattern})",
     "may_no": "n(o)",
     "may_hidden": "{n} line is not shown, or not whole|{n} lines are not shown, or not whole",
+    # restoring files
+    "restore_none": "no file was changed in this thread",
+    "restore_wrong": "{n}: a number from 1 to {last}; with force behind it also what somebody else changed since",
+    "restored": "{path} is what it was before",
+    "restored_removed": "{path} was new, and is removed",
+    "change_new": "new",
+    "change_changed": "changed",
+    "change_not_kept": "too large to restore",
     # commands
     "help_line": "A line that ends with \\ continues; pasted lines stay together.",
     "help_context": "what would be sent now, and what takes how much",
     "help_compact": "make room now; FOCUS is what must stay in view",
     "help_undo": "take back the newest compaction",
+    "help_restore": "list the files that tools changed in this thread; a number makes one what it was before",
     "help_pin": "keep a message (by number) or a text in every request; alone: list",
     "help_unpin": "remove a pin by its number in the list",
     "help_recall": "bring back what was said in this thread, by words or reference",
@@ -440,6 +454,23 @@ SURVIVAL: Mapping[str, str] = {
     "failed": "{strategy}: {failed} of {total} selections at {budget} gave nothing: what must stay does not fit",
 }
 
+#: everlong lab secrets.
+SECRETS: Mapping[str, str] = {
+    "found": "Made-up secrets that leave a text before another model reads it",
+    "kind": "kind",
+    "hidden": "hidden",
+    "of": "of",
+    "missed": "missed in",
+    "apart": "held out",
+    "development": "{share} of {kinds} kinds that the rules were written on.",
+    "held_out": "{share} of {kinds} kinds that were held out.",
+    "alarms": "Lines that are changed; in real texts an upper bound for false alarms",
+    "data": "text",
+    "changed": "changed",
+    "lines": "lines",
+    "speed": "ms/MB",
+}
+
 #: everlong lab replay.
 REPLAY: Mapping[str, str] = {
     # while it runs
@@ -509,6 +540,7 @@ ENGLISH = Language(
         "sessions": SESSIONS,
         "demo": DEMO,
         "survival": SURVIVAL,
+        "secrets": SECRETS,
         "replay": REPLAY,
     },
 )

@@ -16,7 +16,7 @@ from typing import cast
 
 import msgspec
 
-from everlong.core import History, Json, JsonObject
+from everlong.core import LARGE, History, Json, JsonObject, write_json
 from everlong.errors import Refused, WireError
 from everlong.gateway.request import Piece, decoded, encoded
 from everlong.wire import Canonical, Format
@@ -87,7 +87,8 @@ class Units:
                 self._known.move_to_end(key)
                 return known
         try:
-            unit = unit_of(format_, [_message(format_, raw, at) for raw in group], restore)
+            values = [_message(format_, raw, at) for raw in group]
+            unit = unit_of(format_, values, restore, large=sum(map(len, group)) > LARGE)
         except WireError as error:
             raise Refused(str(error), status=400, kind=UNREADABLE) from None
         with self._mine:
@@ -133,17 +134,19 @@ def _is_of_assistant(raw: Piece, of_assistant: Callable[[str | None, str | None]
     return of_assistant(item.type, item.role)
 
 
-def unit_of(format_: Format, values: Sequence[JsonObject], restore: Restore | None = None) -> Unit:
-    """Return the unit of decoded messages."""
+def unit_of(
+    format_: Format, values: Sequence[JsonObject], restore: Restore | None = None, *, large: bool = False
+) -> Unit:
+    """Return the unit of decoded messages; those of a large one are written in pieces."""
     canonical = format_.server.canonical
     if restore is not None:
         values = restore(list(values))
     marked = [in_one_form(format_, value) for value in values]
     plain = [in_one_form(format_, cast(JsonObject, _without(value, MARKERS))) for value in marked]
     compared = [_compared(canonical, value) for value in plain]
-    written = _joined(plain)
-    sent = written if marked == plain else _joined(marked)
-    return Unit(_hashed(compared), format_.read_messages(plain), written, sent)
+    written = _joined(plain, large=large)
+    sent = written if marked == plain else _joined(marked, large=large)
+    return Unit(_hashed(compared, large=large), format_.read_messages(plain), written, sent)
 
 
 def _compared(canonical: Canonical, value: JsonObject) -> Json:
@@ -208,19 +211,27 @@ def _without(value: Json, names: frozenset[str]) -> Json:
     return value if unchanged else kept
 
 
-def _hashed(value: Json) -> bytes:
-    return blake2b(_ordered(value), digest_size=DIGEST).digest()
+def _hashed(value: Json, *, large: bool = False) -> bytes:
+    return blake2b(_ordered(value, large=large), digest_size=DIGEST).digest()
 
 
-def _ordered(value: Json) -> bytes:
+def _ordered(value: Json, *, large: bool) -> bytes:
     try:
+        if large:
+            return b"".join(write_json(value, msgspec.json.encode, ordered=True))
         return msgspec.json.encode(value, order="deterministic")
     except (UnicodeEncodeError, msgspec.EncodeError, OverflowError):
-        return json.dumps(value, sort_keys=True).encode()
+        if large:
+            return b"".join(write_json(value, _dumped, comma=b", ", colon=b": ", ordered=True))
+        return _dumped(value)
 
 
-def _joined(values: Sequence[JsonObject]) -> bytes:
-    return b",".join(encoded(value) for value in values)
+def _dumped(value: Json) -> bytes:
+    return json.dumps(value, sort_keys=True).encode()
+
+
+def _joined(values: Sequence[JsonObject], *, large: bool) -> bytes:
+    return b",".join(encoded(value, large=large) for value in values)
 
 
 def _size(unit: Unit) -> int:

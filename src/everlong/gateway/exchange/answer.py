@@ -4,6 +4,7 @@ Nothing is forwarded until the first event of a stream is whole, so that a refus
 refusal. A stream that breaks off, or just stops, ends with an error in the client's own format.
 """
 
+import asyncio
 from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -20,15 +21,19 @@ from everlong.gateway.recall.exchange import RecallExchange
 from everlong.gateway.upstreams.connections import UpstreamResponse
 from everlong.wire import BYTE_ORDER_MARK, DONE, Deltas, Format, Place, SseEvent, SseReader, as_error, classify
 
-__all__ = ["AnswerForwarder", "AnswerReader", "Refusal"]
+__all__ = ["AnswerForwarder", "AnswerReader", "Refusal", "forward_bytes"]
 
 LARGEST_EVENT = 1024 * 1024  # bytes of one event that is looked into
 LARGEST_READ = 16 * 1024 * 1024  # bytes of an answer that is put together
 LONGEST_ERROR = 64 * 1024  # bytes of an error page that are read
 MAX_PIECES = 1_024  # pieces of a text that wait to be read as one
 LARGEST_ERROR = 1024 * 1024  # bytes of a refusal
-LARGEST_ANSWER = 256 * 1024 * 1024  # bytes of a plain answer
+SMALL = 256 * 1024  # bytes of an answer that is read in the event loop
+LARGEST_ANSWER = 64 * 1024 * 1024  # bytes of a plain answer
 HELD = 64 * 1024  # bytes of a stream that are held until its first event is whole
+#: Of a stream: nobody between us and the client keeps it back.
+UNBUFFERED: Headers = ((b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no"))
+JSON_TYPE = (b"content-type", b"application/json")
 BROKE_OFF = "the upstream's answer ended before its end"
 END = DONE.encode()
 #: How a whole body begins, and how a stream does; if neither fits, the content type decides.
@@ -214,6 +219,44 @@ def _decoded(data: bytes) -> Json:
 # --- forwarding ------------------------------------------------------------------------------------
 
 
+async def forward_bytes(
+    answer: UpstreamResponse,
+    writer: ResponseWriter,
+    headers: Callable[[], Headers],
+    seen: Callable[[bytes], None] = lambda _: None,
+) -> None:
+    """Forward every byte of an answer, but not its end. `headers` gives ours, `seen` is told every piece.
+
+    The head of a plain answer waits for the first bytes, so that an answer which breaks off there is an error and not
+    half an answer. Raises ProviderError where it breaks off.
+    """
+    held, size = [], 0
+    if answer.streamed:
+        await _begin(answer, writer, headers)
+    async with aclosing(answer.chunks()) as chunks:
+        async for chunk in chunks:
+            seen(chunk)
+            if writer.begun:
+                await writer.write(chunk)
+                continue
+            held.append(chunk)
+            size += len(chunk)
+            if size > HELD:
+                await _begin(answer, writer, headers)
+                await writer.write(b"".join(held))
+    if not writer.begun:
+        await writer.send_whole(answer.status, [*answer.headers, *headers()], b"".join(held))
+
+
+def _without_type(headers: Headers) -> list[tuple[bytes, bytes]]:
+    return [(name, value) for name, value in headers if name != JSON_TYPE[0]]
+
+
+async def _begin(answer: UpstreamResponse, writer: ResponseWriter, headers: Callable[[], Headers]) -> None:
+    own = UNBUFFERED if answer.streamed else ()
+    await writer.begin(answer.status, [*answer.headers, *own, *headers()])
+
+
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """What an upstream sent instead of an answer; `body` is unchanged, None if it sent nothing at all."""
@@ -222,6 +265,20 @@ class Refusal:
     status: int
     headers: Headers = ()
     body: bytes | None = None
+
+    @property
+    def readable(self) -> bool:
+        """Whether a client can make something of it: an error, or a body as its format has them."""
+        return self.body is not None and (self.status >= 400 or self.body.lstrip().startswith((b"{", *STREAM)))
+
+
+def _short_refusal(answer: UpstreamResponse, reader: AnswerReader, held: bytes) -> Refusal | None:
+    """Return the refusal in a stream that ended before its first event was whole, None if it is an answer."""
+    reader.end()
+    if reader.error is not None:
+        return Refusal(reader.error, answer.status, answer.headers, held)
+    nothing = not reader.events and not reader.complete
+    return Refusal(ProviderError(BROKE_OFF, status=502), 502) if nothing else None
 
 
 class StreamFilters:
@@ -290,7 +347,8 @@ class AnswerForwarder:
         body = await answer.whole(LARGEST_ANSWER)
         reader = AnswerReader(self.format, streamed=False, status=answer.status)
         reader.feed(body)
-        self.finished = reader.finished()
+        # Reading a large one takes a while, in which others want to be served.
+        self.finished = reader.finished() if len(body) <= SMALL else await asyncio.to_thread(reader.finished)
         error = reader.error
         return body, None if error is None else Refusal(error, answer.status, answer.headers, body)
 
@@ -305,10 +363,12 @@ class AnswerForwarder:
                 self.recall.hold_body(body)
                 return
             body = self.recall.shown_body(body)
-        shown = rewritten_body(self.format.server.usage, body, self.sizes)
+        shown = body if len(body) > LARGEST_READ else rewritten_body(self.format.server.usage, body, self.sizes)
         if self.writer.begun:  # a stream was promised, and its head cannot be taken back
             shown = b"data: " + shown.replace(b"\n", b" ") + b"\n\n"
-        await self.writer.send_whole(answer.status, [*answer.headers, *self.headers()], shown)
+        # What was read is JSON, whatever its upstream calls it.
+        headers = answer.headers if self.finished is None else [JSON_TYPE, *_without_type(answer.headers)]
+        await self.writer.send_whole(answer.status, [*headers, *self.headers()], shown)
 
     async def forward_stream(self, answer: UpstreamResponse) -> Refusal | None:
         """Forward a stream; return the refusal if its first event is one."""
@@ -342,9 +402,9 @@ class AnswerForwarder:
             await self._break(str(error), error.status or 502)
             return None
         if not opened:
-            reader.end()
-            if reader.error is not None:
-                return Refusal(reader.error, answer.status, answer.headers, held)
+            refusal = _short_refusal(answer, reader, held)
+            if refusal is not None:
+                return refusal
             await self._open(answer)
             await self.writer.write(filters.feed(held))
         self.finished = reader.finished()
@@ -364,15 +424,14 @@ class AnswerForwarder:
                 self.ending(message)
 
     async def forward_unchanged(self, answer: UpstreamResponse) -> None:
-        """Forward every byte unchanged, whatever the answer is."""
+        """Forward every byte unchanged, whatever the answer is. Raises ProviderError if nothing was sent yet."""
         reader = AnswerReader(self.format, answer.streamed, status=answer.status)
-        await self._open(answer)
+        self.opening()
         try:
-            async with aclosing(answer.chunks()) as chunks:
-                async for chunk in chunks:
-                    reader.feed(chunk)
-                    await self.writer.write(chunk)
+            await forward_bytes(answer, self.writer, self.headers, reader.feed)
         except ProviderError as error:
+            if not self.writer.begun:
+                raise
             await self._break(str(error), error.status or 502, event=answer.streamed)
             return
         finally:
@@ -383,8 +442,7 @@ class AnswerForwarder:
 
     async def _open(self, answer: UpstreamResponse) -> None:
         self.opening()
-        own = [(b"x-accel-buffering", b"no")] if answer.streamed else []
-        await self.writer.begin(answer.status, [*answer.headers, *own, *self.headers()])
+        await _begin(answer, self.writer, self.headers)
 
     async def _end(self, reader: AnswerReader) -> None:
         self.finished = reader.finished()

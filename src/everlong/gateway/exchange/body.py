@@ -8,6 +8,7 @@ places worth one; a client that sets any itself gets no others.
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import cast
 
 from everlong.core import History, JsonObject, Message, Role
@@ -149,8 +150,9 @@ def _past_the_head(request: ModelRequest, view: History, head: History) -> tuple
 def _members(request: ModelRequest, view: Sequence[Message], own: dict[int, bytes]) -> Iterator[tuple[bytes, int]]:
     """The objects that are sent, and for each how many messages of the view it ends after."""
     ours: list[Message] = []
+    torn = set(_torn(request, view))
     for count, message in enumerate(view):
-        sent = own.get(id(message))
+        sent = None if count in torn else own.get(id(message))
         if sent is None:
             ours.append(message)
             continue
@@ -160,6 +162,23 @@ def _members(request: ModelRequest, view: Sequence[Message], own: dict[int, byte
         yield sent, count + 1
     if ours:
         yield from _rendered(request, ours, len(view) - len(ours))
+
+
+def _torn(request: ModelRequest, view: Sequence[Message]) -> Iterator[int]:
+    """Messages of which the provider wants one, because of their calls or results, or because one is empty.
+
+    These are written anew; neighbours with nothing but words stay as the client sent them.
+    """
+    joined, start = request.format.rules.joined, 0
+    for role, run in groupby(view, key=lambda message: message.role):
+        members = list(run)
+        if role in joined and len(members) > 1 and not all(map(_stands_alone, members)):
+            yield from range(start, start + len(members))
+        start += len(members)
+
+
+def _stands_alone(message: Message) -> bool:
+    return not message.calls and not message.results and bool(message.text.strip())
 
 
 def _rendered(request: ModelRequest, messages: Sequence[Message], before: int) -> Iterator[tuple[bytes, int]]:

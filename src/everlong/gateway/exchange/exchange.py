@@ -21,7 +21,7 @@ from everlong.gateway.exchange.body import forwarded_body, marks_itself
 from everlong.gateway.exchange.response import Headers, ResponseWriter, with_comments
 from everlong.gateway.exchange.usage import PromptSizes
 from everlong.gateway.operations.reports import Report
-from everlong.gateway.operations.services import Services
+from everlong.gateway.operations.services import HEAVY, Services
 from everlong.gateway.recall.exchange import RecallExchange, with_earlier, with_tool
 from everlong.gateway.recall.history import Round
 from everlong.gateway.recall.tool import NAME, without_recall
@@ -88,6 +88,7 @@ class Exchange:
             answer.close()
             self.complete = forwarder.finished is not None
             self._report_answer(forwarder.finished)
+            self._report_broken(forwarder)
 
     async def _answer(self) -> bool:
         """Get one answer of the model; return whether the request continues, with what the model wants to recall."""
@@ -138,7 +139,8 @@ class Exchange:
             lock.release()
 
     async def _prepare_turn(self, turn: Turn, call: Call) -> None:
-        turn.prepared = await asyncio.to_thread(self._prepare, call)
+        async with self.services.turn(self.report.bytes_in):
+            turn.prepared = await asyncio.to_thread(self._prepare, call)
 
     def _read(self) -> Transcript:
         services, scope, request = self.services, self.client.scope, self.request
@@ -173,7 +175,7 @@ class Exchange:
         assert self._transcript is not None
         assert self._conversation is not None
         try:
-            body = forwarded_body(self.request, self._transcript, self._conversation, turn.request)
+            body = await self._written(self._transcript, self._conversation, turn.request)
             answer = await self._send(body)
         except ProviderError as error:
             return Refusal(error, error.status or 502)
@@ -191,11 +193,18 @@ class Exchange:
             raise
         finally:
             answer.close()
+            self._report_broken(forwarder)
         if refusal is None:
             finishing = self._finish(turn, forwarder)
             at_once = forwarder.finished is not None and self._recall is None
             await (finishing if at_once else whole(finishing))
         return refusal
+
+    async def _written(self, transcript: Transcript, conversation: Conversation, prepared: Prepared) -> bytes:
+        """Return what is sent; a heavy body is written beside the event loop."""
+        if self.report.bytes_in <= HEAVY:
+            return forwarded_body(self.request, transcript, conversation, prepared)
+        return await asyncio.to_thread(forwarded_body, self.request, transcript, conversation, prepared)
 
     async def _forward_plain(self, turn: Turn, forwarder: AnswerForwarder, answer: UpstreamResponse) -> Refusal | None:
         body, refusal = await forwarder.read_plain(answer)
@@ -220,7 +229,11 @@ class Exchange:
     async def _forward_refusal(self, refusal: Refusal, final: EverlongError) -> None:
         self.report.error = str(final)
         headers = self.report.headers()
-        if self.writer.begun or refusal.body is None:
+        if refusal.body is None or not refusal.readable:
+            self.report.ended_by = "upstream"
+            status = refusal.status if refusal.status >= 400 else 502
+            await self.writer.send_error(status, "upstream_refused", str(final), headers)
+        elif self.writer.begun:
             await self.writer.send_error(refusal.status, "upstream_refused", str(final), headers)
         else:
             await self.writer.send_whole(refusal.status, [*refusal.headers, *headers], refusal.body)
@@ -230,9 +243,13 @@ class Exchange:
         before = perf_counter()
         request = UpstreamRequest("POST", self.request.format.api.path, self.query, self.headers, body)
         try:
-            return await self.services.forwarding.send(self.upstream, self.client, request)
+            answer = await self.services.forwarding.send(self.upstream, self.client, request)
         finally:
             self.report.waited_ms += (perf_counter() - before) * 1000
+        if answer.empty:
+            answer.close()
+            raise ProviderError(f"{self.upstream.name} answers without content (status {answer.status})", status=502)
+        return answer
 
     def _forwarder(self, sizes: PromptSizes) -> AnswerForwarder:
         return AnswerForwarder(
@@ -357,6 +374,11 @@ class Exchange:
             report.messages = len(self._conversation.digests)
         price = prepared.window.prices.input or 0.0
         report.saved_dollars = max(0, report.before - report.after) * price / MILLION
+
+    def _report_broken(self, forwarder: AnswerForwarder) -> None:
+        """Report an answer that its upstream did not end."""
+        if forwarder.broken:
+            self.report.end_early("upstream", 502, "upstream_broke_off", forwarder.broken)
 
     def _report_answer(self, finished: Finished | None, prepared: Prepared | None = None) -> None:
         if finished is not None:

@@ -65,6 +65,11 @@ class ResponseWriter:
         self.over = False
 
     @property
+    def _bodiless(self) -> bool:
+        """Whether the answer ends with its head, as HTTP says of its status."""
+        return self.status in (204, 304)
+
+    @property
     def begun(self) -> bool:
         """Whether a head was sent: from then on an error is an event."""
         return self.status != 0
@@ -77,7 +82,7 @@ class ResponseWriter:
 
     async def write(self, data: bytes) -> None:
         """Send bytes at once."""
-        if data:
+        if data and not self._bodiless:
             self.sent += len(data)
             self._tail = data[-4:] if len(data) >= 4 else (self._tail + data)[-4:]
             await self._send({"type": "http.response.body", "body": data, "more_body": True})
@@ -92,8 +97,9 @@ class ResponseWriter:
         """Send a response whose body is complete."""
         if not self.begun:
             self.status = status
-            length = (b"content-length", b"%d" % len(body))
-            await self._send({"type": "http.response.start", "status": status, "headers": [*headers, length]})
+            length = [] if self._bodiless else [(b"content-length", b"%d" % len(body))]
+            await self._send({"type": "http.response.start", "status": status, "headers": [*headers, *length]})
+        body = b"" if self._bodiless else body
         self.sent += len(body)
         self.over = True
         await self._send({"type": "http.response.body", "body": body, "more_body": False})

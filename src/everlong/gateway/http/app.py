@@ -36,6 +36,7 @@ Beside: TypeAlias = Callable[[Services], AbstractAsyncContextManager[Sequence[Ro
 
 M_ARENA_MAX = -8  # glibc's number for the most heaps
 TRIMMING = 20.0  # seconds between two times that free memory is given back
+WARMED_UP = ("gpt-4o", "gemini-2.5-pro")
 SWEEPING = 3_600.0  # seconds between two looks for what is too old
 LONGEST_PATH = 200  # characters of a path that an error repeats
 ALL = ["GET", "POST", "PUT", "PATCH", "DELETE"]
@@ -165,9 +166,10 @@ async def _failed(request: Request, _: Exception) -> Response:
 
 
 def _warm_up() -> None:
-    """Load what the first request would wait for."""
-    counter_for("gpt-4o").text("ready")
-    window("gpt-4o")
+    """Load what the first request would wait for: the usual vocabulary, and the one that takes longest to load."""
+    for model in WARMED_UP:
+        counter_for(model).text("ready" * 1_000)  # one word so long that the tables for such words are made too
+    window(WARMED_UP[0])
 
 
 async def _trim_regularly() -> None:

@@ -8,7 +8,6 @@ import asyncio
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, MutableMapping
-from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import perf_counter
@@ -21,10 +20,11 @@ from everlong.engine import Call, calibration_of, counter_for
 from everlong.errors import EverlongError, ProviderError, Refused
 from everlong.gateway.clients import BYTES_PER_TOKEN, Client, request_mode
 from everlong.gateway.config import GatewayConfig
+from everlong.gateway.exchange.answer import forward_bytes
 from everlong.gateway.exchange.exchange import Exchange
 from everlong.gateway.exchange.response import GONE, Headers, ResponseWriter, Send, status_of, until_disconnect
 from everlong.gateway.operations.reports import Report, log_request
-from everlong.gateway.operations.services import Services
+from everlong.gateway.operations.services import HEAVY, Services
 from everlong.gateway.request import (
     DEFAULT_FORMAT,
     FORMATS,
@@ -48,9 +48,9 @@ log = logging.getLogger("everlong.gateway")
 CLIENT_GONE = 499  # the usual status for a client that did not wait
 FAILED = 500
 BROKE_OFF = 502
+UNAVAILABLE = 503
 THREAD_HEADER = b"x-everlong-thread"
 ENCODING_HEADER = b"content-encoding"
-UNBUFFERED = (b"x-accel-buffering", b"no")
 ONE_MODEL = "/models/"
 LONGEST_SHOWN = 200  # characters of a path and of a model's name in reports
 LONGEST_MODEL = 1_000  # characters of a model's name; what is learned of a model is held under it
@@ -144,23 +144,30 @@ class Endpoint(ABC):
             await self.answer(request)
         except EverlongError as error:
             await self._send_error(writer, format_, error, report, started)
-        except ConnectionAbortedError:  # the upstream broke off, and so does the answer
-            report.status = BROKE_OFF
-        except (ConnectionError, asyncio.CancelledError) as error:
-            report.status = report.status or CLIENT_GONE
-            if isinstance(error, asyncio.CancelledError):
-                raise
+        except ConnectionAbortedError as error:  # the upstream broke off, and so does the answer
+            report.end_early("upstream", BROKE_OFF, "upstream_broke_off", str(error))
+        except ConnectionError:
+            report.end_early("client", CLIENT_GONE)
+        except asyncio.CancelledError:
+            report.end_early("shutdown", UNAVAILABLE)
+            raise
         except Exception:  # ours: the client learns that something failed, also in the middle of a stream
             log.exception("an answer failed")
             await self._send_error(writer, format_, EverlongError(), report, started)
         finally:
             self._report(report, writer, client, started)
 
+    def note_gone(self, request: HttpRequest) -> None:
+        """Report a client that did not wait; one that has all of its answer may leave."""
+        if not request.writer.over:
+            request.report.end_early("client", CLIENT_GONE)
+            self.services.metrics.gone()
+
     async def _send_error(
         self, writer: ResponseWriter, format_: Format, error: EverlongError, report: Report, started: float
     ) -> None:
         status, kind, message = status_of(error, format_.server.errors)
-        report.kind, report.error = kind, message
+        report.end_early("upstream" if isinstance(error, ProviderError) else "gateway", status, kind, message)
         report.added_ms = report.added_ms or (perf_counter() - started) * 1000
         self.services.metrics.refused(kind)
         headers = report.headers()
@@ -236,6 +243,13 @@ class ModelEndpoint(Endpoint):
         """Return the endpoint's own format."""
         return self._format
 
+    async def _parsed(self, body: bytes) -> ModelRequest:
+        """Return the request in a body; a heavy one is taken apart beside the event loop."""
+        if len(body) <= HEAVY:
+            return parse_request(self._format, body)
+        async with self.services.turn(len(body)):
+            return await asyncio.to_thread(parse_request, self._format, body)
+
     async def answer(self, request: HttpRequest) -> None:
         """Run the exchange, for as long as the client waits for it."""
         services, report, headers = self.services, request.report, request.headers
@@ -243,7 +257,7 @@ class ModelEndpoint(Endpoint):
         _refuse_compressed(headers)
         body = await request.body(services.config)
         with services.limiter.admit(request.client, len(body) // BYTES_PER_TOKEN):
-            model_request, upstream = _route(services.routes, parse_request(self._format, body))
+            model_request, upstream = _route(services.routes, await self._parsed(body))
             request.note_upstream(upstream, model_request.model)
             report.mode, report.streamed = mode, model_request.stream
             exchange = Exchange(
@@ -260,8 +274,7 @@ class ModelEndpoint(Endpoint):
                 report=report,
             )
             if await until_disconnect(request.receive, exchange.run()) is GONE and not exchange.complete:
-                report.status = CLIENT_GONE
-                services.metrics.gone()
+                self.note_gone(request)
 
 
 def _route(routes: Routes, request: ModelRequest) -> tuple[ModelRequest, Upstream]:
@@ -293,10 +306,11 @@ class TokenCountEndpoint(ModelEndpoint):
         _refuse_compressed(request.headers)
         body = await request.body(services.config)
         with services.limiter.admit(request.client):
-            model_request, upstream = _route(services.routes, parse_request(self._format, body))
+            model_request, upstream = _route(services.routes, await self._parsed(body))
             request.note_upstream(upstream, model_request.model)
             if upstream.endpoint.provider != server.maker:
-                tokens = await asyncio.to_thread(self._count, model_request, upstream)
+                async with services.turn(len(body)):
+                    tokens = await asyncio.to_thread(self._count, model_request, upstream)
                 await request.send_json(200, encoded(server.counted(tokens)))
                 return
             request.note_added_time()
@@ -330,8 +344,7 @@ class PassThroughEndpoint(Endpoint):
             upstream, body = self._route(path, body, request)
             sent = UpstreamRequest(request.scope["method"], path, request.query, request.headers, body)
             if await until_disconnect(request.receive, self._forward(upstream, sent, request)) is GONE:
-                request.report.status = CLIENT_GONE
-                self.services.metrics.gone()
+                self.note_gone(request)
 
     def _route(self, path: str, body: bytes, request: HttpRequest) -> tuple[Upstream, bytes]:
         """By the model that the body or the path names, if one does, as its upstream knows it."""
@@ -355,16 +368,13 @@ class PassThroughEndpoint(Endpoint):
         writer = request.writer
         answer = await self.services.forwarding.send(upstream, request.client, sent)
         request.report.streamed = answer.streamed
-        own = [UNBUFFERED] if answer.streamed else []
         try:
-            await writer.begin(answer.status, [*answer.headers, *own, *request.report.headers()])
-            async with aclosing(answer.chunks()) as chunks:
-                async for chunk in chunks:
-                    await writer.write(chunk)
+            await forward_bytes(answer, writer, request.report.headers)
             await writer.end()
         except ProviderError as error:
+            if not writer.begun:
+                raise
             # What it means is not known here: the connection breaks as it did there.
-            request.report.error = str(error)
             raise ConnectionAbortedError(str(error)) from error
         finally:
             answer.close()

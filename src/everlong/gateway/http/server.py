@@ -62,6 +62,7 @@ def serve(
             report("Starting the local model …")
             model = stack.enter_context(LocalServer(model_file(cache_folder(os.environ), report)))
             given["upstream"] = model.url
+            os.environ.update({"EVERLONG_UPSTREAM": model.url, "EVERLONG_KEY": model.key, "EVERLONG_FORMAT": ""})
         config = load_config(file, given, os.environ)
         raise_file_limit()
         names = asyncio.run(_check(config))

@@ -46,6 +46,7 @@ class Metrics:
         self._conversations = counter("conversations", "Conversations that began.")
         self._refusals = counter("refusals", "Requests that the gateway itself refused, by kind.", "kind")
         self._gone = counter("clients_gone", "Clients that went away before their answer ended.")
+        self._ended = counter("requests_ended", "Requests, by who ended them.", "by")
         self._closed = counter("connections_closed", "Connections that were closed early, by reason.", "reason")
         self._seconds = Histogram("everlong_request_seconds", "Whole requests.", buckets=SECONDS, registry=own)
         self._added = Histogram("everlong_added_seconds", "Time added by the gateway.", buckets=ADDED, registry=own)
@@ -93,6 +94,7 @@ class Metrics:
     def answered(self, report: Report) -> None:
         """Count a request that is over."""
         self._requests.labels(report.fmt, report.upstream, str(report.status)).inc()
+        self._ended.labels(report.ended_by).inc()
         self._seconds.observe(report.seconds)
         self._added.observe(report.added_ms / 1000)
         if report.after:

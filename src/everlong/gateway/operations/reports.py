@@ -11,13 +11,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Lock
+from typing import Literal, TypeAlias
 
 from everlong.core import Edit, JsonObject, JsonText
 from everlong.gateway.conversations.persistence import StateStore
 from everlong.wire import Usage
 
-__all__ = ["Recent", "Report", "log_request", "set_up_logging"]
+__all__ = ["EndedBy", "Recent", "Report", "log_request", "set_up_logging"]
 
+#: The answer itself (whole, whatever its status), a client that went away, an upstream that gave no whole answer,
+#: the gateway (it refused or failed), or the end of the process.
+EndedBy: TypeAlias = Literal["answer", "client", "upstream", "gateway", "shutdown"]
 MOST_CLIENTS, MOST_EACH = 512, 100
 NOTE = "requests"
 
@@ -59,6 +63,13 @@ class Report:
     error: str = ""
     kind: str = ""
     saved_dollars: float = 0.0
+    #: Who ended it.
+    ended_by: EndedBy = "answer"
+
+    def end_early(self, by: EndedBy, status: int, kind: str = "", error: str = "") -> None:
+        """Note that there was no whole answer, and why. `status` is for the log, whatever the client has seen."""
+        self.ended_by, self.status = by, status
+        self.kind, self.error = kind or self.kind, error or self.error
 
     def headers(self) -> list[tuple[bytes, bytes]]:
         """Return the headers that go with the answer."""
@@ -85,6 +96,7 @@ class Report:
             "mode": self.mode,
             "stream": self.streamed,
             "status": self.status,
+            "ended_by": self.ended_by,
             "window": _window(self.window, self.window_source, self.window_hint),
             "tokens": {"before": self.before, "after": self.after, "saved": max(0, self.before - self.after)},
             "messages": self.messages,
@@ -179,6 +191,7 @@ def log_request(report: Report) -> None:
         "upstream": report.upstream,
         "mode": report.mode,
         "status": report.status,
+        "ended_by": report.ended_by,
         "stream": report.streamed,
         "tokens_before": report.before,
         "tokens_after": report.after,

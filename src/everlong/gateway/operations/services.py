@@ -2,8 +2,8 @@
 
 import asyncio
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from time import monotonic
@@ -23,7 +23,10 @@ from everlong.gateway.upstreams.routing import Routes
 from everlong.store import default_store, is_remote, open_store
 from everlong.windows import Registry
 
-__all__ = ["Services", "services_for"]
+__all__ = ["HEAVY", "Services", "services_for"]
+
+HEAVY = 1024 * 1024  # bytes of a request that takes its turn
+HEAVY_AT_ONCE = 2
 
 
 @dataclass(slots=True, kw_only=True)
@@ -43,8 +46,19 @@ class Services:
     models: UpstreamModels
     recent: Recent
     metrics: Metrics
+    #: Held while a heavy request is read and prepared: a few at a time, so that threads are left for all others.
+    heavy: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(HEAVY_AT_ONCE))
     #: Called when the server is about to end, before it waits for requests under way.
     ending: list[Callable[[], None]] = field(default_factory=list)
+
+    @asynccontextmanager
+    async def turn(self, size: int) -> AsyncIterator[None]:
+        """Wait for a turn if a request of so many bytes is heavy; small ones pass by."""
+        if size <= HEAVY:
+            yield
+            return
+        async with self.heavy:
+            yield
 
     async def close(self) -> None:
         """End what is under way in the background, write what is left, close everything."""

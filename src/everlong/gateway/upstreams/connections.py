@@ -1,7 +1,7 @@
 """Connections to upstreams: forwarded requests and their answers, and model clients for calls of our own.
 
-Decides which headers are forwarded, in both directions. Follows no redirect, keeps no cookie, buffers no chunk, and
-repeats a request only if a kept connection had died before it. It does not look into bodies.
+Whatever an upstream sends becomes a clean answer or one error that names it. Follows no redirect, keeps no cookie,
+buffers no chunk, and repeats a request only if a kept connection had died before it. It does not look into bodies.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ import io
 import os
 import re
 from collections import Counter, OrderedDict
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
@@ -18,59 +18,36 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from everlong.errors import ProviderError, Refused
-from everlong.gateway.clients import KEY_HEADERS, Client
-from everlong.gateway.request import DEFAULT_FORMAT, FORMATS
+from everlong.gateway.clients import Client
+from everlong.gateway.upstreams.headers import Headers, headers_for, headers_from, is_stream
 from everlong.gateway.upstreams.routing import Upstream
-from everlong.llm import Connections, Endpoint, HttpModel
+from everlong.llm import Connections, Endpoint, HttpModel, UnreadableBody, encoding_of, pieces_of
 
-__all__ = [
-    "Headers",
-    "UpstreamConnections",
-    "UpstreamModels",
-    "UpstreamRequest",
-    "UpstreamResponse",
-    "headers_for",
-    "headers_from",
-]
+__all__ = ["UpstreamConnections", "UpstreamModels", "UpstreamRequest", "UpstreamResponse"]
 
-Headers = Sequence[tuple[bytes, bytes]]
-
-#: Headers between two neighbours only, as HTTP says; so are those that `connection` names.
-HOP_BY_HOP = frozenset({b"connection", b"keep-alive", b"te", b"trailer", b"transfer-encoding", b"upgrade"})
-#: Not for an upstream: ours to write, or about the client behind us.
-NOT_SENT = HOP_BY_HOP | {
-    b"accept-encoding",
-    b"cf-connecting-ip",
-    b"content-length",
-    b"cookie",
-    b"expect",
-    b"forwarded",
-    b"host",
-    b"true-client-ip",
-    b"via",
-    b"x-client-ip",
-    b"x-real-ip",
-}
-NOT_SENT_FAMILIES = (b"proxy-", b"x-everlong-", b"x-forwarded-")
-#: Not for a client: ours to write, or about the upstream's own host.
-NOT_FORWARDED = HOP_BY_HOP | {
-    b"alt-svc",
-    b"content-length",
-    b"date",
-    b"server",
-    b"set-cookie",
-    b"strict-transport-security",
-}
-#: What the pool unpacks; anything else stays packed, and says so.
-UNPACKED = frozenset({b"gzip", b"deflate", b"br", b"zstd"})
-
-NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 TARGET = re.compile(r"/[!\"$-~]*")  # no space, no control character, and nothing that ends it early
-STREAM = "text/event-stream"
 LONGEST_HEADER = 64 * 1024  # bytes of one line of a response's head
+LARGEST_HEAD = 256 * 1024  # bytes of all headers of a response
+LARGEST_UNPACKED = 64 * 1024 * 1024  # bytes of an answer that its upstream packed, though nobody asked for it
+#: Answers that have no body, whatever their upstream sends after the head.
+EMPTY = frozenset({204, 205, 304})
 LARGE = 1024 * 1024  # bytes; a larger body is written in pieces, so that others get their turn
 REPEATED_BY_POOL = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
+
+
+#: What went wrong, in our own words; the first that fits counts.
+REASONS: tuple[tuple[type[BaseException], str], ...] = (
+    (aiohttp.ConnectionTimeoutError, "no connection in time"),
+    (TimeoutError, "no answer in time"),
+    (aiohttp.ClientConnectorDNSError, "its name cannot be resolved"),
+    (aiohttp.ClientConnectorCertificateError, "its certificate is not trusted"),
+    (aiohttp.ClientSSLError, "no secure connection"),
+    (aiohttp.ClientConnectorError, "no connection"),
+    (aiohttp.ServerDisconnectedError, "the connection was closed"),
+    (aiohttp.ClientOSError, "the connection was closed"),
+    (ConnectionError, "the connection was closed"),
+    (aiohttp.ClientPayloadError, "the answer is incomplete"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,16 +76,22 @@ class UpstreamResponse:
         self._response = response
         self._upstream = upstream
         self.status = response.status
+        #: Whether it is one of those that have no body.
+        self.empty = response.status in EMPTY
         #: Fit to be forwarded; the gateway sets the length itself.
         self.headers: list[tuple[bytes, bytes]] = headers_from(response.raw_headers)
-        self.streamed = response.headers.get("content-type", "").partition(";")[0].strip().lower() == STREAM
+        self.streamed = is_stream(response.raw_headers) and not self.empty
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         """Yield the bytes as they come. Raises ProviderError if they break off. Leaving early cancels it."""
+        if self.empty:
+            self.close()
+            return
         whole = False
         try:
-            async for chunk in self._response.content.iter_any():
-                yield chunk
+            async with aclosing(pieces_of(self._response, most=LARGEST_UNPACKED)) as pieces:
+                async for piece in pieces:
+                    yield piece
             whole = True
         except (aiohttp.ClientError, OSError) as error:
             raise _problem(self._upstream, error, "broke off") from error
@@ -150,11 +133,14 @@ class UpstreamConnections:
         name = to.name
         try:
             response = await self._answer(to.endpoint.name, address, sent, headers)
+        except aiohttp.ClientResponseError as error:
+            raise ProviderError(f"{name} answers with something that is not HTTP", status=502) from error
         except (aiohttp.ClientError, OSError) as error:
             raise _problem(name, error, "cannot be reached") from error
-        if 300 <= response.status < 400 and response.status != 304:
+        problem = _unfit(response)
+        if problem:
             response.close()
-            raise ProviderError(f"{name} redirects (status {response.status}); redirects are not followed", status=502)
+            raise ProviderError(f"{name} {problem}", status=502)
         return UpstreamResponse(response, name)
 
     async def close(self) -> None:
@@ -192,6 +178,7 @@ class UpstreamConnections:
                 headers=headers,
                 skip_auto_headers=("accept", "content-type", "user-agent"),
                 allow_redirects=False,
+                auto_decompress=False,
                 max_line_size=LONGEST_HEADER,
                 max_field_size=LONGEST_HEADER,
                 trace_request_ctx=attempt,
@@ -201,60 +188,20 @@ class UpstreamConnections:
             session.cookie_jar.clear()
 
 
-def headers_for(to: Upstream, client: Client, sent: Headers) -> CIMultiDict[str]:
-    """Return the headers of a request for the upstream. Raises Refused for one that would break the request."""
-    own, result = to.endpoint, CIMultiDict[str]()
-    unwanted = NOT_SENT | _named_by_connection(sent)
-    used: set[bytes] = set()
-    for name, value in sent:
-        low = name.lower()
-        if not NAME.fullmatch(name) or CONTROL.search(value):
-            raise Refused(
-                "a header holds characters that are not allowed in a header", status=400, kind="invalid_header"
-            )
-        if low in KEY_HEADERS:
-            used.add(low)
-            if own.key or not client.key:
-                continue
-        if low not in unwanted and not low.startswith(NOT_SENT_FAMILIES):
-            result.add(name.decode("ascii"), _header_text(value))
-    if own.key:
-        header = _credential_header(to, used)
-        result[header] = f"Bearer {own.key}" if header == "authorization" else own.key
-    result["accept-encoding"] = "identity"
-    result.update(own.headers)
-    return result
-
-
-def headers_from(raw: Headers) -> list[tuple[bytes, bytes]]:
-    """Return the headers of an answer for the client."""
-    unwanted = NOT_FORWARDED | _named_by_connection(raw)
-    return [
-        (name.lower(), value)
-        for name, value in raw
-        if name.lower() not in unwanted
-        and not name.lower().startswith(b"proxy-")
-        and not (name.lower() == b"content-encoding" and value.strip().lower() in UNPACKED)
-    ]
-
-
-def _credential_header(to: Upstream, used: set[bytes]) -> str:
-    """The header of the upstream's key: the format's; for a provider we do not know, the one the client used."""
-    usual = FORMATS.get(to.endpoint.fmt, DEFAULT_FORMAT).api.key_header
-    known = [kind for kind in (b"authorization", b"x-api-key") if kind in used]
-    return known[0].decode() if len(known) == 1 and not to.endpoint.provider else usual
-
-
-def _named_by_connection(headers: Headers) -> set[bytes]:
-    listed = [value for name, value in headers if name.lower() == b"connection"]
-    return {word.strip().lower() for value in listed for word in value.split(b",")}
-
-
-def _header_text(value: bytes) -> str:
+def _unfit(response: aiohttp.ClientResponse) -> str:
+    """Return what is wrong with the head of an answer; "" if it can be forwarded."""
+    status = response.status
+    if not 200 <= status <= 599:
+        return f"answers with status {status}, which is no status of an answer"
+    if 300 <= status < 400 and status != 304:
+        return f"redirects (status {status}); redirects are not followed"
+    if sum(len(name) + len(value) for name, value in response.raw_headers) > LARGEST_HEAD:
+        return f"sends more than {LARGEST_HEAD:,} bytes of headers"
     try:
-        return value.decode("utf-8")
-    except UnicodeDecodeError:
-        return value.decode("latin-1")
+        encoding_of(response)
+    except UnreadableBody as error:
+        return f"cannot be read: {error}"
+    return ""
 
 
 def _target(sent: UpstreamRequest) -> str:
@@ -277,28 +224,11 @@ def _problem(upstream: str, error: BaseException, what: str) -> ProviderError:
 
 
 def _reason(error: BaseException) -> str:
-    match error:
-        case aiohttp.ConnectionTimeoutError():
-            return "no connection in time"
-        case aiohttp.SocketTimeoutError() | TimeoutError():
-            return "no answer in time"
-        case aiohttp.ClientConnectorDNSError():
-            return "its name cannot be resolved"
-        case aiohttp.ClientConnectorCertificateError():
-            return "its certificate is not trusted"
-        case aiohttp.ClientSSLError():
-            return "no secure connection"
-        case aiohttp.ClientConnectorError():
-            number = error.errno or 0
-            return os.strerror(number).lower() if number > 0 else "no connection"
-        case aiohttp.ServerDisconnectedError() | aiohttp.ClientOSError() | ConnectionError():
-            return "the connection was closed"
-        case aiohttp.ClientPayloadError():
-            return "the answer is incomplete"
-        case aiohttp.ClientResponseError():
-            return "it does not speak HTTP"
-        case _:
-            return type(error).__name__
+    if isinstance(error, UnreadableBody):
+        return str(error)
+    if type(error) is aiohttp.ClientConnectorError and (error.errno or 0) > 0:
+        return os.strerror(error.errno or 0).lower()
+    return next((words for kind, words in REASONS if isinstance(error, kind)), type(error).__name__)
 
 
 async def _note_reuse(_: object, context: object, __: object) -> None:

@@ -13,5 +13,6 @@ BENCHMARKS = {
     "selection": "everlong.lab.speed.selection",
     "freezing": "everlong.lab.speed.freezing",
     "gateways": "everlong.lab.speed.gateways.run",
+    "edges": "everlong.lab.speed.edges",
 }
 BENCHMARK_NAMES = tuple(BENCHMARKS)

@@ -1,12 +1,14 @@
 """The process that holds the model: `python -m everlong.llm.local.process FILE CONTEXT THREADS`.
 
-Prints its address as one line and serves until its standard input ends, so it never outlives the one that started it.
+Reads its key as one line of standard input, prints its address as one line and serves until standard input ends, so
+it never outlives the one that started it.
 """
 
 import sys
 
 __all__ = ["main"]
 
+NOBODY = "null"  # the site whose pages may read answers: no page is there; an empty text would mean everyone
 SILENCE = 60  # seconds that a client may say or take nothing
 MOST_CONNECTIONS = 32  # each has a thread; a connection that says nothing holds one
 
@@ -25,6 +27,9 @@ def main(arguments: list[str]) -> None:
     settings.cpuparams_batch.n_threads = int(threads)
     settings.fit_params = False
     settings.warmup = False
+    settings.api_keys = [sys.stdin.buffer.readline().decode().strip()]
+    settings.cors_origins = NOBODY
+    settings.cors_credentials = False
     settings.port = 0  # on 127.0.0.1
     settings.timeout_read = settings.timeout_write = SILENCE
     settings.n_threads_http = MOST_CONNECTIONS

@@ -1,9 +1,11 @@
 """The local model as an endpoint: started on entry, stopped on exit."""
 
 import importlib.util
+import secrets
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -18,7 +20,9 @@ LAST_WORDS = 200  # characters of the line that a server which failed said last
 
 
 class LocalServer:
-    """A GGUF file served on this machine. Any OpenAI or Anthropic client can use `url`.
+    """A GGUF file served on this machine. Any OpenAI or Anthropic client can use `url` with `key`.
+
+    The key is made for each run: without it any page in a browser of this machine could use the model.
 
     One thread is the default: two collapse on a busy machine.
     """
@@ -32,6 +36,7 @@ class LocalServer:
             raise InputError(f"a context of {context} tokens is too small; at least {SMALLEST_CONTEXT}")
         self.context = context
         self._command = [sys.executable, "-m", "everlong.llm.local.process", str(file), str(context), str(threads)]
+        self.key = secrets.token_urlsafe(24)
         self._process: subprocess.Popen[str] | None = None
         self.address = ""
 
@@ -42,14 +47,18 @@ class LocalServer:
 
     def endpoint(self, fmt: str = "openai-chat") -> Endpoint:
         """Return its endpoint for our own clients."""
-        return Endpoint(url=self.url, fmt=fmt)
+        return Endpoint(url=self.url, fmt=fmt, key=self.key)
 
     def __enter__(self) -> Self:
         with tempfile.TemporaryFile("w+") as errors:  # a pipe that nobody reads would fill up and stop the server
             self._process = subprocess.Popen(
                 self._command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors
             )
+            assert self._process.stdin is not None
             assert self._process.stdout is not None
+            with suppress(BrokenPipeError):  # it has ended already; its last words are read below
+                self._process.stdin.write(f"{self.key}\n")  # not among its arguments, which everyone can list
+                self._process.stdin.flush()
             self.address = self._process.stdout.readline().strip()
             if not self.address:
                 self._process.communicate()

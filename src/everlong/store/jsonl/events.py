@@ -1,8 +1,10 @@
 """The events of a session, in a file beside it: one line for each call that recorded some, added in one write.
 
-A start has at most one outcome. Lines that cannot be read are skipped; the next one starts on a new line.
+A start has at most one outcome. Lines that cannot be read are skipped with a warning; the next one starts on a new
+line.
 """
 
+import io
 import json
 import os
 from collections.abc import Sequence
@@ -11,7 +13,9 @@ from pathlib import Path
 from everlong.core import STARTS, Event, EventKind
 from everlong.errors import StoreError
 from everlong.store.bodies import event_fields, event_in
+from everlong.store.damage import Damage
 from everlong.store.jsonl.files import as_store_errors, undo_write, write_all
+from everlong.store.private import open_private
 from everlong.store.rules import new_events
 
 __all__ = ["EventLog"]
@@ -20,15 +24,15 @@ __all__ = ["EventLog"]
 class EventLog:
     """The events of one file. Used with the folder's lock held."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._size = self._inode = 0
+    def __init__(self, path: Path, damage: Damage) -> None:
+        self._path, self._damage = path, damage
+        self._size = self._inode = self._lines = 0
         self.events: dict[str, Event] = {}
         self.ended: set[str] = set()
 
     def read(self) -> None:
         """Read what was added since, by any process."""
-        if not self._path.exists():
+        if not self._path.is_file():
             self._start_over(0)
             return
         with as_store_errors(self._path), self._path.open("rb") as file:
@@ -39,7 +43,12 @@ class EventLog:
             for raw in file:
                 if raw.endswith(b"\n"):
                     self._size += len(raw)
-                    self._take(_events_in(raw))
+                    self._lines += 1
+                    events = _events_in(raw)
+                    if events is None:
+                        where = f"{self._path.name}, line {self._lines}"
+                        self._damage.warn(f"{where}: events that cannot be read; they are left as they are")
+                    self._take(events or [])
 
     def add(self, thread: str, events: Sequence[Event]) -> None:
         """Record the events that are new, all or none."""
@@ -54,7 +63,7 @@ class EventLog:
 
     def _start_over(self, inode: int) -> None:
         """Forget everything: it is another file than before."""
-        self._size, self._inode = 0, inode
+        self._size, self._inode, self._lines = 0, inode, 0
         self.events.clear()
         self.ended.clear()
 
@@ -66,7 +75,7 @@ class EventLog:
 
     def _write(self, events: Sequence[Event]) -> None:
         data = json.dumps([event_fields(event) for event in events]).encode() + b"\n"
-        with as_store_errors(self._path), self._path.open("ab", buffering=0) as file:
+        with as_store_errors(self._path), _appending(self._path) as file:
             before = os.fstat(file.fileno())
             try:
                 write_all(file.fileno(), b"\n" + data if before.st_size > self._size else data)
@@ -76,8 +85,15 @@ class EventLog:
                 raise
 
 
-def _events_in(raw: bytes) -> list[Event]:
+def _appending(path: Path) -> io.FileIO:
+    return io.FileIO(open_private(path, os.O_WRONLY | os.O_APPEND), "ab")
+
+
+def _events_in(raw: bytes) -> list[Event] | None:
+    """The events of a line; None if it cannot be read."""
+    if not raw.strip():
+        return []
     try:
         return [event_in(fields) for fields in json.loads(raw)]
     except (StoreError, ValueError, TypeError, RecursionError):
-        return []
+        return None

@@ -21,26 +21,34 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from hashlib import blake2b
+from itertools import chain
 from pathlib import Path
 
 from everlong.core import bytes_of
 from everlong.errors import InputError, StoreBusy, StoreError
 from everlong.store.jsonl.index import Session
 from everlong.store.jsonl.lines import Fault, local_text
+from everlong.store.private import (
+    TEMPORARY,
+    close_to_others,
+    flush_folder,
+    is_open_to_others,
+    open_private,
+    write_private,
+)
 from everlong.wire import SUFFIX, file_name, legacy_file_name, session_key
 
 __all__ = [
     "CORRUPT",
     "EVENTS",
     "SUFFIX",
-    "TEMPORARY",
     "add_to_file",
     "as_store_errors",
     "candidates",
+    "close_folder",
     "events_beside",
     "finish_removal",
     "finish_removals",
-    "flush_folder",
     "hashed_name",
     "is_session",
     "key_by_name",
@@ -54,7 +62,6 @@ __all__ = [
 ]
 
 EVENTS = ".events.jsonl"
-TEMPORARY = ".tmp"  # ends the name of a file that is not complete yet
 CORRUPT = ".corrupt"
 REMOVED = ".removed"
 MOST_COMPARED = 64 * 1024 * 1024  # bytes of the file beside that are searched for the same bad bytes
@@ -135,6 +142,27 @@ def _legacy_name(key: str) -> str:
     return name if plain and len(bytes_of(stem)) <= LONGEST_STEM else ""
 
 
+# Who may read them
+
+
+def close_folder(folder: Path) -> None:
+    """Close a folder that is open to others, with all our files in it. One that holds other things too stays open."""
+    with as_store_errors(folder):
+        if not is_open_to_others(folder.stat()):
+            return
+        inside = list(folder.iterdir())
+    sessions = [path for path in inside if _is_ours(path.name)]
+    for path in sessions:
+        close_to_others(path, quiet=True)
+    if len(sessions) == len(inside):
+        close_to_others(folder)
+
+
+def _is_ours(name: str) -> bool:
+    """Whether a file of this name holds what was said, or was made to find it."""
+    return name.startswith(".") or name.endswith((SUFFIX, SUFFIX + CORRUPT))
+
+
 # Writing
 
 
@@ -178,18 +206,8 @@ def undo_write(path: Path, before: os.stat_result, written: int) -> None:
 
 def write_new_file(path: Path, first: Iterable[bytes], rest: Iterable[bytes] = ()) -> None:
     """Write a file with this content, completely or not at all; it replaces one of that name."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY}")
     with as_store_errors(path):
-        try:
-            with beside.open("wb") as file:
-                file.writelines(first)
-                file.writelines(rest)
-                file.flush()
-                os.fsync(file.fileno())
-            beside.replace(path)
-            flush_folder(path.parent)
-        finally:
-            beside.unlink(missing_ok=True)
+        write_private(path, chain(first, rest))
 
 
 @contextmanager
@@ -199,17 +217,6 @@ def as_store_errors(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise StoreError(f"{path}: {error.strerror or type(error).__name__}") from error
-
-
-def flush_folder(folder: Path) -> None:
-    """Make the names in a folder durable, where the system can."""
-    if os.name == "nt":
-        return
-    fd = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def _set_in_place(path: Path, place: int, data: bytes) -> None:
@@ -249,7 +256,7 @@ def _warning(path: Path, fault: Fault, outcome: str) -> str:
 def _copy_faults(path: Path, faults: Sequence[Fault]) -> None:
     beside = path.with_name(path.name + CORRUPT)
     known = beside.read_bytes() if beside.exists() and beside.stat().st_size <= MOST_COMPARED else b""
-    with beside.open("ab") as copy:
+    with os.fdopen(open_private(beside, os.O_WRONLY | os.O_APPEND), "ab") as copy:
         for fault in faults:
             raw = _fault_bytes(path, fault)
             if raw not in known:

@@ -4,7 +4,6 @@ A session is always returned as its file is now: a file that changed since it wa
 """
 
 import json
-import logging
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -13,7 +12,8 @@ from datetime import datetime
 from pathlib import Path
 
 from everlong.core import Entry, Point, Row, bytes_of
-from everlong.errors import NoThread, StoreError
+from everlong.errors import InputError, NoThread, StoreError, WireError
+from everlong.store.damage import Damage, StoredRow
 from everlong.store.jsonl import files
 from everlong.store.jsonl.files import as_store_errors, finish_removals, set_aside, undo_write
 from everlong.store.jsonl.index import Index, IndexRow, Session
@@ -21,6 +21,7 @@ from everlong.store.jsonl.indexer import EPOCH, catch_up
 from everlong.store.jsonl.lines import fingerprint, parse_entry, referring
 from everlong.store.jsonl.lock import FolderLock
 from everlong.store.jsonl.metadata import Header, stored_header
+from everlong.store.private import close_to_others, is_open_to_others, make_folder
 from everlong.summarize import foreign_account
 from everlong.wire import summary_message
 
@@ -29,23 +30,25 @@ __all__ = ["SessionFolder"]
 INDEX = ".everlong-index.db"
 NANOBOT = "nanobot"  # the reason of a point that nanobot made
 
-logger = logging.getLogger("everlong.store")
-
 
 class SessionFolder:
-    """The sessions of one folder. `warnings` lists what was wrong with the files since it was opened."""
+    """The sessions of one folder. `damage` tells what was wrong with the files since it was opened."""
 
     def __init__(self, folder: Path, wait: float) -> None:
-        self.path = files.session_folder(folder)
+        with as_store_errors(folder):
+            self.path = files.session_folder(folder)
         self.lock = FolderLock(self.path, wait)
+        self.damage = Damage()
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            make_folder(self.path)
         except OSError as error:
             raise StoreError(f"{self.path} cannot hold sessions: {error.strerror}") from error
+        if not self.path.is_dir():
+            raise InputError(f"{self.path}: it is a file, not a folder")
+        files.close_folder(self.path)
         with self.lock.held():
             finish_removals(self.path)
             self.index = Index(self.path / INDEX)
-        self.warnings: list[str] = []
 
     def file(self, session: Session) -> Path:
         """The session's file."""
@@ -119,9 +122,19 @@ class SessionFolder:
                     entry: Entry = _own_point(self.header(session), item)
                 else:
                     file.seek(item.place)
-                    entry = _entry(file.read(item.size), item)
+                    found = _entry(file.read(item.size), item)
+                    if found is None:
+                        rows.append(self._unreadable(session, item))
+                        continue
+                    entry = found
                 rows.append(Row(item.ord, item.id, datetime.fromisoformat(item.time), entry))
         return rows
+
+    def _unreadable(self, session: Session, item: IndexRow) -> Row:
+        """What stands for a row whose bytes are no longer those that were indexed, though the file looks the same."""
+        time = datetime.fromisoformat(item.time)
+        stored = StoredRow(order=item.ord, id=item.id, time=time, kind=item.kind, body=None, target=item.target)
+        return self.damage.row(lambda: session.name, stored, {})
 
     def header(self, session: Session) -> Header:
         """The metadata that counts."""
@@ -167,7 +180,7 @@ class SessionFolder:
         try:
             self._index_file(name)
         except StoreError as error:
-            self._warn(f"{name} is left out: {error}")
+            self.damage.warn(f"{name} is left out: {error}")
 
     def _index_file(self, name: str) -> Session | None:
         """Bring the index up to date with a file; None if the file is gone."""
@@ -182,6 +195,8 @@ class SessionFolder:
             with as_store_errors(path), file, self.index.writing():
                 session = self.index.session_of(name)
                 state = os.fstat(file.fileno())
+                if is_open_to_others(state):  # other programs make it so each time
+                    close_to_others(path, quiet=True)
                 if session is not None and _is_current(session, state):
                     return session
                 if session is None:
@@ -198,12 +213,12 @@ class SessionFolder:
         with path.open("rb") as file:
             report = catch_up(self.index, session, file, whole=whole)
         for note in report.notes:
-            self._warn(f"{path.name}, {note}")
+            self.damage.warn(f"{path.name}, {note}")
         if report.lost > 0:
-            self._warn(f"{path.name}: {report.lost} rows are no longer in the file; another program removed them")
+            self.damage.warn(f"{path.name}: {report.lost} rows are no longer in the file; another program removed them")
         if report.faults:
             for warning in set_aside(path, session, report.faults):
-                self._warn(warning)
+                self.damage.warn(warning)
         session.key = bytes_of(self.header(session).key)
         state = path.stat()
         session.inode, session.mtime, session.size = state.st_ino, state.st_mtime_ns, state.st_size
@@ -219,22 +234,19 @@ class SessionFolder:
             file.seek(last[0].place)
             return fingerprint(file.readline()) == last[0].print
 
-    def _warn(self, warning: str) -> None:
-        if warning not in self.warnings:  # what stays in a file is noticed each time it is read
-            self.warnings.append(warning)
-            logger.warning("%s", warning)
-
 
 def _is_current(session: Session, state: os.stat_result) -> bool:
     return (session.inode, session.mtime, session.size) == (state.st_ino, state.st_mtime_ns, state.st_size)
 
 
-def _entry(raw: bytes, placed: IndexRow) -> Entry:
-    lines = [json.loads(line.strip(b"\0 \t\r\n")) for line in raw.split(b"\n") if line.strip(b"\0 \t\r\n")]
-    entry = parse_entry(lines)
-    if entry is None:
-        raise StoreError(f"row {placed.id!r} is no longer what it was in the index")
-    return entry if placed.target is None else referring(entry, placed.target)
+def _entry(raw: bytes, placed: IndexRow) -> Entry | None:
+    """The entry in these lines; None if they are not what was indexed."""
+    try:
+        lines = [json.loads(line.strip(b"\0 \t\r\n")) for line in raw.split(b"\n") if line.strip(b"\0 \t\r\n")]
+        entry = parse_entry(lines) if lines and all(isinstance(line, dict) for line in lines) else None
+    except (StoreError, WireError, ValueError, RecursionError):
+        return None
+    return entry if entry is None or placed.target is None else referring(entry, placed.target)
 
 
 def _own_point(header: Header, placed: IndexRow) -> Point:

@@ -1,7 +1,8 @@
 """The index of a session folder: the place of each row, and what lists and searches need.
 
 A small database that is derived from the session files: one of another version, or a damaged one, is thrown away and
-rebuilt. It is written only while the folder's lock is held; readers need no lock.
+rebuilt. It is written only while the folder's lock is held; readers need no lock. In a folder that cannot be written it
+is made in memory, anew each time.
 """
 
 import sqlite3
@@ -13,11 +14,11 @@ from pathlib import Path
 from everlong.core import Role, bytes_of
 from everlong.store.bodies import EntryKind, text_of_bytes
 from everlong.store.jsonl.lines import is_whole
-from everlong.store.sqlite_file import Database, explained
+from everlong.store.sqlite_file import Database, explained, is_read_only
 
 __all__ = ["SCHEMA", "VERSION", "Index", "IndexRow", "Session"]
 
-VERSION = 1
+VERSION = 2
 
 SCHEMA = """
 CREATE TABLE sessions (
@@ -41,6 +42,7 @@ CREATE TABLE sessions (
     length INTEGER NOT NULL DEFAULT 0,
     messages INTEGER NOT NULL DEFAULT 0,
     points INTEGER NOT NULL DEFAULT 0,
+    standing INTEGER NOT NULL DEFAULT 0,  -- points that no row withdrew
     words INTEGER NOT NULL DEFAULT 0,     -- rows that search and references know
     weight REAL NOT NULL DEFAULT 0       -- and how many words they have
 );
@@ -94,6 +96,7 @@ class Session:
     length: int = 0
     messages: int = 0
     points: int = 0
+    standing: int = 0
     words: int = 0
     weight: float = 0
 
@@ -134,7 +137,9 @@ class Index:
         try:
             self._database = Database(path, _prepare)
         except sqlite3.OperationalError as error:
-            raise explained(path, error) from error
+            if not is_read_only(error):
+                raise explained(path, error) from error
+            self._database = Database(path, _prepare, kept=False)
         except sqlite3.DatabaseError:  # not a database, or a damaged one: all of it is in the session files
             for suffix in ("", "-wal", "-shm"):
                 path.with_name(path.name + suffix).unlink(missing_ok=True)
@@ -245,6 +250,11 @@ class Index:
         session.length += sum(counts.values())
         session.messages += counts.get(EntryKind.MESSAGE, 0)
         session.points += counts.get(EntryKind.POINT, 0)
+        self._count_standing(session)
+
+    def _count_standing(self, session: Session) -> None:
+        query = "SELECT count(*) FROM rows WHERE session = ? AND kind > 0 AND kind = 1 AND withdrawn IS NULL"
+        ((session.standing,),) = self.ask(query, (session.session,))  # type: ignore[assignment]
 
     def own_summary(self, session: Session) -> IndexRow | None:
         """Return the last row if it is nanobot's own summary, which is not a row of the file yet."""
@@ -256,6 +266,7 @@ class Index:
         if (row := self.own_summary(session)) is not None:
             self.cut(session.session, row.ord)
             session.length, session.points = session.length - 1, session.points - 1
+            self._count_standing(session)
 
     def head(self, session: int) -> int:
         """Count the rows of leading system text."""
@@ -266,10 +277,10 @@ class Index:
         last = self.rows(session, "ORDER BY ord DESC LIMIT 1")
         return last[0].ord + 1 if last else 0
 
-    def newest_point(self, session: int, before: int) -> IndexRow | None:
-        """Return the newest point among the first `before` rows that none of these withdrew."""
+    def newest_point(self, session: int, before: int, below: int | None = None) -> IndexRow | None:
+        """Return the newest point among the first `before` rows, and before `below`, that none of these withdrew."""
         clause = "AND kind = 1 AND ord < ? AND (withdrawn IS NULL OR withdrawn >= ?) ORDER BY ord DESC LIMIT 1"
-        return next(iter(self.rows(session, clause, (before, before))), None)
+        return next(iter(self.rows(session, clause, (before if below is None else below, before))), None)
 
 
 def _bound(values: Sequence[object]) -> list[object]:

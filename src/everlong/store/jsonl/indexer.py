@@ -51,6 +51,11 @@ def catch_up(index: Index, session: Session, file: BinaryIO, *, whole: bool) -> 
     return _IndexPass(index, session, whole).run(file)
 
 
+def _why(error: StoreError | WireError) -> str:
+    """Why a line is no row. What a format says of it may quote the line."""
+    return str(error) if isinstance(error, StoreError) else "no message of a known kind"
+
+
 class _IndexPass:
     """One pass over a file."""
 
@@ -138,7 +143,7 @@ class _IndexPass:
             last = mark_of(lines[-1].fields)
             entry = parse_entry([line.fields for line in lines])
         except (StoreError, WireError) as error:
-            self._fault(lines[0], str(error))
+            self._fault(lines[0], _why(error))
             return
         if mark is None:
             self._close()
@@ -198,7 +203,7 @@ class _IndexPass:
         try:
             return parse_entry([line.fields]) is None
         except (StoreError, WireError) as error:
-            self._fault(line, str(error))
+            self._fault(line, _why(error))
             return True
 
     def _differ(self) -> None:

@@ -1,10 +1,11 @@
 """Facts and token counts for all sessions of a folder, in a small database of their own.
 
-Texts are stored as bytes, since any text may be a key.
+Texts are stored as bytes, since any text may be a key. In a folder that cannot be written nothing is known.
 """
 
 import sqlite3
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 from everlong.core import JsonText, bytes_of
 from everlong.errors import StoreError
 from everlong.store.bodies import text_of_bytes
-from everlong.store.sqlite_file import Database
+from everlong.store.sqlite_file import Database, explained, is_read_only
 
 __all__ = ["Learned"]
 
@@ -38,10 +39,15 @@ class Learned:
     """The database of facts and token counts. Every call may come from any thread."""
 
     def __init__(self, path: Path) -> None:
+        self._path = path
+        self._kept = True
         try:
             self._database = Database(path, partial(_prepare, path=path))
         except sqlite3.Error as error:
-            raise StoreError(f"{path} cannot be read: {error}") from error
+            if not is_read_only(error):
+                raise explained(path, error) from error
+            self._kept = False
+            self._database = Database(path, partial(_prepare, path=path), kept=False)
 
     def close(self) -> None:
         """Close the file."""
@@ -61,7 +67,7 @@ class Learned:
     def keep_counts(self, vocabulary: str, counts: Mapping[str, int]) -> None:
         """Keep token counts."""
         rows = [(bytes_of(vocabulary), bytes_of(ref), tokens) for ref, tokens in counts.items()]
-        with self._database.writing() as connection:
+        with self._writing() as connection:
             connection.executemany("INSERT OR REPLACE INTO counts VALUES (?, ?, ?)", rows)
 
     def fact(self, kind: str, key: str) -> JsonText | None:
@@ -74,14 +80,19 @@ class Learned:
     def keep_fact(self, kind: str, key: str, value: JsonText, now: datetime) -> None:
         """Keep a fact; it replaces an older one."""
         values = (*(bytes_of(text) for text in (kind, key, value)), now.timestamp())
-        with self._database.writing() as connection:
+        with self._writing() as connection:
             connection.execute("INSERT OR REPLACE INTO facts (kind, key, value, kept) VALUES (?, ?, ?, ?)", values)
 
     def drop_facts(self, kind: str, before: datetime) -> int:
         """Drop the facts of a kind that were last kept before that time; return how many."""
-        with self._database.writing() as connection:
+        with self._writing() as connection:
             query = "DELETE FROM facts WHERE kind = ? AND kept < ?"
             return connection.execute(query, (bytes_of(kind), before.timestamp())).rowcount
+
+    def _writing(self) -> AbstractContextManager[sqlite3.Connection]:
+        if not self._kept:
+            raise StoreError(f"{self._path}: it is read-only")
+        return self._database.writing()
 
     def facts(self, kind: str) -> dict[str, JsonText]:
         """Return all facts of a kind, by key."""

@@ -224,7 +224,7 @@ def mark_of(fields: JsonObject) -> Mark | None:
             goes_on=mark.get("goes_on") is True,
         )
     except (KeyError, ValueError) as error:
-        raise StoreError(f"a mark that cannot be read: {error}") from error
+        raise StoreError("a mark that cannot be read") from error
 
 
 def parse_entry(lines: Sequence[JsonObject]) -> Entry | None:
@@ -240,7 +240,7 @@ def parse_entry(lines: Sequence[JsonObject]) -> Entry | None:
     try:
         rest = json.loads(str(mark.get("large", "{}")))
     except ValueError as error:
-        raise StoreError(f"a stored entry cannot be read: {error}") from error
+        raise StoreError("a stored entry cannot be read") from error
     large = {_name(text): text for text in _large_strings(lines)} | rest
     return entry_of(int(str(mark.get("kind", 0))), body, large)
 
@@ -328,7 +328,7 @@ def _plain(line: JsonObject, mark: Mapping[str, Json]) -> Entry:
     try:
         time = datetime.fromisoformat(said) if isinstance(said, str) else None
     except ValueError as error:
-        raise StoreError(f"a stored entry cannot be read: {error}") from error
+        raise StoreError("a stored entry cannot be read") from error
     return replace(OPENAI_CHAT.read_message(fields), origin=str(mark["origin"]), time=time)
 
 

@@ -1,14 +1,17 @@
 """The lock of a session folder: nanobot's own, so that it and we never write at the same time.
 
-Held for one read or write of files, never while a model is called. A second writer waits, then gets StoreBusy.
+Held for one read or write of files, never while a model is called. A second writer waits, then gets StoreBusy. A folder
+that cannot be written is read without a lock, unless there is one.
 """
 
+import errno
+import logging
 import os
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from everlong.errors import StoreBusy, StoreError
@@ -18,6 +21,10 @@ __all__ = ["FolderLock"]
 LOCK_FILE = ".session-files.lock"
 FIRST_PAUSE = 0.0005  # seconds between two tries; doubles
 LONGEST_PAUSE = 0.02
+SILENT = 1.0  # seconds; then the person is told
+READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)
+
+logger = logging.getLogger("everlong.store")
 
 if sys.platform == "win32":
     import msvcrt
@@ -67,10 +74,13 @@ class FolderLock:
             self._inner.release()
 
     def _take(self) -> int:
-        deadline = time.monotonic() + self._wait
+        began = time.monotonic()
         pause = FIRST_PAUSE
+        told = False
         while True:
             fd = self._open()
+            if fd < 0:
+                return fd
             try:
                 if _try_lock(fd) and self._is_named(fd):
                     return fd
@@ -78,16 +88,25 @@ class FolderLock:
                 os.close(fd)
                 raise self._refused(error) from error
             os.close(fd)
-            if time.monotonic() >= deadline:
+            waited = time.monotonic() - began
+            if waited >= self._wait:
                 raise self._busy()
+            if waited >= SILENT and not told:
+                told = True
+                logger.info("%s: waiting for another program that holds its lock", self._folder)
             time.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 
     def _open(self) -> int:
+        """Open the lock; -1 where there is none and none can be made: nobody writes in such a folder."""
         try:
             return os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
-            raise self._refused(error) from error
+            if error.errno not in READ_ONLY:
+                raise self._refused(error) from error
+        with suppress(OSError):
+            return os.open(self._path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+        return -1
 
     def _refused(self, error: OSError) -> StoreError:
         return StoreError(f"{self._folder} cannot hold sessions: {error.strerror or type(error).__name__}")
@@ -100,4 +119,7 @@ class FolderLock:
             return False
 
     def _busy(self) -> StoreBusy:
-        return StoreBusy(f"{self._folder}: another program has held the lock for {self._wait:g} s; try again later")
+        return StoreBusy(
+            f"{self._folder}: another program has held the lock for {self._wait:g} s; end that program"
+            " or try again later (?timeout=SECONDS after the store's name waits longer)"
+        )

@@ -10,7 +10,6 @@ import json
 import re
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import cast
 
 from everlong.core import Json, JsonObject, JsonText, ref_of
 from everlong.errors import StoreError
@@ -91,12 +90,12 @@ def parse_header(fields: JsonObject, key: str, time: datetime) -> Header:
     ours = _ours_in(inner.pop(OURS, None))
     version = ours.get("version", VERSION)
     if not isinstance(version, int) or version > VERSION:
-        raise StoreError(f"session {key!r} was written by a newer Everlong (version {version}, this reads {VERSION})")
+        known = f"version {version}" if isinstance(version, int) else "an unknown version"
+        raise StoreError(f"session {key!r} was written by a newer Everlong ({known}, this reads {VERSION})")
     summary = summary_in(fields)
     inner.pop(LAST_SUMMARY, None)
     title = inner.pop("title", "")
     created = moment(ours.get("created")) or moment(fields.get("created_at")) or time
-    parent = ours.get("parent")
     metadata, inside = ours.get("metadata"), fields.get("key")
     return Header(
         key=inside if isinstance(inside, str) else key,
@@ -105,7 +104,7 @@ def parse_header(fields: JsonObject, key: str, time: datetime) -> Header:
         owner=_text(ours.get("owner")),
         title=_text(ours.get("title")) or _text(title),
         archived=ours.get("archived") is True,
-        parent=(str(parent[0]), cast(int, parent[1])) if isinstance(parent, list) else ("", 0),
+        parent=_parent(ours.get("parent")),
         settings=_text(ours.get("settings")) or "{}",
         metadata=metadata if isinstance(metadata, str) else None,
         pins=_pins(ours.get("pins")),
@@ -173,6 +172,14 @@ def _pins(values: Json) -> tuple[StoredPin, ...]:
             row = pin.get("row")
             pins.append(StoredPin(_text(pin.get("id")), row if isinstance(row, str) else None, _text(pin.get("text"))))
     return tuple(pins)
+
+
+def _parent(value: Json) -> tuple[str, int]:
+    match value:
+        case [str(thread), int(rows)]:
+            return thread, rows
+        case _:
+            return "", 0
 
 
 def _consolidated(fields: JsonObject) -> int:

@@ -4,6 +4,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -13,6 +14,7 @@ from everlong.core import Entry, Event, Hit, JsonText, Opened, Pin, Row, Thread,
 from everlong.errors import StoreError, ThreadExists
 from everlong.store import rules
 from everlong.store.bodies import EntryKind
+from everlong.store.damage import is_readable
 from everlong.store.jsonl import files, search
 from everlong.store.jsonl.events import EventLog
 from everlong.store.jsonl.files import finish_removal, remove_files, write_new_file
@@ -22,14 +24,13 @@ from everlong.store.jsonl.learned import Learned
 from everlong.store.jsonl.lines import as_bytes
 from everlong.store.jsonl.log import add_rows, copied_rows, put_header, with_newest_summary
 from everlong.store.jsonl.metadata import Header, StoredPin, header_fields, titled
-from everlong.store.rules import Clock, as_utc, in_utc, utc_now
+from everlong.store.rules import WAIT, Clock, as_utc, in_utc, utc_now
 
 __all__ = ["JsonlThreads"]
 
 LEARNED = ".everlong-learned.db"
 AT_ONCE = 64  # rows that `read` holds in memory
 MOST_EVENT_LOGS = 64  # files whose events are kept in memory
-WAIT = 30.0  # seconds for another writer
 
 
 class JsonlThreads:
@@ -49,15 +50,17 @@ class JsonlThreads:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What was wrong with the files since the store was opened; it is logged too."""
-        return tuple(self._folder.warnings)
+        """What was wrong with the files since the store was opened, by its place; it is logged too."""
+        return self._folder.damage.warnings
 
     # Threads
 
-    def create(self, thread: str, *, owner: str = "", title: str = "", metadata: JsonText = "{}") -> Thread:
+    def create(
+        self, thread: str, *, owner: str = "", title: str = "", metadata: JsonText = "{}", at: datetime | None = None
+    ) -> Thread:
         """Create an empty thread."""
         rules.check_objects(metadata=metadata)
-        now = self._clock()
+        now = rules.moment_of(self._clock, at)
         header = Header(key=thread, created=now, updated=now, owner=owner, metadata=metadata)
         return self._create(titled(header, title), [])
 
@@ -83,6 +86,7 @@ class JsonlThreads:
         archived: bool | None = None,
         settings: JsonText | None = None,
         metadata: JsonText | None = None,
+        at: datetime | None = None,
     ) -> Thread:
         """Change title, archive flag, settings or metadata; what is None stays."""
         rules.check_objects(settings=settings, metadata=metadata)
@@ -93,17 +97,17 @@ class JsonlThreads:
                 archived=header.archived if archived is None else archived,
                 settings=header.settings if settings is None else settings,
                 metadata=header.metadata if metadata is None else metadata,
-                updated=self._clock(),
+                updated=rules.moment_of(self._clock, at),
             )
             put_header(self._folder, session, changed if title is None else titled(changed, title))
             return self._thread(session)
 
-    def branch(self, thread: str, order: int, new: str, *, title: str = "") -> Thread:
+    def branch(self, thread: str, order: int, new: str, *, title: str = "", at: datetime | None = None) -> Thread:
         """Create a thread of the same owner that starts with the first `order` rows of this one."""
         with self._folder.lock.held():
             session = self._folder.session(thread)
             rules.check_branch(thread, session.length, order)
-            now = self._clock()
+            now = rules.moment_of(self._clock, at)
             old = self._folder.header(session)
             copied = {row.id for row in self._folder.index.rows(session.session, "AND ord < ?", (order,))}
             pins = tuple(pin for pin in old.pins if pin.row is None or pin.row in copied)
@@ -127,7 +131,13 @@ class JsonlThreads:
     # The log
 
     def append(
-        self, thread: str, entries: Sequence[Entry], *, ids: Sequence[str] | None = None, expected: int | None = None
+        self,
+        thread: str,
+        entries: Sequence[Entry],
+        *,
+        ids: Sequence[str] | None = None,
+        expected: int | None = None,
+        at: datetime | None = None,
     ) -> tuple[Row, ...]:
         """Append entries, all or none, durable when it returns."""
         with self._folder.writing(thread) as session:
@@ -135,7 +145,8 @@ class JsonlThreads:
             placed = [] if ids is None else [self._folder.index.named(session.session, name) for name in wanted]
             known = {row.id: row for row in self._rows(session, [row for row in placed if row is not None])}
             new = [(name, entry) for name, entry in zip(wanted, entries, strict=True) if name not in known]
-            rows = rules.added_rows(thread, session.length, expected, new, self._clock)
+            clock = partial(rules.moment_of, self._clock, at, datetime.fromisoformat(session.updated))
+            rows = rules.added_rows(thread, session.length, expected, new, clock)
             rules.check_entries(thread, rows, self._points_among(session, rules.withdrawn_by(rows)))
             if rows:
                 add_rows(self._folder, session, rows, rows[0].time)
@@ -170,7 +181,7 @@ class JsonlThreads:
         session = self._folder.session(thread)
         standing = self._folder.index.rows(session.session, "AND kind = 1 AND withdrawn IS NULL")
         orders = {point.ord for point in standing}
-        return [(row, row.order in orders) for row in rows]
+        return [(row, row.order in orders and is_readable(row)) for row in rows]
 
     # Pins
 
@@ -283,14 +294,17 @@ class JsonlThreads:
             write_new_file(path, [as_bytes(header_fields(header))], rows)
             return self._thread(self._folder.session(header.key))
 
-    def _open(self, thread: str, session: Session, before: int | None) -> Opened:
+    def _open(self, thread: str, session: Session, before: int | None, below: int | None = None) -> Opened:
+        """Open a thread with its newest point; with `below`, an older one: those from there on cannot be read."""
         end = min(rules.at_most(before), session.length)
         head = min(end, self._folder.index.head(session.session))
-        point = self._folder.index.newest_point(session.session, end)
+        point = self._folder.index.newest_point(session.session, end, below)
         start = head if point is None else max(head, point.target or 0)
         clause = "AND (ord < ? OR ord = ? OR (ord >= ? AND ord < ?)) ORDER BY ord"
         shown = self._folder.reading(thread, clause, (head, -1 if point is None else point.ord, start, end))
         at_point = [row for row in shown if point is not None and row.order == point.ord]
+        if at_point and not is_readable(at_point[0]):
+            return self._open(thread, session, before, at_point[0].order)
         return Opened(
             self._thread(session),
             tuple(row for row in shown if row.order < head),
@@ -315,7 +329,7 @@ class JsonlThreads:
         return self._folder.rows(session, placed) or [] if placed else []
 
     def _thread(self, session: Session) -> Thread:
-        header = self._folder.header(session)
+        header, damage = self._folder.header(session), self._folder.damage
         return Thread(
             id=session.name,
             owner=header.owner,
@@ -326,9 +340,10 @@ class JsonlThreads:
             length=session.length,
             messages=session.messages,
             points=session.points,
+            standing=session.standing,
             parent=header.parent,
-            settings=header.settings,
-            metadata=header.shown_metadata,
+            settings=damage.json_object(header.settings, session.name, "settings"),
+            metadata=damage.json_object(header.shown_metadata, session.name, "metadata"),
         )
 
     def _pinned(self, session: Session, pins: tuple[StoredPin, ...]) -> Header:
@@ -346,8 +361,9 @@ class JsonlThreads:
     def _log(self, thread: str) -> EventLog:
         """The events of a thread, read up to date."""
         session = self._folder.session(thread)
+        beside = files.events_beside(self._folder.file(session))
         made = (session.file, self._folder.header(session).created)
-        log = self._events.setdefault(made, EventLog(files.events_beside(self._folder.file(session))))
+        log = self._events.setdefault(made, EventLog(beside, self._folder.damage))
         self._events.move_to_end(made)
         while len(self._events) > MOST_EVENT_LOGS:
             self._events.popitem(last=False)

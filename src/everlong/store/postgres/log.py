@@ -1,18 +1,19 @@
 """The log of a thread and its pins. Writers take the lock of the thread's row, so that appends have one order."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import LiteralString
 from uuid import UUID
 
 from everlong.core import Message, Opened, Pin, Point, Role, Row, Thread, Withdrawal, bytes_of
 from everlong.errors import NoThread, StoreError, ThreadExists
 from everlong.store.bodies import EntryKind, text_of_bytes
+from everlong.store.damage import is_readable
 from everlong.store.postgres.connections import Link
 from everlong.store.postgres.rows import ROW_COLUMNS, Prepared, page, rows_of, standing_point, write
 from everlong.store.postgres.schema import THREAD_COLUMNS, name_key, thread_of
 from everlong.store.rules import (
-    Clock,
     added_rows,
     at_most,
     check_branch,
@@ -53,7 +54,10 @@ def get_thread(link: Link, thread: str, *, locked: bool = False) -> StoredThread
     ).fetchone()
     if columns is None:
         raise NoThread(f"there is no thread {thread!r}")
-    return StoredThread(columns[0], columns[1], thread_of(columns[2:]))
+    found = thread_of(columns[2:], link.damage)
+    if found is None:
+        raise StoreError(f"thread {thread!r} cannot be read: its row in the store is damaged")
+    return StoredThread(columns[0], columns[1], found)
 
 
 def create(link: Link, thread: Thread, call: UUID) -> tuple[StoredThread, bool]:
@@ -82,12 +86,21 @@ def create(link: Link, thread: Thread, call: UUID) -> tuple[StoredThread, bool]:
     return get_thread(link, thread.id), False
 
 
-def append(link: Link, thread: str, new: Mapping[str, Prepared], expected: int | None, clock: Clock) -> tuple[Row, ...]:
-    """Append the entries whose ids are new; return the rows of all, in the order of the ids."""
+def append(
+    link: Link,
+    thread: str,
+    new: Mapping[str, Prepared],
+    expected: int | None,
+    moment: Callable[[datetime], datetime],
+) -> tuple[Row, ...]:
+    """Append the entries whose ids are new; return the rows of all, in the order of the ids.
+
+    `moment` returns when that happens, given when the thread changed last.
+    """
     stored = get_thread(link, thread, locked=True)
     known = {row.id: row for row in _by_ids(link, stored.number, list(new))}
     entries = ((name, item.entry) for name, item in new.items() if name not in known)
-    added = added_rows(thread, stored.thread.length, expected, entries, clock)
+    added = added_rows(thread, stored.thread.length, expected, entries, lambda: moment(stored.thread.updated))
     check_entries(thread, added, _points_among(link, stored.number, withdrawn_by(added)))
     if added:
         words = write(link, stored.number, stored.thread.owner, {row: new[row.id] for row in added})
@@ -167,7 +180,8 @@ def points_of(link: Link, thread: str) -> list[tuple[Row, bool]]:
     )
     rows = rows_of(link, columns)
     withdrawn = {row.entry.point for row in rows if isinstance(row.entry, Withdrawal)}
-    return [(row, row.order not in withdrawn) for row in rows if isinstance(row.entry, Point)]
+    points = (row for row in rows if isinstance(row.entry, Point))
+    return [(row, row.order not in withdrawn and is_readable(row)) for row in points]
 
 
 def pins_of(link: Link, number: int) -> tuple[Pin, ...]:

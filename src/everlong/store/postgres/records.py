@@ -1,9 +1,10 @@
 """What is stored beside the log: the events of a thread, token counts and facts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from everlong.core import OUTCOMES, STARTS, Event, EventKind, JsonText, bytes_of
+from everlong.errors import StoreError
 from everlong.store.bodies import decode_event, encode_event, text_of_bytes
 from everlong.store.postgres.connections import Link
 from everlong.store.postgres.log import get_thread
@@ -46,23 +47,34 @@ def events_after(link: Link, thread: str, after: str, kinds: Sequence[str]) -> l
     number = get_thread(link, thread).number
     wanted = [kind.value for kind in EventKind if not kinds or kind in kinds]
     rows = link.execute(
-        "SELECT body FROM everlong.events WHERE thread = %s AND kind = ANY(%s) AND place > coalesce((SELECT place"
-        " FROM everlong.events WHERE thread = %s AND sha256(id) = %s), -1) ORDER BY place",
+        "SELECT place, body FROM everlong.events WHERE thread = %s AND kind = ANY(%s) AND place > coalesce("
+        "(SELECT place FROM everlong.events WHERE thread = %s AND sha256(id) = %s), -1) ORDER BY place",
         (number, wanted, number, name_key(after)),
     )
-    return [decode_event(body) for (body,) in rows]
+    return _events(link, thread, rows)
 
 
 def unfinished(link: Link, thread: str) -> list[Event]:
     """Return the starts that have no outcome yet."""
     number = get_thread(link, thread).number
     rows = link.execute(
-        "SELECT body FROM everlong.events AS begun WHERE thread = %s AND kind = ANY(%s) AND NOT EXISTS (SELECT FROM"
-        " everlong.events AS ended WHERE ended.thread = begun.thread AND ended.parent IS NOT NULL"
+        "SELECT place, body FROM everlong.events AS begun WHERE thread = %s AND kind = ANY(%s) AND NOT EXISTS"
+        " (SELECT FROM everlong.events AS ended WHERE ended.thread = begun.thread AND ended.parent IS NOT NULL"
         " AND sha256(ended.parent) = sha256(begun.id)) ORDER BY place",
         (number, [kind.value for kind in OUTCOMES]),
     )
-    return [decode_event(body) for (body,) in rows]
+    return _events(link, thread, rows)
+
+
+def _events(link: Link, thread: str, rows: Iterable[tuple[int, str]]) -> list[Event]:
+    """The events in these bodies; one that cannot be read costs itself alone."""
+    events: list[Event] = []
+    for place, body in rows:
+        try:
+            events.append(decode_event(body))
+        except StoreError:
+            link.damage.event(thread, place)
+    return events
 
 
 def _recorded(link: Link, number: int, events: Sequence[Event]) -> tuple[set[str], dict[str, EventKind]]:

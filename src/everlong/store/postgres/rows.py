@@ -12,7 +12,8 @@ from typing import Any, LiteralString
 
 from everlong.core import Entry, Message, Row, bytes_of
 from everlong.errors import NoThread
-from everlong.store.bodies import Body, EntryKind, body_of, entry_of, large_texts_in, refs_of, text_of_bytes
+from everlong.store.bodies import Body, EntryKind, body_of, large_texts_in, refs_of, text_of_bytes
+from everlong.store.damage import StoredRow, is_readable
 from everlong.store.postgres.connections import Link
 from everlong.store.rules import target_of
 from everlong.store.terms import found_by
@@ -64,7 +65,7 @@ def _key(personal: bytes, term: str, level: int) -> int:
     return int.from_bytes(digest, "little", signed=True)
 
 
-ROW_COLUMNS: LiteralString = "place, id, time, kind, body"
+ROW_COLUMNS: LiteralString = "thread, place, id, time, kind, target, body"
 Columns = Sequence[Any]
 
 #: Shared by all who add large texts, exclusive for one who removes some: otherwise a text that is added again would go
@@ -85,11 +86,30 @@ def rows_of(link: Link, found: Iterable[Columns]) -> list[Row]:
         texts = link.execute(
             "SELECT name, content FROM everlong.texts WHERE name = ANY(%s)", ([bytes.fromhex(name) for name in names],)
         )
-        large = {name.hex(): text_of_bytes(content) for name, content in texts}
-        _check_in_use(link, names - large.keys())
-    return [
-        Row(place, text_of_bytes(name), time, entry_of(kind, body, large)) for place, name, time, kind, body in columns
-    ]
+        found_texts = {name.hex(): _text(content) for name, content in texts}
+        _check_in_use(link, names - found_texts.keys())
+        large = {name: text for name, text in found_texts.items() if text is not None}
+    return [_row(link, fields, large) for fields in columns]
+
+
+def _row(link: Link, fields: Columns, large: Mapping[str, str]) -> Row:
+    thread, place, name, time, kind, target, body = fields
+    stored = StoredRow(order=place, id=_text(name), time=time, kind=kind, body=body, target=target)
+    return link.damage.row(lambda: _name_of(link, thread), stored, large)
+
+
+def _text(column: bytes) -> str | None:
+    """The text of a column; None if it is damaged."""
+    try:
+        return text_of_bytes(column)
+    except UnicodeDecodeError:
+        return None
+
+
+def _name_of(link: Link, thread: int) -> str:
+    """The name of a thread; its number where that cannot be read."""
+    found = link.execute("SELECT id FROM everlong.threads WHERE number = %s", (thread,)).fetchone()
+    return (found and _text(found[0])) or f"number {thread}"
 
 
 def _check_in_use(link: Link, missing: set[str]) -> None:
@@ -117,15 +137,18 @@ def page(link: Link, thread: int, start: int, stop: int) -> list[Row]:
     return rows
 
 
-def standing_point(link: Link, thread: int, before: int) -> Row | None:
-    """The newest point among the first `before` rows that none of them withdrew."""
+def standing_point(link: Link, thread: int, before: int, *, newest: bool = True) -> Row | None:
+    """The newest point among the first `before` rows that none of them withdrew and that can be read."""
     found = link.execute(
         f"SELECT {ROW_COLUMNS} FROM everlong.rows AS points WHERE thread = %s AND kind = %s AND place < %s"
         " AND NOT EXISTS (SELECT FROM everlong.rows AS gone WHERE gone.thread = points.thread AND gone.kind = %s"
-        " AND gone.target = points.place AND gone.place < %s) ORDER BY place DESC LIMIT 1",
-        (thread, EntryKind.POINT, before, EntryKind.WITHDRAWAL, before),
+        " AND gone.target = points.place AND gone.place < %s) ORDER BY place DESC LIMIT %s",
+        (thread, EntryKind.POINT, before, EntryKind.WITHDRAWAL, before, 1 if newest else None),
     )
-    return next(iter(rows_of(link, found)), None)
+    points = rows_of(link, found)
+    if newest and points and not is_readable(points[0]):
+        return standing_point(link, thread, before, newest=False)
+    return next(filter(is_readable, points), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ content. Names of any length are looked up by their sha256.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any, LiteralString
 
@@ -14,6 +15,7 @@ from psycopg import Connection
 from everlong.core import Thread, bytes_of
 from everlong.errors import StoreError
 from everlong.store.bodies import text_of_bytes
+from everlong.store.damage import Damage
 
 __all__ = ["THREAD_COLUMNS", "VERSION", "migrate", "name_key", "thread_of"]
 
@@ -162,8 +164,12 @@ def _version(connection: Connection[Any]) -> int:
     return int(row[0]) if row else 0
 
 
+#: The last of them are the points that no withdrawal took back.
 THREAD_COLUMNS: LiteralString = (
-    "id, owner, title, created, updated, archived, length, messages, points, parent, shared, settings, metadata"
+    "id, owner, title, created, updated, archived, length, messages, points, parent, shared, settings, metadata,"
+    " (SELECT count(*) FROM everlong.rows AS made WHERE made.thread = threads.number AND made.kind <> 0"
+    " AND made.kind = 1 AND NOT EXISTS (SELECT FROM everlong.rows AS gone WHERE gone.thread = made.thread"
+    " AND gone.kind <> 0 AND gone.kind = 2 AND gone.target = made.place))"
 )
 
 
@@ -172,9 +178,23 @@ def name_key(name: str) -> bytes:
     return sha256(bytes_of(name)).digest()
 
 
-def thread_of(columns: Sequence[Any]) -> Thread:
-    """The thread in a row of `THREAD_COLUMNS`."""
-    name, owner, title, created, updated, archived, length, messages, points, parent, shared, settings, more = columns
+def thread_of(columns: Sequence[Any], damage: Damage) -> Thread | None:
+    """The thread in a row of `THREAD_COLUMNS`; None, and a warning, if it cannot be read."""
+    try:
+        thread = _thread(columns)
+    except UnicodeDecodeError:
+        damage.warn(f"thread {columns[0].hex()} cannot be read; it is left as it is in the store")
+        return None
+    return replace(
+        thread,
+        settings=damage.json_object(thread.settings, thread.id, "settings"),
+        metadata=damage.json_object(thread.metadata, thread.id, "metadata"),
+    )
+
+
+def _thread(columns: Sequence[Any]) -> Thread:
+    name, owner, title, created, updated, archived, length, messages, points, parent, shared, *rest = columns
+    settings, more, standing = rest
     return Thread(
         id=text_of_bytes(name),
         owner=text_of_bytes(owner),
@@ -185,6 +205,7 @@ def thread_of(columns: Sequence[Any]) -> Thread:
         length=length,
         messages=messages,
         points=points,
+        standing=standing,
         parent=(text_of_bytes(parent), shared),
         settings=text_of_bytes(settings),
         metadata=text_of_bytes(more),

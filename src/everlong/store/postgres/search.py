@@ -196,8 +196,8 @@ def _holding(link: Link, scope: Scope, common: Sequence[_QueryTerm]) -> list[Pla
 
 def _hits(link: Link, best: Sequence[tuple[Place, float]], around: int) -> list[Hit]:
     rows = link.execute(
-        f"SELECT hit.number, hit.thread, {ROW_COLUMNS} FROM unnest(%s::bigint[], %s::integer[]) WITH ORDINALITY"
-        " AS hit (thread, at, number) JOIN everlong.rows ON rows.thread = hit.thread"
+        f"SELECT hit.number, {ROW_COLUMNS} FROM unnest(%s::bigint[], %s::integer[]) WITH ORDINALITY"
+        " AS hit (within, at, number) JOIN everlong.rows ON rows.thread = hit.within"
         " AND rows.place BETWEEN hit.at - %s::bigint AND hit.at + %s::bigint ORDER BY hit.number, place",
         ([place[0] for place, _ in best], [place[1] for place, _ in best], around, around),
     ).fetchall()
@@ -207,7 +207,7 @@ def _hits(link: Link, best: Sequence[tuple[Place, float]], around: int) -> list[
         ).fetchall()
     )
     near: defaultdict[int, list[Row]] = defaultdict(list)
-    for columns, row in zip(rows, rows_of(link, [columns[2:] for columns in rows]), strict=True):
+    for columns, row in zip(rows, rows_of(link, [columns[1:] for columns in rows]), strict=True):
         near[columns[0]].append(row)
     return [
         Hit(

@@ -19,7 +19,7 @@ from everlong.store.postgres.connections import Connections, Link
 from everlong.store.postgres.rows import ROW_COLUMNS, page, prepare, rows_of
 from everlong.store.postgres.schema import THREAD_COLUMNS, migrate, name_key, thread_of
 from everlong.store.postgres.search import scope_of_owner, scope_of_thread, search
-from everlong.store.rules import Clock, as_utc, in_utc, utc_now
+from everlong.store.rules import WAIT, Clock, as_utc, in_utc, utc_now
 from everlong.store.terms import query_terms
 
 __all__ = ["PostgresThreads"]
@@ -28,8 +28,8 @@ __all__ = ["PostgresThreads"]
 class PostgresThreads:
     """A store in a Postgres database.
 
-    A process opens at most `connections` connections. It waits `patience` seconds for a restarting server or a thread
-    that another writer holds, then raises StoreError or StoreBusy.
+    A process opens at most `connections` connections. It waits `wait` seconds for a thread that another writer holds,
+    `patience` seconds for a server that restarts, then raises StoreBusy or StoreError.
     """
 
     def __init__(
@@ -38,17 +38,25 @@ class PostgresThreads:
         *,
         clock: Clock = utc_now,
         connections: int = 10,
+        wait: float = WAIT,
         patience: float = 60.0,
     ) -> None:
         self._clock = in_utc(clock)
-        self._database = Connections(url, migrate, most=connections, patience=patience)
+        self._database = Connections(url, migrate, most=connections, wait=wait, patience=patience)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What could not be read since the store was opened, by its place; it is logged too."""
+        return self._database.damage.warnings
 
     # Threads
 
-    def create(self, thread: str, *, owner: str = "", title: str = "", metadata: JsonText = "{}") -> Thread:
+    def create(
+        self, thread: str, *, owner: str = "", title: str = "", metadata: JsonText = "{}", at: datetime | None = None
+    ) -> Thread:
         """Create an empty thread."""
         rules.check_objects(metadata=metadata)
-        call, now = uuid4(), self._clock()
+        call, now = uuid4(), rules.moment_of(self._clock, at)
         new = Thread(id=thread, owner=owner, title=title, created=now, updated=now, metadata=metadata)
         return self._database.run(lambda link: log.create(link, new, call)[0].thread)
 
@@ -69,7 +77,8 @@ class PostgresThreads:
                 {**values, "limit": rules.at_most(limit), "skip": rules.at_most(skip)},
             ).fetchall()
         )
-        return [thread_of(columns) for columns in rows]
+        listed = (thread_of(columns, self._database.damage) for columns in rows)
+        return [thread for thread in listed if thread is not None]
 
     def change(
         self,
@@ -79,6 +88,7 @@ class PostgresThreads:
         archived: bool | None = None,
         settings: JsonText | None = None,
         metadata: JsonText | None = None,
+        at: datetime | None = None,
     ) -> Thread:
         """Change title, archive flag, settings or metadata; what is None stays."""
         rules.check_objects(settings=settings, metadata=metadata)
@@ -89,15 +99,15 @@ class PostgresThreads:
             link.execute(
                 "UPDATE everlong.threads SET title = coalesce(%s, title), settings = coalesce(%s, settings),"
                 " metadata = coalesce(%s, metadata), archived = coalesce(%s, archived), updated = %s WHERE number = %s",
-                (*texts, archived, self._clock(), number),
+                (*texts, archived, rules.moment_of(self._clock, at), number),
             )
             return log.get_thread(link, thread).thread
 
         return self._database.run(work)
 
-    def branch(self, thread: str, order: int, new: str, *, title: str = "") -> Thread:
+    def branch(self, thread: str, order: int, new: str, *, title: str = "", at: datetime | None = None) -> Thread:
         """Create a thread of the same owner that starts with the first `order` rows of this one."""
-        call, now = uuid4(), self._clock()
+        call, now = uuid4(), rules.moment_of(self._clock, at)
         old = self.thread(thread)
         made = Thread(
             id=new,
@@ -119,12 +129,19 @@ class PostgresThreads:
     # The log
 
     def append(
-        self, thread: str, entries: Sequence[Entry], *, ids: Sequence[str] | None = None, expected: int | None = None
+        self,
+        thread: str,
+        entries: Sequence[Entry],
+        *,
+        ids: Sequence[str] | None = None,
+        expected: int | None = None,
+        at: datetime | None = None,
     ) -> tuple[Row, ...]:
         """Append entries, all or none, durable when it returns. Of an id that is known, its row is returned."""
         names = rules.row_names(thread, entries, ids)
         new = dict(zip(names, map(prepare, entries), strict=True))
-        return self._database.run(lambda link: log.append(link, thread, new, expected, self._clock))
+        moment = partial(rules.moment_of, self._clock, at)
+        return self._database.run(lambda link: log.append(link, thread, new, expected, moment))
 
     def read(self, thread: str, start: int = 0, stop: int | None = None) -> Iterator[Row]:
         """Iterate over the rows from `start` to `stop`, a page at a time."""

@@ -1,12 +1,12 @@
 """The table of threads and their owners: everything that is known of a thread without its log."""
 
-import sqlite3
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from everlong.core import Thread
-from everlong.errors import NoThread, ThreadExists
-from everlong.store.sqlite.schema import kept_text, kept_time, text_from, time_from
+from everlong.errors import NoThread, StoreError, ThreadExists
+from everlong.store.sqlite.connections import Link
+from everlong.store.sqlite.schema import kept_text, kept_time, readable, text_from, time_from
 
 __all__ = [
     "StoredThread",
@@ -16,11 +16,15 @@ __all__ = [
     "find_thread",
     "get_thread",
     "list_threads",
+    "name_of",
     "search_scope",
 ]
 
 COLUMNS = """threads.number, threads.owner, threads.name, owners.name, title, created, updated, archived,
-    length, messages, points, parent, shared, settings, metadata"""
+    length, messages, points, parent, shared, settings, metadata,
+    (SELECT count(*) FROM log AS made WHERE made.thread = threads.number AND made.kind IN (1, 2) AND made.kind = 1
+        AND NOT EXISTS (SELECT 1 FROM log AS gone WHERE gone.thread = made.thread AND gone.kind IN (1, 2)
+            AND gone.kind = 2 AND gone.target = made.position))"""
 FROM = "FROM threads JOIN owners ON owners.number = threads.owner"
 CHANGEABLE = ("title", "archived", "settings", "metadata", "updated", "length", "messages", "points")
 
@@ -34,13 +38,18 @@ class StoredThread:
     thread: Thread
 
 
-def find_thread(db: sqlite3.Connection, name: str) -> StoredThread | None:
+def find_thread(db: Link, name: str) -> StoredThread | None:
     """Return the thread of that name, or None."""
     row = db.execute(f"SELECT {COLUMNS} {FROM} WHERE threads.name = ?", (kept_text(name),)).fetchone()
-    return None if row is None else _stored_thread(row)
+    if row is None:
+        return None
+    stored = _stored_thread(db, row)
+    if stored is None:
+        raise StoreError(f"thread {name!r} cannot be read: its row in the store is damaged")
+    return stored
 
 
-def get_thread(db: sqlite3.Connection, name: str) -> StoredThread:
+def get_thread(db: Link, name: str) -> StoredThread:
     """Return the thread of that name. Raises NoThread."""
     stored = find_thread(db, name)
     if stored is None:
@@ -48,16 +57,14 @@ def get_thread(db: sqlite3.Connection, name: str) -> StoredThread:
     return stored
 
 
-def check_same(db: sqlite3.Connection, stored: StoredThread) -> None:
+def check_same(db: Link, stored: StoredThread) -> None:
     """Raise NoThread if it was removed meanwhile. A later thread, even of the same name, may have got its number."""
     now = find_thread(db, stored.thread.id)
     if now is None or (now.number, now.thread.created) != (stored.number, stored.thread.created):
         raise NoThread(f"there is no thread {stored.thread.id!r}")
 
 
-def list_threads(
-    db: sqlite3.Connection, owner: str | None, archived: bool | None, limit: int, skip: int
-) -> list[Thread]:
+def list_threads(db: Link, owner: str | None, archived: bool | None, limit: int, skip: int) -> list[Thread]:
     """List threads, the latest changed first."""
     terms: list[str] = []
     values: list[Any] = []
@@ -72,10 +79,11 @@ def list_threads(
         f"SELECT {COLUMNS} {FROM} {where} ORDER BY updated DESC, threads.number LIMIT ? OFFSET ?",
         (*values, limit, skip),
     )
-    return [_stored_thread(row).thread for row in rows]
+    listed = (_stored_thread(db, row) for row in rows.fetchall())
+    return [stored.thread for stored in listed if stored is not None]
 
 
-def add_thread(db: sqlite3.Connection, thread: Thread) -> StoredThread:
+def add_thread(db: Link, thread: Thread) -> StoredThread:
     """Add a thread. Raises ThreadExists."""
     if find_thread(db, thread.id) is not None:
         raise ThreadExists(f"there is a thread {thread.id!r} already")
@@ -98,13 +106,13 @@ def add_thread(db: sqlite3.Connection, thread: Thread) -> StoredThread:
     return get_thread(db, thread.id)
 
 
-def change_thread(db: sqlite3.Connection, number: int, fields: dict[str, str | bytes | int]) -> None:
+def change_thread(db: Link, number: int, fields: dict[str, str | bytes | int]) -> None:
     """Set these columns of a thread."""
     columns = ", ".join(f"{name} = :{name}" for name in CHANGEABLE if name in fields)
     db.execute(f"UPDATE threads SET {columns} WHERE number = :number", {**fields, "number": number})
 
 
-def search_scope(db: sqlite3.Connection, thread: str | None, owner: str | None) -> tuple[int | None, list[int]]:
+def search_scope(db: Link, thread: str | None, owner: str | None) -> tuple[int | None, list[int]]:
     """The number of the thread to search (None: all threads) and the numbers of the owners to search."""
     name = None if owner is None else kept_text(owner)
     query = "SELECT number FROM owners WHERE :name IS NULL OR name = :name"
@@ -115,15 +123,36 @@ def search_scope(db: sqlite3.Connection, thread: str | None, owner: str | None) 
     return stored.number, [stored.owner] if stored.owner in numbers else []
 
 
-def _made_owner(db: sqlite3.Connection, owner: str) -> int:
+def _made_owner(db: Link, owner: str) -> int:
     db.execute("INSERT OR IGNORE INTO owners (name) VALUES (?)", (kept_text(owner),))
     (number,) = db.execute("SELECT number FROM owners WHERE name = ?", (kept_text(owner),)).fetchone()
     return int(number)
 
 
-def _stored_thread(row: tuple[Any, ...]) -> StoredThread:
+def name_of(db: Link, number: int) -> str:
+    """The name of a thread; its number where that cannot be read."""
+    found = db.execute("SELECT name FROM threads WHERE number = ?", (number,)).fetchone()
+    name = None if found is None else readable(text_from, found[0])
+    return f"number {number}" if name is None else name
+
+
+def _stored_thread(db: Link, row: tuple[Any, ...]) -> StoredThread | None:
+    """The thread in a row; None, and a warning, if it cannot be read."""
+    stored = readable(_parse_thread, row)
+    if stored is None:
+        db.damage.warn(f"thread number {row[0]} cannot be read; it is left as it is in the store")
+        return None
+    thread = stored.thread
+    settings = db.damage.json_object(thread.settings, thread.id, "settings")
+    metadata = db.damage.json_object(thread.metadata, thread.id, "metadata")
+    return replace(stored, thread=replace(thread, settings=settings, metadata=metadata))
+
+
+def _parse_thread(row: tuple[Any, ...]) -> StoredThread:
     number, owner, name, owner_name, title, created, updated, archived, length, messages, points, *rest = row
-    parent, shared, settings, metadata = rest
+    parent, shared, settings, metadata, standing = rest
+    if not all(isinstance(figure, int) for figure in (length, messages, points, shared)):
+        raise TypeError("a figure that is none")
     thread = Thread(
         id=text_from(name),
         owner=text_from(owner_name),
@@ -134,6 +163,7 @@ def _stored_thread(row: tuple[Any, ...]) -> StoredThread:
         length=length,
         messages=messages,
         points=points,
+        standing=standing,
         parent=(text_from(parent), shared),
         settings=text_from(settings),
         metadata=text_from(metadata),

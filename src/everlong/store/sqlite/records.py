@@ -1,19 +1,20 @@
 """What is stored beside the log: the events of a thread, token counts by message, facts by kind and name."""
 
-import sqlite3
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from everlong.core import OUTCOMES, STARTS, Event, EventKind
+from everlong.errors import StoreError
 from everlong.store.bodies import decode_event, encode_event
 from everlong.store.rules import new_events
-from everlong.store.sqlite.catalog import StoredThread
+from everlong.store.sqlite.catalog import StoredThread, name_of
+from everlong.store.sqlite.connections import Link
 from everlong.store.sqlite.schema import kept_text, kept_time, text_from
 
 __all__ = ["counts", "drop_facts", "events_after", "fact", "facts", "keep_counts", "keep_fact", "record", "unfinished"]
 
 
-def record(db: sqlite3.Connection, stored: StoredThread, events: Sequence[Event]) -> None:
+def record(db: Link, stored: StoredThread, events: Sequence[Event]) -> None:
     """Record the events that are new. Raises StoreError for an outcome without its start, or a second outcome."""
     number = stored.number
     new = new_events(
@@ -28,30 +29,44 @@ def record(db: sqlite3.Connection, stored: StoredThread, events: Sequence[Event]
     )
 
 
-def events_after(db: sqlite3.Connection, thread: int, after: str, kinds: Sequence[str]) -> list[Event]:
+def events_after(db: Link, thread: int, after: str, kinds: Sequence[str]) -> list[Event]:
     """Return the events after the one of the given name, of the given kinds, in the order they came."""
     rows = db.execute(
-        """SELECT kind, body FROM events WHERE thread = :thread AND number > ifnull(
+        """SELECT number, kind, body FROM events WHERE thread = :thread AND number > ifnull(
             (SELECT number FROM events WHERE thread = :thread AND name = :after), 0) ORDER BY number""",
         {"thread": thread, "after": kept_text(after)},
     )
     wanted = frozenset(str(kind) for kind in kinds)
-    return [decode_event(body) for kind, body in rows if not wanted or kind in wanted]
+    events = (
+        _event(db, thread, number, body) for number, kind, body in rows.fetchall() if not wanted or kind in wanted
+    )
+    return [event for event in events if event is not None]
 
 
-def unfinished(db: sqlite3.Connection, thread: int) -> list[Event]:
+def _event(db: Link, thread: int, number: int, body: object) -> Event | None:
+    """The event in a body; None, and a warning, if it cannot be read."""
+    try:
+        if isinstance(body, str):
+            return decode_event(body)
+    except StoreError:
+        pass
+    db.damage.event(name_of(db, thread), number)
+    return None
+
+
+def unfinished(db: Link, thread: int) -> list[Event]:
     """Return the starts that have no outcome yet."""
     recorded = events_after(db, thread, "", (*OUTCOMES, *STARTS))
     ended = {event.parent for event in recorded if event.kind in STARTS}
     return [event for event in recorded if event.kind in OUTCOMES and event.id not in ended]
 
 
-def _kind(db: sqlite3.Connection, thread: int, name: str) -> EventKind | None:
+def _kind(db: Link, thread: int, name: str) -> EventKind | None:
     row = db.execute("SELECT kind FROM events WHERE thread = ? AND name = ?", (thread, kept_text(name))).fetchone()
     return None if row is None else EventKind(row[0])
 
 
-def _has_outcome(db: sqlite3.Connection, thread: int, parent: str) -> bool:
+def _has_outcome(db: Link, thread: int, parent: str) -> bool:
     kinds = db.execute("SELECT kind FROM events WHERE thread = ? AND parent = ?", (thread, kept_text(parent)))
     return any(EventKind(kind) in STARTS for (kind,) in kinds)
 
@@ -59,7 +74,7 @@ def _has_outcome(db: sqlite3.Connection, thread: int, parent: str) -> bool:
 AT_ONCE = 500  # references in one query
 
 
-def counts(db: sqlite3.Connection, vocabulary: str, refs: Sequence[str]) -> dict[str, int]:
+def counts(db: Link, vocabulary: str, refs: Sequence[str]) -> dict[str, int]:
     """Return the token counts that are known."""
     known: dict[str, int] = {}
     for start in range(0, len(refs), AT_ONCE):
@@ -72,7 +87,7 @@ def counts(db: sqlite3.Connection, vocabulary: str, refs: Sequence[str]) -> dict
     return known
 
 
-def keep_counts(db: sqlite3.Connection, vocabulary: str, known: Mapping[str, int]) -> None:
+def keep_counts(db: Link, vocabulary: str, known: Mapping[str, int]) -> None:
     """Keep token counts; newer ones replace older ones."""
     db.executemany(
         "INSERT OR REPLACE INTO counts (vocabulary, ref, tokens) VALUES (?, ?, ?)",
@@ -80,14 +95,14 @@ def keep_counts(db: sqlite3.Connection, vocabulary: str, known: Mapping[str, int
     )
 
 
-def fact(db: sqlite3.Connection, kind: str, name: str) -> str | None:
+def fact(db: Link, kind: str, name: str) -> str | None:
     """Return the fact of that kind and name, or None."""
     query = "SELECT value FROM facts WHERE kind = ? AND name = ?"
     row = db.execute(query, (kept_text(kind), kept_text(name))).fetchone()
     return None if row is None else text_from(row[0])
 
 
-def keep_fact(db: sqlite3.Connection, kind: str, name: str, value: str, now: datetime) -> None:
+def keep_fact(db: Link, kind: str, name: str, value: str, now: datetime) -> None:
     """Keep a fact; it replaces an older one."""
     db.execute(
         """INSERT INTO facts (kind, name, value, kept) VALUES (?, ?, ?, ?)
@@ -96,12 +111,12 @@ def keep_fact(db: sqlite3.Connection, kind: str, name: str, value: str, now: dat
     )
 
 
-def drop_facts(db: sqlite3.Connection, kind: str, before: datetime) -> int:
+def drop_facts(db: Link, kind: str, before: datetime) -> int:
     """Drop the facts of a kind that were last kept before that time; return how many."""
     return db.execute("DELETE FROM facts WHERE kind = ? AND kept < ?", (kept_text(kind), kept_time(before))).rowcount
 
 
-def facts(db: sqlite3.Connection, kind: str) -> dict[str, str]:
+def facts(db: Link, kind: str) -> dict[str, str]:
     """Return all facts of a kind."""
     rows = db.execute("SELECT name, value FROM facts WHERE kind = ? ORDER BY name", (kept_text(kind),))
     return {text_from(name): text_from(value) for name, value in rows}

@@ -5,14 +5,15 @@ index keeps no texts, so the words of a message are computed again to take them 
 cut must therefore come with a migration that rebuilds the index, which search needs as well.
 """
 
-import sqlite3
 from collections.abc import Mapping
 from typing import TypeAlias
 
 from everlong.core import Message
 from everlong.store.bodies import EntryKind, large_texts_in
+from everlong.store.damage import is_readable
 from everlong.store.sqlite import search
 from everlong.store.sqlite.catalog import StoredThread, check_same
+from everlong.store.sqlite.connections import Link
 from everlong.store.sqlite.log import rows_between
 from everlong.store.terms import found_by
 
@@ -26,13 +27,20 @@ OWN = """FROM log JOIN bodies ON bodies.number = log.body WHERE thread = :thread
     AND NOT EXISTS (SELECT 1 FROM log AS other WHERE other.body = log.body AND other.thread <> :thread)"""
 
 
-def terms_between(db: sqlite3.Connection, stored: StoredThread, start: int, stop: int) -> Terms:
+def terms_between(db: Link, stored: StoredThread, start: int, stop: int) -> Terms:
     """The terms of some messages. This is most of the work, done before other writers have to wait."""
     rows = rows_between(db, stored.number, start, stop)
-    return {row.order: found_by(row.entry) for row in rows if isinstance(row.entry, Message)}
+    return {row.order: found_by(row.entry) for row in rows if isinstance(row.entry, Message) and is_readable(row)}
 
 
-def remove_thread(db: sqlite3.Connection, stored: StoredThread, known: Terms) -> None:
+def _large_texts(db: Link, number: int, body: object) -> list[str]:
+    """The large texts of a body, also of one that cannot be read."""
+    if isinstance(body, str):
+        return large_texts_in(body)
+    return [name for (name,) in db.execute("SELECT text FROM text_uses WHERE body = ?", (number,))]
+
+
+def remove_thread(db: Link, stored: StoredThread, known: Terms) -> None:
     """Remove the thread and all that only it uses. Terms in `known` need not be computed."""
     check_same(db, stored)
     own = db.execute(f"SELECT log.position, log.kind, bodies.number, bodies.body {OWN}", {"thread": stored.number})
@@ -42,7 +50,7 @@ def remove_thread(db: sqlite3.Connection, stored: StoredThread, known: Terms) ->
         if kind == EntryKind.MESSAGE:
             terms = known.get(position) or terms_between(db, stored, position, position + 1).get(position, {})
             search.take_out(db, stored.owner, number, terms)
-        uses |= {(name, number) for name in large_texts_in(body)}
+        uses |= {(name, number) for name in _large_texts(db, number, body)}
         gone.append(number)
     for table in ("log", "refs", "pins", "events"):
         db.execute(f"DELETE FROM {table} WHERE thread = ?", (stored.number,))

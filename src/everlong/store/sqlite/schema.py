@@ -6,14 +6,25 @@ a text that is not valid Unicode as its bytes.
 """
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
 
 from everlong.core import bytes_of
 from everlong.errors import InputError, StoreError
 from everlong.store.bodies import text_of_bytes
 
-__all__ = ["MIGRATIONS", "VERSION", "kept_text", "kept_time", "migrate", "text_from", "time_from", "version_of"]
+__all__ = [
+    "MIGRATIONS",
+    "VERSION",
+    "kept_text",
+    "kept_time",
+    "migrate",
+    "readable",
+    "text_from",
+    "time_from",
+    "version_of",
+]
 
 APPLICATION = 0x45564C47  # "EVLG"
 
@@ -182,6 +193,17 @@ def kept_time(time: datetime) -> int:
 def time_from(column: int) -> datetime:
     """The time of a column that `kept_time` filled."""
     return EPOCH + column * MICROSECOND
+
+
+Column = TypeVar("Column")
+
+
+def readable(read: Callable[[Any], Column], column: object) -> Column | None:
+    """What a column says; None if it is damaged. SQLite keeps any kind of value in any column."""
+    try:
+        return read(column)
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def kept_text(text: str) -> str | bytes:

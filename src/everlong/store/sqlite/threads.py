@@ -1,7 +1,6 @@
 """The contract `Threads` on a SQLite file: each method is one transaction."""
 
 import heapq
-import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -13,16 +12,15 @@ from typing import Self
 
 from everlong.core import Entry, Event, Hit, JsonText, Message, Opened, Pin, Point, Row, Thread
 from everlong.store import rules
-from everlong.store.rules import Clock, as_utc, in_utc, utc_now
+from everlong.store.rules import WAIT, Clock, as_utc, in_utc, utc_now
 from everlong.store.sqlite import catalog, log, records, removal, search
 from everlong.store.sqlite.catalog import StoredThread
-from everlong.store.sqlite.connections import Connections
+from everlong.store.sqlite.connections import Connections, Link
 from everlong.store.sqlite.schema import kept_text, kept_time
 from everlong.store.terms import query_terms
 
 __all__ = ["SqliteThreads"]
 
-WAIT = 120.0  # seconds that a caller waits for other writers before an error is raised
 READ_AT_ONCE = 32  # rows that `read` holds in memory
 
 
@@ -34,12 +32,19 @@ class SqliteThreads:
         self._connections = Connections(Path(path), wait)
         self._connections.check()
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What could not be read since the store was opened, by its place; it is logged too."""
+        return self._connections.damage.warnings
+
     # Threads
 
-    def create(self, thread: str, *, owner: str = "", title: str = "", metadata: JsonText = "{}") -> Thread:
+    def create(
+        self, thread: str, *, owner: str = "", title: str = "", metadata: JsonText = "{}", at: datetime | None = None
+    ) -> Thread:
         """Create an empty thread."""
         rules.check_objects(metadata=metadata)
-        now = self._clock()
+        now = rules.moment_of(self._clock, at)
         made = Thread(id=thread, owner=owner, title=title, created=now, updated=now, metadata=metadata)
         return self._connections.write(lambda db: catalog.add_thread(db, made).thread)
 
@@ -63,6 +68,7 @@ class SqliteThreads:
         archived: bool | None = None,
         settings: JsonText | None = None,
         metadata: JsonText | None = None,
+        at: datetime | None = None,
     ) -> Thread:
         """Change title, archive flag, settings or metadata; what is None stays."""
         rules.check_objects(settings=settings, metadata=metadata)
@@ -73,27 +79,28 @@ class SqliteThreads:
         if archived is not None:
             fields["archived"] = archived
 
-        def work(db: sqlite3.Connection) -> Thread:
+        def work(db: Link) -> Thread:
             stored = catalog.get_thread(db, thread)
-            catalog.change_thread(db, stored.number, {**fields, "updated": kept_time(self._clock())})
+            now = rules.moment_of(self._clock, at)
+            catalog.change_thread(db, stored.number, {**fields, "updated": kept_time(now)})
             return catalog.get_thread(db, thread).thread
 
         return self._connections.write(work)
 
-    def branch(self, thread: str, order: int, new: str, *, title: str = "") -> Thread:
+    def branch(self, thread: str, order: int, new: str, *, title: str = "", at: datetime | None = None) -> Thread:
         """Create a thread that starts with the first `order` rows of this one; the two share the bodies."""
 
-        def work(db: sqlite3.Connection) -> Thread:
+        def work(db: Link) -> Thread:
             stored = catalog.get_thread(db, thread)
             rules.check_branch(thread, stored.thread.length, order)
-            now = self._clock()
+            now = rules.moment_of(self._clock, at)
             messages, points = log.counted(db, stored.number, order)
             made = replace(stored.thread, id=new, title=title, created=now, updated=now, parent=(thread, order))
             made = replace(made, archived=False, length=order, messages=messages, points=points)
             branch = catalog.add_thread(db, made)
             log.copy_rows(db, stored.number, branch.number, order)
             log.copy_pins(db, stored.number, branch.number, order)
-            return branch.thread
+            return catalog.get_thread(db, new).thread
 
         return self._connections.write(work)
 
@@ -109,18 +116,25 @@ class SqliteThreads:
     # The log
 
     def append(
-        self, thread: str, entries: Sequence[Entry], *, ids: Sequence[str] | None = None, expected: int | None = None
+        self,
+        thread: str,
+        entries: Sequence[Entry],
+        *,
+        ids: Sequence[str] | None = None,
+        expected: int | None = None,
+        at: datetime | None = None,
     ) -> tuple[Row, ...]:
         """Append entries, all or none. An entry whose id is known is not added again: its row is returned."""
         names = rules.row_names(thread, entries, ids)
         ready = {name: log.prepared(entry) for name, entry in zip(names, entries, strict=True)}
 
-        def work(db: sqlite3.Connection) -> tuple[Row, ...]:
+        def work(db: Link) -> tuple[Row, ...]:
             stored = catalog.get_thread(db, thread)
             known = {} if ids is None else log.positions_of(db, stored.number, names)
             new = [name for name in names if name not in known]
             named = ((name, ready[name].entry) for name in new)
-            added = rules.added_rows(thread, stored.thread.length, expected, named, self._clock)
+            clock = partial(rules.moment_of, self._clock, at, stored.thread.updated)
+            added = rules.added_rows(thread, stored.thread.length, expected, named, clock)
             log.add_rows(db, stored, added, [ready[name] for name in new])
             if added:
                 catalog.change_thread(db, stored.number, _grown(stored.thread, added))
@@ -141,7 +155,7 @@ class SqliteThreads:
             yield from self._rows(stored, first, min(stop, first + READ_AT_ONCE))
 
     def _rows(self, stored: StoredThread, start: int, stop: int) -> list[Row]:
-        def work(db: sqlite3.Connection) -> list[Row]:
+        def work(db: Link) -> list[Row]:
             catalog.check_same(db, stored)
             return list(log.rows_between(db, stored.number, start, stop))
 
@@ -156,7 +170,7 @@ class SqliteThreads:
     def row(self, thread: str, name: str) -> Row | None:
         """Return the row with that id, or None."""
 
-        def work(db: sqlite3.Connection) -> Row | None:
+        def work(db: Link) -> Row | None:
             number = catalog.get_thread(db, thread).number
             known = log.positions_of(db, number, [name])
             return log.row_at(db, number, known[name]) if name in known else None
@@ -166,7 +180,7 @@ class SqliteThreads:
     def open(self, thread: str, before: int | None = None) -> Opened:
         """Return what the view is made of, now or when the thread had only `before` rows."""
 
-        def work(db: sqlite3.Connection) -> Opened:
+        def work(db: Link) -> Opened:
             stored = catalog.get_thread(db, thread)
             stop = min(rules.at_most(before), stored.thread.length)
             return log.open_at(db, stored, stop, log.pins_of(db, stored.number, before))
@@ -219,7 +233,7 @@ class SqliteThreads:
         """Find messages that answer a query, best first."""
         terms = query_terms(query)
 
-        def work(db: sqlite3.Connection) -> list[Hit]:
+        def work(db: Link) -> list[Hit]:
             number, owners = catalog.search_scope(db, thread, owner)
             most = rules.at_most(limit)
             places = [place for one in owners for place in search.best(db, one, number, terms, most)] if most else []

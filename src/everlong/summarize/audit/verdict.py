@@ -15,7 +15,7 @@ from everlong.summarize.audit.language import differs, language_named
 from everlong.summarize.audit.signs import no_summary
 from everlong.summarize.audit.smuggled import foreign_address, has_tags, order_in
 from everlong.summarize.parts import LISTS
-from everlong.summarize.secrets import redacted
+from everlong.summarize.secrets.redaction import redacted
 from everlong.summarize.summary import NO_FACTS, Summary, all_lines
 from everlong.summarize.text import clipped, counted_words, sentences_of
 from everlong.tokens import Counter

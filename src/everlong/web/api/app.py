@@ -54,6 +54,7 @@ class AppEndpoints:
                 for preset in PRESETS.values()
             ],
             "tools": app.settings.tools,
+            "sandbox": {"kind": app.sandbox.kind, "network": app.sandbox.network},
             "settings": app.settings.shown(),
             "login": bool(self._guard.password),
             "live_by_key": app.setup.watched is not None,

@@ -1,4 +1,4 @@
-"""Endpoints inside one thread: rows and context, turns, compactions, approvals, pins and recall.
+"""Endpoints inside one thread: rows and context, turns, compactions, approvals, changes of files, pins and recall.
 
 Also reads the user's message: text, pictures and text files, checked before anything is stored.
 """
@@ -17,7 +17,7 @@ from everlong.errors import InputError, Refused
 from everlong.web.api.endpoint import NO_STORE, ApiRequest, event_stream, last_event
 from everlong.web.api.threads import ThreadEndpoints
 from everlong.web.app import AppState
-from everlong.web.fields import invalid, number, object_list, optional_text, required_text
+from everlong.web.fields import flag, invalid, number, object_list, optional_text, required_text
 from everlong.web.state.rows import LONGEST, full_text
 from everlong.web.state.view import MOST_ROWS
 
@@ -142,6 +142,32 @@ class ConversationEndpoints:
         given = required_text(request.body, "answer")
         self._app.approvals.answer(thread, required_text(request.body, "id"), given)
         return {}
+
+    async def changes(self, request: ApiRequest) -> Json:
+        """Return the files that tools changed in this thread and that can be restored, the newest change first."""
+        listed = await asyncio.to_thread(self._app.changes.listed, await self._thread(request))
+        return [
+            {
+                "id": change.id,
+                "call": change.call,
+                "tool": change.tool,
+                "path": change.path,
+                "time": change.time,
+                "new": change.new,
+                "kept": change.kept,
+            }
+            for change in listed
+        ]
+
+    async def restore(self, request: ApiRequest) -> Json:
+        """Make a file what it was before a change; with `force` also if somebody else changed it since."""
+        thread, force = await self._thread(request), flag(request.body, "force") or False
+        try:
+            restore = partial(self._app.changes.restore, thread, request.path_name("change"), force=force)
+            change = await asyncio.to_thread(restore)
+        except InputError as error:
+            raise Refused(str(error), status=409, kind="not_restored") from None
+        return {"path": change.path, "removed": change.new}
 
     async def pins(self, request: ApiRequest) -> Json:
         """Return the pins."""

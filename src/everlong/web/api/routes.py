@@ -49,6 +49,8 @@ def web_routes(app: AppState, guard: Guard, built: Path = BUILT) -> list[Route]:
         ("POST", "/api/threads/{thread}/compact", talk.compact, ACCEPTED),
         ("POST", "/api/threads/{thread}/undo", talk.undo, 200),
         ("POST", "/api/threads/{thread}/answer", talk.answer, 200),
+        ("GET", "/api/threads/{thread}/changes", talk.changes, 200),
+        ("POST", "/api/threads/{thread}/changes/{change}/restore", talk.restore, 200),
         ("GET", "/api/threads/{thread}/pins", talk.pins, 200),
         ("POST", "/api/threads/{thread}/pins", talk.pin, CREATED),
         ("DELETE", "/api/threads/{thread}/pins/{pin}", talk.unpin, 200),

@@ -44,7 +44,8 @@ class ThreadEndpoints:
             hits = await asyncio.to_thread(self._hits, words)
         else:
             threads = await asyncio.to_thread(self._own, archived, limit, skip)
-        return {"threads": [self.shown(thread) for thread in threads], "hits": hits}
+        shown: list[Json] = [self.shown(thread) for thread in threads]
+        return {"threads": shown, "hits": hits, "warnings": list(self._threads.warnings)}
 
     def _titled(self, words: str) -> list[Thread]:
         own = self._own(None, MOST_TITLES, 0)
@@ -81,7 +82,7 @@ class ThreadEndpoints:
             "updated": thread.updated.isoformat(),
             "archived": thread.archived,
             "messages": thread.messages,
-            "points": thread.points,
+            "points": thread.standing,
             "model": choices.model,
             "auto": choices.auto,
             "running": self._app.turns.running(thread.id),

@@ -16,7 +16,7 @@ import aiohttp
 from everlong.core import Json, JsonObject
 from everlong.engine import Call, Model, Threads, learned_window
 from everlong.errors import InputError, Refused
-from everlong.llm import USUAL_MODELS, Endpoint, HttpModel, read_whole
+from everlong.llm import PACKED, USUAL_MODELS, Endpoint, HttpModel, read_whole
 from everlong.web.state.reach import Reach
 from everlong.web.state.settings import FACTS, AppSettings
 from everlong.web.state.sources import Source, Sources
@@ -243,12 +243,14 @@ async def list_models(endpoint: Endpoint, reach: Reach | None) -> tuple[ListedMo
 async def _list_models(endpoint: Endpoint, reach: Reach | None) -> tuple[ListedModel, ...]:
     timeout = aiohttp.ClientTimeout(total=LIST_SECONDS)
     api = format_named(endpoint.fmt).api
-    headers = {**dict(endpoint.headers), **api.headers(endpoint.key)}
+    headers = {**PACKED, **dict(endpoint.headers), **api.headers(endpoint.key)}
     resolver = None if reach is None else reach.resolver()
     try:
         async with (
             aiohttp.ClientSession(timeout=timeout, connector=aiohttp.TCPConnector(resolver=resolver)) as session,
-            session.get(endpoint.name + api.models, headers=headers, allow_redirects=False) as response,
+            session.get(
+                endpoint.name + api.models, headers=headers, allow_redirects=False, auto_decompress=False
+            ) as response,
         ):
             if response.status != 200:
                 raise _not_added(REASONS.get(response.status, f"it answers with status {response.status}"))

@@ -5,8 +5,6 @@ a log or a `repr`.
 """
 
 import json
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +13,7 @@ from urllib.parse import urlsplit
 from everlong.core import JsonObject
 from everlong.errors import InputError, Refused
 from everlong.llm import KNOWN, Endpoint, endpoint_at
-from everlong.store import read_input
+from everlong.store import close_to_others, make_folder, read_input, write_private
 from everlong.web.fields import invalid
 from everlong.web.state.reach import NEAR_BY, Reach
 from everlong.wire import FORMATS
@@ -23,7 +21,6 @@ from everlong.wire import FORMATS
 __all__ = ["Source", "Sources", "environment_sources", "sources_file"]
 
 FILE = "sources.json"
-ONLY_OWNER = 0o600
 MOST_SOURCES = 50
 LONGEST_NAME = 60
 
@@ -161,17 +158,13 @@ def _name(endpoint: Endpoint) -> str:
 
 def _write(path: Path, text: str) -> None:
     """Write the whole file or nothing. Only its owner can read it, from the first byte on."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent) as scratch:  # a folder closed to others
-        whole = Path(scratch) / path.name
-        descriptor = os.open(whole, os.O_WRONLY | os.O_CREAT | os.O_EXCL, ONLY_OWNER)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-        whole.replace(path)
+    make_folder(path.parent)
+    write_private(path, [text.encode()])
 
 
 def _read(path: Path) -> tuple[Source, ...]:
     """Return the stored sources. Rows that cannot be read are skipped; the file is not changed."""
+    close_to_others(path)  # it holds keys
     try:
         rows = json.loads(read_input(path).decode("utf-8"))["sources"]
     except (InputError, ValueError, LookupError, TypeError, RecursionError):

@@ -16,7 +16,7 @@ from everlong.wire.document import Document
 from everlong.wire.formats.reply_reader import Outgoing, ReplyReader
 from everlong.wire.formats.reply_writer import ReplyWriter
 from everlong.wire.formats.server import ServerSide
-from everlong.wire.formats.validation import Problem, surrogate_problems
+from everlong.wire.formats.validation import Problem, unwritable_problems
 from everlong.wire.replies import Request
 
 __all__ = ["Api", "CacheMarks", "Deltas", "Format", "Place", "Rules", "Signs", "Tools"]
@@ -123,6 +123,8 @@ class Rules:
     trimmed_ending: bool = False
     #: Whether neighbouring assistant messages are sent as one, so that results come after the last.
     joins_assistants: bool = True
+    #: The roles whose neighbouring messages are sent as one: calls and results apart would be refused.
+    joined: frozenset[Role] = frozenset()
     #: Whether thinking is accepted only from this very provider, and only with its signature.
     own_thinking: bool = True
     signed_thinking: bool = False
@@ -199,6 +201,8 @@ class Format:
     #: A request body to a document and back; of a document of another format only the conversation is written.
     read_body: Callable[[Json], Document]
     write_body: Callable[[Document], JsonObject]
+    #: A document of this format as its provider takes it, where that differs from how it came.
+    sent_body: Callable[[Document], JsonObject]
     #: One message, and the list of messages of a body.
     read_message: ReadMessage
     read_messages: Callable[[Sequence[Json]], History]
@@ -215,8 +219,10 @@ class Format:
     writer: ReplyWriter
     #: Which row of `usage.STYLES` its reports are written in.
     usage: str
-    #: What its provider rejects in a body, found without our own readers and writers; and what repair has to know.
+    #: What its provider rejects in the conversation of a body, found without our own readers and writers; the same
+    #: for what stands beside it, such as tools and the field of the system text; and what repair has to know.
     faults: Callable[[JsonObject], Iterator[Problem]]
+    faults_beside: Callable[[JsonObject], Iterator[Problem]]
     rules: Rules
     tools: Tools
     #: None if the provider caches without marks.
@@ -233,4 +239,4 @@ class Format:
 
     def problems(self, body: JsonObject) -> list[Problem]:
         """Return everything for which the provider would reject the body; [] if it is valid."""
-        return [*self.faults(body), *surrogate_problems(body)]
+        return [*self.faults(body), *self.faults_beside(body), *unwritable_problems(body)]

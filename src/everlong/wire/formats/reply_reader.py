@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from everlong.core import Json, JsonObject, Message
 from everlong.errors import ProviderError
 from everlong.wire.fields import load
+from everlong.wire.formats.validation import clean_json
 from everlong.wire.framing import BYTE_ORDER_MARK, JsonEvents
 from everlong.wire.refusals.classify import as_error, classify
 from everlong.wire.replies import Finished, Reply, Request
@@ -138,14 +139,14 @@ class ReplyStream:
 
 
 def body_fields(request: Request) -> JsonObject:
-    """The caller's own fields of the body; ours go over them."""
-    extra = load(request.extra) if request.extra else {}
+    """The caller's own fields of the body, as they can be written; ours go over them."""
+    extra = load(clean_json(request.extra)) if request.extra else {}
     return dict(extra) if isinstance(extra, dict) else {}
 
 
 def tools_of(request: Request) -> list[Json]:
-    """The tool schemas, decoded."""
-    return [load(tool) for tool in request.tools]
+    """The tool schemas, decoded, as they can be written."""
+    return [load(clean_json(tool)) for tool in request.tools]
 
 
 def text_of(value: Json) -> str:

@@ -1,4 +1,4 @@
-"""Texts that cannot travel: halves of surrogate pairs, and arguments that are no JSON.
+"""Values that cannot travel: halves of surrogate pairs, NaN, endless nesting, and arguments that are no JSON.
 
 Python strings may hold a lone surrogate (a cut through an emoji, a stored escape); UTF-8 cannot.
 JSON is read strictly here: no NaN, no raw line ends inside strings, no nesting that providers refuse.
@@ -6,22 +6,28 @@ JSON is read strictly here: no NaN, no raw line ends inside strings, no nesting 
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from math import isfinite
 from typing import NoReturn, cast
 
 from everlong.core import Json, Message, Part, Reasoning, Role, ToolCall, ToolResult
-from everlong.wire.fields import dump
+from everlong.errors import WireError
+from everlong.wire.fields import dump, shown
 
 __all__ = [
     "Problem",
     "argument_fault",
     "blank",
+    "clean_json",
+    "clean_text",
+    "has_escaped_surrogate",
     "has_surrogate",
     "may_hold",
     "misplaced",
     "strict_json",
-    "surrogate_problems",
+    "tool_problems",
+    "unwritable_problems",
 ]
 
 
@@ -36,9 +42,16 @@ class Problem:
         return f"{self.where}: {self.text}"
 
 
+LONGEST_PLACE = 80  # characters of a place that is shown
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
+ESCAPED = re.compile(r"\\u[dD][89a-fA-F]")
+#: What Python writes for numbers that JSON does not have.
+NO_NUMBERS = ("NaN", "Infinity")
+
 MAX_DEPTH = 100  # the smallest limit among the providers' own JSON readers
+#: The same for a whole request: what a message carries stands some levels deep in it.
+MAX_BODY_DEPTH = MAX_DEPTH + 20
 
 
 def blank(text: Json) -> bool:
@@ -49,6 +62,31 @@ def blank(text: Json) -> bool:
 def has_surrogate(text: str) -> bool:
     """Whether the text cannot be written as UTF-8."""
     return not text.isascii() and _SURROGATE.search(text) is not None
+
+
+def has_escaped_surrogate(text: str) -> bool:
+    """Whether JSON text may hold half a pair as an escape, such as \\ud83d."""
+    return ESCAPED.search(text) is not None
+
+
+def clean_text(text: str) -> str:
+    """The text as UTF-8 can write it. Example: "a\\ud83d" -> "a\\ufffd" """
+    if not has_surrogate(text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def clean_json(text: str) -> str:
+    """JSON text without NaN and without halves, also those written as escapes; untouched if it has neither."""
+    text = clean_text(text)
+    if not has_escaped_surrogate(text) and not any(sign in text for sign in NO_NUMBERS):
+        return text
+    odd: list[str] = []
+    try:
+        written = dump(cast(Json, json.loads(text, parse_constant=odd.append)))  # append gives None, which is null
+    except (ValueError, RecursionError, WireError):
+        return text
+    return clean_text(written) if odd or has_surrogate(written) else text
 
 
 def strict_json(text: str) -> Json:
@@ -79,24 +117,53 @@ def argument_fault(arguments: Json, *, as_object: bool = False) -> str | None:
     return "hold half a surrogate pair" if "\\u" in arguments and has_surrogate(dump(value)) else None
 
 
-def surrogate_problems(payload: Json) -> Iterator[Problem]:
-    """Every string that holds half a surrogate pair, keys too."""
-    yield from _search(payload, "")
+def unwritable_problems(payload: Json) -> Iterator[Problem]:
+    """Every value that strict JSON in UTF-8 cannot say, keys too; and nesting that no provider reads."""
+    if _writable(payload):
+        return
+    waiting: list[tuple[Json, str, int]] = [(payload, "", 1)]
+    while waiting:
+        value, where, depth = waiting.pop()
+        if isinstance(value, str):
+            if has_surrogate(value):
+                yield Problem(where, "text holds half a surrogate pair")
+        elif isinstance(value, float):
+            if not isfinite(value):
+                yield Problem(where, f"{value} is no JSON")
+        elif depth > MAX_BODY_DEPTH and _items(value):
+            yield Problem(_short(where), "is nested too deeply")
+        elif isinstance(value, list):
+            waiting += [(item, f"{where}[{index}]", depth + 1) for index, item in reversed([*enumerate(value)])]
+        elif isinstance(value, dict):
+            yield from (Problem(where, "a key holds half a surrogate pair") for key in value if has_surrogate(str(key)))
+            readable = [(key, item) for key, item in reversed(value.items()) if not has_surrogate(str(key))]
+            waiting += [(item, f"{where}.{key}" if where else str(key), depth + 1) for key, item in readable]
 
 
-def _search(value: Json, where: str) -> Iterator[Problem]:
-    if isinstance(value, str):
-        if has_surrogate(value):
-            yield Problem(where, "text holds half a surrogate pair")
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _search(item, f"{where}[{index}]")
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            if has_surrogate(key):
-                yield Problem(where, "a key holds half a surrogate pair")
-            else:
-                yield from _search(item, f"{where}.{key}" if where else key)
+def tool_problems(tools: Json, fault: Callable[[Json], str]) -> Iterator[Problem]:
+    """What is wrong with the tools of a request; `fault` looks at one declaration."""
+    if tools is not None and not isinstance(tools, list):
+        yield Problem("tools", f"is a list, not {shown(tools)}")
+        return
+    for index, tool in enumerate(tools or ()):
+        said = fault(tool)
+        if said:
+            yield Problem(f"tools[{index}]", said)
+
+
+def _writable(payload: Json) -> bool:
+    """The quick answer, for nearly every payload: it is written once, and its brackets are counted."""
+    try:
+        text = json.dumps(payload, ensure_ascii=False, allow_nan=False)
+    except (ValueError, RecursionError):
+        return False
+    if has_surrogate(text):
+        return False
+    return text.count("[") + text.count("{") <= MAX_BODY_DEPTH or _depth(payload) <= MAX_BODY_DEPTH
+
+
+def _short(where: str) -> str:
+    return where if len(where) <= LONGEST_PLACE else f"{where[:LONGEST_PLACE]}…"
 
 
 def _depth(value: Json) -> int:

@@ -13,11 +13,11 @@ from dataclasses import replace
 from typing import cast
 
 from everlong.core import Json, JsonObject, JsonText, Message, Part, ToolCall
+from everlong.errors import WireError
 from everlong.wire.fields import dump
 from everlong.wire.formats.format import Rules
-from everlong.wire.formats.validation import argument_fault, strict_json
+from everlong.wire.formats.validation import argument_fault, clean_json, strict_json
 from everlong.wire.repair.draft import Change
-from everlong.wire.repair.surrogates import clean_json
 
 __all__ = ["closings", "repair_arguments", "repaired_arguments"]
 
@@ -46,7 +46,7 @@ def repaired_arguments(arguments: JsonText) -> JsonText:
         try:
             written = dump(_as_object(attempt(text)))
             strict_json(written)
-        except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+        except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError, WireError):
             continue
         return clean_json(written)
     return "{}"

@@ -44,7 +44,7 @@ def _empty(part: Part, *, own: bool) -> bool:
         case Text(text, extra):
             return not text.strip() and not (own and _signed(extra))
         case Image(data, _, url):  # of another format it is sent as a note
-            return own and not data and (not url or url.endswith(NO_BYTES))
+            return own and not data and (not url.strip() or url.endswith(NO_BYTES))
         case Opaque():
             return not own
         case Reasoning() | ToolCall() | ToolResult():

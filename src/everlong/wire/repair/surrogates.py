@@ -1,41 +1,18 @@
-"""Halves of surrogate pairs become U+FFFD, wherever a message keeps text.
+"""Halves of surrogate pairs become U+FFFD and NaN becomes null, wherever a message keeps text or JSON.
 
 Two halves that belong together are joined. Signed thinking cannot be changed: it goes as a whole.
 """
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import assert_never
 
 from everlong.core import CallId, Image, Message, Opaque, Part, Reasoning, ResultPart, Text, ToolCall, ToolResult
-from everlong.wire.fields import dump, load
 from everlong.wire.formats.format import Rules
-from everlong.wire.formats.validation import has_surrogate
+from everlong.wire.formats.validation import clean_json, clean_text, has_escaped_surrogate, has_surrogate
 from everlong.wire.repair.draft import Change
 
-__all__ = ["clean_json", "clean_surrogates", "clean_text"]
-
-ESCAPED = re.compile(r"\\u[dD][89a-fA-F]")
-
-
-def clean_text(text: str) -> str:
-    """The text as UTF-8 can write it. Example: "a\\ud83d" -> "a\\ufffd" """
-    if not has_surrogate(text):
-        return text
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
-def clean_json(text: str) -> str:
-    """JSON text without halves, also where they are written as escapes; untouched if there are none."""
-    text = clean_text(text)
-    if not ESCAPED.search(text):
-        return text
-    try:
-        written = dump(load(text))
-    except (ValueError, RecursionError):
-        return text
-    return clean_text(written) if has_surrogate(written) else text
+__all__ = ["clean_surrogates"]
 
 
 def clean_surrogates(message: Message, _rules: Rules) -> Change | None:
@@ -44,11 +21,17 @@ def clean_surrogates(message: Message, _rules: Rules) -> Change | None:
         return None
     parts = [_clean_part(part) for part in message.parts if not _is_sealed(part)]
     whole = replace(message, parts=tuple(parts), name=clean_text(message.name), extra=clean_json(message.extra))
-    return Change((whole,), ("half a surrogate pair cannot be sent; replaced by U+FFFD",))
+    halves = any(map(_halved, _texts(message)))
+    reason = "half a surrogate pair cannot be sent; replaced by U+FFFD" if halves else "NaN is no JSON; sent as null"
+    return Change((whole,), (reason,))
 
 
 def _dirty(text: str) -> bool:
-    return has_surrogate(text) or (bool(ESCAPED.search(text)) and clean_json(text) != text)
+    return has_surrogate(text) or clean_json(text) != text
+
+
+def _halved(text: str) -> bool:
+    return has_surrogate(text) or has_escaped_surrogate(text)
 
 
 def _is_sealed(part: Part) -> bool:

@@ -22,8 +22,8 @@ def drop_unsigned_thinking(message: Message, rules: Rules) -> Change | None:
 
 
 def _accepted(part: Reasoning, rules: Rules) -> bool:
-    if part.signature or not rules.signed_thinking:
-        return bool(part.signature or not rules.worded_thinking or part.text.strip())
+    if part.signature.strip() or not rules.signed_thinking:
+        return bool(part.signature.strip() or not rules.worded_thinking or part.text.strip())
     return False
 
 

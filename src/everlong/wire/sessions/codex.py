@@ -27,6 +27,7 @@ from everlong.wire.sessions.session import (
     SessionMarks,
     read_records,
     record_text,
+    record_time,
     text_in,
 )
 from everlong.wire.usage import Usage, read_usage
@@ -255,7 +256,11 @@ def _is_summary(message: Message, _document: Document) -> bool:
     return message.origin == NAME and "compacted" in unpack(message.extra)[1]
 
 
-MARKS = SessionMarks(session_id=record_text(("session_meta", "payload.id"), ("", "id")), is_summary=_is_summary)
+MARKS = SessionMarks(
+    session_id=record_text(("session_meta", "payload.id"), ("", "id")),
+    began=record_time(("session_meta", "payload.timestamp"), ("session_meta", "timestamp")),
+    is_summary=_is_summary,
+)
 
 
 def _requests(records: Iterable[JsonObject]) -> Iterator[tuple[Hashable, RecordedRequest]]:

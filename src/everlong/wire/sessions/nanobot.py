@@ -22,7 +22,7 @@ from everlong.wire.fields import load, pack, unpack
 from everlong.wire.formats.openai_chat import messages as openai_chat
 from everlong.wire.sessions.conversation import Piece, settle, summary_text, tell_summary, without_head
 from everlong.wire.sessions.records import as_object, aside, fields_of, stamp, time_of
-from everlong.wire.sessions.session import SessionFormat, SessionMarks, read_records, record_text
+from everlong.wire.sessions.session import SessionFormat, SessionMarks, read_records, record_text, record_time
 
 __all__ = [
     "MARKS",
@@ -235,6 +235,8 @@ def _is_summary(message: Message, _document: Document) -> bool:
 MARKS = SessionMarks(
     session_id=record_text(("metadata", "key")),
     title=record_text(("metadata", "metadata.title")),
+    began=record_time(("metadata", "created_at")),
+    changed=record_time(("metadata", "updated_at")),
     is_summary=_is_summary,
 )
 

@@ -57,6 +57,7 @@ from everlong.wire.sessions.session import (
     amount_in,
     read_records,
     record_text,
+    record_time,
     text_in,
 )
 from everlong.wire.usage import read_usage
@@ -491,6 +492,7 @@ def _covered_tokens(summary: Message) -> int:
 MARKS = SessionMarks(
     session_id=record_text(("session", "id")),
     title=record_text(("session_info", "name")),
+    began=record_time(("session", "timestamp")),
     message_id=_entry_id,
     is_summary=_is_summary,
     covered_tokens=_covered_tokens,

@@ -6,11 +6,12 @@ table of them.
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TypeAlias
 
 from everlong.core import Json, JsonObject, Message
 from everlong.wire.document import Document, Record
-from everlong.wire.sessions.records import fields_of, records_of
+from everlong.wire.sessions.records import fields_of, records_of, time_of
 from everlong.wire.usage import Usage
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "amount_in",
     "read_records",
     "record_text",
+    "record_time",
     "text_in",
 ]
 
@@ -37,6 +39,9 @@ class SessionMarks:
 
     session_id: Callable[[Document], str] = lambda _document: ""
     title: Callable[[Document], str] = lambda _document: ""
+    #: When it began and when it changed last, where the file says so beside the times of its messages.
+    began: Callable[[Document], datetime | None] = lambda _document: None
+    changed: Callable[[Document], datetime | None] = lambda _document: None
     #: The id that the program gave a message.
     message_id: Callable[[Message], str] = lambda _message: ""
     #: Whether the program put a message of its own in place of those it no longer sends.
@@ -126,6 +131,12 @@ def record_text(*places: tuple[str, str]) -> Callable[[Document], str]:
         return next(filter(None, (_text_at(records, kind, path) for kind, path in places)), "")
 
     return text
+
+
+def record_time(*places: tuple[str, str]) -> Callable[[Document], datetime | None]:
+    """A function that returns the time at the first place that is filled; None if that is not a time."""
+    text = record_text(*places)
+    return lambda document: time_of(text(document))
 
 
 def _text_at(records: Iterable[JsonObject], kind: str, path: str) -> str:

@@ -6,6 +6,7 @@
 import type {
   Answer,
   Context,
+  FileChange,
   Hit,
   LiveRequest,
   NewSource,
@@ -125,6 +126,10 @@ export const api = {
   undo: (id: string) => ask<unknown>("POST", `${at(id)}/undo`, {}),
   answer: (id: string, question: string, answer: Answer) =>
     ask<unknown>("POST", `${at(id)}/answer`, { id: question, answer }),
+
+  changes: (id: string) => ask<FileChange[]>("GET", `${at(id)}/changes`),
+  restore: (id: string, change: string, force: boolean) =>
+    ask<{ path: string; removed: boolean }>("POST", `${at(id)}/changes/${encodeURIComponent(change)}/restore`, { force }),
 
   pins: (id: string) => ask<Pin[]>("GET", `${at(id)}/pins`),
   pin: (id: string, what: { order: number } | { text: string }) =>

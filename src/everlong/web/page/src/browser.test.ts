@@ -5,7 +5,7 @@ it.each([
   ["en-US", "en-US"],
   ["zh-CN", "zh-CN"],
   ["en-US@posix", "en-US"],
-  ["zh_CN.UTF-8", "zh"],
+  ["fr_FR.UTF-8", "fr"],
   ["C", "en-US"],
   ["", "en-US"],
 ])("reads the language %j as %j", (language, expected) => expect(usable(language)).toBe(expected));

@@ -285,6 +285,17 @@ export interface Ask {
   answers: Answer[];
 }
 
+/** A file that a call changed and that can be made what it was before. */
+export interface FileChange {
+  id: string;
+  call: string;
+  tool: string;
+  path: string;
+  time: string;
+  new: boolean;
+  kept: boolean;
+}
+
 export type CompactingState = "started" | "words" | "done" | "failed" | "skipped";
 
 /** What a thread's stream of events may tell. */

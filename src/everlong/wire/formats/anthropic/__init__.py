@@ -2,7 +2,7 @@
 
 from everlong.core import Json, JsonObject
 from everlong.wire.formats.anthropic import exchange, marks, messages
-from everlong.wire.formats.anthropic.rules import RULES, anthropic_problems
+from everlong.wire.formats.anthropic.rules import RULES, anthropic_problems, problems_beside
 from everlong.wire.formats.anthropic.server import DELTAS, SERVER
 from everlong.wire.formats.anthropic.written import WRITER
 from everlong.wire.formats.format import Api, CacheMarks, Format, Signs, Tools
@@ -55,6 +55,7 @@ FORMAT = Format(
     ),
     read_body=messages.read_body,
     write_body=messages.write_body,
+    sent_body=messages.sent_body,
     read_message=messages.read_message,
     read_messages=messages.read_messages,
     write_message=messages.write_message,
@@ -65,6 +66,7 @@ FORMAT = Format(
     deltas=DELTAS,
     usage="anthropic",
     faults=anthropic_problems,
+    faults_beside=problems_beside,
     rules=RULES,
     tools=Tools(declare=_declare, forbid='{"tool_choice":{"type":"none"}}'),
     marks=CacheMarks(

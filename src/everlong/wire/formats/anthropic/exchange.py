@@ -4,7 +4,7 @@ from bisect import bisect_right
 
 from everlong.core import Json, JsonObject, Message
 from everlong.wire.fields import dump, load
-from everlong.wire.formats.anthropic.marks import FIELD, marker, with_marks
+from everlong.wire.formats.anthropic.marks import FIELD, keep_allowed, marker, with_marks
 from everlong.wire.formats.anthropic.messages import NAME, read_message, write_placed
 from everlong.wire.formats.reply_reader import Outgoing, ReplyReader, body_fields, text_of, tools_of
 from everlong.wire.refusals.classify import as_error, classify
@@ -34,6 +34,8 @@ def ask(request: Request, key: str) -> Outgoing:
     if request.caching is not None and not body.get(FIELD):
         places = [bisect_right(ends, count) - 1 for count in breakpoints(request)]
         body = with_marks(body, places, marker(request.caching.seconds))
+    else:
+        body = keep_allowed(body)  # the caller's own marks, those of its tools among them
     return Outgoing(PATH, body, HEADERS | ({KEY_HEADER: key} if key else {}))
 
 

@@ -71,14 +71,20 @@ def without_marks(body: JsonObject) -> JsonObject:
 def keep_allowed(body: JsonObject) -> JsonObject:
     """Drop marks that the provider would refuse: those in wrong places, and all but the last few. Changes the body.
 
-    Clients move their marks; a history that was kept for long may hold one in every message.
+    Clients move their marks; a history that was kept for long may hold one in every message. Marks of the tools and of
+    the request itself count too, and are the last to go.
     """
     messages = [message for message in _list(body.get("messages")) if isinstance(message, dict)]
     for message in messages:
         message.pop(FIELD, None)
     contents = [body.get("system"), *(message.get("content") for message in messages)]
     marked = [block for content in contents for block in _marked_in(content)]
-    allowed = [block for block in marked if may_bear(block)][-MOST:]
+    tools = [tool for tool in _list(body.get("tools")) if isinstance(tool, dict) and tool.get(FIELD)]
+    room = MOST - bool(body.get(FIELD))
+    for tool in tools[:-room]:
+        del tool[FIELD]
+    allowed = [block for block in marked if may_bear(block) and _is_mark(block[FIELD])]
+    allowed = allowed[-room + len(tools) :] if room > len(tools) else []
     for block in marked:
         if not any(block is one for one in allowed):
             del block[FIELD]
@@ -129,6 +135,10 @@ def _marked_in(content: Json) -> Iterator[JsonObject]:
                 yield block
             if block.get("type") == "tool_result":
                 yield from _marked_in(block.get("content"))
+
+
+def _is_mark(mark: Json) -> bool:
+    return isinstance(mark, dict) and mark.get("type") == "ephemeral"
 
 
 def _list(value: Json) -> list[Json]:

@@ -34,8 +34,9 @@ from everlong.core import (
 )
 from everlong.errors import WireError
 from everlong.wire.document import Document
-from everlong.wire.fields import dump, load, opaque, opaque_body, pack, unpack
+from everlong.wire.fields import dump, load, opaque, opaque_body, pack, shown, unpack
 from everlong.wire.formats.anthropic.marks import keep_allowed
+from everlong.wire.formats.anthropic.rules import REPLY_ONLY
 from everlong.wire.formats.translation import arguments_object, image_note, inline_image, is_web_url, runs_of
 
 __all__ = [
@@ -45,6 +46,7 @@ __all__ = [
     "read_body",
     "read_message",
     "read_messages",
+    "sent_body",
     "valid_id",
     "write_body",
     "write_history",
@@ -191,7 +193,7 @@ def _result_in(raw: JsonObject, where: str) -> ToolResult:
     call = _taken(fields, "tool_use_id", where)
     flag = fields.pop("is_error", None)
     if flag is not None and not isinstance(flag, bool):
-        raise WireError(f"is_error is true or false, not {flag!r}", fmt=NAME, where=where)
+        raise WireError(f"is_error is true or false, not {shown(flag)}", fmt=NAME, where=where)
     written_flag = None if flag or "is_error" not in raw else "null" if flag is None else "false"
     content, form = _result_content_in(fields.pop("content", None), where)
     if content == () and "content" in raw:
@@ -283,10 +285,6 @@ ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}
 #: Who is joined with a neighbour. The provider joins user messages itself; left single, what was sent
 #: before stays as it was when another one follows.
 VOICES = {Role.ASSISTANT: "assistant", Role.TOOL: "results"}
-#: Fields of a reply that the provider refuses in a request.
-REPLY_ONLY = frozenset(
-    {"container", "context_management", "id", "model", "stop_details", "stop_reason", "stop_sequence", "type", "usage"}
-)
 
 
 def read_message(raw: Json, where: str = "") -> Message:
@@ -297,7 +295,7 @@ def read_message(raw: Json, where: str = "") -> Message:
     written_role = fields.pop("role", None)
     role = ROLES.get(written_role) if isinstance(written_role, str) else None
     if role is None:
-        raise WireError(f"unknown role {written_role!r}", fmt=NAME, where=where)
+        raise WireError(f"unknown role {shown(written_role)}", fmt=NAME, where=where)
     at = f"{where}.content" if where else "content"
     parts, form = _content_in(fields.pop("content", None), at)
     if role is Role.USER and any(isinstance(part, ToolResult) for part in parts):
@@ -358,6 +356,15 @@ def write_body(document: Document) -> JsonObject:
     return body
 
 
+def sent_body(document: Document) -> JsonObject:
+    """The body with neighbours of one side joined, and without marks and fields that the provider refuses."""
+    fields, _ = unpack(document.extra)
+    body: JsonObject = {"model": document.model} if document.model else {}
+    if document.tools:
+        fields["tools"] = [load(tool) for tool in document.tools]
+    return keep_allowed(body | fields | _asked(document.messages)[0])
+
+
 def write_history(messages: Sequence[Message]) -> JsonObject:
     """What is sent for any history, from any provider."""
     return write_placed(messages)[0]
@@ -368,10 +375,16 @@ def write_placed(messages: Sequence[Message]) -> tuple[JsonObject, list[int]]:
 
     Example: system, user, call, call, result, user -> user, assistant, results, user and [2, 4, 5, 6]
     """
+    body, ends = _asked(messages)
+    return keep_allowed(body), ends
+
+
+def _asked(messages: Sequence[Message]) -> tuple[JsonObject, list[int]]:
+    """The conversation without what only a reply may have."""
     body, ends = _conversation(messages, apart="")
     sent = cast("list[JsonObject]", body["messages"])
     asked = [{key: value for key, value in message.items() if key not in REPLY_ONLY} for message in sent]
-    return keep_allowed(body | {"messages": cast(Json, asked)}), ends
+    return body | {"messages": cast(Json, asked)}, ends
 
 
 # --- content -----------------------------------------------------------------------------------

@@ -12,20 +12,38 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from everlong.core import Json, JsonObject, Message, ToolCall
-from everlong.wire.fields import without
+from everlong.core import Image, Json, JsonObject, Message, Opaque, Part, ResultPart, Role, Text, ToolCall, ToolResult
+from everlong.wire.fields import load, shown, without
 from everlong.wire.formats.format import Rules
-from everlong.wire.formats.validation import Problem, blank
+from everlong.wire.formats.translation import image_note
+from everlong.wire.formats.validation import Problem, blank, tool_problems
 
-__all__ = ["RULES", "anthropic_problems"]
+__all__ = ["REPLY_ONLY", "RULES", "anthropic_problems", "problems_beside"]
 
 
 def _usual_shape(message: Message) -> Message:
-    parts = (
-        replace(part, extra=without(part.extra, hints=("input",))) if isinstance(part, ToolCall) else part
-        for part in message.parts
-    )
-    return message.with_parts(tuple(parts))
+    return message.with_parts(tuple(map(_usual_part, message.parts)))
+
+
+def _usual_part(part: Part) -> Part:
+    match part:
+        case ToolCall(extra=extra):
+            return replace(part, extra=without(extra, hints=("input",)))
+        case ToolResult(content=content):
+            return replace(part, content=tuple(map(_usual_block, content)))
+        case Text() | Image() | Opaque():
+            return _usual_block(part)
+        case _:
+            return part
+
+
+def _usual_block(part: ResultPart) -> ResultPart:
+    """A picture whose source does not say what it is cannot be shown."""
+    if not isinstance(part, Opaque) or part.kind != "image":
+        return part
+    block = load(part.body)
+    showable = isinstance(block, dict) and _has_picture(block.get("source"))
+    return part if showable else Text(image_note(Image()))
 
 
 RULES = Rules(
@@ -40,6 +58,7 @@ RULES = Rules(
     led_thinking=True,
     system_after_user=True,
     trimmed_ending=True,
+    joined=frozenset({Role.ASSISTANT, Role.TOOL}),
     usual_shape=_usual_shape,
 )
 
@@ -51,6 +70,10 @@ THINKING = ("thinking", "redacted_thinking")
 USER_ONLY = ("tool_result", "image", "document")
 ASSISTANT_ONLY = ("tool_use", *THINKING)
 MARK, MOST_MARKS = "cache_control", 4
+#: Fields of a reply that the provider refuses in a request.
+REPLY_ONLY = frozenset(
+    {"container", "context_management", "id", "model", "stop_details", "stop_reason", "stop_sequence", "type", "usage"}
+)
 FINAL_WHITESPACE = "final assistant text ends in whitespace"
 
 
@@ -69,26 +92,54 @@ def anthropic_problems(payload: JsonObject) -> Iterator[Problem]:
         if message["role"] == "system" and (not readable or readable[-1][1]["role"] != "user"):
             yield Problem(where, "system message does not follow the user")
         readable.append((where, message))
+        if not REPLY_ONLY.isdisjoint(message):
+            yield Problem(where, f"{min(REPLY_ONLY.intersection(message))} is a field of replies")
         yield from _content_problems(where, message, final=index == len(messages) - 1)
     if readable and readable[0][1]["role"] != "user":
         yield Problem(readable[0][0], f"first message is from {readable[0][1]['role']}, not from the user")
-    yield from _system_problems(payload.get("system"))
     yield from _pair_problems(readable)
     yield from _thinking_problems(readable, payload.get("thinking"))
     yield from _mark_problems(payload, readable)
 
 
-def _system_problems(system: Json) -> Iterator[Problem]:
+def problems_beside(payload: JsonObject) -> Iterator[Problem]:
+    """Everything that is wrong beside the messages."""
+    system, mark = payload.get("system"), payload.get(MARK)
+    if system is not None and not isinstance(system, str | list):
+        yield Problem("system", f"is text or blocks, not {shown(system)}")
     for index, block in enumerate(system if isinstance(system, list) else ()):
-        if isinstance(block, dict) and block.get("type") == "text" and blank(block.get("text")):
+        if not isinstance(block, dict) or block.get("type") != "text":
+            yield Problem(f"system[{index}]", "is no text block")
+        elif not isinstance(block.get("text"), str) or blank(block["text"]):
             yield Problem(f"system[{index}]", "text block is empty")
+        elif block.get(MARK) and not _is_mark(block[MARK]):
+            yield Problem(f"system[{index}]", "a cache mark is an object of the type ephemeral")
+    if mark and not _is_mark(mark):
+        yield Problem(MARK, "is an object of the type ephemeral")
+    yield from tool_problems(payload.get("tools"), _tool_fault)
+
+
+def _tool_fault(tool: Json) -> str:
+    """Why the provider would refuse a declaration; "" if it would not."""
+    if not isinstance(tool, dict):
+        return f"is an object, not {shown(tool)}"
+    if not isinstance(tool.get("name"), str) or blank(tool["name"]):
+        return "" if tool.get("type") == "mcp_toolset" else "needs a name"
+    if tool.get("type") in (None, "custom") and not isinstance(tool.get("input_schema"), dict):
+        return "has an input_schema that is no object"
+    mark = tool.get(MARK)
+    return "has a cache_control that is not of the type ephemeral" if mark and not _is_mark(mark) else ""
+
+
+def _is_mark(mark: Json) -> bool:
+    return isinstance(mark, dict) and mark.get("type") == "ephemeral"
 
 
 def _content_problems(where: str, message: JsonObject, *, final: bool) -> Iterator[Problem]:
     content, role = message.get("content"), message["role"]
     if not isinstance(content, str | list):
         yield Problem(f"{where}.content", "is neither text nor blocks")
-    elif (not content or blank(content)) and not (final and role == "assistant" and not content):
+    elif not content or blank(content):
         yield Problem(where, f"{role} message says nothing")
     elif final and role == "assistant" and _ends_in_whitespace(content):
         yield Problem(where, FINAL_WHITESPACE)
@@ -121,7 +172,7 @@ def _block_problems(where: str, block: JsonObject, role: Json) -> Iterator[Probl
         yield from _call_problems(where, block)
     elif kind == "tool_result":
         yield from _result_problems(where, block)
-    elif kind == "thinking" and not block.get("signature"):
+    elif kind in THINKING and blank(block.get("signature" if kind == "thinking" else "data") or ""):
         yield Problem(where, "thinking has no signature")
     elif kind == "image" and not _has_picture(block.get("source")):
         yield Problem(where, "picture is empty")
@@ -130,9 +181,9 @@ def _block_problems(where: str, block: JsonObject, role: Json) -> Iterator[Probl
 def _call_problems(where: str, block: JsonObject) -> Iterator[Problem]:
     call, name = block.get("id"), block.get("name")
     if not isinstance(call, str) or not CALL_ID.fullmatch(call):
-        yield Problem(where, f"call id {call!r} is not accepted")
+        yield Problem(where, f"call id {shown(call)} is not accepted")
     if not isinstance(name, str) or not TOOL_NAME.fullmatch(name):
-        yield Problem(where, f"tool name {name!r} is not accepted")
+        yield Problem(where, f"tool name {shown(name)} is not accepted")
     if not isinstance(block.get("input"), dict):
         yield Problem(where, "input is no object")
 
@@ -144,10 +195,14 @@ def _result_problems(where: str, block: JsonObject) -> Iterator[Problem]:
     for index, inner in enumerate(content if isinstance(content, list) else ()):
         if isinstance(inner, dict) and inner.get("type") == "text" and blank(inner.get("text")):
             yield Problem(f"{where}.content[{index}]", "text block is empty")
+        elif isinstance(inner, dict) and inner.get("type") == "image" and not _has_picture(inner.get("source")):
+            yield Problem(f"{where}.content[{index}]", "picture is empty")
 
 
 def _has_picture(source: Json) -> bool:
-    return isinstance(source, dict) and any(source.get(field) for field in ("data", "url", "file_id"))
+    if not isinstance(source, dict) or not isinstance(source.get("type"), str):
+        return False
+    return any(source.get(field) for field in ("data", "url", "file_id", "content"))
 
 
 def _pair_problems(messages: Sequence[tuple[str, JsonObject]]) -> Iterator[Problem]:
@@ -194,8 +249,10 @@ def _mark_problems(payload: JsonObject, messages: Sequence[tuple[str, JsonObject
     for where, message in messages:
         for index, block in enumerate(_blocks(message)):
             bearers += [block, *_blocks(block)]
-            if block.get(MARK) and block.get("type") in THINKING:
+            if block.get(MARK) is not None and block.get("type") in THINKING:
                 yield Problem(f"{where}.content[{index}]", "thinking bears a cache mark")
+            if any(one.get(MARK) and not _is_mark(one[MARK]) for one in (block, *_blocks(block))):
+                yield Problem(f"{where}.content[{index}]", "a cache mark is an object of the type ephemeral")
     marks = sum(1 for bearer in bearers if bearer.get(MARK))
     if marks > MOST_MARKS:
         yield Problem(MARK, f"{marks} cache marks, and no more than {MOST_MARKS} are accepted")

@@ -3,7 +3,7 @@
 from everlong.core import Json, JsonObject
 from everlong.wire.formats.format import Api, Format, Signs, Tools
 from everlong.wire.formats.gemini import exchange, messages
-from everlong.wire.formats.gemini.rules import RULES, gemini_problems
+from everlong.wire.formats.gemini.rules import RULES, gemini_problems, problems_beside
 from everlong.wire.formats.gemini.written import WRITER
 
 __all__ = ["FORMAT"]
@@ -45,6 +45,7 @@ FORMAT = Format(
     signs=Signs(message=_sign, body=_can_be_body, oddity="parts and no content"),
     read_body=messages.read_body,
     write_body=messages.write_body,
+    sent_body=messages.sent_body,
     read_message=messages.read_message,
     read_messages=messages.read_messages,
     write_message=messages.write_message,
@@ -54,6 +55,7 @@ FORMAT = Format(
     writer=WRITER,
     usage="gemini",
     faults=gemini_problems,
+    faults_beside=problems_beside,
     rules=RULES,
     tools=Tools(declare=_declare, forbid='{"toolConfig":{"functionCallingConfig":{"mode":"NONE"}}}'),
 )

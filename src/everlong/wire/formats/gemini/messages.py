@@ -30,7 +30,7 @@ from everlong.core import (
 )
 from everlong.errors import WireError
 from everlong.wire.document import Document
-from everlong.wire.fields import dump, load, pack, unpack
+from everlong.wire.fields import dump, load, pack, shown, unpack
 from everlong.wire.formats.gemini.parts import NAME, Callee, callee_of, part_in, part_out, result_out, written_id
 from everlong.wire.formats.translation import runs_of
 
@@ -41,6 +41,7 @@ __all__ = [
     "read_body",
     "read_message",
     "read_messages",
+    "sent_body",
     "write_body",
     "write_history",
     "write_message",
@@ -179,6 +180,16 @@ def write_body(document: Document) -> JsonObject:
     return body
 
 
+def sent_body(document: Document) -> JsonObject:
+    """The body with neighbours of one side joined."""
+    fields, _ = unpack(document.extra)
+    body: JsonObject = {"model": document.model} if document.model else {}
+    body |= fields | write_history(document.messages)
+    if document.tools:
+        body["tools"] = [load(tool) for tool in document.tools]
+    return body
+
+
 def write_history(messages: Sequence[Message], *, unsigned_call: str = "") -> JsonObject:
     """What is sent for any history, from any provider.
 
@@ -199,7 +210,7 @@ def _content_in(raw: Json, where: str) -> Message:
     if written_role is None:  # a single question needs no role
         written_role = ""
     elif not isinstance(written_role, str) or written_role not in ROLES:
-        raise WireError(f"unknown role {written_role!r}", fmt=NAME, where=where)
+        raise WireError(f"unknown role {shown(written_role)}", fmt=NAME, where=where)
     else:
         del fields["role"]
     role = ROLES.get(written_role, Role.USER)

@@ -102,7 +102,8 @@ def _valid_name(name: str) -> str:
 
 
 def _carried_whole(raw: JsonObject) -> Opaque:
-    return Opaque(next((key for key, value in raw.items() if value is not None and key not in ABOUT), ""), dump(raw))
+    kind = next((str(key) for key, value in raw.items() if value is not None and key not in ABOUT), "")
+    return Opaque(kind, dump(raw))
 
 
 def _inner(fields: JsonObject, key: str, where: str) -> JsonObject:

@@ -8,25 +8,61 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import cast
+from typing import assert_never, cast
 
-from everlong.core import Json, JsonObject, Message, Part, Role, ToolResult
-from everlong.wire.fields import unpack, without
+from everlong.core import (
+    Image,
+    Json,
+    JsonObject,
+    Message,
+    Opaque,
+    Part,
+    Reasoning,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from everlong.wire.fields import load, pack, shown, unpack, without
 from everlong.wire.formats.format import Rules
-from everlong.wire.formats.validation import Problem, blank
+from everlong.wire.formats.validation import Problem, blank, tool_problems
 
-__all__ = ["RULES", "gemini_problems"]
+__all__ = ["RULES", "gemini_problems", "problems_beside"]
 
 
 def _usual_shape(message: Message) -> Message:
-    return message.with_parts(tuple(_usual_part(part) for part in message.parts))
+    usual = (_usual_part(part) for part in message.parts)
+    as_string = unpack(message.extra)[1].get("parts") == "string"
+    return replace(
+        message,
+        parts=tuple(part for part in usual if part is not None),
+        extra=without(message.extra, hints=("parts",)) if as_string else message.extra,
+    )
 
 
-def _usual_part(part: Part) -> Part:
-    """A response that was no object is written as text."""
-    if isinstance(part, ToolResult) and unpack(part.extra)[1].get("json") == "value":
-        return replace(part, extra=without(part.extra, hints=("json",)))
-    return part
+def _usual_part(part: Part) -> Part | None:
+    """One thing a part: ids are text, responses are objects, and a part that holds nothing is left out."""
+    match part:
+        case Opaque(body=body):
+            return part if not any(_data_problems("", _camel(load(body)))) else None
+        case ToolCall(extra=extra) | ToolResult(extra=extra):
+            fields, shape = unpack(extra)
+            inner = shape.get("inner")
+            if isinstance(inner, dict) and not isinstance(inner.get("id", ""), str):
+                shape["inner"] = {key: value for key, value in inner.items() if key != "id"} or None
+            if shape.get("response") == "value":
+                del shape["response"]
+            return replace(part, extra=pack(_alone(fields), **shape))
+        case Text(extra=extra) | Image(extra=extra) | Reasoning(extra=extra):
+            fields, shape = unpack(extra)
+            return replace(part, extra=pack(_alone(fields), **shape))
+        case _:
+            assert_never(part)
+
+
+def _alone(fields: JsonObject) -> JsonObject:
+    """What is carried beside the data of a part, without other data."""
+    return {key: value for key, value in fields.items() if not DATA.intersection(_camel({key: value}))}
 
 
 RULES = Rules(
@@ -43,7 +79,12 @@ RULES = Rules(
 )
 
 FUNCTION_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}")
-NO_DATA = frozenset({"thought", "thoughtSignature"})  # keys that say nothing by themselves
+NO_DATA = frozenset({"", "thought", "thoughtSignature"})  # keys that say nothing by themselves
+#: What a part may hold, and only one of them.
+DATA = frozenset(
+    {"text", "inlineData", "functionCall", "functionResponse", "fileData", "executableCode", "codeExecutionResult"}
+)
+SYSTEM = ("systemInstruction", "system_instruction")
 VOICES = {"user": "user", "function": "user", "model": "model"}
 WORD_BREAK = re.compile(r"_([a-z])")
 
@@ -66,7 +107,6 @@ def gemini_problems(payload: JsonObject) -> Iterator[Problem]:
         turn = _Turn(where, VOICES[role], [_camel(part) for part in listed])
         turns.append(turn)
         yield from _part_problems(turn)
-    yield from _system_problems(payload.get("systemInstruction", payload.get("system_instruction")))
     yield from _order_problems(turns)
     yield from _pair_problems(turns)
 
@@ -83,11 +123,38 @@ class _Turn:
         return sorted(str(cast(JsonObject, function).get("name")) for function in found)
 
 
-def _system_problems(system: Json) -> Iterator[Problem]:
+def problems_beside(payload: JsonObject) -> Iterator[Problem]:
+    """Everything that is wrong beside the contents."""
+    for key in SYSTEM:
+        if payload.get(key) is not None:
+            yield from _system_problems(key, payload[key])
+    tools = payload.get("tools")
+    yield from tool_problems([tools] if tools and isinstance(tools, dict) else tools, _tool_fault)
+
+
+def _tool_fault(tool: Json) -> str:
+    """Why the provider would refuse a declaration; "" if it would not."""
+    if not isinstance(tool, dict):
+        return f"is an object, not {shown(tool)}"
+    declared = _camel(tool).get("functionDeclarations", [])
+    if not isinstance(declared, list):
+        return f"has functionDeclarations that are {shown(declared)}, not a list"
+    named = (each.get("name") if isinstance(each, dict) else None for each in declared)
+    return "" if all(isinstance(name, str) and not blank(name) for name in named) else "has a function without a name"
+
+
+def _system_problems(where: str, system: Json) -> Iterator[Problem]:
     parts = system.get("parts") if isinstance(system, dict) else None
-    for index, part in enumerate(parts if isinstance(parts, list) else ()):
-        if blank(_camel(part).get("text", "x")):
-            yield Problem(f"systemInstruction.parts[{index}]", "text part is empty")
+    listed = [parts] if isinstance(parts, dict) else parts
+    if not isinstance(listed, list) or not listed:
+        yield Problem(where, "has no parts")
+        return
+    for index, part in enumerate(listed):
+        fields = _camel(part)
+        if not _filled(fields.get("text")):
+            yield Problem(f"{where}.parts[{index}]", "text part is empty")
+        elif len(DATA.intersection(fields)) > 1:
+            yield Problem(f"{where}.parts[{index}]", "part holds more than its text")
 
 
 def _camel(part: Json) -> JsonObject:
@@ -95,7 +162,9 @@ def _camel(part: Json) -> JsonObject:
     if not isinstance(part, dict):
         return {}
     return {
-        WORD_BREAK.sub(lambda found: found[1].upper(), key): value for key, value in part.items() if value is not None
+        WORD_BREAK.sub(lambda found: found[1].upper(), str(key)): value
+        for key, value in part.items()
+        if value is not None
     }
 
 
@@ -104,17 +173,27 @@ def _part_problems(turn: _Turn) -> Iterator[Problem]:
         yield Problem(turn.where, f"{turn.role} turn says nothing")
     for index, part in enumerate(turn.parts):
         where = f"{turn.where}.parts[{index}]"
-        if not (set(part) - NO_DATA or part.get("thoughtSignature")):
-            yield Problem(where, "part is empty")
-        elif "text" in part and blank(part["text"]) and not part.get("thoughtSignature"):
-            yield Problem(where, "text part is empty")
-        elif "functionCall" in part:
+        yield from _data_problems(where, part)
+        if "functionCall" in part:
             yield from _function_problems(where, part["functionCall"], turn.role, "model", "args")
         elif "functionResponse" in part:
             yield from _function_problems(where, part["functionResponse"], turn.role, "user", "response")
-        for holder, field in (("inlineData", "data"), ("fileData", "fileUri")):
-            if holder in part and not _camel(part[holder]).get(field):
-                yield Problem(where, "picture is empty")
+
+
+def _data_problems(where: str, part: JsonObject) -> Iterator[Problem]:
+    if not (set(part) - NO_DATA or part.get("thoughtSignature")):
+        yield Problem(where, "part is empty")
+    elif "text" in part and not _filled(part["text"]) and not (part["text"] == "" and part.get("thoughtSignature")):
+        yield Problem(where, "text part is empty")
+    elif len(DATA.intersection(part)) > 1:
+        yield Problem(where, "part holds more than one thing")
+    for holder, field in (("inlineData", "data"), ("fileData", "fileUri")):
+        if holder in part and not _filled(_camel(part[holder]).get(field)):
+            yield Problem(where, "picture is empty")
+
+
+def _filled(text: Json) -> bool:
+    return isinstance(text, str) and not blank(text)
 
 
 def _function_problems(where: str, function: Json, role: str, wanted: str, field: str) -> Iterator[Problem]:
@@ -123,9 +202,11 @@ def _function_problems(where: str, function: Json, role: str, wanted: str, field
     fields = _camel(function)
     name = fields.get("name")
     if not isinstance(name, str) or not FUNCTION_NAME.fullmatch(name):
-        yield Problem(where, f"function name {name!r} is not accepted")
+        yield Problem(where, f"function name {shown(name)} is not accepted")
     if not isinstance(fields.get(field, {}), dict):
         yield Problem(where, f"{field} is no object")
+    if not isinstance(fields.get("id", ""), str):
+        yield Problem(where, "id is no text")
 
 
 def _order_problems(turns: Sequence[_Turn]) -> Iterator[Problem]:

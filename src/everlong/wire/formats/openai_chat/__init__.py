@@ -3,7 +3,7 @@
 from everlong.core import Json, JsonObject
 from everlong.wire.formats.format import Api, Format, Signs, Tools
 from everlong.wire.formats.openai_chat import exchange, messages
-from everlong.wire.formats.openai_chat.rules import RULES, chat_problems
+from everlong.wire.formats.openai_chat.rules import RULES, chat_problems, problems_beside
 from everlong.wire.formats.openai_chat.server import DELTAS, SERVER
 from everlong.wire.formats.openai_chat.written import WRITER
 
@@ -38,6 +38,7 @@ FORMAT = Format(
     signs=Signs(message=_sign, body=lambda body: isinstance(body.get("messages"), list)),
     read_body=messages.read_body,
     write_body=messages.write_body,
+    sent_body=messages.write_body,
     read_message=messages.read_message,
     read_messages=messages.read_messages,
     write_message=messages.write_message,
@@ -48,6 +49,7 @@ FORMAT = Format(
     deltas=DELTAS,
     usage="openai-chat",
     faults=chat_problems,
+    faults_beside=problems_beside,
     rules=RULES,
     tools=Tools(declare=_declare, forbid='{"tool_choice":"none"}'),
     server_side=SERVER,

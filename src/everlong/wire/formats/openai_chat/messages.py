@@ -31,7 +31,7 @@ from everlong.core import (
 )
 from everlong.errors import WireError
 from everlong.wire.document import Document
-from everlong.wire.fields import dump, load, opaque, opaque_body, pack, unpack
+from everlong.wire.fields import dump, load, opaque, opaque_body, pack, shown, unpack
 from everlong.wire.formats.openai import (
     adopt,
     arguments_in,
@@ -141,6 +141,8 @@ WITHOUT_WORDS = pack({}, content="null")
 def usual_message(raw: dict[str, Any], origin: str) -> Message | None:
     """Text, a result, or calls with or without text and reasoning; None for any other shape."""
     role, content = raw.get("role"), raw.get("content")
+    if role.__class__ is not str:
+        return None
     if content.__class__ is str:
         if len(raw) == 2 and role in SPOKEN:
             return Message(SPOKEN[role], (Text(content),), origin=origin)
@@ -276,7 +278,7 @@ def _any_message(raw: JsonObject, where: str) -> Message:
     written_role = fields.pop("role", None)
     role = ROLES.get(written_role) if isinstance(written_role, str) else None
     if role is None:
-        raise WireError(f"unknown role {written_role!r}", fmt=NAME, where=at(where, "role"))
+        raise WireError(f"unknown role {shown(written_role)}", fmt=NAME, where=at(where, "role"))
     shape: JsonObject = {"role": None if written_role == role.value else written_role}
     name = take_text(fields, "name")
     content, form = content_in(fields, "content", _block_in)

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from everlong.core import Json, JsonObject, Message, Opaque, Part, Reasoning, Role, Text, ToolCall
-from everlong.wire.fields import load, unpack, without
+from everlong.wire.fields import load, shown, unpack, without
 from everlong.wire.formats.format import Rules
-from everlong.wire.formats.validation import Problem, argument_fault, blank, strict_json
+from everlong.wire.formats.validation import Problem, argument_fault, blank, strict_json, tool_problems
 
-__all__ = ["RULES", "chat_problems"]
+__all__ = ["RULES", "chat_problems", "problems_beside"]
 
 ODD_CALL = "message.tool_calls"  # the kind of an entry among the calls that is no call
 NOT_IN_NAME = re.compile(r"[\s<|\\/>]")
@@ -43,10 +43,12 @@ def _unsendable(part: Part) -> bool:
 def _usual_part(part: Part) -> Part:
     match part:
         case ToolCall(extra=extra):
-            shape = unpack(extra)[1]
+            fields, shape = unpack(extra)
             inner = shape.get("inner")
             odd = isinstance(inner, str) and "arguments" in unpack(inner)[1]
-            return replace(part, extra=without(extra, hints=("legacy", "inner") if odd or "legacy" in shape else ()))
+            hints = ("legacy", "inner") if odd or "legacy" in shape else ()
+            refused = () if isinstance(fields.get("type", ""), str) else ("type",)
+            return replace(part, extra=without(extra, hints=hints, fields=refused))
         case Opaque(kind, body) if not kind.startswith("message."):
             block = load(body)
             words = block if isinstance(block, str) else body
@@ -101,15 +103,32 @@ def chat_problems(payload: JsonObject) -> Iterator[Problem]:
     yield from _pair_problems(readable)
 
 
+def problems_beside(payload: JsonObject) -> Iterator[Problem]:
+    """Everything that is wrong beside the messages."""
+    yield from tool_problems(payload.get("tools"), _tool_fault)
+
+
+def _tool_fault(tool: Json) -> str:
+    """Why no server would take the declaration; "" if one may."""
+    if not isinstance(tool, dict):
+        return f"is an object, not {shown(tool)}"
+    function = tool.get("function")
+    if isinstance(function, dict) and _filled(function.get("name")):
+        schema = function.get("parameters")
+        return "" if schema is None or isinstance(schema, dict) else "has parameters that are no object"
+    other = function is None and isinstance(tool.get("type"), str) and tool["type"] != "function"
+    return "" if other else "needs a function with a name"
+
+
 def _role_problems(where: str, message: JsonObject) -> Iterator[Problem]:
     role = message.get("role")
     if role not in ROLES:
-        yield Problem(where, f"unknown role {role!r}")
+        yield Problem(where, f"unknown role {shown(role)}")
     if role == "tool" and not _filled(message.get("tool_call_id")):
         yield Problem(where, "tool result names no call")
     name = message.get("name")
     if name is not None and role not in RESULT_ROLES and not (isinstance(name, str) and NAME.fullmatch(name)):
-        yield Problem(where, f"name {name!r} is not accepted")
+        yield Problem(where, f"name {shown(name)} is not accepted")
 
 
 def _content_problems(where: str, message: JsonObject) -> Iterator[Problem]:
@@ -157,9 +176,13 @@ def _call_problems(where: str, message: JsonObject) -> Iterator[Problem]:
         if call["id"] in seen:
             yield Problem(inner, f"call {call['id']} appears twice in one message")
         seen.add(str(call["id"]))
-        if call.get("type", "function") == "function":
+        if not isinstance(call.get("type", "function"), str):
+            yield Problem(inner, "the type of a call is text")
+        elif call.get("type", "function") == "function":
             yield from _function_problems(inner, call.get("function"))
-    if isinstance(old, dict):
+    if old is not None and message.get("role") != "assistant":
+        yield Problem(f"{where}.function_call", f"{message.get('role')} message makes calls")
+    elif old is not None:
         yield from _function_problems(f"{where}.function_call", old)
 
 

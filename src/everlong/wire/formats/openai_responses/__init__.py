@@ -3,7 +3,7 @@
 from everlong.core import Json, JsonObject
 from everlong.wire.formats.format import Api, Format, Signs, Tools
 from everlong.wire.formats.openai_responses import exchange, messages
-from everlong.wire.formats.openai_responses.rules import RULES, responses_problems
+from everlong.wire.formats.openai_responses.rules import RULES, problems_beside, responses_problems
 from everlong.wire.formats.openai_responses.server import DELTAS, SERVER
 from everlong.wire.formats.openai_responses.written import WRITER
 
@@ -51,6 +51,7 @@ FORMAT = Format(
     signs=Signs(message=_sign, body=_can_be_body),
     read_body=messages.read_body,
     write_body=messages.write_body,
+    sent_body=messages.write_body,
     read_message=messages.read_message,
     read_messages=messages.read_messages,
     write_message=messages.write_message,
@@ -62,6 +63,7 @@ FORMAT = Format(
     deltas=DELTAS,
     usage="openai-responses",
     faults=responses_problems,
+    faults_beside=problems_beside,
     rules=RULES,
     tools=Tools(declare=_declare, forbid='{"tool_choice":"none"}'),
     server_side=SERVER,

@@ -14,7 +14,7 @@ from typing import cast
 from everlong.core import CallId, History, Image, Json, JsonObject, Message, Opaque, Reasoning, Role, Text
 from everlong.errors import WireError
 from everlong.wire.document import Document
-from everlong.wire.fields import opaque, pack, unpack
+from everlong.wire.fields import opaque, pack, shown, unpack
 from everlong.wire.formats.openai import adopt, at, body_fields, settings_of, take_list, take_text, take_tools
 from everlong.wire.formats.openai_responses.items import (
     CALLS,
@@ -200,7 +200,7 @@ def _role(item: JsonObject, where: str) -> Role:
         return Role.ASSISTANT
     role = ROLES.get(written) if isinstance(written, str) else None
     if role is None:
-        raise WireError(f"unknown role {written!r}", fmt=NAME, where=at(where, "role"))
+        raise WireError(f"unknown role {shown(written)}", fmt=NAME, where=at(where, "role"))
     return role
 
 

@@ -7,31 +7,50 @@ led to.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import cast
 
-from everlong.core import Json, JsonObject, Message, Part, Role, Text, ToolCall, ToolResult
-from everlong.wire.fields import unpack, without
+from everlong.core import Image, Json, JsonObject, Message, Opaque, Part, Reasoning, Role, Text, ToolCall, ToolResult
+from everlong.wire.fields import load, opaque, shown, unpack, without
 from everlong.wire.formats.format import Rules
-from everlong.wire.formats.validation import Problem, argument_fault, blank
+from everlong.wire.formats.translation import image_note
+from everlong.wire.formats.validation import Problem, argument_fault, blank, tool_problems
 
-__all__ = ["MAX_CALL_ID", "RULES", "responses_problems"]
+__all__ = ["MAX_CALL_ID", "RULES", "problems_beside", "responses_problems"]
 
 
 def _usual_shape(message: Message) -> Message:
     spoken = "output_text" if message.role is Role.ASSISTANT else "input_text"
-    return message.with_parts(tuple(_usual_part(part, spoken) for part in message.parts))
+    usual = (_usual_part(part, spoken) for part in message.parts)
+    return message.with_parts(tuple(part for part in usual if part is not None))
 
 
-def _usual_part(part: Part, spoken: str) -> Part:
+def _usual_part(part: Part, spoken: str) -> Part | None:
     match part:
         case Text(extra=extra) if str(unpack(extra)[0].get("type", spoken)) not in (spoken, "refusal"):
             return replace(part, extra=without(extra, fields=("type",)))
-        case ToolCall(extra=extra) if "kind" not in unpack(extra)[1]:
+        case ToolCall(extra=extra) if unpack(extra)[1].get("kind", "custom_tool_call") == "custom_tool_call":
             return replace(part, extra=without(extra, hints=("arguments",)))
         case ToolResult(extra=extra) if "kind" not in unpack(extra)[1]:
             odd = unpack(extra)[1].get("content") not in (None, "blocks")
             return replace(part, extra=without(extra, hints=("content",) if odd else ()))
+        case Reasoning(extra=extra) if [*_thought_problems("", cast(JsonObject, unpack(extra)[1].get("blocks", {})))]:
+            return replace(part, extra=without(extra, hints=("blocks",)))
+        case Opaque(body=body):
+            return _usual_item(part, load(body))
         case _:
             return part
+
+
+def _usual_item(part: Opaque, item: Json) -> Opaque | Text | None:
+    """What is carried as it came: a message without blocks that are refused, a note for a picture that is none."""
+    if isinstance(item, dict) and _kind(item) == "input_image" and not _has_picture(item):
+        return Text(image_note(Image()))
+    if not isinstance(item, dict) or _kind(item) != "message":
+        return part
+    content = item.get("content")
+    blocks = content if isinstance(content, list) else []
+    kept = [block for block in blocks if not any(_block_problems("", block, "assistant"))]
+    return part if kept == content else opaque(item | {"content": kept}) if kept else None
 
 
 RULES = Rules(
@@ -90,6 +109,28 @@ def responses_problems(payload: JsonObject) -> Iterator[Problem]:
     yield from _repeated_items(readable)
 
 
+def problems_beside(payload: JsonObject) -> Iterator[Problem]:
+    """Everything that is wrong beside the input."""
+    system = payload.get("instructions")
+    if system is not None and not isinstance(system, str):
+        yield Problem("instructions", f"is text, not {shown(system)}")
+    yield from tool_problems(payload.get("tools"), _tool_fault)
+
+
+def _tool_fault(tool: Json) -> str:
+    """Why the provider would refuse a declaration; "" if it would not."""
+    if not isinstance(tool, dict):
+        return f"is an object, not {shown(tool)}"
+    if not isinstance(tool.get("type"), str):
+        return "needs a type"
+    if tool["type"] != "function":
+        return ""
+    if not _filled(tool.get("name")):
+        return "needs a name"
+    schema = tool.get("parameters")
+    return "" if schema is None or isinstance(schema, dict) else "has parameters that are no object"
+
+
 def _kind(item: JsonObject) -> str:
     return str(item.get("type") or ("message" if "role" in item else "none"))
 
@@ -104,12 +145,21 @@ def _item_problems(where: str, item: JsonObject) -> Iterator[Problem]:
         yield from _call_problems(where, item, kind)
     elif kind == "reasoning" and not isinstance(item.get("summary"), list):
         yield Problem(where, "reasoning has no summary list")
+    elif kind == "reasoning":
+        yield from _thought_problems(where, item)
+
+
+def _thought_problems(where: str, item: JsonObject) -> Iterator[Problem]:
+    summary = item.get("summary")
+    for index, block in enumerate(summary if isinstance(summary, list) else ()):
+        if not isinstance(block, dict) or block.get("type") != "summary_text" or not isinstance(block.get("text"), str):
+            yield Problem(f"{where}.summary[{index}]", "is no text of a summary")
 
 
 def _message_problems(where: str, item: JsonObject) -> Iterator[Problem]:
     role, content = item.get("role"), item.get("content")
     if role not in ROLES:
-        yield Problem(where, f"unknown role {role!r}")
+        yield Problem(where, f"unknown role {shown(role)}")
     elif not isinstance(content, str | list) or not content or blank(content):
         yield Problem(where, f"{role} message says nothing")
     for index, block in enumerate(content if isinstance(content, list) else ()):
@@ -122,28 +172,34 @@ def _block_problems(where: str, block: Json, role: str) -> Iterator[Problem]:
         yield Problem(where, "is no content block")
     elif kind in (OURS if role == "assistant" else THEIRS):
         yield Problem(where, f"{role} message holds {kind}")
-    elif kind in ("input_text", "output_text") and blank(block.get("text", "")):
+    elif kind in ("input_text", "output_text") and not _filled(block.get("text")):
         yield Problem(where, "text block is empty")
     elif kind == "input_image" and not _has_picture(block):
         yield Problem(where, "picture is empty")
 
 
+def _filled(text: Json) -> bool:
+    return isinstance(text, str) and not blank(text)
+
+
 def _has_picture(block: JsonObject) -> bool:
     url = block.get("image_url")
-    return bool(block.get("file_id") or (isinstance(url, str) and url and not url.endswith(";base64,")))
+    return _filled(block.get("file_id")) or (_filled(url) and not str(url).endswith(";base64,"))
 
 
 def _call_problems(where: str, item: JsonObject, kind: str) -> Iterator[Problem]:
     call = item.get("call_id")
     if not isinstance(call, str) or not 0 < len(call) <= MAX_CALL_ID:
-        yield Problem(where, f"call id {call!r} is not accepted")
+        yield Problem(where, f"call id {shown(call)} is not accepted")
     if kind == "function_call":
         fault = argument_fault(item.get("arguments"))
         if fault:
             yield Problem(where, f"arguments {fault}")
         name = item.get("name")
         if not isinstance(name, str) or not TOOL_NAME.fullmatch(name):
-            yield Problem(where, f"tool name {name!r} is not accepted")
+            yield Problem(where, f"tool name {shown(name)} is not accepted")
+    elif kind == "custom_tool_call" and not (isinstance(item.get("input"), str) and _filled(item.get("name"))):
+        yield Problem(where, "a custom call has a name, and text as its input")
     elif kind in ("function_call_output", "custom_tool_call_output"):
         yield from _output_problems(where, item.get("output"))
 

@@ -1,12 +1,14 @@
 /** The open thread: its rows, the answer that is being given, its context, and what it waits for. */
-import { api, ApiError, listenThread, type Answer, type Ask, type Context, type Row, type Saying, type Thread, type ThreadEvent } from "../api";
+import { api, ApiError, listenThread, type Answer, type Ask, type Context, type FileChange, type Row, type Saying, type Thread, type ThreadEvent } from "../api";
 import { app } from "./app.svelte";
 import { heard, type Piece } from "./live";
 import { go, threadHash } from "./route";
 import { merge, outcomes, shown, type Outcome } from "./rows";
 import { threads } from "./threads.svelte";
+import { t } from "../words";
 
 const PAGE = 100;
+const CHANGING = new Set(["write_file", "edit_file"]);
 const LEAP = 500; // rows for each request while looking for a far row
 const MOST_REFRESHED = 500;
 
@@ -40,6 +42,8 @@ class Current {
   waiting = $state.raw<{ id: number; saying: Saying }[]>([]);
   /** The pins by the order of their row. */
   pins = $state.raw<Map<number, string>>(new Map());
+  /** Files that calls changed, by the call: they can be restored. */
+  changes = $state.raw<Map<string, FileChange>>(new Map());
   #early = $state.raw<Map<string, Outcome>>(new Map());
 
   shown = $derived(shown(this.rows));
@@ -67,6 +71,7 @@ class Current {
       this.#close = listenThread(id, (event) => this.#take(event), (now) => this.#connection(now === "open"));
       void this.loadContext();
       void this.loadPins();
+      void this.loadChanges();
     }
     void this.#loadThread(id);
     try {
@@ -94,6 +99,7 @@ class Current {
     this.asks = [];
     this.waiting = [];
     this.pins = new Map();
+    this.changes = new Map();
     this.#early = new Map();
     this.total = 0;
     this.complete = this.loading = this.missing = this.running = false;
@@ -228,6 +234,7 @@ class Current {
       case "result": {
         const result = { ...event, call: event.id, cut: false, ref: null };
         this.#early = new Map(this.#early).set(event.id, { result, row: null, seconds: event.seconds });
+        if (CHANGING.has(event.name)) void this.loadChanges();
         break;
       }
       case "ask":
@@ -292,6 +299,7 @@ class Current {
 
   #ends(): void {
     this.waiting = [];
+    void this.loadChanges();
     void this.refresh();
     void threads.load();
   }
@@ -361,6 +369,34 @@ class Current {
     if (id && (await app.trying(() => api.answer(id, ask.id, answer)))) {
       this.asks = this.asks.filter((other) => other.id !== ask.id);
     }
+  }
+
+  async loadChanges(): Promise<void> {
+    const id = this.id;
+    if (!id) return;
+    await app.trying(async () => {
+      const changes = await api.changes(id);
+      if (this.#still(id)) this.changes = new Map(changes.reverse().map((change) => [change.call, change]));
+    });
+  }
+
+  /** Make a file what it was before a call. -> "changed" if somebody else changed it since, and it was not forced */
+  async restore(change: FileChange, force = false): Promise<"done" | "changed" | "failed"> {
+    const id = this.id;
+    if (!id) return "failed";
+    const tried = { told: "failed" as "done" | "changed" | "failed" };
+    await app.trying(async () => {
+      try {
+        const restored = await api.restore(id, change.id, force);
+        app.say(t(restored.removed ? "restore.removed" : "restore.done", { path: restored.path }));
+        tried.told = "done";
+      } catch (error) {
+        if (!(error instanceof ApiError) || error.kind !== "changed") throw error;
+        tried.told = "changed";
+      }
+    });
+    if (tried.told === "done") await this.loadChanges();
+    return tried.told;
   }
 
   /** Pin a row (it is then always sent), or let it go. */

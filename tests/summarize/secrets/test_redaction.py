@@ -1,9 +1,13 @@
 """Secrets leave a text, and code that speaks of them stays. All keys here are made up, and put together as they run."""
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
-from everlong.summarize.secrets import REDACTED, redacted
+from everlong.lab.secrets.corpus import KINDS, Sample, samples
+from everlong.lab.secrets.measure import is_left_over
+from everlong.lab.secrets.ordinary import ordinary_lines
+from everlong.summarize.secrets.redaction import OVERLAP, REDACTED, redacted
+from everlong.summarize.text import PIECE
 
 MADE_UP = "a1B2c3D4e5F6g7H8i9J0kLmN"
 LETTERS = "aBcDeFgHiJkLmNoPqRsT"
@@ -144,6 +148,48 @@ def test_code_and_prose_stay(code: str) -> None:
 def test_redaction_never_raises_and_has_nothing_left_to_do(texts: list[str], between: str) -> None:
     once = redacted(between.join(texts))
     assert redacted(once) == once
+
+
+#: Without those that ask for a password: what stands alone in the line after them is one.
+ORDINARY = [line for line in ordinary_lines(7, 1) if not line.endswith((":", "："))]
+SAMPLES = [sample for kind in KINDS for sample in samples(kind, 2, seed=7)]
+
+
+@given(st.lists(st.sampled_from(ORDINARY), max_size=40), st.sampled_from(["\n", "\r\n", "\n\n"]))
+def test_a_text_without_secrets_is_the_same_text(lines: list[str], between: str) -> None:
+    text = between.join(lines)
+    assert redacted(text) == text
+
+
+@given(st.lists(st.sampled_from([*ORDINARY, *(sample.made.text for sample in SAMPLES)]), max_size=12))
+def test_lines_stay_lines_and_nothing_is_left_to_do(texts: list[str]) -> None:
+    text = "\n".join(texts)
+    once = redacted(text)
+    assert once.count("\n") == text.count("\n")
+    assert redacted(once) == once
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 2 * OVERLAP), st.sampled_from(SAMPLES), st.sampled_from(["word ", "a line\n", "x"]))
+def test_a_secret_at_the_end_of_a_piece_is_found(before: int, sample: Sample, unit: str) -> None:
+    filler = unit * ((PIECE - before) // len(unit)) + "\n"
+    assert not is_left_over(sample, redacted(f"{filler}{sample.made.text}\n\n{filler[:1_000]}"))
+
+
+def test_a_key_larger_than_a_piece_is_hidden_whole() -> None:
+    lines = [f"{number:06d}" + "aB3/" * 14 + "xY" for number in range(2 * PIECE // 64)]
+    begin, end = "-----BEGIN PGP " + "PRIVATE KEY BLOCK-----", "-----END PGP " + "PRIVATE KEY BLOCK-----"
+    cleaned = redacted("\n".join(("before", begin, *lines, end, "after")))
+    assert not [line for line in lines if line in cleaned]
+    assert cleaned.startswith("before\n")
+    assert cleaned.endswith("\nafter")
+
+
+def test_colours_and_unseen_characters_hide_nothing_from_us() -> None:
+    secret = "hunter2" + "two"
+    for text in (f"password\x1b[0m=\x1b[1m{secret}\x1b[0m", f"pass\u200bword={secret}", f"pass\u200dword: {secret}"):
+        assert secret not in redacted(text)
+    assert redacted("\x1b[1mready\x1b[0m") == "\x1b[1mready\x1b[0m"
 
 
 @given(st.text())

@@ -1,0 +1,225 @@
+"""The headers that pass between a client and its upstream, in both directions.
+
+A client's headers pass unless they are about the client itself, its browser or the connection. An upstream's pass only
+if they are listed: an answer comes from our address, and what a browser or a proxy does with it is ours to say.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import TypeAlias
+
+from multidict import CIMultiDict
+
+from everlong.errors import Refused
+from everlong.gateway.clients import KEY_HEADERS, Client
+from everlong.gateway.request import DEFAULT_FORMAT, FORMATS
+from everlong.gateway.upstreams.routing import Upstream
+
+__all__ = ["Headers", "headers_for", "headers_from", "is_stream", "safe_type"]
+
+Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
+
+NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+
+# --- from a client to its upstream -----------------------------------------------------------------
+
+#: Headers between two neighbours only, as HTTP says; so are those that `connection` names.
+HOP_BY_HOP = frozenset({b"connection", b"keep-alive", b"te", b"trailer", b"transfer-encoding", b"upgrade"})
+#: Not for an upstream: ours to write, or about the client behind us and its browser.
+NOT_SENT = HOP_BY_HOP | {
+    b"accept-encoding",
+    b"cdn-loop",
+    b"content-length",
+    b"cookie",
+    b"cookie2",
+    b"dnt",
+    b"expect",
+    b"fastly-client-ip",
+    b"fly-client-ip",
+    b"forwarded",
+    b"host",
+    b"http2-settings",
+    b"origin",
+    b"referer",
+    b"true-client-ip",
+    b"upgrade-insecure-requests",
+    b"via",
+    b"x-azure-clientip",
+    b"x-client-ip",
+    b"x-cluster-client-ip",
+    b"x-real-ip",
+    b"x-requested-with",
+}
+NOT_SENT_FAMILIES = (
+    b"access-control-",
+    b"cf-",
+    b"proxy-",
+    b"sec-",
+    b"x-everlong-",
+    b"x-forwarded-",
+    b"x-original-",
+)
+
+
+def headers_for(to: Upstream, client: Client, sent: Headers) -> CIMultiDict[str]:
+    """Return the headers of a request for the upstream. Raises Refused for one that would break the request."""
+    own, result = to.endpoint, CIMultiDict[str]()
+    unwanted = NOT_SENT | _named_by_connection(sent)
+    used: set[bytes] = set()
+    for name, value in sent:
+        low = name.lower()
+        if not NAME.fullmatch(name) or CONTROL.search(value):
+            raise Refused(
+                "a header holds characters that are not allowed in a header", status=400, kind="invalid_header"
+            )
+        if low in KEY_HEADERS:
+            used.add(low)
+            if own.key or not client.key:
+                continue
+        if low not in unwanted and not low.startswith(NOT_SENT_FAMILIES):
+            result.add(name.decode("ascii"), _header_text(value))
+    if own.key:
+        header = _credential_header(to, used)
+        result[header] = f"Bearer {own.key}" if header == "authorization" else own.key
+    result["accept-encoding"] = "identity"
+    result.update(own.headers)
+    return result
+
+
+def _credential_header(to: Upstream, used: set[bytes]) -> str:
+    """The header of the upstream's key: the format's; for a provider we do not know, the one the client used."""
+    usual = FORMATS.get(to.endpoint.fmt, DEFAULT_FORMAT).api.key_header
+    known = [kind for kind in (b"authorization", b"x-api-key") if kind in used]
+    return known[0].decode() if len(known) == 1 and not to.endpoint.provider else usual
+
+
+def _named_by_connection(headers: Headers) -> set[bytes]:
+    listed = [value for name, value in headers if name.lower() == b"connection"]
+    return {word.strip().lower() for value in listed for word in value.split(b",")}
+
+
+def _header_text(value: bytes) -> str:
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
+
+
+# --- from an upstream to its client ----------------------------------------------------------------
+
+#: What programs read of an answer: when to try again, how it is called at the provider, which part of a file it is.
+FORWARDED = frozenset(
+    {
+        b"accept-ranges",
+        b"apim-request-id",
+        b"cf-ray",
+        b"content-range",
+        b"deprecation",
+        b"mistral-correlation-id",
+        b"request-id",
+        b"retry-after",
+        b"retry-after-ms",
+        b"sunset",
+        b"x-amzn-requestid",
+        b"x-cloud-trace-context",
+        b"x-correlation-id",
+        b"x-generation-id",
+        b"x-request-id",
+        b"x-should-retry",
+    }
+)
+FORWARDED_FAMILIES = (
+    b"anthropic-",
+    b"openai-",
+    b"ratelimit",
+    b"x-amzn-bedrock-",
+    b"x-goog-",
+    b"x-groq-",
+    b"x-ms-",
+    b"x-ratelimit-",
+)
+TYPE, DISPOSITION = b"content-type", b"content-disposition"
+LONGEST_VALUE = 4 * 1024  # bytes of a value that is forwarded
+MOST_FORWARDED = 64  # headers of an answer that are forwarded
+
+#: A type with its parameters, as they should be written.
+WHOLE_TYPE = re.compile(
+    rb"([a-z0-9!#$&^_.+-]+/[a-z0-9!#$&^_.+-]+)((?:[ \t]*;[ \t]*[a-z0-9_-]+=(?:[a-z0-9_.+:-]+|\"[a-z0-9 _.+:-]*\"))*)",
+    re.IGNORECASE,
+)
+CHARSET = re.compile(rb"charset=\"?([^\";\s]*)", re.IGNORECASE)
+CHARSETS = frozenset({b"utf-8", b"utf8", b"us-ascii", b"ascii", b"iso-8859-1"})
+STREAM, JSON_TYPE, BYTES, TEXT = b"text/event-stream", b"application/json", b"application/octet-stream", b"text/plain"
+#: Types that no browser runs or renders as a document.
+SAFE_TYPES = frozenset(
+    {
+        STREAM,
+        JSON_TYPE,
+        BYTES,
+        TEXT,
+        b"application/jsonl",
+        b"application/jsonlines",
+        b"application/ndjson",
+        b"application/x-jsonlines",
+        b"application/x-ndjson",
+        b"image/avif",
+        b"image/bmp",
+        b"image/gif",
+        b"image/jpeg",
+        b"image/png",
+        b"image/webp",
+        b"text/csv",
+    }
+)
+
+
+def headers_from(raw: Headers) -> list[tuple[bytes, bytes]]:
+    """Return the headers of an answer for the client: those that are listed, and always a type that is safe."""
+    unwanted = _named_by_connection(raw)
+    types = [value for name, value in raw if name.lower() == TYPE]
+    headers = [(TYPE, safe_type(types[0] if types else b""))]
+    for name, value in raw:
+        low = name.lower()
+        listed = low in FORWARDED or low.startswith(FORWARDED_FAMILIES) or (low == DISPOSITION and _is_saved(value))
+        if listed and low not in unwanted and _is_sound(name, value) and len(headers) < MOST_FORWARDED:
+            headers.append((low, value.strip(b" \t")))
+    return headers
+
+
+def safe_type(value: bytes) -> bytes:
+    """Return a content type that no browser runs. Example: b"text/html" -> b"text/plain; charset=utf-8"
+
+    A document becomes plain text, and everything else that is not known to be harmless mere bytes.
+    """
+    found = WHOLE_TYPE.fullmatch(value.strip(b" \t"))
+    kind = (found[1] if found else value.partition(b";")[0].strip(b" \t")).lower()
+    if (
+        kind in SAFE_TYPES
+        or kind.startswith(b"audio/")
+        or (kind.startswith(b"application/") and kind.endswith(b"+json"))
+    ):
+        if not NAME.fullmatch(kind.replace(b"/", b"", 1)):
+            return BYTES
+        return kind + (found[2] if found and _reads_well(found[2]) else b"")
+    return TEXT + b"; charset=utf-8" if kind.startswith(b"text/") else BYTES
+
+
+def is_stream(raw: Headers) -> bool:
+    """Whether an answer says that it is a stream of events."""
+    types = [value for name, value in raw if name.lower() == TYPE]
+    return bool(types) and types[0].partition(b";")[0].strip().lower() == STREAM
+
+
+def _reads_well(parameters: bytes) -> bool:
+    named = CHARSET.search(parameters)
+    return named is None or named[1].lower() in CHARSETS
+
+
+def _is_saved(disposition: bytes) -> bool:
+    """Whether a browser is told to save the answer, not to show it."""
+    return disposition.strip().lower().startswith(b"attachment")
+
+
+def _is_sound(name: bytes, value: bytes) -> bool:
+    return bool(NAME.fullmatch(name)) and not CONTROL.search(value) and len(value) <= LONGEST_VALUE

@@ -1,0 +1,78 @@
+"""What a kind of secret is: how one is drawn from a seed, under which names it is kept, what of it must be hidden."""
+
+import base64
+import string
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Literal
+
+__all__ = [
+    "ALNUM",
+    "BASE64",
+    "HEX",
+    "LOWER",
+    "UPPER",
+    "URLSAFE",
+    "Kind",
+    "Made",
+    "Place",
+    "encoded",
+    "some",
+    "with_crc",
+]
+
+LOWER, UPPER, DIGITS = string.ascii_lowercase, string.ascii_uppercase, string.digits
+ALNUM = DIGITS + UPPER + LOWER
+HEX = DIGITS + "abcdef"
+BASE64 = ALNUM + "+/"
+URLSAFE = ALNUM + "_-"
+
+#: "token": known by its own shape, so it may stand anywhere. "value": random letters like any other, so a name stands
+#: before it. "snippet": a whole piece of text, such as a command, with the secret inside.
+Place = Literal["token", "value", "snippet"]
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A secret as it was drawn: the text, and what of it must not be left over."""
+
+    text: str
+    hidden: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of secret: its name, how one is drawn, where it may stand, the names people keep it under."""
+
+    name: str
+    draw: Callable[[Random], str | Made]
+    place: Place = "token"
+    names: tuple[str, ...] = ("api key", "token", "secret")
+
+    def made(self, random: Random) -> Made:
+        """Return one secret of this kind."""
+        drawn = self.draw(random)
+        return drawn if isinstance(drawn, Made) else Made(drawn, (drawn,))
+
+
+def some(random: Random, alphabet: str, length: int) -> str:
+    """Return that many characters of an alphabet."""
+    return "".join(random.choices(alphabet, k=length))
+
+
+def with_crc(prefix: str, body: str) -> str:
+    """Return a token with the checksum that GitHub and npm append: CRC-32 of the body, six digits to the base 62."""
+    number, digits = zlib.crc32(body.encode()), ""
+    while number:
+        number, digit = divmod(number, len(ALNUM))
+        digits = ALNUM[digit] + digits
+    return f"{prefix}{body}{digits.rjust(6, '0')}"
+
+
+def encoded(text: str, *, padded: bool = True) -> str:
+    """Return a text in base64; for addresses where it is not padded."""
+    if padded:
+        return base64.b64encode(text.encode()).decode()
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
