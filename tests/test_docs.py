@@ -93,3 +93,8 @@ def test_every_command_is_documented_and_has_help(name: str) -> None:
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_pictures_of_the_presets_are_up_to_date() -> None:
+    done = subprocess.run([sys.executable, "scripts/draw_presets.py", "--check"], cwd=ROOT, check=False)
+    assert done.returncode == 0, "run python scripts/draw_presets.py"
