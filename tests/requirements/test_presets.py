@@ -1,6 +1,7 @@
 """The documents as presets: the same steps, each document's settings and marks."""
 
 import ast
+import asyncio
 import inspect
 import json
 import sys
@@ -11,15 +12,17 @@ import pytest
 from everlong import count, fit
 from everlong.agent import AgentConfig
 from everlong.agent.config import load_config
-from everlong.compress import PRESET_OPTIONS, PRESETS, Task, draft_of, emergency, presets
-from everlong.core import History, Message, Reasoning, pairs_of
-from everlong.engine import Assembler, Compressor, Provider, view_of
-from everlong.engine.contracts import assemble
+from everlong.compress import PRESET_OPTIONS, PRESETS, Preset, Task, draft_of, emergency, presets
+from everlong.core import History, Reasoning, pairs_of
+from everlong.engine import Call, Engine, Finished, Settings, converse
 from everlong.errors import InputError
+from everlong.llm import Answer, HttpModel, ReceivedRequest, ScriptedServer, in_turn
+from everlong.store import open_store
 from everlong.tokens import Counter
 from everlong.wire import document_of, problems, repair_history, valid
 from everlong.wire.formats.openai_chat.messages import write_message
-from tests.core.build import assistant, user
+from tests.core.build import user
+from tests.engine.talking import over_http
 
 SYSTEM = {
     "role": "system",
@@ -202,38 +205,105 @@ def test_N3_13_no_preset_calls_a_model(name: str) -> None:
 # --- CS: context subsystem ------------------------------------------------------------------------
 
 
-class Recorded:
-    """A Provider over a list: the only part with I/O."""
+class Table:
+    """A Provider over a table of one's own."""
 
-    def __init__(self, messages: History) -> None:
-        self._messages = messages
+    def __init__(self) -> None:
+        self.rows: list[dict[str, str]] = []
 
-    async def load(self, thread: str, limit: int | None = None) -> History:
-        return self._messages if limit is None else self._messages[-limit:]
+    async def load(self, thread: str) -> list[dict[str, str]]:
+        return [{"role": row["role"], "content": row["content"]} for row in self.rows if row["chat"] == thread]
 
-
-def test_CS_1_the_three_parts_are_replaceable() -> None:
-    provider: Provider = Recorded((user("a"), assistant("b")))
-    compressor: Compressor = view_of
-    assembler: Assembler = assemble
-    assert inspect.iscoroutinefunction(provider.load)
-    assert not inspect.iscoroutinefunction(compressor)
-    assert not inspect.iscoroutinefunction(assembler)
+    def add(self, role: str, content: str) -> None:
+        self.rows.append({"chat": "7", "role": role, "content": content})
 
 
-@pytest.mark.parametrize(
-    ("system", "history", "asked", "roles"),
-    [
-        ("be brief", (user("a"), assistant("b")), "c", ["system", "user", "assistant", "user"]),
-        ("", (user("a"),), "c", ["user", "user"]),
-        ("be brief", (), "c", ["system", "user"]),
-        ("be brief", (user("a"),), "", ["system", "user"]),
-    ],
-)
-def test_CS_5_the_assembler_puts_system_history_and_user_message_together(
-    system: str, history: tuple[Message, ...], asked: str, roles: list[str]
-) -> None:
-    assert [message.role.value for message in assemble(system, history, asked)] == roles
+def last_three(history: History, target: int) -> History:
+    return history[-3:]
+
+
+def dated(system: History, history: History, now: History) -> History:
+    return (*system, *history, user("It is Friday."), *now)
+
+
+def worker(table: Table, preset: Preset, questions: int) -> list[ReceivedRequest]:
+    """The document's worker: load, compress, assemble, ask, and keep both in the table."""
+    with ScriptedServer(in_turn([Answer(text=f"answer {n}") for n in range(questions)])) as server:
+
+        async def run(model: HttpModel) -> None:
+            engine = Engine(open_store("memory:"), settings=Settings(preset=preset))
+            for n in range(questions):
+                table.add("user", f"question {n}")
+                await engine.follow("7", table)
+                replies = [reply async for reply in converse(engine, model, "7", Call(model="gpt-4o"))]
+                assert isinstance(replies[-1], Finished)
+                table.add("assistant", replies[-1].message.text)
+
+        over_http(server, run)
+        return server.requests
+
+
+def test_CS_1_the_three_parts_are_replaceable_in_the_engine() -> None:
+    table = Table()
+    table.add("system", "Be brief.")
+    requests = worker(table, Preset(name="mine", compressor=last_three, assembler=dated), 4)
+    assert len(table.rows) == 9
+    assert [message.text for message in requests[-1].messages] == [
+        "Be brief.",
+        "question 2",
+        "answer 2",
+        "It is Friday.",
+        "question 3",
+    ]
+    assert problems("openai-chat", json.loads(requests[-1].body)) == []
+
+
+def test_CS_1_a_provider_is_read_on_from_where_it_was_and_never_against_what_was_read() -> None:
+    async def run() -> None:
+        engine, table = Engine(open_store("memory:")), Table()
+        table.add("user", "one")
+        assert [len(await engine.follow("7", table)) for _ in range(2)] == [1, 0]
+        table.add("assistant", "two")
+        assert [row.entry.text for row in await engine.follow("7", table)] == ["two"]
+        table.rows[0]["content"] = "another"
+        with pytest.raises(InputError, match="changed where it was read before"):
+            await engine.follow("7", table)
+
+    asyncio.run(run())
+
+
+def test_CS_1_a_preset_of_ones_own_is_known_by_its_name() -> None:
+    settings = Settings(preset=Preset(name="mine", assembler=dated))
+    assert settings.rules.every_call
+    assert settings.for_thread('{"preset": "mine", "window": 9000}').preset is settings.preset
+    assert settings.for_thread('{"preset": "simple"}').rules.name == "simple"
+
+
+def test_CS_5_the_assembler_puts_system_history_and_what_is_asked_together() -> None:
+    messages = [
+        SYSTEM,
+        {"role": "user", "content": "a"},
+        {"role": "assistant", "content": "b"},
+        {"role": "user", "content": "c"},
+    ]
+    fitted = fit(messages, model="gpt-4o", preset=Preset(name="mine", assembler=dated))
+    assert [message["content"] for message in fitted.messages] == [SYSTEM["content"], "a", "b", "It is Friday.", "c"]
+
+
+def test_CS_7_window_and_characters_come_from_the_environment() -> None:
+    settings = Settings.from_environment(
+        {
+            "EVERLONG_PRESET": "simple",
+            "EVERLONG_HISTORY_WINDOW": "3",
+            "EVERLONG_MAX_CHARS_PER_MESSAGE": "500",
+        }
+    )
+    messages = [{"role": "user" if n % 2 == 0 else "assistant", "content": f"{n} " + "x" * 900} for n in range(9)]
+    fitted = fit(messages, model="gpt-4o", preset=settings.rules)
+    assert [str(message["content"])[0] for message in fitted.messages] == ["6", "7", "8"]
+    assert all(len(str(message["content"])) <= 500 for message in fitted.messages[:-1])
+    with pytest.raises(InputError, match="history_window is a whole number, not 'many'"):
+        Settings.from_environment({"EVERLONG_PRESET": "simple", "EVERLONG_HISTORY_WINDOW": "many"})
 
 
 def test_CS_4_the_simple_preset_keeps_the_last_twelve_messages_of_four_thousand_characters() -> None:

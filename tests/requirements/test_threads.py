@@ -1,4 +1,4 @@
-"""Requirement lines about stored conversations, on every engine: N1-4, N3-11, SB-4, CB-1.3 … 1.6, CS-3, CS-6, CS-7."""
+"""Requirement lines about stored conversations, on every engine: N1-4, N3-11, SB-4, CB-1.3 … 1.6, CS-3, CS-6."""
 
 import json
 from collections.abc import Iterator
@@ -6,27 +6,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings, strategies as st
 
-from everlong.core import Event, EventKind, Message, Point, Role, Withdrawal, encode, pairs_of, reply_budget
+from everlong.core import Event, EventKind, Message, Point, Withdrawal, encode, reply_budget, session_budget
 from everlong.engine import Threads
-from everlong.errors import InputError, StoreError
+from everlong.errors import StoreError
 from everlong.store import (
-    HistorySettings,
-    MemoryThreads,
     exported,
-    history,
     import_session,
-    session_budget,
     sessions_in,
 )
-from everlong.tokens import Counter
 from everlong.wire import read
-from tests.core.build import assistant, calls, result, system, user
+from tests.core.build import system, user
 from tests.store.contract.entries import point, talk
 from tests.store.engines import ENGINES, Clock, Opener
 
-COUNTER = Counter("gpt-4o")
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 
 
@@ -43,34 +36,7 @@ def store(opener: Opener) -> Iterator[Threads]:
         yield store
 
 
-# --- N1-4: history by token budget -------------------------------------------------------------------
-
-
-def test_N1_4_without_a_budget_the_last_fifty_messages(store: Threads) -> None:
-    store.append("t", talk(100))
-    assert history(store, "t") == talk(100)[-50:]
-    assert history(store, "t", max_messages=10) == talk(100)[-10:]
-
-
-def test_N1_4_an_empty_session_is_an_empty_list(store: Threads) -> None:
-    assert history(store, "t") == history(store, "t", max_tokens=1_000, counter=COUNTER) == ()
-
-
-def test_N1_4_never_above_the_budget_newest_first(store: Threads) -> None:
-    store.append("t", talk(20))
-    whole = COUNTER.messages(talk(20)[-6:])
-    assert history(store, "t", max_tokens=whole, counter=COUNTER) == talk(20)[-6:]
-    assert history(store, "t", max_tokens=whole - 1, counter=COUNTER) == talk(20)[-4:]
-
-
-def test_N1_4_never_above_fifty_messages_even_with_room_left(store: Threads) -> None:
-    store.append("t", talk(40))
-    assert len(history(store, "t", max_tokens=10_000_000, counter=COUNTER)) == 50
-
-
-def test_N1_4_the_system_text_is_not_history(store: Threads) -> None:
-    store.append("t", [system("be kind"), *talk(2)])
-    assert history(store, "t") == talk(2)
+# --- N1-4, N3-11: the budgets of a history ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -83,9 +49,6 @@ def test_N1_4_the_budget_is_the_window_without_reserve_system_text_and_2_000(
     assert session_budget(window, reserve=reserve, system=system_tokens) == budget
 
 
-# --- N3-11: whole pairs ------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("window", "reply", "budget"), [(32_768, 8_192, 20_480), (128_000, 4_096, 119_808), (8_192, 8_192, 4_096)]
 )
@@ -93,60 +56,6 @@ def test_N3_11_the_budget_is_the_window_without_the_reply_and_4_096_at_least_4_0
     window: int, reply: int, budget: int
 ) -> None:
     assert reply_budget(window, reply) == budget
-
-
-def test_N3_11_an_odd_number_of_messages_orphans_nobody(store: Threads) -> None:
-    store.append("t", talk(10))
-    assert history(store, "t", max_messages=7) == talk(10)[-6:]
-    assert history(store, "t", max_messages=1) == ()
-
-
-def test_N3_11_a_pair_that_does_not_fit_goes_whole(store: Threads) -> None:
-    store.append("t", [user("short"), assistant("long " * 500), *talk(1)])
-    assert history(store, "t", max_tokens=400, counter=COUNTER) == talk(1)
-    store.append("t", [user("short"), assistant("long " * 500)])
-    assert history(store, "t", max_tokens=400, counter=COUNTER) == ()
-
-
-def test_N3_11_a_question_keeps_its_tool_use(store: Threads) -> None:
-    turn = (user("look"), calls("1", "2"), result("1"), result("2"), assistant("seen"))
-    store.append("t", [*talk(3), *turn])
-    assert history(store, "t", max_messages=6) == turn
-    assert history(store, "t", max_messages=7) == (*talk(3)[-2:], *turn)
-
-
-def test_N3_11_of_a_long_loop_the_newest_steps_stay_with_their_results(store: Threads) -> None:
-    loop = [message for turn in range(40) for message in (calls(f"{turn}"), result(f"{turn}", f"output {turn}"))]
-    store.append("t", [user("do it all"), *loop])
-    kept = history(store, "t", max_messages=51)
-    assert kept == tuple(loop[-50:])
-    assert len(pairs_of(kept)) == 25
-
-
-rounds = st.lists(st.tuples(st.integers(0, 3), st.integers(1, 60)), max_size=12)
-
-
-@given(rounds, st.integers(1, 30), st.none() | st.integers(0, 600))
-@settings(max_examples=60, deadline=None)
-def test_N3_11_whatever_was_said_the_history_is_whole_rounds_within_both_limits(
-    made: list[tuple[int, int]], most: int, budget: int | None
-) -> None:
-    said: list[Message] = []
-    for number, (tools, words) in enumerate(made):
-        said.append(user(f"question {number} " + "word " * words))
-        for tool in range(tools):
-            said += [calls(f"{number}.{tool}"), result(f"{number}.{tool}", "output " * words)]
-        said.append(assistant(f"answer {number}"))
-    store = MemoryThreads()
-    store.create("t")
-    store.append("t", said)
-    kept = history(store, "t", max_messages=most, max_tokens=budget, counter=COUNTER)
-    assert kept == tuple(said)[len(said) - len(kept) :]
-    assert len(kept) <= most
-    assert budget is None or COUNTER.messages(kept) <= budget
-    assert len(pairs_of(kept)) == sum(len(message.results) for message in kept)
-    tools_in_last = made[-1][0] if made else 0
-    assert not kept or kept[0].role is Role.USER or tools_in_last
 
 
 # --- SB-4: the summary is kept with the session --------------------------------------------------------
@@ -267,29 +176,6 @@ def test_CS_6_a_compression_is_kept_between_its_turn_and_the_outcome_as_its_chil
     assert json.loads(kept.data) == counts
     with pytest.raises(StoreError):
         store.record("t", [Event(id="again", kind=EventKind.TURN_FAILED, time=NOON, parent="turn")])
-
-
-@pytest.mark.parametrize(
-    ("environment", "expected"),
-    [
-        ({}, HistorySettings()),
-        ({"EVERLONG_HISTORY_MESSAGES": "12"}, HistorySettings(messages=12)),
-        (
-            {"EVERLONG_HISTORY_MESSAGES": "12", "EVERLONG_HISTORY_CHARACTERS": " 4000 "},
-            HistorySettings(messages=12, characters=4_000),
-        ),
-        ({"EVERLONG_HISTORY_MESSAGES": "", "HISTORY_MESSAGES": "7"}, HistorySettings()),
-    ],
-    ids=["nothing said", "the window", "both", "empty is not said"],
-)
-def test_CS_7_settings_come_from_the_environment(environment: dict[str, str], expected: HistorySettings) -> None:
-    assert HistorySettings.from_environment(environment) == expected
-
-
-@pytest.mark.parametrize("value", ["many", "0", "-1", "1.5"])
-def test_CS_7_a_setting_that_makes_no_sense_is_refused_by_name(value: str) -> None:
-    with pytest.raises(InputError, match="EVERLONG_HISTORY_MESSAGES"):
-        HistorySettings.from_environment({"EVERLONG_HISTORY_MESSAGES": value})
 
 
 def test_a_session_goes_out_and_comes_back(store: Threads) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     )
     from everlong.compress.steps.by_need import by_need as by_need
     from everlong.compress.steps.call_arguments import call_arguments as call_arguments
-    from everlong.compress.steps.custom import step_from as step_from
+    from everlong.compress.steps.custom import Assembler as Assembler, Compressor as Compressor, step_from as step_from
     from everlong.compress.steps.duplicates import duplicates as duplicates
     from everlong.compress.steps.emergency import emergency as emergency, floor as floor
     from everlong.compress.steps.hard_trim import hard_trim as hard_trim
@@ -58,7 +58,7 @@ else:
             "presets": "PRESETS PRESET_NAMES PRESET_OPTIONS policy_of_style preset_named unused_options",
             "steps.by_need": "by_need",
             "steps.call_arguments": "call_arguments",
-            "steps.custom": "step_from",
+            "steps.custom": "Assembler Compressor step_from",
             "steps.duplicates": "duplicates",
             "steps.emergency": "emergency floor",
             "steps.hard_trim": "hard_trim",

@@ -29,7 +29,7 @@ def arrive(draft: Draft, task: Task, preset: Preset) -> Draft:
 
 def compact(draft: Draft, task: Task, preset: Preset) -> Draft:
     """Return the draft brought under the target. Raises BudgetImpossible if nothing can."""
-    for step in preset.compaction:
+    for step in preset.steps:
         if draft.total <= task.target and not preset.every_call:
             return draft
         draft = step(draft, task)

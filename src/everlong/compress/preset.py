@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 
 from everlong.compress.draft import Step
 from everlong.compress.options import Option, Scalar
+from everlong.compress.steps.custom import Assembler, Compressor, assembled_by, compressed_by
 from everlong.compress.steps.emergency import floor
 from everlong.core import Message
 
@@ -80,6 +81,10 @@ class Preset:
     arrival: tuple[Step, ...] = ()
     #: Bring the whole history under the target, cheapest loss first.
     compaction: tuple[Step, ...] = ()
+    #: One's own in place of the steps of a compaction, and who puts the request together when they are done. A preset
+    #: with one of them assembles every request again.
+    compressor: Compressor | None = None
+    assembler: Assembler | None = None
     #: What comes below them: it fits, or raises BudgetImpossible with the sizes.
     emergency: tuple[Step, ...] = (floor,)
     #: The steps after a provider refused a request as too long; None: those of a compaction.
@@ -103,6 +108,16 @@ class Preset:
     #: The settings of its own that people may set, and the preset with some of them set.
     options: tuple[Option, ...] = ()
     configure: Callable[[Mapping[str, Scalar]], "Preset"] | None = None
+
+    def __post_init__(self) -> None:
+        if self.compressor is not None or self.assembler is not None:
+            object.__setattr__(self, "every_call", True)
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps of a compaction, in order."""
+        steps = self.compaction if self.compressor is None else (compressed_by(self.compressor),)
+        return steps if self.assembler is None else (*steps, assembled_by(self.assembler))
 
     def configured(self, options: Mapping[str, Scalar] = MappingProxyType({})) -> "Preset":
         """Return the preset with these options; those of other presets are ignored."""

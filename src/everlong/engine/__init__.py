@@ -18,10 +18,8 @@ if TYPE_CHECKING:
         target_share as target_share,
     )
     from everlong.engine.contracts import (
-        Assembler as Assembler,
         Call as Call,
         CallGrew as CallGrew,
-        Compressor as Compressor,
         Failed as Failed,
         Finished as Finished,
         Model as Model,
@@ -97,7 +95,7 @@ else:
         __name__,
         {
             "budget": "calibration_of counter_for due_at learned_window target_share",
-            "contracts": "Assembler Call CallGrew Compressor Failed Finished Model Prepared Provider Reply Request "
+            "contracts": "Call CallGrew Failed Finished Model Prepared Provider Reply Request "
             "Restarted Said Thought Threads breakpoints",
             "engine": "Engine",
             "events": "Observer logs_events traces_events window_hint",

@@ -1,9 +1,8 @@
-"""The contracts of the engine: stores, models, calls and what is prepared for them, and the three replaceable parts.
+"""The contracts of the engine: stores, models, calls and what is prepared for them.
 
 One thread is an append-only log. Nothing that was appended changes or goes; a compaction is an appended point,
 undoing it an appended withdrawal. The one exception is `remove`, of a whole thread. Calls to a store may wait for a
-disk or a database: the engine makes them off the event loop. Only a Provider of the three parts does I/O; `view_of`
-is the Compressor and `assemble` the Assembler that ship with us.
+disk or a database: the engine makes them off the event loop.
 """
 
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
@@ -25,7 +24,6 @@ from everlong.core import (
     Pin,
     Role,
     Row,
-    Text,
     Thread,
     expect,
     expect_list,
@@ -33,7 +31,6 @@ from everlong.core import (
     expect_text,
     head_length,
 )
-from everlong.engine.view import View, ViewOptions
 from everlong.errors import InputError, WireError
 from everlong.windows import Window
 from everlong.wire import (
@@ -52,11 +49,9 @@ from everlong.wire import (
 )
 
 __all__ = [
-    "Assembler",
     "Caching",
     "Call",
     "CallGrew",
-    "Compressor",
     "Failed",
     "Finished",
     "Model",
@@ -68,7 +63,6 @@ __all__ = [
     "Said",
     "Thought",
     "Threads",
-    "assemble",
     "before_tail",
     "beginning",
     "breakpoints",
@@ -350,34 +344,10 @@ def _schema_text(name: str, tool: object) -> JsonText:
 
 
 class Provider(Protocol):
-    """Loads messages. The only one of the three that may wait for something."""
+    """A history that is kept elsewhere, such as a table of one's own: see `Engine.follow`."""
 
-    async def load(self, thread: str, limit: int | None = None) -> History:
-        """Return the last `limit` messages of a thread, oldest first."""
-
-
-class Compressor(Protocol):
-    """Brings a history under a limit. Pure: the same input gives the same view."""
-
-    def __call__(self, history: History, options: ViewOptions, previous: View | None = None) -> View:
-        """Return what would be sent."""
-
-
-class Assembler(Protocol):
-    """Puts the pieces of a request together. Pure."""
-
-    def __call__(self, system: str, history: History, user: str) -> History:
-        """Return system text, then history, then what the user says now."""
-
-
-def assemble(system: str, history: History, user: str) -> History:
-    """Return system text, history and user message; what is empty is left out.
-
-    Example: assemble("be brief", (), "hi") -> system message, user message
-    """
-    head = (Message(Role.SYSTEM, (Text(system),)),) if system else ()
-    question = (Message(Role.USER, (Text(user),)),) if user else ()
-    return (*head, *history, *question)
+    async def load(self, thread: str) -> Sequence[Message] | Sequence[Mapping[str, Any]]:
+        """Return what was said in a thread, oldest first: messages, or dicts of any wire format."""
 
 
 def with_beside(messages: History, call: Call) -> History:

@@ -21,7 +21,7 @@ from everlong.core import (
     expect_number,
     expect_text,
 )
-from everlong.engine.contracts import Call, Model, Prepared, Threads
+from everlong.engine.contracts import Call, Model, Prepared, Provider, Threads
 from everlong.engine.events import Observer
 from everlong.engine.preparation import compact_now, planned_point, prepare, remember, standing
 from everlong.engine.preview import Preview, preview
@@ -62,6 +62,21 @@ class BlockingEngine:
             with suppress(ThreadExists):  # two may come first at once
                 threads.create(thread, owner=owner)
             return threads.append(thread, values)
+
+    def follow(self, thread: str, messages: Sequence[Message] | Sequence[Mapping[str, Any]]) -> tuple[Row, ...]:
+        """Add what is new in a history that is kept elsewhere; see `Engine.follow`."""
+        _expect_thread(thread)
+        values = [message for message in _values(messages) if _said(message)]
+        with self.context.states.lock(thread):
+            try:
+                entries = [row.entry for row in self.context.threads.read(thread)]
+            except NoThread:
+                entries = []
+            known = [said for entry in entries if isinstance(entry, Message) and (said := _said(entry))]
+            if any(before != _said(now) for before, now in zip(known, values, strict=False)):
+                raise InputError(f"the history of {thread!r} changed where it was read before: remove the thread first")
+            new = values[len(known) :]
+            return self.append(thread, new) if new else ()
 
     def prepare(self, thread: str, call: Call) -> Prepared:
         """Return what to send now: it fits, is valid, and begins as the request before unless a compaction was due."""
@@ -159,6 +174,12 @@ class BlockingEngine:
             self.context.states.put(thread, replace(state, view=None, raw=None, anchor=None))
 
 
+def _said(message: Message) -> tuple[Role, str] | None:
+    """Return who said what, as a table keeps it; None for calls and results."""
+    text = message.text
+    return (message.role, text) if text and message.role is not Role.TOOL else None
+
+
 def _expect_thread(thread: str) -> None:
     expect_text("thread", thread, "the name of a thread")
 
@@ -226,6 +247,14 @@ class Engine:
     ) -> tuple[Row, ...]:
         """Add messages to a thread, values or dicts of any wire format; a thread that does not exist yet is created."""
         return await asyncio.to_thread(self.blocking.append, thread, messages, owner=owner)
+
+    async def follow(self, thread: str, provider: Provider) -> tuple[Row, ...]:
+        """Add what is new in a history of one's own to the thread; it is created if it does not exist yet.
+
+        The words of user, assistant and system count; calls of tools and their results are in the thread alone. Raises
+        InputError if what was read before is different now.
+        """
+        return await asyncio.to_thread(self.blocking.follow, thread, await provider.load(thread))
 
     async def prepare(self, thread: str, call: Call) -> Prepared:
         """Return what to send now: it fits, is valid, and begins as the request before unless a compaction was due."""

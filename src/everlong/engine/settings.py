@@ -73,7 +73,8 @@ class Settings:
     mode: Mode = _setting(  # noqa: RUF009 - the value is immutable
         "auto", "off changes nothing, trim compacts, auto also summarises.", str, choices=get_args(Mode)
     )
-    preset: str = _setting("auto", "How a history is compacted.", str)
+    #: The name of a preset, or a preset of one's own.
+    preset: str | Preset = _setting("auto", "How a history is compacted.", str)  # noqa: RUF009 - see mode
     threshold: float | None = _setting(
         None,
         "The share of the budget at which a compaction is due; by default the preset's own, 0.9 (chatbox: 0.6).",
@@ -134,14 +135,17 @@ class Settings:
 
     def __post_init__(self) -> None:
         for option in SETTINGS:
-            if option.name in _OWN:
+            if option.name in _OWN and not isinstance(getattr(self, option.name), Preset):
                 option.check(getattr(self, option.name))
-        preset_named(self.preset)
+        if isinstance(self.preset, str):
+            preset_named(self.preset)
         object.__setattr__(self, "options", _checked_options(self.options))
 
     @property
     def rules(self) -> Preset:
         """The preset in force, with its options."""
+        if isinstance(self.preset, Preset):
+            return self.preset.configured(self.options)
         return _configured_preset(self.preset, tuple(sorted(self.options.items())))
 
     @property
@@ -181,6 +185,8 @@ class Settings:
             return self
         values = {option.name: option.read(given[option.name]) for option in SETTINGS if option.name in given}
         own = {name: value for name, value in values.items() if name in _OWN}
+        if own.get("preset") == self.rules.name:  # by its name, one's own stays
+            del own["preset"]
         options = {name: value for name, value in values.items() if name not in _OWN}
         return replace(self, **own, options={**self.options, **options})  # type: ignore[arg-type]
 

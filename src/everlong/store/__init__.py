@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING
 from everlong.doors import open_door
 
 if TYPE_CHECKING:
-    from everlong.core.budget import session_budget as session_budget
     from everlong.store.bodies import decode_entry as decode_entry, encode_entry as encode_entry, kind_of as kind_of
     from everlong.store.exports import FORMATS as FORMATS, exported as exported
-    from everlong.store.histories import HistorySettings as HistorySettings, history as history
     from everlong.store.imports import (
         Imported as Imported,
         branch_id as branch_id,
@@ -45,10 +43,8 @@ else:
     __all__, __getattr__, __dir__ = open_door(
         __name__,
         {
-            "everlong.core.budget": "session_budget",
             "bodies": "decode_entry encode_entry kind_of",
             "exports": "FORMATS exported",
-            "histories": "HistorySettings history",
             "imports": "Imported branch_id import_session sessions_in",
             "inputs": "LARGEST_CONFIG LARGEST_INPUT read_input",
             "jsonl.threads": "JsonlThreads",

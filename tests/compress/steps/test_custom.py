@@ -3,7 +3,7 @@
 import pytest
 
 from everlong.compress.draft import OURS, Draft, Task, draft_of
-from everlong.compress.steps.custom import Strategy, step_from
+from everlong.compress.steps.custom import Compressor, step_from
 from everlong.core import Action, History, pairs_of
 from everlong.tokens import Counter
 from tests.core.build import assistant, calls, result, system, user
@@ -22,12 +22,12 @@ HISTORY: History = (
 PINNED = 3
 
 
-def applied(strategy: Strategy, history: History = HISTORY) -> Draft:
+def applied(strategy: Compressor, history: History = HISTORY) -> Draft:
     task = Task(target=1, counter=COUNTER, pins=frozenset({PINNED}))
     return step_from(strategy, "mine")(draft_of(history, task), task)
 
 
-STRATEGIES: dict[str, Strategy] = {
+STRATEGIES: dict[str, Compressor] = {
     "leaves out everything": lambda _history, _target: (),
     "keeps the end": lambda history, _target: history[-1:],
     "keeps what may go": lambda history, _target: (history[1], history[4]),

@@ -1,4 +1,4 @@
-"""A strategy of one's own as a step: any function from messages and a size to messages.
+"""Parts of one's own as steps: any function that returns messages, to compress them or to put them together.
 
 The function says what should stay; which messages it left out, changed or added is found by comparing,
 so that its edits are reported like everyone else's. What is protected stays, whatever the function says.
@@ -11,15 +11,38 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from everlong.compress.draft import OURS, Draft, Slot, Step, Task
-from everlong.core import Action, Edit, History, Message, message_ref, steps_of
+from everlong.core import Action, Edit, History, Message, Role, head_length, message_ref, steps_of
 
-__all__ = ["Strategy", "step_from"]
+__all__ = ["Assembler", "Compressor", "assembled_by", "compressed_by", "step_from"]
 
-Strategy: TypeAlias = Callable[[History, int], Sequence[Message]]
+#: Returns what should stay of a history, in about so many tokens. Pure.
+Compressor: TypeAlias = Callable[[History, int], Sequence[Message]]
+#: Puts system text, history and what is asked now (from the last user message on) together. Pure.
+Assembler: TypeAlias = Callable[[History, History, History], Sequence[Message]]
 
 
-def step_from(strategy: Strategy, name: str) -> Step:
-    """The strategy as a step of a preset. It is asked only when the draft is above the target."""
+def compressed_by(compressor: Compressor) -> Step:
+    """Return the compressor as a step that is asked for every request."""
+    name = getattr(compressor, "__name__", "compressor")
+    return lambda draft, task: _compared(draft, tuple(compressor(draft.messages, task.target)), task, name)
+
+
+def assembled_by(assembler: Assembler) -> Step:
+    """Return the assembler as a step that is asked for every request."""
+    name = getattr(assembler, "__name__", "assembler")
+
+    def step(draft: Draft, task: Task) -> Draft:
+        messages = draft.messages
+        head = head_length(messages)
+        asked = (at for at in range(len(messages) - 1, head - 1, -1) if messages[at].role is Role.USER)
+        now = next(asked, len(messages))
+        return _compared(draft, tuple(assembler(messages[:head], messages[head:now], messages[now:])), task, name)
+
+    return step
+
+
+def step_from(strategy: Compressor, name: str) -> Step:
+    """Return the strategy as a step among others. It is asked only when the draft is above the target."""
 
     def step(draft: Draft, task: Task) -> Draft:
         if draft.total <= task.target:

@@ -81,7 +81,7 @@ class AppSettings:
             "retention_days": self.retention_days,
             **_changed(self.engine),
             "threshold": self.threshold,
-            "preset": self.engine.preset,
+            "preset": self.engine.rules.name,
         }
 
     def window(self, model: str) -> int | None:
@@ -97,7 +97,7 @@ class AppSettings:
     def over(self, base: Settings) -> Settings:
         """Return the engine settings of every thread without choices of its own: these over those of the server."""
         switch = self.on if self.auto else OFF
-        return base.with_values({**_changed(self.engine), **switch, "preset": self.engine.preset})
+        return base.with_values({**_changed(self.engine), **switch, "preset": self.engine.rules.name})
 
 
 def _value(settings: Settings, name: str) -> Json:
