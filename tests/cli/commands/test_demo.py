@@ -10,6 +10,7 @@ from rich.cells import cell_len
 
 from everlong.cli.commands.demo import FACTS, THREAD, Outcome, Play, Turn
 from everlong.cli.terminal.files import read_document
+from everlong.compress import PRESETS
 from everlong.core import Message
 from everlong.store import open_store
 from tests.cli.running import everlong
@@ -29,7 +30,7 @@ async def whole(play: Play) -> Played:
 @pytest.fixture(scope="module")
 def played() -> Played:
     with open_store("memory:") as store:
-        return asyncio.run(whole(Play(read_document(None, sample=True), store, 16_000)))
+        return asyncio.run(whole(Play(read_document(None, sample=True), store, 16_000, "auto")))
 
 
 def test_the_conversation_outgrows_its_window_and_no_request_does(played: Played) -> None:
@@ -89,3 +90,30 @@ def test_too_small_a_window_is_refused_in_words() -> None:
     ran = everlong("demo", "--window", "10")
     assert ran.code == 2
     assert "4000" in ran.err
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_preset_holds_the_window_turn_by_turn(preset: str) -> None:
+    told = json.loads(everlong("demo", "--preset", preset, "--json").out)
+    assert (told["preset"], told["ended"], told["refused"], len(told["turns"])) == (preset, False, 0, 28)
+    assert told["turns"][-1]["said"] > 3 * told["window"]
+    assert all(0 < turn["sent"] < told["window"] for turn in told["turns"])
+    assert 0.4 * told["window"] < told["largest"] < told["window"]
+
+
+@pytest.mark.parametrize(("language", "words"), [("en", "By preset simple"), ("zh", "预设 simple")])
+def test_the_preset_is_said(language: str, words: str) -> None:
+    assert words in everlong("demo", "--preset", "simple", "--lang", language).out
+    assert words.split(" ")[0] not in everlong("demo", "--lang", language).out
+    assert "--preset [auto|" in everlong("demo", "--help").out
+
+
+@pytest.mark.parametrize(("language", "words"), [("en", "so this is the end"), ("zh", "对话到此为止。")])
+def test_with_nothing_left_out_the_conversation_ends_where_the_window_does(language: str, words: str) -> None:
+    ran = everlong("demo", "--preset", "off", "--lang", language)
+    assert ran.code == 0
+    assert words in " ".join(ran.out.split())
+    told = json.loads(everlong("demo", "--preset", "off", "--json").out)
+    assert told["ended"]
+    assert told["turns"][-1]["full"]
+    assert 5 < len(told["turns"]) < 15

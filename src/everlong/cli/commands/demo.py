@@ -18,9 +18,10 @@ from everlong.cli.terminal.tables import amount, bar, console
 from everlong.cli.terminal.text import one_line
 from everlong.cli.words.language import Language
 from everlong.cli.words.wording import Words, language_option
+from everlong.compress import PRESET_NAMES
 from everlong.core import CallId, Event, EventKind, History, Message, Reasoning, Recalled, Role, Text, ToolResult
-from everlong.engine import Call, Engine, Failed, Finished, Settings, Threads, converse, text_title
-from everlong.errors import ProviderError
+from everlong.engine import DEFAULT_SETTINGS, Call, Engine, Failed, Finished, Settings, Threads, converse, text_title
+from everlong.errors import ContextOverflow, ProviderError
 from everlong.llm import Answer, ReceivedRequest, ScriptedModel, Window, in_turn
 from everlong.store import open_store
 from everlong.wire import Document
@@ -49,16 +50,23 @@ LED_BY = 24  # characters of a line that are shown before the fact
     type=click.IntRange(min=SMALLEST),
     help=f"The window of the model in tokens (default {WINDOW}).",
 )
+@click.option(
+    "--preset",
+    default=DEFAULT_SETTINGS.rules.name,
+    type=click.Choice(PRESET_NAMES),
+    help=f"The preset that decides what is sent (default {DEFAULT_SETTINGS.rules.name}).",
+)
 @click.option("--store", default="", metavar="URL", help="Keep the conversation here, to look at it afterwards.")
 @click.option("--json", "json_wanted", is_flag=True, help="Print JSON.")
 @language_option
-def demo_command(window: int, store: str, json_wanted: bool, language: Language) -> None:
+def demo_command(window: int, preset: str, store: str, json_wanted: bool, language: Language) -> None:
     """Watch a conversation outgrow its window, and what is kept.
 
     The sample conversation is held again through the engine: 28 turns with tools, three times as long as the window.
-    A scripted model answers, so no key and no network are needed; requests, cuts and figures are real.
+    A scripted model answers, so no key and no network are needed; requests, cuts and figures are real. No summaries are
+    written: they would need a model that can.
     """
-    _show(window, store, json_wanted=json_wanted, language=language)
+    _show(window, preset, store, json_wanted=json_wanted, language=language)
 
 
 # --- the play; field names are keys of --json --------------------------------------------------
@@ -108,6 +116,8 @@ class FactCheck:
 class Outcome:
     """The figures at the end. Tokens of requests are as the model counted them."""
 
+    #: Whether the model refused a request for good, before the conversation was over.
+    ended: bool
     requests: int
     refused: int
     largest: int
@@ -122,20 +132,21 @@ class Outcome:
 class Play:
     """One performance in a store: iterate over `turns` first, then read `outcome`."""
 
-    def __init__(self, document: Document, threads: Threads, window: int) -> None:
+    def __init__(self, document: Document, threads: Threads, window: int, preset: str) -> None:
         answers = [_answer(message) for message in document.messages if message.role is Role.ASSISTANT]
         self.document, self.threads, self.window = document, threads, window
         self.model = ScriptedModel(in_turn([*answers, LAST_WORDS]), window=Window(window, told=True))
-        self.engine = Engine(threads, settings=Settings(mode="trim"))
+        self.settings, self.ended = Settings(mode="trim", preset=preset), False
+        self.engine = Engine(threads, settings=self.settings)
         self.call = Call(model=MODEL, tools=document.tools, max_tokens=min(REPLY, window // 4))
 
     async def turns(self) -> AsyncIterator[Turn]:
-        """Play the conversation; yield each turn when it is over."""
+        """Play the conversation; yield each turn when it is over. A request that is refused for good ends it."""
         self.threads.create(THREAD, title="Wick")
         count = self.model.counter
         said, event, full = count.tools(self.document.tools), "", False
         for number, messages in enumerate(_by_user(self.document.messages)):
-            await self._play(messages)
+            played = await self._play(messages)
             said += count.messages(messages)
             if number == 0:
                 continue  # the system text stands before the first turn
@@ -144,12 +155,23 @@ class Play:
             full = full or filled
             events = self.threads.events(THREAD, after=event)
             cuts = tuple(happened for happened in events if happened.kind is EventKind.CONTEXT_COMPRESSED)
+            if self.settings.rules.every_call:
+                cuts = cuts[-1:]  # it makes one for each request
             event = events[-1].id
             title = text_title(messages[0].text)
             yield Turn(number, title, said, self.model.requests[-1].tokens, cuts, filled)
+            if not played:
+                return
 
-    async def _play(self, messages: History) -> None:
-        """Append what people and tools say, and let the model say what the assistant says."""
+    async def _play(self, messages: History) -> bool:
+        """Append what people and tools say, and let the model say what the assistant says; return whether it could."""
+        try:
+            await self._speak(messages)
+        except ContextOverflow:
+            self.ended = True
+        return not self.ended
+
+    async def _speak(self, messages: History) -> None:
         ids: dict[CallId, CallId] = {}
         for message in messages:
             if message.role is Role.ASSISTANT:
@@ -177,6 +199,7 @@ class Play:
         rows = list(self.threads.read(THREAD))
         refusals = self.threads.events(THREAD, kinds=[EventKind.OVERFLOW_DETECTED])
         return Outcome(
+            ended=self.ended,
             requests=len(requests),
             refused=len(refusals),
             largest=max(request.tokens for request in requests),
@@ -227,14 +250,14 @@ def _texts(message: Message) -> Iterator[str]:
 # --- on a terminal -----------------------------------------------------------------------------
 
 
-def _show(window: int, store: str, *, json_wanted: bool, language: Language) -> None:
+def _show(window: int, preset: str, store: str, *, json_wanted: bool, language: Language) -> None:
     """Play the conversation and show it. Without a store it is forgotten at the end."""
     with open_store(store or "memory:") as threads:
-        play = Play(read_document(None, sample=True), threads, window)
+        play = Play(read_document(None, sample=True), threads, window, preset)
         if json_wanted:
             asyncio.run(_print_json(play))
             return
-        stage = _Stage(console(), Words(language, "demo"), window)
+        stage = _Stage(console(), Words(language, "demo"), window, preset)
         asyncio.run(stage.show(play))
         if store:
             stage.paragraph(stage.say("look", thread=THREAD, store=store), "dim")
@@ -243,7 +266,7 @@ def _show(window: int, store: str, *, json_wanted: bool, language: Language) -> 
 async def _print_json(play: Play) -> None:
     turns = [asdict(turn) | {"cuts": [_cut(cut) for cut in turn.cuts]} async for turn in play.turns()]
     outcome = asdict(play.outcome())
-    print_json({"window": play.window, "turns": turns, **outcome})
+    print_json({"window": play.window, "preset": play.settings.rules.name, "turns": turns, **outcome})
 
 
 def _cut(cut: Event) -> dict[str, object]:
@@ -253,8 +276,8 @@ def _cut(cut: Event) -> dict[str, object]:
 class _Stage:
     """Draws the play as it happens, in 80 to 100 columns."""
 
-    def __init__(self, out: "Console", say: Words, window: int) -> None:
-        self.out, self.say, self.window = out, say, window
+    def __init__(self, out: "Console", say: Words, window: int, preset: str) -> None:
+        self.out, self.say, self.window, self.preset = out, say, window, preset
         self.width = min(out.width, WIDEST)
 
     async def show(self, play: Play) -> None:
@@ -292,6 +315,8 @@ class _Stage:
         self.out.print()
         self.paragraph(self.say("title"), "bold")
         self.paragraph(self.say("explained", window=amount(self.window)))
+        if self.preset != DEFAULT_SETTINGS.rules.name:
+            self.paragraph(self.say("by_preset", preset=self.preset))
         self.out.print()
         sent = self.say("head_sent")
         self._line([("", "", NUMBER + 2 + self._titles), (self.say("head_said"), "dim", -TOKENS), (sent, "dim", BAR)])
@@ -316,6 +341,9 @@ class _Stage:
     def _end(self, outcome: Outcome) -> None:
         say = self.say
         self.out.print()
+        if outcome.ended:
+            self.paragraph(say("ended"), "bold yellow")
+            return
         self.paragraph(say("asked"), "bold")
         for check in outcome.facts:
             names = [(say("turn", n=str(check.turn)), "dim", 8), (say(check.fact.key), "", 13)]

@@ -412,6 +412,8 @@ DEMO: Mapping[str, str] = {
     "title": "一场超出窗口的对话",
     "explained": "两个人和会用工具的助手打理四家书店。助手由脚本模型扮演，窗口 {window} token；"
     "每次发送什么，由 Everlong 决定。",
+    "by_preset": "预设 {preset}，不写摘要。",
+    "ended": "请求过长，被模型拒绝。这个预设不省略任何内容，对话到此为止。",
     "head_said": "累计",
     "head_sent": "发给模型",
     "full": "窗口已满：没有 Everlong，对话到此为止",

@@ -415,6 +415,8 @@ DEMO: Mapping[str, str] = {
     "title": "A conversation that outgrows its window",
     "explained": "Two people run four bookshops with an assistant and its tools. A scripted model plays "
     "the assistant in a window of {window} tokens; Everlong decides what is sent.",
+    "by_preset": "By preset {preset}, without summaries.",
+    "ended": "The model refused the request as too long. With this preset nothing is left out, so this is the end.",
     "head_said": "so far",
     "head_sent": "sent to the model",
     "full": "the window is full: without Everlong, this is the end",
