@@ -12,15 +12,13 @@ import pytest
 from everlong import count, fit
 from everlong.agent import AgentConfig
 from everlong.agent.config import load_config
-from everlong.compress import PRESET_OPTIONS, PRESETS, Preset, Task, draft_of, emergency, presets
-from everlong.core import History, Reasoning, pairs_of
+from everlong.compress import PRESET_OPTIONS, PRESETS, Preset, presets
+from everlong.core import History
 from everlong.engine import Call, Engine, Finished, Settings, converse
 from everlong.errors import InputError
 from everlong.llm import Answer, HttpModel, ReceivedRequest, ScriptedServer, in_turn
 from everlong.store import open_store
-from everlong.tokens import Counter
-from everlong.wire import document_of, problems, repair_history, valid
-from everlong.wire.formats.openai_chat.messages import write_message
+from everlong.wire import problems
 from tests.core.build import user
 from tests.engine.talking import over_http
 
@@ -126,40 +124,10 @@ def test_N1_1_4_off_is_byte_identical(tmp_path: Path) -> None:
     assert fitted.edits == ()
 
 
-@pytest.mark.parametrize("window", [32_000, 64_000])
-def test_N1_2_4_twenty_tool_rounds_stay_under_85_percent_of_the_window(window: int) -> None:
-    messages = tool_rounds(20)
-    fitted = fit(messages, model="gpt-4o", budget=int(0.85 * window), preset="nanobot")
-    assert fitted.tokens <= 0.85 * window
-    assert fitted.messages[0] == SYSTEM
-    assert messages[1] in fitted.messages
-    assert problems("openai-chat", {"messages": fitted.messages}) == []
-
-
-def emergency_view(messages: list[dict[str, object]], window: int, **settings: object) -> tuple[History, int]:
-    history = document_of(messages).messages  # type: ignore[arg-type]
-    task = Task(target=int(0.85 * window), window=window, counter=Counter("gpt-4o"))
-    draft = emergency(draft_of(history, task), task, **settings)  # type: ignore[arg-type]
-    return draft.messages, draft.total
-
-
-def test_N1_3_3_the_emergency_view_is_under_60_percent_with_system_and_question_whole() -> None:
-    messages = [
-        *tool_rounds(40, 30_000),
-        {"role": "assistant", "content": "ok"},
-        {"role": "user", "content": "总结一下"},
-    ]
-    sent, total = emergency_view(messages, 20_000)
-    assert total <= 0.6 * 20_000
-    assert write_message(sent[0]) == [SYSTEM]
-    assert write_message(sent[-1]) == [messages[-1]]
-    assert not any(isinstance(part, Reasoning) for message in sent for part in message.parts)
-    assert all("\n" not in result.text for message in sent for result in message.results)
-
-
 def test_N1_10_a_memory_block_in_the_prompt_is_untouched() -> None:
     fitted = fit(tool_rounds(40), model="gpt-4o", budget=6_000, preset="nanobot")
     assert fitted.messages[0] == SYSTEM
+    assert 3_000 < fitted.tokens <= 6_000
 
 
 def test_N1_10_the_presets_need_nothing_that_the_core_does_not_have() -> None:
@@ -175,24 +143,11 @@ def test_N1_10_the_presets_need_nothing_that_the_core_does_not_have() -> None:
 # --- N3: nanobot V3.1 -----------------------------------------------------------------------------
 
 
-def test_N3_8_the_emergency_view_keeps_about_ten_messages_and_pairs() -> None:
-    messages: list[dict[str, object]] = [SYSTEM]
-    for n in range(30):
-        messages += [*tool_rounds(1, 4_000)[1:], {"role": "assistant", "content": f"answer {n}"}]
-        messages[-2]["tool_call_id"] = messages[-3]["tool_calls"][0]["id"] = f"call_{n}"  # type: ignore[index]
-    messages.append({"role": "user", "content": "继续"})
-    sent, total = emergency_view(messages, 16_000, keep=(10, 4), unit="messages")
-    assert total < 0.6 * 16_000
-    assert 5 <= len(sent) <= 14
-    assert len(pairs_of(sent)) == sum(len(message.results) for message in sent) == sum(len(m.calls) for m in sent)
-    assert valid("openai-chat", repair_history(sent, "openai-chat").messages)
-
-
 def test_N3_12_two_settings_only_and_off_is_unchanged_behaviour() -> None:
     messages = tool_rounds(30)
     assert fit(messages, model="gpt-4o", budget=1_000, preset="off").messages == messages
     wide = fit(messages, model="gpt-4o", budget=1_000_000, preset="nanobot-v3")
-    assert len(wide.messages) == len(messages)
+    assert wide.messages == messages
 
 
 @pytest.mark.parametrize("name", sorted(PRESETS))
@@ -308,9 +263,11 @@ def test_CS_7_window_and_characters_come_from_the_environment() -> None:
 
 def test_CS_4_the_simple_preset_keeps_the_last_twelve_messages_of_four_thousand_characters() -> None:
     messages = [{"role": "user" if n % 2 == 0 else "assistant", "content": f"{n} " + "x" * 6_000} for n in range(31)]
-    fitted = fit(messages, model="gpt-4o", budget=100_000, preset="simple")
-    assert len(fitted.messages) <= 13
-    assert all(len(str(message["content"])) <= 4_000 for message in fitted.messages[:-1])
+    sent = [
+        str(message["content"]) for message in fit(messages, model="gpt-4o", budget=100_000, preset="simple").messages
+    ]
+    assert [int(text.partition(" ")[0]) for text in sent] == list(range(18, 31))
+    assert all(3_900 < len(text) <= 4_000 for text in sent[:-1])
     assert fit([], model="gpt-4o", preset="simple").messages == []
 
 

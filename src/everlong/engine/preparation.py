@@ -73,7 +73,7 @@ STUCK = 0.9
 GROWN = 2
 WORTH_RESTORING = 0.8  # of what fits now; a point that was made for less may no longer be needed
 #: Styles whose documents bound the length: the facts that code copied stay in the store, the model's words are sent.
-BOUNDED_STYLES = frozenset({"free", "buffer"})
+BOUNDED_STYLES = frozenset({"free", "buffer", "rolling"})
 
 
 def prepare(engine: EngineContext, thread: str, call: Call) -> Prepared:

@@ -14,13 +14,13 @@ from everlong.summarize.audit.language import spoken
 from everlong.summarize.audit.signs import no_summary
 from everlong.summarize.parts import (
     CONTEXT_LIMIT,
-    FALLBACK_LIMIT,
     FREE_LIMIT,
     LISTS,
     WORD_LIMIT,
     Field,
     Style,
     field_named,
+    prose_limit,
 )
 from everlong.summarize.prompts import asked_lines
 from everlong.summarize.summary import Facts, Summary, encode_summary
@@ -80,12 +80,12 @@ def parsed(answer: Message, style: Style, language: str) -> Summary | str:
     if reason := no_summary(text) or _repetition(text, style, language):
         return reason
     if style == "free":
-        return _prose(text, style, language, FREE_LIMIT)
+        return _prose(text, style, language, prose_limit(style))
     sections = sections_of(text)
     if isinstance(sections, CutOff):
         return "cut off before its end"
     if sections is None:
-        return _prose(text, style, language, FALLBACK_LIMIT)
+        return _prose(text, style, language, prose_limit(style))
     return _from_sections(sections, style, language)
 
 

@@ -9,7 +9,6 @@ from everlong.compress import SummaryStyle
 
 __all__ = [
     "CONTEXT_LIMIT",
-    "FALLBACK_LIMIT",
     "FREE_LIMIT",
     "LISTS",
     "PARTS",
@@ -18,6 +17,7 @@ __all__ = [
     "Part",
     "Style",
     "field_named",
+    "prose_limit",
 ]
 
 Style: TypeAlias = SummaryStyle
@@ -28,7 +28,9 @@ LISTS: tuple[Field, ...] = ("decisions", "constraints", "open_questions", "file_
 
 FREE_LIMIT = 500  # characters of a summary in prose
 CONTEXT_LIMIT = 200  # characters of the context of a structured one
-FALLBACK_LIMIT = 2_000  # characters of prose where sections were asked for and none came
+FALLBACK_LIMIT = (
+    2_000  # characters of prose where sections were asked for and none came; nanobot's document: FREE_LIMIT
+)
 WORD_LIMIT = 200  # words of a static-buffer summary, or twice as many Chinese characters
 
 
@@ -176,6 +178,11 @@ ALIASES: dict[Field, str] = {
 }
 FIELD_OF: dict[str, Field] = {alias: field for field, names in ALIASES.items() for alias in names.split()}
 _NOT_NAMING = re.compile(r"[\W_\d]+|一|二|三|四|五|六|七|八|九|十(?=、)")
+
+
+def prose_limit(style: Style) -> int:
+    """Characters of a summary in prose, by the style that was asked for."""
+    return FREE_LIMIT if style in ("free", "rolling") else FALLBACK_LIMIT
 
 
 def field_named(name: str) -> Field | None:

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 from everlong.core import JsonText, Message, Role, Text
 from everlong.errors import InputError
 from everlong.relevance import in_language, terms_of, words_of
-from everlong.summarize.parts import CONTEXT_LIMIT, FALLBACK_LIMIT, LISTS, PARTS, WORD_LIMIT, Part, Style
+from everlong.summarize.parts import CONTEXT_LIMIT, LISTS, PARTS, WORD_LIMIT, Part, Style, prose_limit
 from everlong.summarize.text import ELLIPSIS, clipped, framed, one_line, plain_key, sentences_of, within_words
 from everlong.tokens import Counter
 from everlong.wire import HEADING
@@ -160,7 +160,7 @@ def _joined(older: Sequence[str], newer: Sequence[str]) -> tuple[str, ...]:
 
 def _context(older: Summary, newer: Summary, style: Style) -> str:
     """The newer context, after those older sentences that it does not repeat, as far as they fit."""
-    most = CONTEXT_LIMIT if style in ("structured", "rolling") and newer.style != "free" else FALLBACK_LIMIT
+    most = CONTEXT_LIMIT if style in ("structured", "rolling") and newer.style != "free" else prose_limit(style)
     repeated = {plain_key(sentence) for sentence in sentences_of(newer.context)}
     context = newer.context
     for sentence in reversed(sentences_of(older.context)):
