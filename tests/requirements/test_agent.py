@@ -124,6 +124,9 @@ def test_N1_2_4_twenty_tool_rounds_stay_under_85_percent_and_prompt_and_request_
         assert asked.tokens <= 0.85 * window
         assert asked.messages[0].text == config.system
         assert asks in [message.text for message in asked.messages if message.role is Role.USER]
+    shares = [asked.tokens / window for asked in server.requests[1:]]
+    full = next(at for at, share in enumerate(shares) if share > 0.45)
+    assert min(shares[full:]) >= 0.3, "it does not fall to nothing once it was half full"
 
 
 def test_N1_10_a_summary_that_is_being_written_holds_up_no_turn() -> None:
@@ -185,7 +188,7 @@ def old(act_threads: MemoryThreads, thread: str = "t") -> None:
 
 
 PATHS: dict[str, Kind] = {"user message": "user", "system message": "system"}
-WARM = replace(CONFIG, max_tokens=321, temperature=0.25)
+WARM = replace(CONFIG, max_tokens=321, temperature=0.25, engine=Settings(preset="nanobot-v3"))
 
 
 @pytest.mark.parametrize("fmt", FORMATS)
@@ -219,7 +222,7 @@ def test_N3_9_user_and_system_messages_recover_unseen_and_a_second_failure_is_a_
 
 def test_N3_9_the_friendly_text_is_in_the_users_language() -> None:
     async def turns(model: HttpModel) -> None:
-        act = Act(model)
+        act = Act(model, config=WARM)
         events = await act.say("端口是多少？请用中文回答。")
         (failed,) = (event for event in events if isinstance(event, Failed))
         assert "压缩后仍被拒绝" in str(failed.error)
@@ -230,7 +233,7 @@ def test_N3_9_the_friendly_text_is_in_the_users_language() -> None:
 
 def family(model: HttpModel, config: AgentConfig, ran: Ran) -> tuple[Agent, MemoryThreads]:
     threads = MemoryThreads()
-    engine = Engine(threads)
+    engine = Engine(threads, settings=config.engine)
     setup = SubAgentSetup(engine=engine, model=model, tools=[files(ran, 30)], config=config)
     return Agent(engine, model, spawn_tools(setup), config), threads
 
@@ -278,7 +281,7 @@ def test_N3_9_a_sub_agent_recovers_too_and_stops_cleanly_when_it_cannot(refused:
 
 @pytest.mark.parametrize("on", [True, False], ids=["on", "off"])
 def test_N3_12_two_settings_are_enough_and_off_is_unchanged_behaviour(on: bool, tmp_path: Path) -> None:
-    config = nanobot(tmp_path, context_compression=on, context_window_override=12_000, max_tokens=500)
+    config = nanobot(tmp_path, contextPreset="nanobot-v3", context_compression=on, context_window_override=12_000)
 
     async def turns(model: HttpModel) -> Act:
         act = Act(model, [files(Ran())], config)
@@ -289,7 +292,8 @@ def test_N3_12_two_settings_are_enough_and_off_is_unchanged_behaviour(on: bool, 
     with ScriptedServer(reads_files(2)) as server:
         act = over_http(server, turns)
     largest = max(asked.tokens for asked in server.requests)
-    assert (largest <= 12_000) is on
+    assert (largest <= 0.85 * 12_000) is on
+    assert largest > 0.35 * 12_000
     if not on:
         assert len(server.requests[-1].messages) == len(act.stored) - 1
 

@@ -9,7 +9,6 @@ from everlong.core import Role
 from everlong.summarize import (
     Style,
     Summary,
-    as_message,
     as_system_section,
     instruction,
     merged,
@@ -39,19 +38,16 @@ def summary(text: str, style: Style, language: str = "en") -> Summary:
 )
 def test_N1_5_a_summary_in_prose_has_at_most_500_characters(sentence: str) -> None:
     language = "en" if sentence.isascii() else "zh"
-    assert "500" in instruction("free", language)
-    found = summary("".join(sentence.format(number) for number in range(40)), "free", language)
+    found = summary("".join(sentence.format(number) for number in range(40)), "rolling", language)
     text = written(found, counter=COUNTER, limit=4_000, facts=False)
     assert 300 < len(found.context) <= 500
     assert text.endswith(found.context)
 
 
 def test_N1_5_it_is_wrapped_as_untrusted_background() -> None:
-    message = as_message("The shop needs a till.", "en")
-    assert message.role is Role.USER
-    assert re.fullmatch(
-        r"<background-[0-9a-f]{8}>\n.*not a request.*\n</background-[0-9a-f]{8}>", message.text, re.DOTALL
-    )
+    section = as_system_section("The shop needs a till.", "en").removeprefix("## Conversation Summary\n\n")
+    assert re.fullmatch(r"<background-[0-9a-f]{8}>\n.*not a request.*\n</background-[0-9a-f]{8}>", section, re.DOTALL)
+    assert "The shop needs a till." in section
 
 
 # --- N1-9 ------------------------------------------------------------------------------------------
@@ -66,8 +62,8 @@ FIVE = {
 
 
 def test_N1_9_five_sections_and_a_context_of_at_most_200_characters() -> None:
-    assert set(FIVE) <= {part.key for part in PARTS["structured"]}
-    found = summary(json.dumps(FIVE), "structured")
+    assert set(FIVE) <= {part.key for part in PARTS["rolling"]}
+    found = summary(json.dumps(FIVE), "rolling")
     assert found.decisions == ("use SQLite",)
     assert found.constraints == ("Python 3.11",)
     assert found.open_questions == ("which port?",)
@@ -77,12 +73,13 @@ def test_N1_9_five_sections_and_a_context_of_at_most_200_characters() -> None:
 
 
 def test_N1_9_what_cannot_be_parsed_becomes_free_text() -> None:
-    found = summary("We chose SQLite because it needs no server.", "structured")
+    found = summary("We chose SQLite because it needs no server.", "rolling")
     assert (found.style, found.context) == ("free", "We chose SQLite because it needs no server.")
 
 
 def test_N1_9_two_summaries_merge_newer_decisions_after_older() -> None:
-    older, newer = Summary(decisions=("use SQLite", "port 80")), Summary(decisions=("port 8080",))
+    older = Summary(style="rolling", decisions=("use SQLite", "port 80"))
+    newer = Summary(style="rolling", decisions=("port 8080",))
     both = merged(older, newer, limit=500, counter=COUNTER)
     assert both.decisions == ("use SQLite", "port 80", "port 8080")
 
