@@ -115,7 +115,7 @@ class BudgetImpossible(EverlongError):
         self.parts = tuple(sorted(parts, key=lambda part: -part[1]))
         self.needed = sum(size for _, size in self.parts)
         listing = ", ".join(f"{name} {size:,}" for name, size in self.parts)
-        nothing = f"nothing fits a window of {limit:,} tokens; set a larger one"
+        nothing = f"nothing fits in {limit:,} tokens; set a larger window"
         fits = f"{self.needed:,} tokens must stay, the budget is {limit:,}: {listing}"
         super().__init__(fits if self.needed else nothing)
 

@@ -97,7 +97,7 @@ def test_V3_the_defaults_come_with_its_preset_and_give_way_to_what_is_set(tmp_pa
 def test_V3_a_window_of_nothing_is_taken_literally_and_the_error_says_so(tmp_path: Path) -> None:
     config = read(tmp_path, contextWindowOverride=0)
     assert config.engine.window == 0
-    with open_store("memory:") as store, pytest.raises(BudgetImpossible, match="nothing fits a window of 0 tokens"):
+    with open_store("memory:") as store, pytest.raises(BudgetImpossible, match="nothing fits in 0 tokens"):
         due_at(store, config.engine, Call(model="gpt-4o"))
 
 

@@ -222,7 +222,7 @@ def budget_of(
     if preset.budget is not None:
         messages = min(messages, preset.budget(parts.window, parts.reply))
     if messages <= 0:
-        raise BudgetImpossible(resolved.context, _other_parts(parts, beside))
+        raise BudgetImpossible(resolved.context, _other_parts(parts, beside) if resolved.context else ())
     if anchor is not None and anchor.model != call.model:
         anchor = None
     gauge = Gauge(calibration_of(threads, call, counter), anchor)

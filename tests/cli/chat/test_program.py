@@ -205,3 +205,11 @@ def test_the_sandbox_is_around_the_commands_of_a_chat(tmp_path: Path) -> None:
         with ScriptedServer(in_turn(steps), window=Window(16_000, told=True)) as server:
             assert chat(work, server, "--yes", *options, "-m", "go").returncode == 0
         assert outside.exists() is (not find_sandbox().kind or bool(options))
+
+
+def test_a_window_of_nothing_in_nanobots_file_is_told(tmp_path: Path, server: ScriptedServer) -> None:
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps({"agents": {"defaults": {"contextWindowOverride": 0}}}), "utf-8")
+    ran = chat(tmp_path, server, "-m", "good morning", EVERLONG_CONFIG=str(file))
+    assert (ran.returncode, ran.stdout) == (1, b"")
+    assert "nothing fits in 0 tokens" in " ".join(ran.stderr.decode().split())
