@@ -30,7 +30,7 @@ from everlong.gateway.http.server import SERVING
 from everlong.gateway.operations.reports import access_log, log_request
 from everlong.gateway.upstreams.providers import routes_from
 from everlong.llm import RefreshSettings, ScriptedServer, Window, cache_folder, endpoint_from_environment
-from everlong.store import HistorySettings, default_store, open_store
+from everlong.store import default_store, open_store
 from everlong.web import environment_sources
 from everlong.web.api.guard import PAGE_HEADER
 from everlong.web.state.settings import AppSettings, changed_settings, load_settings
@@ -156,7 +156,6 @@ def test_the_other_variables_mean_what_they_meant() -> None:
         "endpoint": endpoint_from_environment(ENVIRONMENT),
         "cache folder": cache_folder(ENVIRONMENT),
         "refresh": RefreshSettings.from_environment(ENVIRONMENT),
-        "history": HistorySettings.from_environment(ENVIRONMENT),
         "store": default_store(ENVIRONMENT, "linux"),
         "store by system": {system: default_store(folders, system) for system in ("linux", "win32")},
     }
