@@ -12,6 +12,7 @@ import json
 import random
 import sys
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 from everlong import Message, Role, Text
@@ -124,13 +125,15 @@ def across(turn: int) -> float:
 
 
 def height(tokens: int) -> float:
-    """Where so many tokens stand; what is more than the picture has stands at its top."""
-    return HEIGHT - BOTTOM - min(tokens, TALLEST) * (HEIGHT - TOP - BOTTOM) / TALLEST
+    """Where so many tokens stand."""
+    return HEIGHT - BOTTOM - tokens * (HEIGHT - TOP - BOTTOM) / TALLEST
 
 
 def path(values: list[int], colour: str, width: float) -> str:
     """A line through one value a turn."""
-    points = " ".join(f"{across(at):.1f},{height(value):.1f}" for at, value in enumerate(values, 1))
+    # What is taller than the picture leaves it; a flat line at its top would say something else.
+    shown = takewhile(lambda place: place[1] <= TALLEST, enumerate(values, 1))
+    points = " ".join(f"{across(at):.1f},{height(value):.1f}" for at, value in shown)
     return f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="{width}"/>'
 
 
