@@ -193,7 +193,7 @@ def mutated(body: Payload, dice: Random, *, python: bool = False) -> Payload:
         change(spoiled, dice)
     if python and dice.random() < 0.03:
         _put(spoiled, dice, dice.choice(PYTHON_JUNK)())
-    if dice.random() < 0.01:
+    elif dice.random() < 0.01:
         _put(spoiled, dice, dice.choice(DEEP_JUNK)())
     return spoiled
 

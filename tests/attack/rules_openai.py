@@ -158,7 +158,8 @@ def _followed(items: list[Payload]) -> Iterator[str]:
     for at, item in enumerate(items):
         if is_of(item, "reasoning"):
             later = next((other for other in items[at + 1 :] if not is_of(other, "reasoning")), None)
-            if later is None or is_of(later, *OUTPUTS) or later.get("role") in ("user", "system", "developer"):
+            spoken = later is not None and later.get("type") in (None, "message")  # of other types nobody knows whose
+            if later is None or is_of(later, *OUTPUTS) or (spoken and later.get("role") != "assistant"):
                 yield f"input[{at}]: reasoning without its required following item"
 
 
