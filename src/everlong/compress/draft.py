@@ -52,6 +52,8 @@ class Task:
     #: Tokens that the messages may take after a compaction.
     target: int
     counter: Counter
+    #: Tokens that the messages may take at all; 0: the target.
+    limit: int = 0
     #: The model's whole window; the documents' shares refer to it.
     window: int = 128_000
     #: Whether the provider wants the thoughts of an open tool loop back as they were.

@@ -228,6 +228,7 @@ def _compacted(shaped: Draft, task: Task, options: ViewOptions, too_much: int) -
 def _task(history: History, options: ViewOptions) -> Task:
     return Task(
         target=options.target,
+        limit=options.limit,
         counter=options.counter,
         window=options.window,
         keeps_thinking=format_named(options.fmt).rules.own_thinking,
