@@ -118,6 +118,10 @@ def _refused(view: View, wish: ViewOptions) -> Iterator[str]:
 # --- 4 -------------------------------------------------------------------------------------------
 
 
+#: What stays in place, cut where it is too large.
+MAY_BE_CUT = (Protection.UNREAD, Protection.TASK, Protection.CONTEXT)
+
+
 def _touched(view: View, wish: ViewOptions) -> Iterator[str]:
     """What the provider would refuse is repaired whatever it is; everything else that is protected stands."""
     refused = {edit.at for edit in repair_history(view.history, wish.fmt).edits}
@@ -129,7 +133,7 @@ def _touched(view: View, wish: ViewOptions) -> Iterator[str]:
     hopeless = any(_refused_alone(message, wish.fmt) for message in view.history[:head])
     if front != given and not hopeless and not refused & set(range(head)):
         yield "something stands before the system text, or in it"
-    for at, why in protected(view.history, wish.pins).items():
+    for at, why in protected(view.history, wish.pins, keeps_task=wish.preset.keeps_task).items():
         message, edit = view.history[at], edited.get(at)
         if message in sent or at in refused:
             continue
@@ -138,7 +142,7 @@ def _touched(view: View, wish: ViewOptions) -> Iterator[str]:
         elif edit.action is Action.REPAIR:
             if not _refused_alone(message, wish.fmt) and not _stands_in_other_words(message, view.messages, wish.fmt):
                 yield f"message {at} ({why}) was changed: {edit.reason}"
-        elif why is not Protection.UNREAD or edit.action is Action.DROP or not _answered(message, view.messages):
+        elif why not in MAY_BE_CUT or edit.action is Action.DROP or not _answered(message, view.messages):
             yield f"message {at} ({why}) was changed by {edit.step}: {edit.reason}"
 
 

@@ -32,6 +32,16 @@ CASES = [
         (calls("0"), result("0"), calls("0"), result("0")),
         (0, 2, 4),
     ),
+    Case(
+        "an observation belongs to the action before it",
+        (user("a"), assistant("Action: ls"), user("Observation: x"), assistant("Action: cat"), user("Observation: y")),
+        (0, 1, 3, 5),
+    ),
+    Case(
+        "two observations of one action stay with it",
+        (user("a"), assistant("Action: ls"), user("Observation: x"), user("Observation: y"), user("b")),
+        (0, 1, 4, 5),
+    ),
     Case("interleaved calls close together", (calls("1"), calls("2"), result("1"), result("2")), (0, 4)),
 ]
 
@@ -45,6 +55,18 @@ def test_rounds_run_from_user_message_to_user_message() -> None:
     history = (system("s"), user("a"), calls("1"), result("1"), assistant("b"), user("c"))
     assert [(r.start, r.stop) for r in rounds_of(history)] == [(1, 5), (5, 6)]
     assert [(s.start, s.stop) for s in rounds_of(history)[0].steps] == [(1, 2), (2, 4), (4, 5)]
+
+
+def test_neither_observations_nor_context_begin_a_round() -> None:
+    files = user("I have *added these files to the chat* so you can go ahead and edit them.")
+    acted = (assistant("Action: ls"), user("Observation: x"))
+    history = (system("s"), user("a"), *acted, *acted, files, assistant("Ok."), user("b"))
+    assert [(r.start, r.stop) for r in rounds_of(history)] == [(1, 8), (8, 9)]
+    assert [(r.start, r.stop) for r in rounds_of((files, assistant("Ok."), user("b")))] == [(0, 2), (2, 3)]
+
+
+def test_what_stands_at_ours_begins_no_round() -> None:
+    assert [(r.start, r.stop) for r in rounds_of((user("a"), user("b"), user("c")), {1})] == [(0, 2), (2, 3)]
 
 
 def test_a_history_without_a_user_message_is_one_round() -> None:
@@ -64,6 +86,8 @@ def test_results_beside_user_text_belong_to_their_call() -> None:
 def test_last_user_message() -> None:
     assert last_user_index((user("a"), assistant("b"), user("c"), assistant("d"))) == 2
     assert last_user_index((assistant("b"),)) is None
+    assert last_user_index((user("a"), assistant("Action: ls"), user("Observation: x"))) == 0
+    assert last_user_index((assistant("Action: ls"), user("Observation: x"))) == 1
 
 
 MAKERS = (
@@ -73,6 +97,8 @@ MAKERS = (
     lambda n: calls(str(n % 4), str((n + 1) % 4)),
     lambda n: result(str(n % 4)),
     lambda n: system(f"s{n}"),
+    lambda n: assistant(f"Thought: {n}\nAction: ls"),
+    lambda n: user(f"Observation:\n{n}"),
 )
 histories = st.lists(st.tuples(st.integers(0, len(MAKERS) - 1), st.integers(0, 9)), max_size=24).map(
     lambda picks: tuple(MAKERS[kind](n) for kind, n in picks)

@@ -31,7 +31,7 @@ def test_law4_system_text_pins_and_the_question_stay_byte_for_byte(preset: str, 
         sent = [encode(message) for message in view.messages]
         head = head_length(history)
         assert sent[:head] == [encode(message) for message in history[:head]]
-        for at, why in protected(history, wish.pins).items():
+        for at, why in protected(history, wish.pins, keeps_task=False).items():
             assert why is Protection.UNREAD or encode(history[at]) in sent
 
 
@@ -58,7 +58,7 @@ def test_law4_results_not_read_yet_are_cut_only_where_they_must_be(preset: str, 
     # On arrival a message may be shaped by itself alone, whatever the budget.
     shaped = {edit.at for edit in view_of(history, replace(wish, limit=10**9, target=10**9)).edits}
     cut = {edit.at for edit in view.edits if edit.at in unread - shaped and edit.action is not Action.REPAIR}
-    assert not cut or must_stay(history) > wish.limit - REPAIRS
+    assert not cut or must_stay(history, keeps_task=PRESETS[preset].keeps_task) > wish.limit - REPAIRS
     answered = {result.call for message in view.messages for result in message.results}
     assert {result.call for at in unread for result in history[at].results} <= answered
 
@@ -69,9 +69,9 @@ def in_a_tool_loop(history: History) -> History:
     return history[: last + 1]
 
 
-def must_stay(history: History) -> int:
+def must_stay(history: History, *, keeps_task: bool) -> int:
     """Tokens of the steps in which something is protected: a step stays or goes as a whole."""
-    kept = protected(history)
+    kept = protected(history, keeps_task=keeps_task)
     steps = [step for step in steps_of(history) if any(at in kept for at in range(step.start, step.stop))]
     return sum(COUNTER.messages(history[step.start : step.stop]) for step in steps)
 

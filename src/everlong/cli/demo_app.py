@@ -24,7 +24,7 @@ import uvicorn
 
 from everlong.agent import AgentConfig
 from everlong.cli.app import lone_app
-from everlong.core import CallId, History, Image, Message, Role, Text, ToolCall, ToolResult
+from everlong.core import CallId, History, Image, Message, Role, Text, ToolCall, ToolResult, is_framed
 from everlong.engine import Threads
 from everlong.llm import (
     Answer,
@@ -38,7 +38,6 @@ from everlong.llm import (
     Window,
 )
 from everlong.store import open_store
-from everlong.summarize import is_framed
 from everlong.web import OWNER, AppState, Choices, Guard, Setup, Source, with_choices
 from everlong.wire import read
 

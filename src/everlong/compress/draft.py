@@ -1,13 +1,13 @@
 """A request in the making: its messages, what was changed, and what steps may not touch.
 
 A `Draft` starts as the history itself and is handed from step to step; each step returns a new one. Edits are
-recorded here and nowhere else, so every change has its message, reason, sizes and reference. A step never changes the
-head (system text), pins, the last user message or results the model has not read yet: `Draft.open` lists what it may
-touch. What steps share to find rounds, and thoughts that must stay, is here too.
+recorded here and nowhere else, so every change has its message, reason, sizes and reference. A step never changes what
+is protected (system text, pins, the last user message, results the model has not read yet, the task): `Draft.open`
+lists what it may touch. What steps share to find rounds, and thoughts that must stay, is here too.
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -16,14 +16,14 @@ from everlong.core import (
     Edit,
     History,
     Message,
+    Protection,
     Reasoning,
-    Role,
     Round,
     Step as MessageStep,
-    head_length,
     last_user_index,
     message_ref,
     protected,
+    rounds_of,
     steps_of,
 )
 from everlong.relevance import Index
@@ -71,6 +71,8 @@ class Task:
     reply: int = 0
     #: Where summaries are written: the index in the history from which on no summary covers a message.
     uncovered: int | None = None
+    #: Whether the task, and the newest form of what the client sends again, are protected.
+    keeps_task: bool = False
     #: Exactly how many of the newest messages stay, whatever a step was set to; None: as it was set.
     newest: int | None = None
 
@@ -91,7 +93,7 @@ class Draft:
     history: History
     slots: tuple[Slot, ...]
     edits: tuple[Edit, ...] = ()
-    protected: frozenset[int] = frozenset()
+    protected: Mapping[int, Protection] = field(default_factory=dict, hash=False)
     total: int = field(default=0)
 
     def open(self) -> Iterable[tuple[int, Slot]]:
@@ -144,7 +146,8 @@ def draft_of(history: Sequence[Message], task: Task) -> Draft:
     """Return a draft that is the history as it is."""
     given = tuple(history)
     slots = tuple(Slot(at, message, task.counter.message(message)) for at, message in enumerate(given))
-    return Draft(given, slots, (), frozenset(protected(given, task.pins)), sum(slot.tokens for slot in slots))
+    guarded = protected(given, task.pins, keeps_task=task.keeps_task)
+    return Draft(given, slots, (), guarded, sum(slot.tokens for slot in slots))
 
 
 def last_round_at(draft: Draft) -> int:
@@ -158,16 +161,7 @@ def rounds_in(draft: Draft) -> tuple[Round, ...]:
 
     Example: system, user, assistant, ours, user -> rounds [1, 4) and [4, 5)
     """
-    head = head_length(draft.messages)
-    groups: list[list[MessageStep]] = []
-    for step in steps_of(draft.messages):
-        if step.start < head:
-            continue
-        first = draft.slots[step.start]
-        if not groups or (first.message.role is Role.USER and first.at != OURS):
-            groups.append([])
-        groups[-1].append(step)
-    return tuple(Round(steps[0].start, steps[-1].stop, tuple(steps)) for steps in groups)
+    return rounds_of(draft.messages, {position for position, slot in enumerate(draft.slots) if slot.at == OURS})
 
 
 def firm_steps(draft: Draft) -> frozenset[MessageStep]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from everlong.compress.draft import Draft, Step, Task
 from everlong.compress.preset import Preset
-from everlong.core import Protection, protected
+from everlong.core import Protection
 
 __all__ = ["arrive", "compact", "when_close"]
 
@@ -20,8 +20,8 @@ def arrive(draft: Draft, task: Task, preset: Preset) -> Draft:
     """Return the draft with each message in its arrival form; unread results take theirs too."""
     if not preset.arrival:
         return draft
-    protections = protected(draft.history, task.pins)
-    shaped = replace(draft, protected=frozenset(at for at, why in protections.items() if why is not Protection.UNREAD))
+    kept = {at: why for at, why in draft.protected.items() if why is not Protection.UNREAD}
+    shaped = replace(draft, protected=kept)
     for step in preset.arrival:
         shaped = step(shaped, task)
     return replace(shaped, protected=draft.protected)

@@ -61,6 +61,11 @@ if TYPE_CHECKING:
         ToolResult as ToolResult,
         user_text as user_text,
     )
+    from everlong.core.observations import (
+        FrameKind as FrameKind,
+        frames_in as frames_in,
+        is_framed as is_framed,
+    )
     from everlong.core.points import (
         Action as Action,
         Edit as Edit,
@@ -102,6 +107,7 @@ else:
             "json_pieces": "LARGE write_json",
             "messages": "CallId History Image Json JsonObject JsonText Message Opaque Part Reasoning ResultPart Role Text "
             "ToolCall ToolResult user_text",
+            "observations": "FrameKind frames_in is_framed",
             "points": "Action Edit Entry Point Recalled Withdrawal messages_from view",
             "rounds": "Protection Round Step head_length last_user_index pairs_of protected rounds_of safe_cuts "
             "steps_of",

@@ -2,17 +2,19 @@
 
 Owns the pairing of calls and results: a result belongs to the nearest call before it that has its
 id (some servers count ids from zero in every turn). A history is rounds (from one user message to
-the next) made of steps (an assistant message with the results of its calls). Steps and rounds are
+the next) made of steps (an assistant message with the results of its calls). A result that comes in a
+user's role belongs to the step that it answers and begins no round. Steps and rounds are
 the only units of cutting; no other module compares call ids to decide a cut. `protected` says which
-messages law 4 keeps byte for byte; no other module decides that.
+messages law 4 keeps; no other module decides that.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 
 from everlong.core.messages import CallId, Message, Role, ToolCall, ToolResult
+from everlong.core.observations import Framed, FrameKind, frames_in, is_nudge
 
 __all__ = [
     "Pair",
@@ -73,7 +75,7 @@ def pairs_of(messages: Sequence[Message]) -> tuple[Pair, ...]:
 
 
 def safe_cuts(messages: Sequence[Message]) -> tuple[int, ...]:
-    """Indexes i such that no call stands before i with a result at or after it; 0 and the end included.
+    """Indexes i such that no call or action stands before i with a result at or after it; 0 and the end included.
 
     Example: user, call 1, result 1, user -> (0, 1, 3, 4)
     """
@@ -82,6 +84,9 @@ def safe_cuts(messages: Sequence[Message]) -> tuple[int, ...]:
         call_at, result_at = pair.call[0], pair.result[0]
         if result_at > call_at:
             closed_at[call_at] = max(closed_at[call_at], result_at)
+    for at, framed in frames_in(messages).items():
+        if framed.kind is FrameKind.RESULT:
+            closed_at[framed.answers] = max(closed_at[framed.answers], at)
     cuts, reach = [0], 0
     for at in range(len(messages)):
         reach = max(reach, closed_at[at])
@@ -104,52 +109,109 @@ def head_length(messages: Sequence[Message]) -> int:
     return len(messages)
 
 
-def rounds_of(messages: Sequence[Message]) -> tuple[Round, ...]:
-    """Everything after the leading system messages, as rounds.
+def rounds_of(messages: Sequence[Message], ours: Container[int] = ()) -> tuple[Round, ...]:
+    """Everything after the leading system messages, as rounds. What stands at `ours` begins none.
 
     Example: system, user, call, result, assistant, user -> rounds [1, 5) and [5, 6)
     """
-    head = head_length(messages)
+    head, frames = head_length(messages), frames_in(messages)
     rounds: list[list[Step]] = []
     for step in steps_of(messages):
-        if step.start < head:
+        at = step.start
+        if at < head:
             continue
-        if not rounds or messages[step.start].role is Role.USER:
+        if not rounds or (messages[at].role is Role.USER and at not in frames and at not in ours):
             rounds.append([])
         rounds[-1].append(step)
     return tuple(Round(steps[0].start, steps[-1].stop, tuple(steps)) for steps in rounds)
 
 
 def last_user_index(messages: Sequence[Message]) -> int | None:
-    """Where the last user message stands, or None if nobody asked anything."""
+    """Where the last words of a user stand, or None if nobody asked anything.
+
+    Where every user message is a result or context, the last of them counts.
+    """
+    return _last_user(messages, frames_in(messages))
+
+
+def _last_user(messages: Sequence[Message], frames: Mapping[int, Framed]) -> int | None:
+    newest = None
     for at in range(len(messages) - 1, -1, -1):
         if messages[at].role is Role.USER:
-            return at
-    return None
+            if at not in frames:
+                return at
+            newest = at if newest is None else newest
+    return newest
 
 
 class Protection(StrEnum):
-    """Why a message stays byte for byte."""
+    """Why a message stays: byte for byte, and the task or context shortened in place where it is too large."""
 
     SYSTEM = "system text"
     ASKED = "last user message"
     UNREAD = "result not read yet"
     PINNED = "pinned"
+    TASK = "task"
+    CONTEXT = "sent again by the client"
 
 
-def protected(messages: Sequence[Message], pins: Sequence[int] | frozenset[int] = ()) -> dict[int, Protection]:
-    """Index -> reason, for the leading system text, the last user message, unread results and pins.
+def protected(
+    messages: Sequence[Message], pins: Sequence[int] | frozenset[int] = (), *, keeps_task: bool = True
+) -> dict[int, Protection]:
+    """Index -> reason, for system text wherever it stands, the last user message, unread results, pins and the task.
 
-    A result is unread until an assistant message follows it.
+    A result is unread until an assistant message follows it. The task is the first user message; and where the last
+    one only says to go on, also the newest that says more. The newest form of what a client sends again stays too.
+    Without `keeps_task` these two are not named.
     Example: system, user, call, result -> {0: SYSTEM, 1: ASKED, 3: UNREAD}
     """
-    reasons = dict.fromkeys((at for at in pins if 0 <= at < len(messages)), Protection.PINNED)
+    frames = frames_in(messages)
+    asked = _last_user(messages, frames)
+    reasons: dict[int, Protection] = {}
+    if keeps_task:
+        newest = {framed.name: at for at, framed in frames.items() if framed.kind is FrameKind.CONTEXT}
+        reasons |= dict.fromkeys(newest.values(), Protection.CONTEXT)
+        reasons |= dict.fromkeys(_tasks(messages, frames, asked, pins), Protection.TASK)
+    reasons |= dict.fromkeys((at for at in pins if 0 <= at < len(messages)), Protection.PINNED)
     for at in range(len(messages) - 1, -1, -1):
         if messages[at].role is Role.ASSISTANT:
             break
-        if messages[at].results:
+        if messages[at].results or (at in frames and frames[at].kind is FrameKind.RESULT):
             reasons[at] = Protection.UNREAD
-    last_user = last_user_index(messages)
-    if last_user is not None:
-        reasons[last_user] = Protection.ASKED
-    return reasons | dict.fromkeys(range(head_length(messages)), Protection.SYSTEM)
+    if asked is not None:
+        reasons[asked] = Protection.ASKED
+    system = (at for at, message in enumerate(messages) if message.role is Role.SYSTEM)
+    return reasons | dict.fromkeys(system, Protection.SYSTEM)
+
+
+def _tasks(
+    messages: Sequence[Message], frames: Mapping[int, Framed], asked: int | None, pins: Container[int]
+) -> list[int]:
+    """Where the conversation's task stands, and what a last message that only says to go on refers to."""
+    start = max((at for at, framed in frames.items() if framed.kind is FrameKind.RESTART), default=-1) + 1
+    first = _first_words(messages, frames, start, pins)
+    found = [] if first is None else [first]
+    if asked is not None and asked not in frames and is_nudge(messages[asked]):
+        earlier = (at for at in range(asked - 1, start - 1, -1) if _are_words(messages, frames, at))
+        began = next((at for at in earlier if not is_nudge(messages[at])), None)
+        found += [] if began is None else [began]
+    return found
+
+
+def _first_words(
+    messages: Sequence[Message], frames: Mapping[int, Framed], start: int, pins: Container[int]
+) -> int | None:
+    """The first words of a user. Texts that were pinned stand before them, with nobody's answer between."""
+    first = None
+    for at in range(start, len(messages)):
+        if _are_words(messages, frames, at):
+            first = at
+            if at not in pins:
+                break
+        elif first is not None and messages[at].role is not Role.USER and messages[at].role is not Role.SYSTEM:
+            break
+    return first
+
+
+def _are_words(messages: Sequence[Message], frames: Mapping[int, Framed], at: int) -> bool:
+    return messages[at].role is Role.USER and at not in frames

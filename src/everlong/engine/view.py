@@ -234,6 +234,7 @@ def _task(history: History, options: ViewOptions) -> Task:
         keeps_thinking=format_named(options.fmt).rules.own_thinking,
         model=options.counter.model,
         pins=options.pins,
+        keeps_task=options.preset.keeps_task,
         recall=options.recall,
         language=language_of(_newest_words(history)),
         index=options.index,

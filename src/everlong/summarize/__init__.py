@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from everlong.summarize.text import (
         clipped as clipped,
         framed as framed,
-        is_framed as is_framed,
         one_line as one_line,
     )
     from everlong.summarize.titles import (
@@ -54,7 +53,7 @@ else:
             "secrets.redaction": "redacted",
             "summary": "Facts NOTICE NO_FACTS Summary as_message as_system_section decode_summary encode_summary "
             "merged written",
-            "text": "clipped framed is_framed one_line",
+            "text": "clipped framed one_line",
             "titles": "LONGEST_TITLE parsed_title title_prompt",
             "transcripts": "chunks transcript",
         },

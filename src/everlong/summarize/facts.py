@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from typing import cast
 
 from everlong.compress import Use, accesses, looks_failed
-from everlong.core import CallId, Json, JsonObject, Message, Role, ToolCall, ToolResult, user_text
+from everlong.core import CallId, Json, JsonObject, Message, Role, ToolCall, ToolResult, is_framed, user_text
 from everlong.relevance import names_in
 from everlong.summarize.secrets.redaction import redacted
 from everlong.summarize.summary import NO_FACTS, Facts
-from everlong.summarize.text import is_framed
 
 __all__ = ["BOUNDS", "Bound", "facts_of", "figures_in", "open_tasks", "typed_by_user"]
 

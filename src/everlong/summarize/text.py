@@ -19,7 +19,6 @@ __all__ = [
     "framed",
     "harmless",
     "in_pieces",
-    "is_framed",
     "one_line",
     "plain_key",
     "sentences_of",
@@ -143,7 +142,6 @@ FRAME_TAGS = re.compile(
     re.IGNORECASE,
 )
 MARK_LENGTH = 8  # hex digits
-OURS = re.compile(r"\s*<(?:background|summary)-[0-9a-f]{8}>")
 LOOKALIKE = {"<": "‹", ">": "›", "[": "［"}
 
 
@@ -160,8 +158,3 @@ def framed(text: str, name: str, opening: str = "") -> str:
         mark = ref_of(mark)[:MARK_LENGTH]
     lead = f"{opening}\n\n" if opening else ""
     return f"<{name}-{mark}>\n{lead}{inside}\n</{name}-{mark}>"
-
-
-def is_framed(text: str) -> bool:
-    """Whether we added a message, rather than a person or a model."""
-    return OURS.match(text) is not None

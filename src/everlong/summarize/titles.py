@@ -7,12 +7,12 @@ gives none, and the thread keeps its name.
 import re
 from collections.abc import Sequence
 
-from everlong.core import Message, Role
+from everlong.core import Message, Role, is_framed
 from everlong.relevance import in_language
 from everlong.summarize.audit.language import language_named
 from everlong.summarize.audit.signs import no_summary
 from everlong.summarize.secrets.redaction import redacted
-from everlong.summarize.text import ELLIPSIS, framed, is_framed, one_line
+from everlong.summarize.text import ELLIPSIS, framed, one_line
 
 __all__ = ["LONGEST_TITLE", "parsed_title", "title_prompt"]
 

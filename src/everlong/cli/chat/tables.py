@@ -11,9 +11,8 @@ from everlong.cli.sessions.lists import excerpt, when
 from everlong.cli.terminal.tables import amount, bar, percent
 from everlong.cli.terminal.text import one_line
 from everlong.cli.words.wording import Words
-from everlong.core import Edit, Hit, Message, Pin, Reasoning, Recalled, Role, Thread, ToolCall, ToolResult
+from everlong.core import Edit, Hit, Message, Pin, Reasoning, Recalled, Role, Thread, ToolCall, ToolResult, is_framed
 from everlong.engine import Engine, Meter, Prepared, Threads, counter_for
-from everlong.summarize import is_framed
 from everlong.tokens import Counter
 
 if TYPE_CHECKING:

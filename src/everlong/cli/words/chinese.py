@@ -25,6 +25,8 @@ NAMES: Mapping[str, str] = {
     "system text": "系统提示",
     "last user message": "最后一条用户消息",
     "result not read yet": "尚未被读取的结果",
+    "task": "任务",
+    "sent again by the client": "客户端每次重发的内容",
     "pinned": "已固定",
 }
 

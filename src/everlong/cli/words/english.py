@@ -24,6 +24,8 @@ NAMES: Mapping[str, str] = {
     "system text": "system text",
     "last user message": "last user message",
     "result not read yet": "result not read yet",
+    "task": "task",
+    "sent again by the client": "sent again by the client",
     "pinned": "pinned",
 }
 

@@ -2,10 +2,10 @@
 
 `floor` lies below every preset: it takes what the target asks for and no more. `emergency` is what the documents
 do after an overflow: read results to one line each, thoughts gone, only the last rounds, then fewer. System text,
-pins and the last user message stay byte for byte, and pairs are never parted. Results that the model has not
-read are cut to head and tail, largest first, where what must stay is too large with them: the one exception to
-what a step may touch. It comes first, for then nothing else may have to go. What cannot fit is an error naming
-the parts.
+pins and the last user message stay byte for byte, and pairs are never parted. Where what must stay is too large, the
+task, what the client sends again and results that the model has not read are cut to head and tail, largest first: the
+one exception to what a step may touch. It comes first, for then nothing else may have to go. What cannot fit is an
+error naming the parts.
 """
 
 import math
@@ -18,8 +18,8 @@ from everlong.compress.draft import OURS, Draft, Task, bound_reasoning, firm_ste
 from everlong.compress.text.argument_texts import described
 from everlong.compress.text.boundaries import Cut, cut_characters, fair_cap
 from everlong.compress.text.changes import Cause, Change, Origins, rewrite
-from everlong.compress.text.tool_results import PlacedResult, placeholder, results_in, shortened, with_text
-from everlong.core import Protection, Reasoning, Step, ToolCall, part_ref, protected, safe_cuts, steps_of
+from everlong.compress.text.tool_results import PlacedResult, placeholder, results_in, shortened, texts_at
+from everlong.core import Protection, Reasoning, Step, ToolCall, part_ref, safe_cuts, steps_of
 from everlong.errors import BudgetImpossible
 
 __all__ = ["emergency", "floor"]
@@ -27,12 +27,15 @@ __all__ = ["emergency", "floor"]
 STEP = "emergency"
 LEAN = Cause(STEP, "the request does not fit: results to one line, thoughts and long arguments out")
 UNREAD = Cause(STEP, "what must stay does not fit: result cut before it was read")
+TOO_LARGE = Cause(STEP, "what must stay does not fit: cut to its beginning and end")
 OLDER = "the request does not fit: only the newest is kept"
 
 CALLS = "calls and results that belong to these"
 ADDED = "added summaries and excerpts"
 
 LEAST_SHARE = 3  # unread results may have a third of the target, whatever else is there
+#: The share of the target that they keep where something else can be cut as well, in the order of cutting.
+SPARED = ((Protection.TASK, 0.1), (Protection.CONTEXT, 0.25))
 SMALLEST_EXCERPT = 150  # tokens; below that one line says as much
 LONGEST_ARGUMENT = 500  # characters
 WIDE_CHARACTERS = 6  # a token has fewer in most texts: where to begin looking for the size that fits
@@ -41,12 +44,12 @@ TAIL_SHARE = 1 / 3
 
 def floor(draft: Draft, task: Task) -> Draft:
     """The draft within the target, or BudgetImpossible with the parts that must stay and their sizes."""
-    for stage in (_unread_cut, _oldest_lines, _lean, _oldest_out):
+    for stage in (_kept_cut, _oldest_lines, _lean, _oldest_out):
         if draft.total <= task.target:
             return draft
         draft = stage(draft, task)
     if draft.total > task.target:
-        raise BudgetImpossible(task.target, _parts(draft, task))
+        raise BudgetImpossible(task.target, _parts(draft))
     return draft
 
 
@@ -64,7 +67,7 @@ def emergency(
     as the first of `keep` says; if that is still too much, as the next one says.
     """
     goal = replace(task, target=min(task.target, int(task.window * share)))
-    draft = _lean(_unread_cut(draft, goal), task)
+    draft = _lean(_kept_cut(draft, goal), task)
     for count in keep:
         draft = _only_newest(draft, count, unit)
         if draft.total <= goal.target:
@@ -107,7 +110,41 @@ def _lean(draft: Draft, task: Task) -> Draft:
     return rewrite(draft, task, LEAN, changes)
 
 
-# --- results that nobody has read ------------------------------------------------------------------
+# --- what must stay and is too large ---------------------------------------------------------------
+
+
+def _kept_cut(draft: Draft, task: Task) -> Draft:
+    """If the protected messages are too large: the task, what the client sends again and unread results, cut."""
+    for reason, share in SPARED:
+        draft = _texts_cut(draft, task, reason, int(task.target * share))
+    draft = _unread_cut(draft, task)
+    for reason, _ in reversed(SPARED):
+        draft = _texts_cut(draft, task, reason, 0)
+    return draft
+
+
+def _least_firm(draft: Draft, task: Task) -> int:
+    """The tokens of what must stay, said as shortly as it can be if that matters."""
+    firm = _firm_tokens(draft)
+    return _firm_tokens(_lean(draft, task)) if firm > task.target else firm
+
+
+def _texts_cut(draft: Draft, task: Task, reason: Protection, spared: int) -> Draft:
+    """The messages that stay for this reason, cut to what everything else leaves of the target, or to `spared`."""
+    kept = [position for position, slot in enumerate(draft.slots) if draft.protected.get(slot.at) is reason]
+    firm = _least_firm(draft, task) if kept else 0
+    if firm <= task.target:
+        return draft
+    texts = [found for position in kept for found in texts_at(draft, position, task.counter)]
+    size = sum(found.tokens for found in texts)
+    cap = fair_cap([found.tokens for found in texts], max(spared, task.target - (firm - size)))
+    origins = Origins(draft)
+    cuts = []
+    for found in texts:
+        cut = _beginning_and_end(found, cap, origins, task) if found.tokens > cap else None
+        if cut is not None and cut.now is not None and task.counter.part(cut.now) < found.tokens:
+            cuts.append(cut)
+    return rewrite(draft, task, TOO_LARGE, cuts)
 
 
 def _unread_cut(draft: Draft, task: Task) -> Draft:
@@ -115,16 +152,13 @@ def _unread_cut(draft: Draft, task: Task) -> Draft:
 
     That size is what everything else leaves of the target; at least a third of it, if what must stay allows.
     """
-    firm = _firm_tokens(draft)
-    if firm > task.target:
-        firm = _firm_tokens(_lean(draft, task))
+    firm = _least_firm(draft, task)
     if firm <= task.target:
         return draft
-    reasons = protected(draft.history, task.pins)
     unread = [
         found
         for found in results_in(draft, task.counter)
-        if reasons.get(found.slot.at) is Protection.UNREAD and found.slot.at not in task.pins
+        if draft.protected.get(found.slot.at) is Protection.UNREAD and found.slot.at not in task.pins
     ]
     size = sum(found.tokens for found in unread)
     wanted = max(task.target - (draft.total - size), task.target // LEAST_SHARE)
@@ -135,16 +169,23 @@ def _unread_cut(draft: Draft, task: Task) -> Draft:
 
 
 def _excerpt(found: PlacedResult, cap: int, origins: Origins, task: Task) -> Change | None:
-    text = found.result.text
-    room = cap - (found.tokens - task.counter.text(text))  # beside pictures and the frame
-    if room < SMALLEST_EXCERPT:
-        line = placeholder(found, origins, task, least=1)
-        return None if line is None else line[0]
+    if _room(found, cap, task) >= SMALLEST_EXCERPT:
+        return _beginning_and_end(found, cap, origins, task)
+    line = placeholder(found, origins, task, least=1)
+    return None if line is None else line[0]
+
+
+def _beginning_and_end(found: PlacedResult, cap: int, origins: Origins, task: Task) -> Change:
     original = origins.part(found.slot, found.part)
     ref = part_ref(found.result if original is None else original)
+    text, room = found.text, max(1, _room(found, cap, task))
     cut = cut_characters(Cut(text, len(text), 0), min(room * WIDE_CHARACTERS, len(text) - 1), TAIL_SHARE)
-    now = with_text(found.result, shortened(cut, ref, task, room, TAIL_SHARE))
-    return Change(found.position, found.part, now, ref)
+    return Change(found.position, found.part, found.saying(shortened(cut, ref, task, room, TAIL_SHARE)), ref)
+
+
+def _room(found: PlacedResult, cap: int, task: Task) -> int:
+    """What a cap leaves for the text, beside pictures and the frame."""
+    return cap - (found.tokens - task.counter.text(found.text))
 
 
 # --- leaving out -----------------------------------------------------------------------------------
@@ -190,11 +231,10 @@ def _firm_tokens(draft: Draft) -> int:
     return sum(slot.tokens for step in firm_steps(draft) for slot in draft.slots[step.start : step.stop])
 
 
-def _parts(draft: Draft, task: Task) -> list[tuple[str, int]]:
+def _parts(draft: Draft) -> list[tuple[str, int]]:
     """What is left, by the reason why it is."""
-    reasons = protected(draft.history, task.pins)
     sizes: Tally[str] = Tally()
     for slot in draft.slots:
-        reason = ADDED if slot.at == OURS else reasons.get(slot.at, CALLS)
+        reason = ADDED if slot.at == OURS else draft.protected.get(slot.at, CALLS)
         sizes[str(reason)] += slot.tokens
     return list(sizes.items())

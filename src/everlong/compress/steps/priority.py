@@ -105,7 +105,7 @@ def priority_of(message: Message, tool: str = "", arguments: JsonText = "") -> P
 
 def result_priority(found: PlacedResult) -> Priority:
     """Return how much a result matters."""
-    return _priority(Role.TOOL, found.result.text, found.tool, found.call.arguments if found.call else "")
+    return _priority(Role.TOOL, found.text, found.tool, found.call.arguments if found.call else "")
 
 
 def _priority(role: Role, text: str, tool: str, arguments: JsonText) -> Priority:

@@ -12,7 +12,7 @@ from typing import Literal
 from everlong.compress.draft import Draft, Task
 from everlong.compress.text.boundaries import Cut, cut_characters, cut_lines
 from everlong.compress.text.changes import Cause, Change, Origins, rewrite
-from everlong.compress.text.tool_results import PlacedResult, results_in, shortened, with_text
+from everlong.compress.text.tool_results import PlacedResult, results_in, shortened
 from everlong.core import Ref, ToolResult, part_ref
 
 __all__ = ["Unit", "soft_trim"]
@@ -67,13 +67,14 @@ def soft_trim(
     origins = Origins(draft)
     changes = []
     for found in results_in(draft, task.counter):
-        if not found.open or not _may_exceed(found, limit):
+        # A step for arrivals looks at each message by itself; that a user message is a result shows beside others only.
+        if not found.open or not isinstance(found.result, ToolResult) or not _may_exceed(found, limit):
             continue
         original = origins.part(found.slot, found.part)
         ref = part_ref(found.result if original is None else original)
-        now = _trimmed(found.result, task, limit, ref)
-        if now is not None:
-            changes.append(Change(found.position, found.part, now, ref))
+        text = _trimmed(found.text, task, limit, ref)
+        if text is not None:
+            changes.append(Change(found.position, found.part, found.saying(text), ref))
     return rewrite(draft, task, CAUSE, changes)
 
 
@@ -88,8 +89,7 @@ def _limit(size: int, unit: Unit, lines: tuple[int, int], most_characters: int |
     return Limit(None, room, room, lines)
 
 
-def _trimmed(result: ToolResult, task: Task, limit: Limit, ref: Ref) -> ToolResult | None:
-    text = result.text
+def _trimmed(text: str, task: Task, limit: Limit, ref: Ref) -> str | None:
     if not limit.longer(text) and (limit.tokens is None or task.counter.text(text) <= limit.tokens):
         return None
     head, tail = limit.lines
@@ -99,12 +99,12 @@ def _trimmed(result: ToolResult, task: Task, limit: Limit, ref: Ref) -> ToolResu
     cut = cut_lines(text, head, _ending(end, tail)) or Cut(text, len(text), 0)
     if cut.characters > room:
         cut = cut_characters(cut, room, tail_share)
-    return with_text(result, shortened(cut, ref, task, limit.tokens, tail_share))
+    return shortened(cut, ref, task, limit.tokens, tail_share)
 
 
 def _may_exceed(found: PlacedResult, limit: Limit) -> bool:
     """Whether it is worth counting its text: most results are far below, and were counted with all they hold."""
-    return limit.longer(found.result.text) or (limit.tokens is not None and found.tokens > limit.tokens)
+    return limit.longer(found.text) or (limit.tokens is not None and found.tokens > limit.tokens)
 
 
 def _ending(end: str, tail: int) -> int:

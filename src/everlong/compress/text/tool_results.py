@@ -1,7 +1,8 @@
 """The tool results of a draft, each with the call it answers, and the two ways to say one shorter.
 
 A *placeholder* is one line; an *excerpt* is the head and the tail around one marker. Both carry the reference
-of the original. Which results, when and how far is for the steps to decide.
+of the original. A result that comes in a user's role is a text; the line that frames it stays before what is said
+instead. Which results, when and how far is for the steps to decide.
 """
 
 import json
@@ -10,40 +11,64 @@ from dataclasses import dataclass, replace
 
 from everlong.compress.draft import OURS, Draft, Slot, Task
 from everlong.compress.text.boundaries import Cut, cut_characters
-from everlong.compress.text.changes import Change, Origins, part_tokens
+from everlong.compress.text.changes import Change, Origins, part_tokens, sealed
 from everlong.compress.text.markers import gap_in_result, is_placeholder, result_placeholder
-from everlong.core import Image, JsonText, Ref, Text, ToolCall, ToolResult, pairs_of
+from everlong.core import FrameKind, Image, JsonText, Ref, Text, ToolCall, ToolResult, frames_in, pairs_of
 from everlong.relevance import PATH_KEYS
 from everlong.tokens import Counter
 
-__all__ = ["PlacedResult", "placeholder", "results_in", "shortened", "string_argument", "with_text"]
+__all__ = ["PlacedResult", "placeholder", "results_in", "shortened", "string_argument", "texts_at"]
 
 WORTH = 20  # tokens; for fewer a result is not taken away
+LONGEST_FRAME = 200  # characters of the line that says that a user message is a result
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedResult:
-    """A result as it stands in a draft. `open` says whether a step may touch it."""
+    """A result as it stands in a draft. `open` says whether a step may touch it; `frame` is said before the text."""
 
     position: int
     part: int
     slot: Slot
-    result: ToolResult
+    result: ToolResult | Text
     call: ToolCall | None
     tokens: int
     open: bool
+    frame: str = ""
 
     @property
     def tool(self) -> str:
         """The name of the tool, "" if nobody says."""
-        return self.result.name or (self.call.name if self.call else "")
+        named = self.result.name if isinstance(self.result, ToolResult) else ""
+        return named or (self.call.name if self.call else "")
+
+    @property
+    def text(self) -> str:
+        """What the result says, without its frame."""
+        return self.result.text.removeprefix(self.frame)
+
+    def saying(self, text: str, *, alone: bool = False) -> ToolResult | Text:
+        """The same result in other words; pictures and what is carried along stay where they are, if not `alone`."""
+        if isinstance(self.result, Text):
+            return replace(self.result, text=self.frame + text)
+        said = Text(text, _first_extra(self.result))
+        if alone:
+            return replace(self.result, content=(said,))
+        content = self.result.content
+        at = next((index for index, inner in enumerate(content) if isinstance(inner, Text)), 0)
+        after = (inner for inner in content[at:] if not isinstance(inner, Text))
+        return replace(self.result, content=(*content[:at], said, *after))
 
 
 def results_in(draft: Draft, counter: Counter) -> Iterator[PlacedResult]:
     """Every result, oldest first."""
     messages = draft.messages
     calls = {pair.result: messages[pair.call[0]].parts[pair.call[1]] for pair in pairs_of(messages)}
+    frames = frames_in(messages)
     for position, slot in enumerate(draft.slots):
+        if position in frames and frames[position].kind is FrameKind.RESULT and slot.at != OURS:
+            yield from texts_at(draft, position, counter, frame=True)
+            continue
         free = slot.at != OURS and slot.at not in draft.protected
         for index, part in enumerate(slot.message.parts):
             if isinstance(part, ToolResult):
@@ -52,18 +77,30 @@ def results_in(draft: Draft, counter: Counter) -> Iterator[PlacedResult]:
                 yield PlacedResult(position, index, slot, part, known, part_tokens(slot, index, counter), free)
 
 
+def texts_at(draft: Draft, position: int, counter: Counter, *, frame: bool = False) -> Iterator[PlacedResult]:
+    """The texts of one message as results; with `frame` the line that the first begins with is its frame."""
+    slot = draft.slots[position]
+    free = slot.at != OURS and slot.at not in draft.protected
+    for index, part in enumerate(slot.message.parts):
+        if isinstance(part, Text) and part.text and not sealed(part):
+            line = _first_line(part.text) if frame else ""
+            frame = False
+            yield PlacedResult(position, index, slot, part, None, part_tokens(slot, index, counter), free, line)
+
+
 def placeholder(found: PlacedResult, origins: Origins, task: Task, least: int = WORTH) -> tuple[Change, int] | None:
     """The result as one line, and the tokens that saves; None if it is one already, or saves fewer than `least`."""
-    if is_placeholder(found.result.text):
+    if is_placeholder(found.text):
         return None
     given = origins.part(found.slot, found.part)
-    original = given if isinstance(given, ToolResult) else found.result
+    original = given if isinstance(given, ToolResult | Text) else found.result
     size = found.tokens if original == found.result else task.counter.part(original)
     ref = origins.ref(found.slot, found.part)
     path = string_argument(found.call.arguments, PATH_KEYS) if found.call else ""
-    pictures = sum(isinstance(inner, Image) for inner in original.content)
+    content = original.content if isinstance(original, ToolResult) else ()
+    pictures = sum(isinstance(inner, Image) for inner in content)
     line = result_placeholder(found.tool, path, size, pictures, ref, task)
-    now = replace(found.result, content=(Text(line, _first_extra(found.result)),))
+    now = found.saying(line, alone=True)
     saved = found.tokens - task.counter.part(now)
     return (Change(found.position, found.part, now, ref), saved) if saved >= least else None
 
@@ -80,14 +117,6 @@ def shortened(cut: Cut, ref: Ref, task: Task, most_tokens: int | None, tail_shar
         # Tokens are not spread evenly over a text: aim a little lower, and always get shorter.
         aim = int(cut.characters * most_tokens / size * 0.95)
         cut = cut_characters(cut, min(aim, cut.characters - 1), tail_share)
-
-
-def with_text(result: ToolResult, text: str) -> ToolResult:
-    """The same result in other words; pictures and what is carried along stay where they are."""
-    said = Text(text, _first_extra(result))
-    at = next((index for index, inner in enumerate(result.content) if isinstance(inner, Text)), 0)
-    after = (inner for inner in result.content[at:] if not isinstance(inner, Text))
-    return replace(result, content=(*result.content[:at], said, *after))
 
 
 def string_argument(arguments: JsonText, keys: tuple[str, ...]) -> str:
@@ -113,3 +142,9 @@ def _tokens_kept(cut: Cut, counter: Counter) -> int:
 
 def _first_extra(result: ToolResult) -> JsonText:
     return next((inner.extra for inner in result.content if isinstance(inner, Text)), "")
+
+
+def _first_line(text: str) -> str:
+    """The first line with its end; "" if it is too long to be a frame, or the only one."""
+    end = text.find("\n", len(text) - len(text.lstrip()), LONGEST_FRAME)
+    return text[: end + 1]

@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from everlong.core import Message, Reasoning, Role, Text, ToolCall, ToolResult, user_text
+from everlong.core import Message, Reasoning, Role, Text, ToolCall, ToolResult, is_framed, user_text
 from everlong.relevance import terms_of, words_of
 from everlong.summarize.summary import Summary, all_lines
-from everlong.summarize.text import is_framed, sentences_of
+from everlong.summarize.text import sentences_of
 
 __all__ = [
     "ACT",

@@ -23,11 +23,11 @@ from everlong.core import (
     Text,
     ToolResult,
     Withdrawal,
+    is_framed,
     message_ref,
     part_ref,
 )
 from everlong.engine import SUMMARY, summary_in
-from everlong.summarize import is_framed
 
 __all__ = ["LONGEST", "Status", "Statuses", "full_text", "message_status", "row_json", "statuses_of"]
 

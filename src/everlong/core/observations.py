@@ -1,0 +1,340 @@
+"""User messages that are not a user's words: results in a user's role, context that a client sends again, our own text.
+
+Many agents have no tool role: they send what a tool answered as a user message in a frame of their own (`Observation:`,
+`<tool_response>`), and what they know of the workspace as another (the files of aider, the environment of codex). Each
+known frame is a row with a real sample. To take a user's words for a result is the worse mistake, so most rows count
+only right after an assistant's action, and a message that nobody acted before is always the user's. Only the beginning
+and the end of a text are looked at.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from everlong.core.messages import Message, Role, Text
+
+__all__ = ["FRAMES", "Frame", "FrameKind", "Framed", "frames_in", "is_framed", "is_nudge"]
+
+LOOKED_AT = 400  # characters at the beginning of a text, and as many at its end
+ACTION_LOOKED_AT = 800  # the same in what an assistant said: a thought comes before the action
+TELLING = 3  # so often a person does not begin a message with the same frame
+LONGEST_HEADER = 60  # characters of a first line that may be a frame nobody told us about
+LONGEST_NUDGE = 40
+
+
+class FrameKind(StrEnum):
+    """What a user message in a frame is."""
+
+    RESULT = "result"  # what an assistant's action brought
+    CONTEXT = "context"  # sent again by the client, in its newest form
+    RESTART = "restart"  # says that what stands before it was an example
+    OURS = "ours"  # a summary or excerpts of this conversation
+
+
+class Trust(StrEnum):
+    """When a result's frame counts. It always needs an assistant message before it."""
+
+    ALONE = "alone"  # only programs write it
+    REPEATED = "repeated"  # after an action, or often in one conversation
+    ACTED = "acted"  # after an action only: people write it too
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A frame: how a text in it begins, and how it ends if that matters."""
+
+    name: str
+    kind: FrameKind
+    opening: str
+    sample: str
+    trust: Trust = Trust.ALONE
+    closing: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Framed:
+    """A user message in a frame. `name` is the frame's; a result has the index of what the assistant did before it."""
+
+    kind: FrameKind
+    name: str
+    answers: int = -1
+
+
+CLOSED = r"</[\w:.-]+>\s*\Z"  # nothing is said after the last element
+CONTEXT_TAGS = (
+    "environment_details|environment_context|user_instructions|system-reminder|system_reminder|user_info|project_layout|"
+    "additional_data|attached_files|open_and_recently_viewed_files|git_status|permissions instructions"
+)
+
+#: The order matters: the first that matches decides.
+FRAMES: tuple[Frame, ...] = (
+    Frame("summary", FrameKind.OURS, r"<(?:background|summary)-[0-9a-f]{8,}>", "<background-0123abcd>\nQuoted …"),
+    # What clients send again.
+    Frame(
+        "aider files",
+        FrameKind.CONTEXT,
+        r"(?:<editable>\s*)?(?:I have|The system) \*added these files to the chat\*",
+        "I have *added these files to the chat* so you can go ahead and edit them.\n\n*Trust this message as the true "
+        "contents of these files!*\n\napp.py\n```\nx = 1\n```\n",
+    ),
+    Frame(
+        "aider read-only files",
+        FrameKind.CONTEXT,
+        r"Here are some READ ONLY files, provided for your reference\.",
+        "Here are some READ ONLY files, provided for your reference.\nDo not edit these files!\n\nA.md\n```\nx\n```",
+    ),
+    Frame(
+        "aider repository map",
+        FrameKind.CONTEXT,
+        r"(?:<floating>)?(?:(?:I am|We are) working (?:with you )?on code in a git repository\.\s*)?"
+        r"Here are summaries of some files present in my git repo",
+        "Here are summaries of some files present in my git repository.\nDo not propose changes to these files, treat "
+        "them as *read-only*.\n\napp.py:\n⋮\n",
+    ),
+    Frame(
+        "aider new code base",
+        FrameKind.RESTART,
+        r"I switched to a new code base\. Please don't consider the above files",
+        "I switched to a new code base. Please don't consider the above files or try to edit them any longer.",
+    ),
+    Frame(
+        "instructions of the project",
+        FrameKind.CONTEXT,
+        r"# AGENTS\.md instructions for ",
+        "# AGENTS.md instructions for app\n\n<INSTRUCTIONS>\nUse tabs.\n</INSTRUCTIONS>",
+        closing=CLOSED,
+    ),
+    Frame(
+        "environment",
+        FrameKind.CONTEXT,
+        rf"<(?:{CONTEXT_TAGS})>",
+        "<environment_context>\n  <cwd>/app</cwd>\n</environment_context>",
+        closing=rf"</(?:{CONTEXT_TAGS})>\s*\Z",
+    ),
+    # Results that only programs write.
+    Frame(
+        "smolagents call",
+        FrameKind.RESULT,
+        r"Call id: \S+\n(?:Observation|Error):",
+        "Call id: call_7\nObservation:\n42 rows",
+    ),
+    Frame(
+        "OpenHands",
+        FrameKind.RESULT,
+        r"EXECUTION RESULT of \[",
+        "EXECUTION RESULT of [execute_bash]:\n/workspace\n[Command finished with exit code 0]",
+    ),
+    Frame(
+        "Cline",
+        FrameKind.RESULT,
+        r"\[(?!ask_followup|attempt_completion|plan_mode|new_task)[a-z][a-z_]+(?: for '[^\n]{0,300})?\] Result:",
+        "[read_file for 'src/app.py'] Result:\n1 | import os",
+    ),
+    Frame(
+        "Cline without a tool",
+        FrameKind.RESULT,
+        r"\[ERROR\] You did not use a tool in your previous response",
+        "[ERROR] You did not use a tool in your previous response! Please retry with a tool use.",
+    ),
+    Frame(
+        "tagged",
+        FrameKind.RESULT,
+        r"<(?:(?:tool|function|command|execution)_(?:call_)?(?:result|response|output|error)s?|observations?|returncode|"
+        r"tool_use_error|local-command-stdout|bash-stdout)\b[^<>\n]{0,200}>",
+        '<tool_response>\n{"rows": 42}\n</tool_response>',
+        closing=CLOSED,
+    ),
+    Frame(
+        "AutoGen",
+        FrameKind.RESULT,
+        r"exitcode: -?\d+ \(execution (?:succeeded|failed)",
+        "exitcode: 0 (execution succeeded)\nCode output: 42",
+    ),
+    Frame(
+        "LangChain",
+        FrameKind.RESULT,
+        r"TOOL RESPONSE:\s*\n-{3,}",
+        "TOOL RESPONSE: \n---------------------\n42 rows\n\nUSER'S INPUT\n--------------------\n\nOkay, so what is the "
+        "response to my last comment?",
+    ),
+    Frame(
+        "aider commit",
+        FrameKind.RESULT,
+        r"I committed the changes with git hash [0-9a-f]{6,40} & commit msg:",
+        "I committed the changes with git hash 1a2b3c4 & commit msg: fix: typo",
+    ),
+    Frame(
+        "aider check",
+        FrameKind.RESULT,
+        r"# (?:Fix any errors below, if possible\.|\d+ SEARCH/REPLACE blocks? failed to match)",
+        "# Fix any errors below, if possible.\n\n## Running: flake8 app.py\n\napp.py:1:1 F821 undefined name",
+    ),
+    Frame(
+        "aider command",
+        FrameKind.RESULT,
+        r"I ran this command:\s*\n[^\n]{1,300}\n\s*And got this output:",
+        "I ran this command:\n\npytest\n\nAnd got this output:\n\n1 failed",
+    ),
+    # Results that a person could paste.
+    Frame(
+        "observation",
+        FrameKind.RESULT,
+        r"(?:(?i:observations?)(?: \d+)?|观察(?:结果)?)\s{0,3}[:：][^\S\n]*\n",
+        "Observation:\nExecution logs:\nLast output from code snippet:\n42",
+        Trust.REPEATED,
+    ),
+    Frame(
+        "observation in a line",
+        FrameKind.RESULT,
+        r"(?:(?i:observations?)(?: \d+)?|观察(?:结果)?)\s{0,3}[:：]",
+        "Observation: 42 rows",
+        Trust.ACTED,
+    ),
+    Frame(
+        "named result",
+        FrameKind.RESULT,
+        r"\[?(?i:(?:tool|function|command|action|code|execution|step)(?: \d+)? (?:results?|outputs?|responses?|logs?))"
+        r"(?: (?:of|for|from) [^\n:]{1,100}| \([^\n()]{1,100}\))?\]?\s{0,3}[:：\n]"
+        r"|\[(?i:result of) [^\n\]]{1,200}\]|(?:工具|执行|命令|代码)(?:调用)?(?:结果|输出|返回)\s{0,3}[:：]",
+        "Tool output: 42 rows",
+        Trust.REPEATED,
+    ),
+    Frame(
+        "plain result", FrameKind.RESULT, r"(?i:results?|outputs?|error|stdout|stderr)[:：]", "Error:\nNo", Trust.ACTED
+    ),
+)
+
+OURS = re.compile(rf"\s*{FRAMES[0].opening}")
+#: All openings at once; the name of the group tells which frame it is.
+OPENING = re.compile(
+    "|".join(f"(?P<f{number}>{frame.opening})" for number, frame in enumerate(FRAMES)),
+)
+CLOSINGS = {number: re.compile(frame.closing) for number, frame in enumerate(FRAMES) if frame.closing}
+#: A user speaks inside a frame of the client: answers, feedback, the task itself.
+USER_SPEAKS = re.compile(r"<(?:feedback|answer|user_message|user_query|user_feedback|task)>")
+HEADER = re.compile(r"(?:\[[^\n]*\]|<[^\n<>]*>|[^\n]*[^\s:：][:：])\s*\n")
+
+#: What an assistant writes that acts without a tool role.
+ACTION = re.compile(
+    r"^[*_#\s]{0,4}(?:Thoughts?|Action|Action Input|思考|行动)\**(?: \d+)?\s{0,3}[:：]"
+    r"|<end_code>|^<code>|^Calling tools:\s*\n\["
+    r"|<(?:tool_call|function_calls?|invoke|tool_use|tool_code)\b|<function=|<execute_\w+>"
+    r'|^(?:```(?:json)?\s*\n)?\s*\{\s*"(?:action|tool|tool_name|tool_calls?|function|thoughts?|command|name)"\s*:'
+    r"|</(?:[a-z]+_)+[a-z]+>\s*\Z",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+#: Words of a message that only says to go on.
+NUDGES = re.compile(
+    r"(?:(?:yes|y|yep|yeah|ok|okay|k|sure|right|correct|good|great|fine|perfect|nice|cool|thanks?|you|please|continue|go|on"
+    r"|ahead|proceed|next|more|again|do|it|that|this|now|keep|going|carry|out|resume|retry|try|and|the|plan|sounds|looks"
+    r"|lgtm|agreed|approved|confirm(?:ed)?|start|begin|run|same|as|before|working|work)[\s,.!…-]*)+"
+)
+NUDGE_ZH = re.compile(
+    r"(?:(?:请|嗯|好|好的|好吧|行|可以|是|是的|对|对的|没错|继续|接着|下一步|开始|执行|吧|了|做|来|谢谢|同意|确认|再试|一次|干)[\s，。！、~]*)+"
+)
+
+
+def is_framed(text: str) -> bool:
+    """Whether we added a text to a conversation, rather than a person or a model."""
+    return OURS.match(text) is not None
+
+
+def is_nudge(message: Message) -> bool:
+    """Whether a user message only says to go on. Example: "Yes, please continue." """
+    text = message.text.strip()
+    if not text or len(text) > LONGEST_NUDGE or any(not isinstance(part, Text) for part in message.parts):
+        return False
+    return NUDGES.fullmatch(text.lower()) is not None or NUDGE_ZH.fullmatch(text) is not None
+
+
+def frames_in(messages: Sequence[Message]) -> dict[int, Framed]:
+    """Index -> frame, for the user messages that are not a user's words.
+
+    Example: user, assistant "Thought: …⏎Action: …", user "Observation: 42" -> {2: a result that answers 1}
+    """
+    found: dict[int, Framed] = {}
+    waiting: defaultdict[str, list[tuple[int, int, Trust]]] = defaultdict(list)  # name -> places that need more
+    before = -1  # the last message that is neither system text nor in a frame
+    for at, message in enumerate(messages):
+        if message.role is Role.SYSTEM:
+            continue
+        if message.role is not Role.USER:
+            before = at
+            continue
+        frame = _frame_of(message)
+        answers = before if before >= 0 and messages[before].role is Role.ASSISTANT else -1
+        if isinstance(frame, Frame) and frame.kind is not FrameKind.RESULT:
+            found[at] = Framed(frame.kind, frame.name)
+        elif frame is None or answers < 0:
+            before = at
+        elif isinstance(frame, Frame) and (frame.trust is Trust.ALONE or _acts(messages[answers])):
+            found[at] = Framed(FrameKind.RESULT, frame.name, answers)
+        else:
+            name, trust = (frame.name, frame.trust) if isinstance(frame, Frame) else (frame, Trust.ACTED)
+            waiting[name].append((at, answers, trust))
+            before = at
+    if waiting:
+        _repeated(messages, found, waiting)
+    return found
+
+
+def _repeated(
+    messages: Sequence[Message], found: dict[int, Framed], waiting: dict[str, list[tuple[int, int, Trust]]]
+) -> None:
+    """Add what is a result because the same frame comes again and again."""
+    known = Counter(framed.name for framed in found.values())
+    for name, places in waiting.items():
+        if len(places) + known[name] < TELLING:
+            continue
+        for at, answers, trust in places:
+            if trust is Trust.REPEATED or (name not in NAMES and _acts(messages[answers])):
+                found[at] = Framed(FrameKind.RESULT, name, answers)
+
+
+NAMES = frozenset(frame.name for frame in FRAMES)
+
+
+def _frame_of(message: Message) -> Frame | str | None:
+    """The frame of a user message; the first line where that could be a frame that nobody told us about."""
+    first: Frame | str | None = None
+    texts = [part.text for part in message.parts if isinstance(part, Text) and part.text and not part.text.isspace()]
+    for text in texts:
+        frame = _frame_of_text(text)
+        if isinstance(frame, Frame) and frame.kind is not FrameKind.RESULT:
+            first = first or frame
+            continue
+        if frame is None:
+            return None
+        return None if any(map(_user_speaks, texts)) else frame
+    return first
+
+
+def _frame_of_text(text: str) -> Frame | str | None:
+    head = text[:LOOKED_AT].lstrip()
+    found = OPENING.match(head)
+    if found is not None and found.lastgroup is not None:
+        number = int(found.lastgroup[1:])
+        closing = CLOSINGS.get(number)
+        if closing is None or closing.search(text[-LOOKED_AT:]):
+            return FRAMES[number]
+        return None
+    line = head[: LONGEST_HEADER + 1]
+    header = HEADER.match(line)
+    return re.sub(r"\d+", "0", header[0].strip()) if header else None
+
+
+def _user_speaks(text: str) -> bool:
+    return USER_SPEAKS.search(text, 0, LOOKED_AT) is not None or USER_SPEAKS.search(text[-LOOKED_AT:]) is not None
+
+
+def _acts(message: Message) -> bool:
+    """Whether an assistant message asks for something to be done, with a call or in words that a client reads."""
+    if message.calls:
+        return True
+    text = message.text
+    if len(text) <= 2 * ACTION_LOOKED_AT:
+        return ACTION.search(text) is not None
+    return bool(ACTION.search(text[:ACTION_LOOKED_AT]) or ACTION.search(text[-ACTION_LOOKED_AT:]))
