@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from everlong.compress.steps.images import images as images
     from everlong.compress.steps.json_tables import json_tables as json_tables
     from everlong.compress.steps.long_messages import long_messages as long_messages
+    from everlong.compress.steps.long_task import long_task as long_task
     from everlong.compress.steps.newest import newest as newest
     from everlong.compress.steps.priority import priority as priority
     from everlong.compress.steps.reasoning import reasoning as reasoning
@@ -65,6 +66,7 @@ else:
             "steps.images": "images",
             "steps.json_tables": "json_tables",
             "steps.long_messages": "long_messages",
+            "steps.long_task": "long_task",
             "steps.newest": "newest",
             "steps.priority": "priority",
             "steps.reasoning": "reasoning",

@@ -138,6 +138,7 @@ INSPECT: Mapping[str, str] = {
     "step_images": "较早的图片",
     "step_json_tables": "记录列表改写为表格",
     "step_long_messages": "超长消息",
+    "step_long_task": "过长的任务，就地缩短",
     "step_newest": "早于保留范围",
     "step_priority": "最不重要的结果",
     "step_reasoning": "较早步骤的思考",

@@ -139,6 +139,7 @@ INSPECT: Mapping[str, str] = {
     "step_images": "older pictures",
     "step_json_tables": "lists of records written as tables",
     "step_long_messages": "messages longer than their limit",
+    "step_long_task": "a long task, shortened in its place",
     "step_newest": "older than what is kept",
     "step_priority": "least important results",
     "step_reasoning": "thoughts of older steps",

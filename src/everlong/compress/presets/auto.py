@@ -1,7 +1,8 @@
 """`auto`, our own preset: below the threshold nothing happens; then the cheapest loss comes first.
 
 Steps that lose nothing run only if they could be enough. What still does not fit leaves the window: the newest steps
-stay whole, and of the rest what the question and the work refer to stays word for word.
+stay whole, and of the rest what the question and the work refer to stays word for word. A long task is shortened in its
+place first.
 """
 
 from functools import partial
@@ -12,6 +13,7 @@ from everlong.compress.steps.by_need import by_need
 from everlong.compress.steps.duplicates import duplicates
 from everlong.compress.steps.images import images
 from everlong.compress.steps.json_tables import json_tables
+from everlong.compress.steps.long_task import long_task
 from everlong.compress.steps.reasoning import reasoning
 from everlong.compress.steps.repeated_lines import repeated_lines
 from everlong.compress.steps.superseded import superseded
@@ -29,6 +31,7 @@ AUTO = Preset(
         when_close(repeated_lines),
         images,
         reasoning,
+        long_task,
         by_need,
     ),
     measured=True,

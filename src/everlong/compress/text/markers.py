@@ -14,14 +14,17 @@ from everlong.core import Ref
 from everlong.relevance import in_language
 
 __all__ = [
+    "GAP",
     "gap_in_message",
     "gap_in_result",
+    "gaps_in_message",
     "is_placeholder",
     "picture_stub",
     "result_placeholder",
     "rounds_left_out",
 ]
 
+GAP = "[…]"  # where more is missing of a text that says so once
 LONGEST_NAME = 200  # characters of a path, an address or a tool's name inside a marker
 LONGEST_QUESTION = 80  # characters of a question that is named
 LONGEST_PLACEHOLDER = 1_000  # characters; anything longer is a result, whatever it begins with
@@ -34,6 +37,7 @@ class Words:
     lines: str
     characters: str
     message: str
+    gaps: str
     result: str
     tokens: str
     picture: str
@@ -52,6 +56,7 @@ WORDS = {
         characters="{left} characters left out here, about {tokens} tokens; {shown} of {total} characters shown; "
         "the cut is in line {next} of {lines}",
         message="{left} of {total} characters left out here",
+        gaps="{left} of {total} characters left out here and at […]",
         result="result of {tool} left out: {what}",
         tokens="about {tokens} tokens",
         picture="image left out: {what}",
@@ -67,6 +72,7 @@ WORDS = {
         characters="已省略 {left} 字符，约 {tokens} tokens；共 {total} 字符，显示 {shown} 字符；"
         "截断处在第 {next} 行（共 {lines} 行）",
         message="已省略 {left} 字符，共 {total} 字符",
+        gaps="此处及 […] 处共省略 {left} 字符，全文 {total} 字符",
         result="工具 {tool} 的结果已省略：{what}",
         tokens="原始长度约 {tokens} tokens",
         picture="图片已省略：{what}",
@@ -100,6 +106,11 @@ def gap_in_message(cut: Cut, ref: Ref, task: Task) -> str:
     """Between the head and the tail of what somebody said."""
     total = len(cut.text)
     return _marker(_words(task).message.format(left=total - cut.characters, total=total), ref, task)
+
+
+def gaps_in_message(kept: int, total: int, ref: Ref, task: Task) -> str:
+    """At the first place where something of a message is missing; `kept` of its `total` characters are there."""
+    return _marker(_words(task).gaps.format(left=total - kept, total=total), ref, task)
 
 
 def result_placeholder(tool: str, path: str, tokens: int, pictures: int, ref: Ref, task: Task) -> str:

@@ -17,7 +17,7 @@ from everlong.core import FrameKind, Image, JsonText, Ref, Text, ToolCall, ToolR
 from everlong.relevance import PATH_KEYS
 from everlong.tokens import Counter
 
-__all__ = ["PlacedResult", "placeholder", "results_in", "shortened", "string_argument", "texts_at"]
+__all__ = ["PlacedResult", "placeholder", "results_in", "shortened", "string_argument", "texts_at", "with_text"]
 
 WORTH = 20  # tokens; for fewer a result is not taken away
 LONGEST_FRAME = 200  # characters of the line that says that a user message is a result
@@ -48,16 +48,12 @@ class PlacedResult:
         return self.result.text.removeprefix(self.frame)
 
     def saying(self, text: str, *, alone: bool = False) -> ToolResult | Text:
-        """The same result in other words; pictures and what is carried along stay where they are, if not `alone`."""
+        """The same result in other words; `alone` without its pictures."""
         if isinstance(self.result, Text):
             return replace(self.result, text=self.frame + text)
-        said = Text(text, _first_extra(self.result))
         if alone:
-            return replace(self.result, content=(said,))
-        content = self.result.content
-        at = next((index for index, inner in enumerate(content) if isinstance(inner, Text)), 0)
-        after = (inner for inner in content[at:] if not isinstance(inner, Text))
-        return replace(self.result, content=(*content[:at], said, *after))
+            return replace(self.result, content=(Text(text, _first_extra(self.result)),))
+        return with_text(self.result, text)
 
 
 def results_in(draft: Draft, counter: Counter) -> Iterator[PlacedResult]:
@@ -117,6 +113,14 @@ def shortened(cut: Cut, ref: Ref, task: Task, most_tokens: int | None, tail_shar
         # Tokens are not spread evenly over a text: aim a little lower, and always get shorter.
         aim = int(cut.characters * most_tokens / size * 0.95)
         cut = cut_characters(cut, min(aim, cut.characters - 1), tail_share)
+
+
+def with_text(result: ToolResult, text: str) -> ToolResult:
+    """The same result in other words; pictures and what is carried along stay where they are."""
+    said = Text(text, _first_extra(result))
+    at = next((index for index, inner in enumerate(result.content) if isinstance(inner, Text)), 0)
+    after = (inner for inner in result.content[at:] if not isinstance(inner, Text))
+    return replace(result, content=(*result.content[:at], said, *after))
 
 
 def string_argument(arguments: JsonText, keys: tuple[str, ...]) -> str:
