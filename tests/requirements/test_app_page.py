@@ -60,7 +60,7 @@ def test_CB_1_a_talk_is_compacted_by_itself_and_all_of_it_stays_in_view() -> Non
         view.answered()
         sent = [message.text for message in server.requests[-1].messages]
         assert WORDS in sent[1]
-        assert not any(text.startswith("Question 0") for text in sent), [text[:80] for text in sent]
+        assert not any(text.startswith("Question 1") for text in sent), [text[:80] for text in sent]
         view.to_first(view.word("chat.system"))
         expect(view.log.get_by_text("Question 0: what about it?")).to_be_visible()
 

@@ -93,8 +93,8 @@ class Preset:
     every_call: bool = False
     #: Whether everything is sent as it is and nothing is compacted, recalled or summarised.
     untouched: bool = False
-    #: Whether the task (the first user message) and what the client sends again stay; a document may not say so.
-    keeps_task: bool = True
+    #: Whether the task (the first user message) and the newest form of what the client sends again stay as well.
+    keeps_task: bool = False
     history: HistoryWindow = HistoryWindow()
     #: The tokens that messages may take, by window and reserve for the answer; None: what the window leaves.
     budget: Callable[[int, int], int] | None = None

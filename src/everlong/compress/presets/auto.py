@@ -34,5 +34,6 @@ AUTO = Preset(
         long_task,
         by_need,
     ),
+    keeps_task=True,
     measured=True,
 )

@@ -28,7 +28,6 @@ CHATBOX = Preset(
     name="chatbox",
     compaction=(partial(tool_rounds, rounds=2), newest),
     every_call=True,
-    keeps_task=False,
     summary=SummaryPolicy(style="chat", due=compaction_tokens, replaces=True, needs_window=True),
     unknown_window=96_000,
     threshold=0.6,

@@ -110,7 +110,6 @@ def nanobot(
         ),
         overflow=(partial(emergency, keep=(5, 2), unit="rounds", share=0.6),),
         every_call=True,
-        keeps_task=False,
         history=HistoryWindow(messages=messages, characters=min(user, assistant)),
         budget=lambda window, _: int(window * (1 - reserve)),
         summary=SummaryPolicy(style="rolling", automatic=False, rounds=ROUNDS, in_system=True, when_needed=True),

@@ -45,7 +45,6 @@ def nanobot_v3(messages: int = MESSAGES) -> Preset:
         ),
         overflow=(partial(emergency, keep=(10, 4), unit="messages", share=0.6),),
         every_call=True,
-        keeps_task=False,
         history=HistoryWindow(messages=messages, characters=RESULT_CHARACTERS),
         budget=lambda window, _: int(window * MOST),
         summary=SummaryPolicy(style="rolling", automatic=False, rounds=ROUNDS, in_system=True, when_needed=True),

@@ -8,4 +8,6 @@ from everlong.compress.presets.auto import AUTO
 
 __all__ = ["OFF"]
 
-OFF = Preset(name="off", compaction=AUTO.compaction, untouched=True, summary=SummaryPolicy(automatic=False))
+OFF = Preset(
+    name="off", compaction=AUTO.compaction, keeps_task=True, untouched=True, summary=SummaryPolicy(automatic=False)
+)

@@ -44,7 +44,6 @@ def simple(messages: int = 12, characters: int = 4_000) -> Preset:
             fewer_pairs,
         ),
         every_call=True,
-        keeps_task=False,
         history=HistoryWindow(messages=messages, characters=characters),
         summary=SummaryPolicy(automatic=False),
         options=OPTIONS,

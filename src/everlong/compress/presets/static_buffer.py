@@ -62,7 +62,6 @@ def static_buffer(limit: int = BUFFER_LIMIT, least: int = BUFFER_LEAST) -> Prese
         name="static-buffer",
         compaction=(partial(newest, most_messages=limit, least_messages=min(least, limit)),),
         every_call=True,
-        keeps_task=False,
         history=HistoryWindow(messages=limit, start=start),
         summary=SummaryPolicy(style="buffer", evicts_before=start, in_system=True),
         options=OPTIONS,
