@@ -5,6 +5,7 @@ import json
 import logging
 import re
 from dataclasses import MISSING, fields
+from itertools import pairwise
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -20,7 +21,7 @@ from everlong.gateway.upstreams.providers import routes_from
 from everlong.llm import ScriptedServer, Window
 from everlong.store import MemoryThreads
 from tests.gateway.raw_upstream import Talk, response
-from tests.gateway.resending import post
+from tests.gateway.resending import Resending, of_clients, post
 from tests.gateway.running import RunningGateway
 from tests.gateway.talking import FORMATS, PATHS, RawClient, body_of, talk_through, whole_of
 
@@ -99,6 +100,27 @@ def test_metrics_tell_of_requests_overflows_and_what_was_saved() -> None:
     assert figure("everlong_overflows_lost_total") == 0
     assert figure('everlong_tokens_total{what="saved"}') > 0
     assert figure("everlong_conversation_messages_count") == 1
+
+
+@pytest.mark.parametrize("mode", ["auto", "trim"])
+def test_a_request_tells_of_the_compactions_since_the_one_before(mode: str) -> None:
+    client = Resending("openai-chat")
+    told: list[int] = []
+    with (
+        ScriptedServer(window=Window(8_000, told=True)) as upstream,
+        RunningGateway(upstream=upstream.url, mode=mode) as gateway,
+    ):
+        for turn in range(24):
+            client.messages.append({"role": "user", "content": f"{turn}: " + f"pier {turn} has boats. " * 120})
+            status, headers, _ = client.tried(gateway)
+            assert status == 200
+            told.append(int(headers["x-everlong-compactions"]))
+            client.messages.append({"role": "assistant", "content": "Noted."})
+            client.settle(gateway)
+    sent = [request.messages for request in of_clients(upstream)]
+    broke = [later[: len(earlier)] != earlier for earlier, later in pairwise(sent)]
+    assert broke == [made > 0 for made in told[1:]]
+    assert sum(broke) > 1
 
 
 # --- what is documented ------------------------------------------------------------------------------

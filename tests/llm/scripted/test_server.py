@@ -79,6 +79,7 @@ def test_a_synchronous_program_can_use_it() -> None:
             assert b"ok" in answer.read()
             there.close()
     assert len(server.requests) == 2
+    assert [asked.headers["content-type"] for asked in server.requests] == ["application/json"] * 2
 
 
 def test_a_server_that_was_not_entered_leaves_nothing_and_one_that_was_can_be_entered_again() -> None:

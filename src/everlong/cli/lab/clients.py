@@ -10,6 +10,7 @@ import click
 
 from everlong.cli.terminal.streams import print_json
 from everlong.cli.terminal.tables import amount
+from everlong.errors import EverlongError
 from everlong.lab import CLIENTS
 
 if TYPE_CHECKING:
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = ["clients_command"]
 
-HEAD = ("client", "version", "mode", "turns", "requests", "asked", "sent", "window", "errors", "ok")
+SIZES = ("turns", "requests", "asked", "sent", "window", "errors")
+HEAD = ("client", "version", "mode", *SIZES, "compactions", "breaks", "summaries", "task", "ok")
 
 
 @click.command("clients")
@@ -42,9 +44,10 @@ def clients_command(
     """Run real, unmodified clients through the gateway, each in an environment of its own.
 
     The model behind the gateway is scripted: it has each client read large files with its own tool until the
-    conversation is larger than the window. A run is ok if no error reached the client, every task was finished, and
-    every request that reached the model was valid and within the window. Clients are installed once, from your
-    package indexes; what cannot be installed is left out. Exits with 1 if a run is not ok.
+    conversation is larger than the window. A run is ok if no error reached the client, every task was finished, every
+    request that reached the model was valid, within the window and held the task, and its prefix broke at compactions
+    alone, which were as far apart as they must be. Clients are installed once, from your package indexes; what cannot
+    be installed is left out. Exits with 1 if a run is not ok.
     """
     from everlong.lab import (  # noqa: PLC0415
         Environments,
@@ -63,8 +66,9 @@ def clients_command(
         print_json([asdict(row) | {"ok": row.ok} for row in verdicts])
     else:
         click.echo(_table(verdicts, direct))
-    if any(row.faults for row in verdicts):
-        raise click.exceptions.Exit(1)
+    bad = sum(bool(row.faults) for row in verdicts)
+    if bad:
+        raise EverlongError(f"{bad} of {len(verdicts)} runs are not ok")
 
 
 def _line(row: "Verdict") -> str:
@@ -89,4 +93,5 @@ def _cells(row: "Verdict") -> tuple[str, ...]:
         return (row.client, *("–" for _ in HEAD[2:]), "left out")
     sizes = (amount(size) for size in (row.wanted, row.largest, row.window))
     figures = (str(row.turns), str(row.requests), *sizes, str(row.errors))
-    return (row.client, row.version, row.mode, *figures, "yes" if row.ok else "no")
+    kept = (str(row.compactions), str(row.breaks), str(row.summaries), f"{row.task}/{row.tasked}")
+    return (row.client, row.version, row.mode, *figures, *kept, "yes" if row.ok else "no")

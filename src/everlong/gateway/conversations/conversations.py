@@ -15,7 +15,7 @@ from heapq import nlargest
 from threading import RLock
 from uuid import uuid4
 
-from everlong.core import History, Json, JsonObject, Message, Point, Recalled, Role
+from everlong.core import Event, EventKind, History, Json, JsonObject, Message, Point, Recalled, Role
 from everlong.engine import Engine, Threads, text_title
 from everlong.errors import NoThread
 from everlong.gateway.conversations.canonical import Restore, Unit, Units, grouped, head_digest, prefix_digests
@@ -87,6 +87,8 @@ class Conversation:
     settings: str = "{}"
     #: Tokens by which it may grow, from what was last forwarded, before a compaction can be due.
     quiet: int = 0
+    #: Compactions that no request has reported yet.
+    compactions: int = 0
     lock: RLock = field(default_factory=RLock)
 
     def shared_with(self, digests: Sequence[bytes]) -> int:
@@ -199,7 +201,7 @@ class Conversations:
         self._roots: dict[tuple[str, str], list[Conversation]] = {}
         self._held = 0
         self._mine = RLock()
-        threads.after_summary.append(self._summarised)
+        threads.listeners.append(self._note)
 
     def transcript(
         self, request: ModelRequest, scope: str, *, name: str = "", restore: Restore | None = None
@@ -268,11 +270,15 @@ class Conversations:
         finally:
             conversation.lock.release()
 
-    def _summarised(self, thread: str) -> None:
-        """Store a summary that was made in the background, so that other processes see it at once."""
+    def _note(self, thread: str, event: Event) -> None:
+        """Note a compaction: the next request reports it. Store a summary: other processes see it at once."""
         with self._mine:
             conversation = self._all.get(thread)
-        if conversation is not None:
+        if conversation is None:
+            return
+        if event.kind is EventKind.CONTEXT_COMPRESSED:
+            conversation.compactions += 1
+        elif event.kind is EventKind.SUMMARY_APPLIED:
             self._state_store.later(lambda: self.keep_marks(conversation))
 
     def _store_marks(self, conversation: Conversation) -> None:

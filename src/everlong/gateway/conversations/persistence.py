@@ -319,8 +319,8 @@ class MemoryFirstThreads(MemoryThreads):
         self._read: OrderedDict[tuple[str, str], tuple[float, JsonText | None]] = OrderedDict()
         self._reading = Lock()
         self._turns: dict[str, set[str]] = {}
-        #: Called with each thread that got a summary, after it did. They must not wait.
-        self.after_summary: list[Callable[[str], None]] = []
+        #: Called with every event of a thread, after it was recorded. They must not wait.
+        self.listeners: list[Callable[[str, Event], None]] = []
 
     def fact(self, kind: str, key: str) -> JsonText | None:
         """Return what was learned, here or by another process."""
@@ -347,9 +347,9 @@ class MemoryFirstThreads(MemoryThreads):
                     self._turns.setdefault(thread, set()).add(event.id)
                 elif event.kind in OUTCOMES[EventKind.TURN_STARTED] and thread in self._turns:
                     self._turns[thread].discard(event.parent)
-        if any(event.kind is EventKind.SUMMARY_APPLIED for event in events):
-            for told in self.after_summary:
-                told(thread)
+        for event in events:
+            for listener in self.listeners:
+                listener(thread, event)
 
     def under_way(self, thread: str) -> bool:
         """Whether a turn or a summary of the thread has begun and not ended."""

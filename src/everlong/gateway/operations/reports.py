@@ -49,6 +49,8 @@ class Report:
     after: int = 0
     edits: Sequence[Edit] = ()
     messages: int = 0
+    #: Compactions since the request before it, this one's included; without any it begins with the same bytes.
+    compactions: int = 0
     recovered: int = 0
     recalls: int = 0
     usage: Usage | None = None
@@ -78,6 +80,7 @@ class Report:
             "tokens-before": str(self.before),
             "tokens-after": str(self.after),
             "edits": str(len(self.edits)),
+            "compactions": str(self.compactions),
             "recovered": str(self.recovered),
             "added-ms": f"{self.added_ms:.1f}",
         }
@@ -100,6 +103,7 @@ class Report:
             "window": _window(self.window, self.window_source, self.window_hint),
             "tokens": {"before": self.before, "after": self.after, "saved": max(0, self.before - self.after)},
             "messages": self.messages,
+            "compactions": self.compactions,
             "recovered": self.recovered,
             "recalls": self.recalls,
             "usage": None

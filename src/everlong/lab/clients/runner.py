@@ -14,15 +14,16 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from urllib.error import URLError
 
 from everlong.errors import EverlongError
-from everlong.lab.clients.script import Reader, Tasks
+from everlong.lab.clients.script import Work
 from everlong.lab.clients.table import ClientRow
 from everlong.lab.clients.verdict import RunRecord, Verdict, judge, left_out
-from everlong.lab.clients.witness import Witness
+from everlong.lab.clients.witness import MARK, Witness
 from everlong.lab.environments import HERE, Environments, Npm, NpmPackages, path_with_node
 from everlong.llm import ScriptedServer, Window
 
@@ -48,11 +49,12 @@ INHERITED = ("LANG", "LC_ALL", "PATH", "SYSTEMROOT", "TEMP", "TMPDIR")
 class Runner:
     """Runs clients through the gateway, or without it if `direct`. `here` runs them with this interpreter.
 
-    `records`, if it is a folder, gets every request of every client for a closer look.
+    `tasks`, if there are some, take the place of each client's own. `records`, if it is a folder, gets every request of
+    every client for a closer look.
     """
 
     environments: Environments
-    tasks: Tasks = field(default_factory=Tasks)
+    tasks: Work | None = None
     direct: bool = False
     here: bool = False
     records: Path | None = None
@@ -63,11 +65,11 @@ class Runner:
         if reason:
             yield left_out(row.name, reason)
             return
-        for mode in row.modes:
+        for mode, window in product(row.modes, row.windows):
             try:
-                yield self.run(row, mode)
+                yield self.run(row, mode, window)
             except EverlongError as error:  # a failing mode must not cost the rows of the others
-                yield Verdict(client=row.name, mode=mode, faults=(str(error),))
+                yield Verdict(client=row.name, mode=mode, window=window, faults=(str(error),))
 
     def ready(self, row: ClientRow) -> str:
         """Install what the client needs; return "" or why it is not available here."""
@@ -77,31 +79,32 @@ class Runner:
             return Npm(self.environments).installed(row.home)
         return "" if self.environments.installed(row.home) else "pip cannot install it here"
 
-    def run(self, row: ClientRow, mode: str) -> Verdict:
+    def run(self, row: ClientRow, mode: str, window: int) -> Verdict:
         """Run one whole conversation; return its row."""
+        tasks = self.tasks or row.tasks
         with tempfile.TemporaryDirectory(prefix="everlong-client-") as made:
             folder = Path(made).resolve() / "work"
             folder.mkdir()
-            self.tasks.write(folder)
-            reader = Reader(self.tasks, folder)
-            window = Window(row.window, told=True, body=REFUSALS.get(mode.partition(" ")[0], OPENAI_REFUSAL))
+            tasks.write(folder)
+            clerk = tasks.script(folder)
+            refusing = Window(window, told=True, body=REFUSALS.get(mode.partition(" ")[0], OPENAI_REFUSAL))
             with (
-                ScriptedServer(reader, window=window, models=(row.model,)) as model,
+                ScriptedServer(clerk, window=refusing, models=(row.model,)) as model,
                 self._serve(model) as target,
                 Witness(target) as witness,
             ):
-                report = self._drive(row, mode, witness.address, folder)
+                report = self._drive(row, mode, tasks.prompts(), witness.address, folder)
             record = RunRecord(
                 version=report.get("version", ""),
                 answers=report.get("answers", ()),
                 error=report.get("error", ""),
                 exchanges=witness.exchanges,
                 requests=model.requests,
-                missing=reader.missing,
-                window=row.window,
+                missing=clerk.missing,
+                window=window,
             )
             self._save(row, mode, record)
-            return judge(row.name, mode, self.tasks, record)
+            return judge(row.name, mode, tasks, record)
 
     @contextmanager
     def _serve(self, model: ScriptedServer) -> Iterator[str]:
@@ -135,18 +138,20 @@ class Runner:
                 gateway.terminate()
                 gateway.wait()
 
-    def _drive(self, row: ClientRow, mode: str, address: str, folder: Path) -> dict[str, str]:
+    def _drive(self, row: ClientRow, mode: str, prompts: list[str], address: str, folder: Path) -> dict[str, str]:
         """Run the driver; return its report."""
-        task = {"address": address, "mode": mode, "model": row.model, "prompts": self.tasks.prompts()}
+        task = {"address": address, "mode": mode, "model": row.model, "prompts": prompts}
         command, settings = self._command(row)
         if isinstance(row.home, NpmPackages) and row.home.program:
             task["program"] = str(Npm(self.environments).program(row.home))
         home = folder.parent / "home"
         home.mkdir()
         settings |= {"HOME": str(home), "USERPROFILE": str(home), "XDG_CONFIG_HOME": str(home / ".config")}
+        given = folder.parent / "task.json"
+        given.write_text(json.dumps(task), encoding="utf-8")
         try:
             done = subprocess.run(
-                [*command, json.dumps(task)],
+                [*command, str(given)],
                 cwd=folder,
                 env=settings,
                 stdin=subprocess.DEVNULL,
@@ -185,10 +190,11 @@ class Runner:
             for one in record.exchanges
         ]
         sent = [
-            {"tokens": one.tokens, "fmt": one.fmt, "body": one.body.decode("utf-8", "replace")}
+            {"tokens": one.tokens, "fmt": one.fmt, "made_of": one.headers.get(MARK)}
+            | {"body": one.body.decode("utf-8", "replace")}
             for one in record.requests
         ]
-        name = f"{row.name}-{mode.replace(' ', '-')}"
+        name = f"{row.name}-{mode.replace(' ', '-')}-{record.window}"
         text = json.dumps({"client": lines, "upstream": sent}, ensure_ascii=False, indent=1)
         (self.records / f"{name}.json").write_text(text, encoding="utf-8")
 

@@ -1,20 +1,32 @@
-"""The scripted model: it has the client read the files of each task with the client's own tool, then says it is done.
+"""The scripted model: it has the client read the files of each task in the client's own way, then says it is done.
 
-Owns the tasks, their files and the script. The script also notes whether a result was really there when the model
-needed it, by the first line of the file; everything else about a run is judged from the records of the servers.
+Owns the tasks, their files and the script. A client's own way is its tool, or the code that it runs. The script also
+notes whether a result was really there when the model needed it, by the first line of the file; everything else about
+a run is judged from the records of the servers.
 """
 
 import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, Protocol
 
 from everlong.core import Message, Role, Text
 from everlong.llm import Answer, ReceivedRequest
 
-__all__ = ["Reader", "Tasks", "summary_wanted", "tool_names"]
+__all__ = [
+    "SUMMARY",
+    "Clerk",
+    "Reader",
+    "Tasks",
+    "Work",
+    "newest_task",
+    "record_line",
+    "summary_wanted",
+    "tool_names",
+]
 
 TASK = re.compile(r"\bTask (\d+):")
 #: How clients and gateways ask for a summary of a conversation.
@@ -22,6 +34,35 @@ SUMMARISE = re.compile(r"summari[sz]e the conversation|summary of the conversati
 #: The answer to whatever is no step of a task: a summary, a title, a check of the key.
 SUMMARY = json.dumps({"context": "A clerk reads the records of the harbour office, file by file, task by task."})
 LINE_WORDS = ("harbour", "signal", "ledger", "window", "anchor", "copper", "meadow", "lantern")
+
+
+class Clerk(Protocol):
+    """A scripted model. `missing` names what was not there when the model needed it."""
+
+    missing: list[str]
+
+    def __call__(self, asked: ReceivedRequest, /) -> Answer:
+        """Answer with the next step."""
+
+
+class Work(Protocol):
+    """What a client is given to do: the prompts of its user, the files it finds, and the model that it talks to."""
+
+    @property
+    def count(self) -> int:
+        """The number of tasks."""
+
+    def prompts(self) -> list[str]:
+        """Return everything that the user says, a prompt for each task."""
+
+    def done(self, task: int) -> str:
+        """Return what the model says at the end of a task."""
+
+    def write(self, folder: Path) -> None:
+        """Write the files into the folder where the client works."""
+
+    def script(self, folder: Path) -> Clerk:
+        """Return the model for one run in that folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +98,15 @@ class Tasks:
         """Write the files of all tasks into a folder."""
         for task in range(1, self.count + 1):
             for at in range(1, self.files + 1):
-                lines = [self.opening(task, at), *(_line(task, at, row) for row in range(self.lines))]
+                lines = [self.opening(task, at), *(record_line(task, at, row) for row in range(self.lines))]
                 (folder / self.name(task, at)).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
+    def script(self, folder: Path) -> Clerk:
+        """Return the model that has the files read."""
+        return Reader(self, folder)
 
-def _line(task: int, at: int, row: int) -> str:
+
+def record_line(task: int, at: int, row: int) -> str:
     """Return one line. No two are the same, or they would be folded into one."""
     first, second = LINE_WORDS[row % 8], LINE_WORDS[(row // 8 + at) % 8]
     return (
@@ -83,39 +128,104 @@ class Reader:
 
     def __call__(self, asked: ReceivedRequest) -> Answer:
         """Answer with the next step of the task."""
-        tool = next((name for name in tool_names(asked.tools) if name in ARGUMENTS), None)
-        task = _task(asked.messages)
-        if tool is None or task is None or summary_wanted(asked.messages):
+        task, way = newest_task(asked.messages), _way(asked)
+        if way is None or task is None or summary_wanted(asked.messages):
             return Answer(text=SUMMARY, thinking=_thought(asked))
         at = self.made[task]
-        if at and at <= self.tasks.files and not _holds(asked.messages, self.tasks.opening(task, at)):
+        if at and at <= self.tasks.files and not way.holds(asked.messages, self.tasks.opening(task, at)):
             self.missing.append(self.tasks.name(task, at))
         self.made[task] += 1
         if at >= self.tasks.files:
-            return Answer(text=self.tasks.done(task), thinking=_thought(asked))
-        path = self.folder / self.tasks.name(task, at + 1)
-        call = (tool, json.dumps(ARGUMENTS[tool](path)))
-        return Answer(text=f"Reading {path.name}.", thinking=_thought(asked), calls=(call,))
+            return replace(way.end(self.tasks.done(task)), thinking=_thought(asked))
+        return replace(way.read(self.folder / self.tasks.name(task, at + 1)), thinking=_thought(asked))
 
 
-#: The arguments with which each client's own tool shows a file. The first tool on offer is used.
-ARGUMENTS: Mapping[str, Callable[[Path], dict[str, object]]] = {
-    "read_file": lambda path: {"path": str(path)},
-    "Read": lambda path: {"file_path": str(path)},
+# --- the ways of clients ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How a client reads a file and ends its task, and whether a request holds a file that it has read."""
+
+    read: Callable[[Path], Answer]
+    end: Callable[[str], Answer]
+    holds: Callable[[Sequence[Message], str], bool]
+
+
+def _way(asked: ReceivedRequest) -> Way | None:
+    """Return the way of the client that asks; None if it can read no file now."""
+    for schema in map(json.loads, asked.tools):
+        name, properties = _function(schema)
+        arguments = _arguments(name, properties)
+        if arguments is not None:
+            return _tool_way(name, arguments)
+    system = "".join(message.text for message in asked.messages if message.role is Role.SYSTEM)
+    return CODE_WAY if CODE_TOOL in system else None
+
+
+def _tool_way(name: str, arguments: Callable[[Path], dict[str, object]]) -> Way:
+    return Way(
+        lambda path: Answer(text=f"Reading {path.name}.", calls=((name, json.dumps(arguments(path))),)),
+        lambda words: Answer(text=words),
+        _in_results,
+    )
+
+
+def _function(schema: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the name and the parameters of a tool, in any format."""
+    function = schema.get("function")
+    tool = function if isinstance(function, dict) else schema
+    parameters = tool.get("parameters") or tool.get("input_schema") or {}
+    return str(tool.get("name", "")), parameters.get("properties") or {}
+
+
+def _arguments(name: str, properties: Mapping[str, Any]) -> Callable[[Path], dict[str, object]] | None:
+    """Return how the tool of that name is told to show a file; None if it is no such tool."""
+    if name in READERS:
+        field = next((known for known in PATH_FIELDS if known in properties), PATH_FIELDS[0])
+        return lambda path: {field: str(path)}
+    return SHELLS.get(name)
+
+
+#: Clients' own tools that show a file, and the names of the path in them.
+READERS = frozenset({"read_file", "Read", "read"})
+PATH_FIELDS = ("path", "file_path", "filePath")
+#: Those of clients that show a file by a command.
+SHELLS: Mapping[str, Callable[[Path], dict[str, object]]] = {
     "exec_command": lambda path: {"cmd": f"cat {path}"},
     "shell_command": lambda path: {"command": f"cat {path}"},
     "shell": lambda path: {"command": ["cat", str(path)]},
 }
+#: How the system text of a client that runs code shows its tool.
+CODE_TOOL = "def read_file("
+
+
+def _code(thought: str, line: str) -> Answer:
+    return Answer(text=f"Thought: {thought}\n<code>\n{line}\n</code>")
+
+
+def _in_results(messages: Iterable[Message], opening: str) -> bool:
+    """Return whether a result with that first line is there."""
+    results = (result for message in messages for result in message.results)
+    return any(opening in part.text for result in results for part in result.content if isinstance(part, Text))
+
+
+def _in_user_text(messages: Iterable[Message], opening: str) -> bool:
+    """The same for a client whose results are words of the user."""
+    return any(message.role is Role.USER and opening in message.text for message in messages)
+
+
+#: The way of clients that run code; their results are words of the user.
+CODE_WAY = Way(
+    lambda path: _code(f"I read {path.name}.", f"print(read_file({str(path)!r}))"),
+    lambda words: _code("All of it is read.", f"final_answer({words!r})"),
+    _in_user_text,
+)
 
 
 def tool_names(tools: Iterable[str]) -> list[str]:
     """Return the names of the tools on offer, in any format. Example: ('{"function":{"name":"f"}}',) -> ["f"]"""
-    names = []
-    for text in tools:
-        tool = json.loads(text)
-        function = tool.get("function")
-        names.append(str((function if isinstance(function, dict) else tool).get("name", "")))
-    return names
+    return [_function(json.loads(text))[0] for text in tools]
 
 
 def _thought(asked: ReceivedRequest) -> str:
@@ -129,13 +239,7 @@ def summary_wanted(messages: Sequence[Message]) -> bool:
     return bool(messages) and SUMMARISE.search(messages[-1].text) is not None
 
 
-def _task(messages: Iterable[Message]) -> int | None:
+def newest_task(messages: Iterable[Message]) -> int | None:
     """Return the number of the newest task, which is the highest; None if there is none."""
     texts = (message.text for message in messages if message.role in (Role.USER, Role.TOOL))
     return max((int(number) for text in texts for number in TASK.findall(text)), default=None)
-
-
-def _holds(messages: Iterable[Message], opening: str) -> bool:
-    """Return whether a result with that first line is there."""
-    results = (result for message in messages for result in message.results)
-    return any(opening in part.text for result in results for part in result.content if isinstance(part, Text))

@@ -1,11 +1,13 @@
-"""The table of clients: where each comes from, the driver that runs it, its modes and the window it gets.
+"""The table of clients: where each comes from, the driver that runs it, its modes, its tasks and the windows it gets.
 
 Rows only. A client with a large system text and many tools gets a window that holds these and a few files; the others
-get one that holds a few files.
+get one that holds a few files. Coding agents work until their results come to three times the window.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from everlong.lab.clients.edits import Edits
+from everlong.lab.clients.script import Tasks, Work
 from everlong.lab.environments import ENVIRONMENTS, Environment, NpmPackages
 
 __all__ = ["CLIENTS", "ClientRow"]
@@ -18,7 +20,7 @@ ANTHROPIC_MODES = ("messages", "messages stream")
 class ClientRow:
     """One client. `driver` is a module of `drivers`, or a file there that node runs.
 
-    `window` is that of the model in tokens, the reply included.
+    `windows` are those of the model in tokens, the reply included; each is a run of its own.
     """
 
     name: str
@@ -27,8 +29,14 @@ class ClientRow:
     home: Environment | NpmPackages
     modes: tuple[str, ...]
     model: str = "scripted"
-    window: int = 16_000
+    windows: tuple[int, ...] = (16_000,)
+    tasks: Work = field(default_factory=Tasks)
 
+
+#: Files of about 4 000 tokens: 24 of them are three times a window of 32 000.
+LONG = Tasks(count=6, files=4, lines=240)
+#: The same as one piece of work in two parts.
+STEADY = Tasks(count=2, files=12, lines=240)
 
 CLIENTS: dict[str, ClientRow] = {
     row.name: row
@@ -83,7 +91,7 @@ CLIENTS: dict[str, ClientRow] = {
             driver="nanobot_agent",
             home=Environment("nanobot", ("nanobot-ai>=0.3",)),
             modes=("chat stream",),
-            window=24_000,
+            windows=(24_000,),
         ),
         ClientRow(
             name="ai-sdk",
@@ -99,7 +107,7 @@ CLIENTS: dict[str, ClientRow] = {
             home=NpmPackages("npm-claude-code", ("@anthropic-ai/claude-code",), program="claude"),
             modes=("messages stream",),
             model="claude-sonnet-4-5",
-            window=40_000,
+            windows=(40_000,),
         ),
         ClientRow(
             name="codex",
@@ -108,7 +116,54 @@ CLIENTS: dict[str, ClientRow] = {
             home=NpmPackages("npm-codex", ("@openai/codex",), program="codex"),
             modes=("responses stream",),
             model="gpt-5",
-            window=24_000,
+            windows=(24_000,),
+        ),
+        ClientRow(
+            name="qwen-code",
+            title="Qwen Code",
+            driver="qwen_code",
+            home=NpmPackages("npm-qwen-code", ("@qwen-code/qwen-code",), program="qwen"),
+            modes=("chat stream",),
+            model="qwen3-coder-plus",
+            windows=(32_000,),
+            tasks=LONG,
+        ),
+        ClientRow(
+            name="openclaw",
+            title="OpenClaw",
+            driver="openclaw_agent",
+            home=NpmPackages("npm-openclaw", ("openclaw",), program="openclaw"),
+            modes=("chat stream",),
+            windows=(32_000,),
+            tasks=LONG,
+        ),
+        ClientRow(
+            name="opencode",
+            title="opencode",
+            driver="opencode_agent",
+            home=NpmPackages("npm-opencode", ("opencode-ai",), program="opencode"),
+            modes=("chat stream",),
+            windows=(32_000,),
+            tasks=LONG,
+        ),
+        ClientRow(
+            name="aider",
+            title="aider",
+            driver="aider_chat",
+            home=Environment("aider", ("aider-chat>=0.86",)),
+            modes=("chat stream",),
+            model="gpt-4o",
+            windows=(32_000,),
+            tasks=Edits(),
+        ),
+        ClientRow(
+            name="smolagents",
+            title="smolagents",
+            driver="smolagents_agent",
+            home=Environment("smolagents", ("smolagents[openai]>=1.26,<2",)),
+            modes=("chat", "chat stream"),
+            windows=(32_000,),
+            tasks=STEADY,
         ),
     )
 }

@@ -4,18 +4,19 @@ Every fault is one line of text; a run without faults is good.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from everlong.lab.clients.script import Tasks, summary_wanted
-from everlong.lab.clients.witness import Exchange
+from everlong.core import Message, Role, Text
+from everlong.lab.clients.prefixes import REFUSED_FROM, continued, format_of, law_faults, pairs_of
+from everlong.lab.clients.script import Work, newest_task, summary_wanted
+from everlong.lab.clients.witness import MARK, Exchange
 from everlong.llm import ReceivedRequest
 from everlong.tokens import Counter
-from everlong.wire import FORMATS, Format, problems
+from everlong.wire import problems
 
 __all__ = ["RunRecord", "Verdict", "judge", "left_out"]
 
-REFUSED_FROM = 400  # HTTP status
 MOST_REPORTED = 3  # faults of one kind; the rest would say the same
 
 
@@ -40,8 +41,10 @@ class RunRecord:
 class Verdict:
     """A row of the table: one client in one mode.
 
-    `wanted` is the client's largest request and `largest` the largest that reached the model, in tokens. `errors` are
-    those that the client saw. A client that could not be run has no faults; `left_out` says why.
+    `wanted` is the client's largest request; `smallest` and `largest` are those that reached the model, in tokens.
+    `errors` are those that the client saw. `compactions` and `breaks` of the prefix are counted by requests, and
+    `summaries` are what the gateway itself asked of the model. `task` counts the requests that hold the task among the
+    `tasked`, whose client sent it. A client that could not be run has no faults; `left_out` says why.
     """
 
     client: str
@@ -50,9 +53,15 @@ class Verdict:
     turns: int = 0
     requests: int = 0
     wanted: int = 0
+    smallest: int = 0
     largest: int = 0
     window: int = 0
     errors: int = 0
+    compactions: int = 0
+    breaks: int = 0
+    summaries: int = 0
+    task: int = 0
+    tasked: int = 0
     faults: tuple[str, ...] = ()
     left_out: str = ""
 
@@ -67,20 +76,25 @@ def left_out(client: str, reason: str) -> Verdict:
     return Verdict(client=client, mode="", left_out=reason)
 
 
-def judge(client: str, mode: str, tasks: Tasks, record: RunRecord) -> Verdict:
+def judge(client: str, mode: str, tasks: Work, record: RunRecord) -> Verdict:
     """Return a run as a row of the table."""
-    calls = [exchange for exchange in record.exchanges if _format(exchange)]
+    calls = [exchange for exchange in record.exchanges if format_of(exchange)]
     failed = [exchange for exchange in calls if exchange.status >= REFUSED_FROM or exchange.trouble]
     finished = sum(tasks.done(at + 1) in answer for at, answer in enumerate(record.answers))
     wanted = _largest_tokens(calls)
+    followed = continued(pairs_of(record.exchanges, record.requests, record.window))
+    tasked = list(_with_task(record, tasks))
     faults = [f"the client failed: {record.error}"] if record.error else []
     faults += [f"the client got {exchange.status}: {_line(exchange.trouble)}" for exchange in failed[:MOST_REPORTED]]
     if finished < tasks.count:
         faults.append(f"{finished} of {tasks.count} tasks finished")
     faults += [f"{name} was read, but the model did not get it" for name in record.missing[:MOST_REPORTED]]
     faults += list(_refusable(record.requests, record.window))[:MOST_REPORTED]
+    faults += [f"request {number} does not hold the task" for number, held in tasked if not held][:MOST_REPORTED]
+    faults += list(law_faults(followed))[:MOST_REPORTED]
     if not faults and wanted <= record.window:
         faults.append("the conversation never outgrew the window")
+    made = [request for request in record.requests if MARK in request.headers]
     return Verdict(
         client=client,
         mode=mode,
@@ -88,11 +102,44 @@ def judge(client: str, mode: str, tasks: Tasks, record: RunRecord) -> Verdict:
         turns=finished,
         requests=len(calls),
         wanted=wanted,
+        smallest=min(map(_size, made), default=0),
         largest=max(map(_size, record.requests), default=0),
         window=record.window,
         errors=len(failed),
+        compactions=sum(one.pair.compactions > 0 for one in followed),
+        breaks=sum(one.broke for one in followed),
+        summaries=len(record.requests) - len(made),
+        task=sum(held for _, held in tasked),
+        tasked=len(tasked),
         faults=tuple(faults),
     )
+
+
+def _with_task(record: RunRecord, tasks: Work) -> Iterator[tuple[int, bool]]:
+    """Yield for each request at the model whether what its client's request held of the task stands in it.
+
+    The task is the first prompt and the newest one. Of a long one the first line counts; a quotation does not.
+    """
+    lines = [prompt.partition("\n")[0] for prompt in tasks.prompts()]
+    for request in record.requests:
+        mark = request.headers.get(MARK, "")
+        exchange = record.exchanges[int(mark)] if mark.isdigit() else None
+        spoken = None if exchange is None else format_of(exchange)
+        if exchange is None or spoken is None:
+            continue
+        asked = spoken.read_body(json.loads(exchange.body)).messages
+        newest = newest_task(asked)
+        wanted = {lines[0], *(lines[newest - 1 : newest] if newest else ())}
+        openings = [text.partition(line)[0] + line for text in _said(asked) for line in wanted if line in text]
+        if openings and not summary_wanted(asked):
+            there = _said(request.messages)
+            yield request.number, all(any(text.startswith(opening) for text in there) for opening in openings)
+
+
+def _said(messages: Iterable[Message]) -> list[str]:
+    """Return the texts of the user."""
+    parts = (part for message in messages if message.role is Role.USER for part in message.parts)
+    return [part.text for part in parts if isinstance(part, Text)]
 
 
 def _refusable(requests: Iterable[ReceivedRequest], window: int) -> Iterable[str]:
@@ -110,18 +157,12 @@ def _size(request: ReceivedRequest) -> int:
     return request.tokens + (request.max_tokens or 0)
 
 
-def _format(exchange: Exchange) -> Format | None:
-    """Return the format of a request to the model; None for any other. Example: /v1/messages?beta=true"""
-    path = exchange.path.partition("?")[0]
-    return next((known for known in FORMATS.values() if path.endswith(known.api.path)), None)
-
-
 def _largest_tokens(calls: Sequence[Exchange]) -> int:
     """Return the tokens of the client's largest request, counted as the scripted model counts."""
     if not calls:
         return 0
     largest = max(calls, key=lambda exchange: len(exchange.body))
-    known = _format(largest)
+    known = format_of(largest)
     assert known is not None, "a call has a format"
     document = known.read_body(json.loads(largest.body))
     counter = Counter("gpt-4o")

@@ -1,6 +1,7 @@
 """The witness: a proxy between a client and its server that records every exchange and changes no byte of a body.
 
-It knows nothing of formats beyond the signs of an error inside a stream.
+Each request gets a header with its number, which the server passes on: so it is known which request of the client each
+request at the model was made of. The witness knows nothing of formats beyond the signs of an error inside a stream.
 """
 
 import asyncio
@@ -16,8 +17,10 @@ from aiohttp import ClientSession, ClientTimeout, web
 from everlong.errors import EverlongError
 from everlong.llm import guarded_site
 
-__all__ = ["Exchange", "Witness"]
+__all__ = ["MARK", "Exchange", "Witness"]
 
+#: The header with the number of the exchange.
+MARK = "x-witness"
 LARGEST_BODY = 64 * 1024 * 1024
 #: Headers of one connection, not of the message.
 HOP = frozenset({"connection", "content-length", "host", "keep-alive", "transfer-encoding", "accept-encoding"})
@@ -92,8 +95,9 @@ class Witness:
 
     async def _forward(self, request: web.Request, session: ClientSession) -> web.StreamResponse:
         exchange = Exchange(request.method, request.path_qs, dict(request.headers), await request.read())
-        self.exchanges.append(exchange)
         headers = {name: value for name, value in request.headers.items() if name.lower() not in HOP}
+        headers[MARK] = str(len(self.exchanges))
+        self.exchanges.append(exchange)
         target = self.target + request.path_qs
         async with session.request(request.method, target, headers=headers, data=exchange.body or None) as answer:
             exchange.status = answer.status

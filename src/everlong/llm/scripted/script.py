@@ -4,8 +4,8 @@ A script is any function from a request to one step: an answer, a refusal, a con
 not an answer at all.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from everlong.core import CallId, History, JsonText, Message, Reasoning, Role, Text, ToolCall
@@ -40,8 +40,9 @@ class ReceivedRequest:
     stream: bool = True
     tokens: int = 0
     cached: int = 0
-    #: The body of the request, where it came over HTTP, and the format it was in.
+    #: The body and the headers of the request, where it came over HTTP, and the format it was in.
     body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
     fmt: str = ""
 
 

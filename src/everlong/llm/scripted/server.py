@@ -168,7 +168,9 @@ class ScriptedServer:
                 temperature=float(temperature) if isinstance(temperature, int | float) else None,
             )
         )
-        asked = replace(asked, body=body, fmt=spoken.name, stream=streamed or bool(raw.get("stream")))
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        stream = streamed or bool(raw.get("stream"))
+        asked = replace(asked, body=body, headers=headers, fmt=spoken.name, stream=stream)
         self.requests[asked.number] = asked
         return asked
 

@@ -11,7 +11,7 @@ const { createOpenAI } = await load("@ai-sdk/openai");
 const { createAnthropic } = await load("@ai-sdk/anthropic");
 const { z } = await load("zod");
 
-const given = JSON.parse(process.argv[2]);
+const given = JSON.parse(readFileSync(process.argv[2], "utf8"));
 const [dialect, stream] = given.mode.split(" ");
 const openai = createOpenAI({ baseURL: `${given.address}/v1`, apiKey: "key" });
 const anthropic = createAnthropic({ baseURL: `${given.address}/v1`, apiKey: "key" });

@@ -62,8 +62,8 @@ def output_of(command: Sequence[str], settings: Mapping[str, str]) -> str:
 
 
 def command_line() -> Task:
-    """Return the task from the first argument."""
-    return Task(**json.loads(sys.argv[1]))
+    """Return the task from the file that the first argument names."""
+    return Task(**json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
 
 
 def run(dialects: Mapping[str, Callable[[Task], None]], version: str = "") -> None:

@@ -1,0 +1,212 @@
+"""The requests of a run as conversations: where a prefix broke, what was compacted, and whether that was due. Pure.
+
+A request of the client continues the earlier one with which it shares the longest beginning. Clients append; some also
+replace their last messages in each request (a reminder, the files of the chat). What reached the model for the earlier
+request, without the messages at its end that the client replaced, must then begin what reaches the model now, unless a
+compaction was made in between. Law 6 says how far apart compactions are.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from everlong.core import Json, JsonObject, Message, Protection, protected
+from everlong.lab.clients.witness import MARK, Exchange
+from everlong.llm import ReceivedRequest
+from everlong.tokens import Counter
+from everlong.wire import FORMATS, Document, Format
+
+__all__ = ["REFUSED_FROM", "Continued", "Pair", "continued", "format_of", "law_faults", "pairs_of"]
+
+REFUSED_FROM = 400  # HTTP status
+NEW_SHARE = 0.4  # of the movable part, between two compactions: law 6
+#: How the gateway tells of compactions, and of windows that it has just learned.
+COMPACTIONS, RECOVERED = "x-everlong-compactions", "x-everlong-recovered"
+#: What is reserved for an answer whose length nobody asked for, and kept free for framing; shares of the window, and of
+#: what is left.
+UNASKED, UNASKED_SHARE, MARGIN, MARGIN_SHARE = 4_096, 4, 1_024, 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """A request of the client that was answered, and the request that was answered at the model for it.
+
+    `asked` and `sent` are their items as texts, the first one for everything that comes before messages. `tokens` are
+    those of the client's prompt; `movable` what of the window a compaction can move.
+    """
+
+    number: int
+    asked: tuple[str, ...]
+    sent: tuple[str, ...]
+    #: How many items at the beginning no conversation differs in: tools and system text.
+    head: int = 1
+    tokens: int = 0
+    movable: int = 0
+    compactions: int = 0
+    #: Whether a window was learned while it was answered: such a compaction is exempt.
+    learned: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Continued:
+    """A pair with the one that it continues; None if it begins a conversation. `broke` if the prefix did not stay.
+
+    `new` is by how much the client's prompt grew since the last compaction of the conversation; None if there was none.
+    """
+
+    pair: Pair
+    before: Pair | None = None
+    broke: bool = False
+    new: int | None = None
+
+
+def continued(pairs: Sequence[Pair]) -> list[Continued]:
+    """Return the pairs, each with what it continues."""
+    found: list[Continued] = []
+    compacted: dict[int, Pair] = {}  # the pair of the last compaction, by the number of a pair of the conversation
+    for at, pair in enumerate(pairs):
+        before = _before(pair, pairs[:at])
+        last = None if before is None else compacted.get(before.number)
+        broke = before is not None and not _begins(pair.sent, _standing(before, pair))
+        new = None if last is None else pair.tokens - last.tokens
+        found.append(Continued(pair=pair, before=before, broke=broke, new=new))
+        now = pair if pair.compactions else last
+        if now is not None:
+            compacted[pair.number] = now
+    return found
+
+
+def law_faults(requests: Iterable[Continued]) -> Iterator[str]:
+    """Yield what law 6 forbids: a prefix that breaks without a compaction, and compactions that follow too soon."""
+    for one in requests:
+        pair = one.pair
+        if one.broke and one.before is not None and not pair.compactions:
+            yield f"request {pair.number} begins otherwise than request {one.before.number}, without a compaction"
+        least = int(NEW_SHARE * pair.movable)
+        if pair.compactions and not pair.learned and one.new is not None and one.new < least:
+            yield f"request {pair.number} was compacted again after {one.new} new tokens, {least} are due at least"
+
+
+def _before(pair: Pair, earlier: Sequence[Pair]) -> Pair | None:
+    """Return the pair that this one continues; None if it shares no message with any."""
+    shared = {other.number: _shared(pair.asked, other.asked) for other in earlier}
+    alike = [other for other in earlier if shared[other.number] > pair.head]
+    return max(alike, key=lambda other: (shared[other.number], other.number), default=None)
+
+
+def _standing(before: Pair, pair: Pair) -> Sequence[str]:
+    """Return what was sent before without the items at its end that the client has replaced since."""
+    replaced = before.asked[_shared(pair.asked, before.asked) :]
+    end = len(before.sent)
+    while end and len(before.sent) - end < len(replaced) and before.sent[end - 1] in replaced:
+        end -= 1
+    return before.sent[:end]
+
+
+def _shared(one: Sequence[str], other: Sequence[str]) -> int:
+    """Return how many items are the same from the start."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (left, right) in pairs if left != right), min(len(one), len(other)))
+
+
+def _begins(items: Sequence[str], start: Sequence[str]) -> bool:
+    return tuple(items[: len(start)]) == tuple(start)
+
+
+# --- reading the records -----------------------------------------------------------------------------
+
+
+def format_of(exchange: Exchange) -> Format | None:
+    """Return the format of a request to the model; None for any other. Example: /v1/messages?beta=true"""
+    path = exchange.path.partition("?")[0]
+    return next((known for known in FORMATS.values() if path.endswith(known.api.path)), None)
+
+
+def pairs_of(exchanges: Sequence[Exchange], requests: Iterable[ReceivedRequest], window: int) -> list[Pair]:
+    """Return the requests of the client that were answered, each with the last one at the model that it became."""
+    became = {request.headers.get(MARK, ""): request for request in requests}
+    sizes = _Sizes(window)
+    pairs = []
+    for number, exchange in enumerate(exchanges):
+        spoken, request = format_of(exchange), became.get(str(number))
+        if spoken is not None and request is not None and exchange.status < REFUSED_FROM and not exchange.trouble:
+            pairs.append(_pair(number, spoken, exchange, request, sizes))
+    return pairs
+
+
+def _pair(number: int, spoken: Format, exchange: Exchange, request: ReceivedRequest, sizes: "_Sizes") -> Pair:
+    body: JsonObject = json.loads(exchange.body)
+    told = {name.lower(): value for name, value in exchange.answer_headers.items()}
+    document = spoken.read_body(body)
+    asked = _items(spoken, body)
+    return Pair(
+        number=number,
+        asked=asked,
+        sent=_items(spoken, json.loads(request.body)),
+        head=1 + len(asked[1:]) - len(_after_system(asked[1:])),
+        tokens=sizes.prompt(document),
+        movable=sizes.movable(document, spoken.api.length(body)),
+        compactions=int(told.get(COMPACTIONS, 0)),
+        learned=told.get(RECOVERED, "0") != "0",
+    )
+
+
+def _items(spoken: Format, body: JsonObject) -> tuple[str, ...]:
+    """Return what comes before the messages, and the messages, as texts without cache marks."""
+    plain = body if spoken.marks is None else spoken.marks.remove(body)
+    messages = plain.get(spoken.api.messages)
+    items = messages if isinstance(messages, list) else [messages]
+    return (_text([plain.get(spoken.api.system), plain.get("tools")]), *(_text(_canonical(item)) for item in items))
+
+
+def _canonical(item: Json) -> Json:
+    """Return a message whose lone text is a string, because clients write it either way."""
+    content = item.get("content") if isinstance(item, dict) else None
+    if not isinstance(item, dict) or not isinstance(content, list) or len(content) != 1:
+        return item
+    (block,) = content
+    lone = isinstance(block, dict) and block.keys() == {"type", "text"}
+    return item | {"content": block["text"]} if lone and isinstance(block, dict) else item
+
+
+def _after_system(items: Sequence[str]) -> Sequence[str]:
+    """Return the items from the first on that is no system text."""
+    roles = (json.loads(item) for item in items)
+    first = (
+        at
+        for at, item in enumerate(roles)
+        if not isinstance(item, dict) or item.get("role") not in ("system", "developer")
+    )
+    return items[next(first, len(items)) :]
+
+
+def _text(value: Json) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+
+
+@dataclass(slots=True)
+class _Sizes:
+    """Counts as the scripted model does, each message once."""
+
+    window: int
+    counter: Counter = field(default_factory=lambda: Counter("gpt-4o"))
+    known: dict[Message, int] = field(default_factory=dict)
+
+    def prompt(self, document: Document) -> int:
+        return sum(map(self._message, document.messages)) + self.counter.tools(document.tools)
+
+    def movable(self, document: Document, asked: int | None) -> int:
+        """Return what a compaction can move: the window without what must stay, and half of the rest at most for the
+        answer.
+        """
+        stays = (at for at, why in protected(document.messages).items() if why is not Protection.UNREAD)
+        fixed = sum(self._message(document.messages[at]) for at in stays) + self.counter.tools(document.tools)
+        left = max(0, self.window - fixed)
+        wanted = min(UNASKED, self.window // UNASKED_SHARE) if asked is None else asked
+        left -= min(wanted, left // 2)
+        return left - min(MARGIN, left // MARGIN_SHARE)
+
+    def _message(self, message: Message) -> int:
+        if message not in self.known:
+            self.known[message] = self.counter.message(message)
+        return self.known[message]
