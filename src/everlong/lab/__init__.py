@@ -41,7 +41,20 @@ if TYPE_CHECKING:
     )
     from everlong.lab.pool import run as run
     from everlong.lab.replay.caches import Cache as Cache
-    from everlong.lab.replay.courses import Beside as Beside, Terms as Terms
+    from everlong.lab.replay.courses import (
+        OVERHEAD_FORMS as OVERHEAD_FORMS,
+        Beside as Beside,
+        OverheadForm as OverheadForm,
+        Terms as Terms,
+    )
+    from everlong.lab.replay.grid import (
+        CellResult as CellResult,
+        GridPlan as GridPlan,
+        as_observations as as_observations,
+        cells_of as cells_of,
+        observed_in as observed_in,
+        walk_grid as walk_grid,
+    )
     from everlong.lab.replay.plan import ReplayPlan as ReplayPlan, replayed as replayed
     from everlong.lab.replay.playback import played as played
     from everlong.lab.replay.policies import COMPARED as COMPARED, UNCUT as UNCUT, policy_named as policy_named
@@ -62,6 +75,7 @@ if TYPE_CHECKING:
         tariff_from as tariff_from,
         tariff_of as tariff_of,
     )
+    from everlong.lab.report.continuity_page import continuity_page as continuity_page
     from everlong.lab.report.measures_page import measures_page as measures_page
     from everlong.lab.report.numbers import money as money, tokens_short as tokens_short
     from everlong.lab.report.replay_figures import Billed as Billed, Scene as Scene, billed as billed, scenes as scenes
@@ -104,7 +118,8 @@ else:
             "measures.probes": "conversations_in probe_cases probes_in save",
             "pool": "run",
             "replay.caches": "Cache",
-            "replay.courses": "Beside Terms",
+            "replay.courses": "Beside OVERHEAD_FORMS OverheadForm Terms",
+            "replay.grid": "CellResult GridPlan as_observations cells_of observed_in walk_grid",
             "replay.plan": "ReplayPlan replayed",
             "replay.playback": "played",
             "replay.policies": "COMPARED UNCUT policy_named",
@@ -112,6 +127,7 @@ else:
             "replay.sessions": "PAUSES Pauses Session",
             "replay.sources": "published sessions_at sessions_in",
             "replay.tariffs": "TARIFFS Tariff tariff_from tariff_of",
+            "report.continuity_page": "continuity_page",
             "report.measures_page": "measures_page",
             "report.numbers": "money tokens_short",
             "report.replay_figures": "Billed Scene billed scenes",

@@ -20,7 +20,7 @@ QUICK = (*SMALL, "--policy", "whole", "--policy", "auto")
 TICKET = "HB72QX"
 QUIET = "a quiet line of output that says nothing\n"
 STEPS = 16
-COLUMNS = 11  # of the table
+COLUMNS = 12  # of the table
 BEGINNING = datetime(2026, 3, 1, 9, tzinfo=UTC)
 
 
@@ -148,6 +148,25 @@ def test_json_has_every_figure_and_every_request(session: Path) -> None:
     assert whole["over"] > 0
     assert auto["cuts"] > 0
     assert (auto["over"], auto["invalid"], auto["broken"]) == (0, 0, 0)
+
+
+def test_several_overheads_are_a_table_each_and_named_in_every_result(session: Path) -> None:
+    options = (session, *QUICK[:2], "--overhead", "200,900", "--reply", "500", "--policy", "auto")
+    said = found(*options, "--overhead-as", "system")
+    assert (said["front"], said["overheads"], said["overhead_as"]) == (200, [200, 900], "system")
+    assert [(one["window"], one["front"]) for one in said["results"]] == [(4_000, 200), (4_000, 900)]
+    less, more = said["results"]
+    assert less["uncut"] < more["uncut"]
+    assert less["cuts"] < more["cuts"]
+    for one in said["results"]:
+        assert one["storms"] == sum(
+            paid["new"] is not None and paid["new"] < 0.4 for played in one["played"] for paid in played["paid"]
+        )
+        assert one["needless"] == []
+    out = replay(*options).out
+    assert "200 / 900 tokens in front of every request" in out
+    for overhead in ("200", "900"):
+        assert f"In a window of 4 000 tokens, {overhead} tokens of overhead" in out
 
 
 def test_reading_again_can_be_left_out(session: Path) -> None:

@@ -21,7 +21,7 @@ ROOMS = ("compress", "engine", "wire")
 #: Modules that hold texts.
 TABLES = ("english.py", "chinese.py", "chinese_reasons.py")
 #: Keys that the code puts together.
-COMPOSED = ("may_", "step_", "insert_", "source_", "help_", "group_", "column_", "notice_", "most_")
+COMPOSED = ("may_", "step_", "insert_", "source_", "help_", "group_", "column_", "notice_", "most_", "miss_")
 
 
 def names(text: str) -> set[str]:

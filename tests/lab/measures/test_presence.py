@@ -7,6 +7,7 @@ import pytest
 from everlong.compress import Task, background
 from everlong.core import CallId, Message, Role, Text, ToolCall
 from everlong.lab.measures.presence import Sent, without_ledger
+from everlong.summarize import as_message
 from everlong.tokens import Counter
 from tests.lab.folders import said, step
 
@@ -67,3 +68,13 @@ def test_only_our_own_block_has_a_ledger() -> None:
 
 def test_a_call_is_not_its_name_alone() -> None:
     assert not Sent((Message(Role.ASSISTANT, (ToolCall(CallId("1"), "read", "{}"),)),)).has("write")
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_verbatim_looks_away_from_summaries_and_from_nothing_else(language: str) -> None:
+    summary = as_message("the keel is oak", language)
+    assert Sent((summary,)).has("keel")
+    assert not Sent((summary,)).has_verbatim("keel")
+    # Words that hold "en" or "zh", as most do.
+    assert Sent((said(Role.USER, "then the keel was sent to zhuhai"),)).has_verbatim("keel")
+    assert Sent(step(1, "seven lines: the keel is oak")).has_verbatim("keel")

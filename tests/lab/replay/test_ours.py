@@ -1,6 +1,7 @@
 """Our own engine in a replay: its marks, its front, its cuts and its summaries are those of real requests."""
 
 import json
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from everlong.core import History, Role
 from everlong.engine import Request, counter_for
 from everlong.engine.contracts import Caching
-from everlong.lab.replay.courses import Beside, Sending, Terms
+from everlong.lab.replay.courses import Beside, OverheadForm, Sending, Terms
 from everlong.lab.replay.ours import Ours, marks_of
 from everlong.lab.replay.tariffs import TARIFFS
 from everlong.wire import Usage
@@ -47,6 +48,34 @@ def test_the_front_is_a_tool_of_as_many_tokens(model: str, front: int) -> None:
     assert counter_for(model).tools(tools) == front
     assert len(tools) == (front > 0)
     assert all(isinstance(json.loads(tool), dict) for tool in tools)
+
+
+@pytest.mark.parametrize("front", [8, 2_000, 2_001, 12_000])
+@pytest.mark.parametrize("form", ["system", "both"])
+def test_the_overhead_may_be_system_text_which_the_engine_counts_and_the_replay_adds_by_itself(
+    front: int, form: OverheadForm
+) -> None:
+    given = replace(TERMS, window=64_000, front=front, form=form)
+    course = Ours(given)
+    course.say(OPENING)
+    sending = course.ask(1.0)
+    assert sending.messages == OPENING, "the bill adds the overhead to every policy's messages"
+    assert sending.marks == (1, 2)
+    assert bool(course.tools) == (form == "both" and front > 100)
+    course.close()
+
+
+def test_with_system_text_as_overhead_requests_are_cut_summarised_and_extend_each_other() -> None:
+    course = Ours(replace(TERMS, form="system"))
+    found, _ = worked(course, 60)
+    beside = [call for sending in found for call in sending.beside]
+    assert beside
+    assert any(sending.cut for sending in found)
+    overhead = "tool " * 20
+    for messages in (*(call.messages for call in beside), *(sending.messages for sending in found)):
+        assert not any(overhead in message.text for message in messages)
+    for before, after in pairwise(found):
+        assert after.cut or after.messages[: len(before.messages)] == before.messages
 
 
 MARKS: dict[str, tuple[Caching | None, tuple[int, ...]]] = {

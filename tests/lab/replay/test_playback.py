@@ -296,6 +296,7 @@ def one_played(name: str, *dollars: float, **figures: bool) -> Played:
         session=SessionFacts(id=name, source="", messages=2, tokens=9),
         policy="p",
         window=9,
+        front=0,
         tariff="t",
         paid=paid,
         probes=(ProbeOutcome(at=1, kind="path", kept=True, literal=False, likely=1.0),),
@@ -324,13 +325,31 @@ def test_dearer_is_over_one_percent_more_than_uncut(dollars: float, dearer: int)
     assert summed([one_played("a", dollars)], [one_played("a", 1.0)]).dearer == dearer
 
 
+def test_needless_are_the_dearer_ones_that_would_have_fitted() -> None:
+    uncut = [one_played("a", 1.0), one_played("b", 1.0), one_played("c", 1.0)]
+    dear = [replace(one_played(name, dollars), window=11) for name, dollars in (("a", 2.0), ("b", 1.0), ("c", 3.0))]
+    long = replace(uncut[2], paid=(replace(uncut[2].paid[0], prompt=11),))
+    result = summed(dear, [uncut[0], uncut[1], long])
+    assert (result.dearer, result.needless) == (2, ("a",))
+
+
+def test_a_cut_that_comes_too_soon_after_another_is_counted() -> None:
+    soon = one_played("a", 1.0, 1.0, 1.0, cut=True)
+    paid = tuple(replace(one, new=new) for one, new in zip(soon.paid, (None, 0.39, 0.4), strict=True))
+    assert summed([replace(soon, paid=paid)], [soon]).storms == 1
+
+
 # --- all of them ----------------------------------------------------------------------------------
 
 
 def test_several_processes_find_what_one_finds_and_each_conversation_is_told() -> None:
     sessions = [replace(FIVE, facts=replace(FIVE.facts, id=name)) for name in "ab"]
     plan = ReplayPlan(
-        policies=("whole", "drop"), windows=(5_000, 64_000), tariff=TARIFFS["openai"], model="gpt-4o", front=FRONT
+        policies=("whole", "drop"),
+        windows=(5_000, 64_000),
+        tariff=TARIFFS["openai"],
+        model="gpt-4o",
+        overheads=(FRONT,),
     )
     reported: list[int] = []
     found = replayed(sessions, plan, report=reported.append)
@@ -346,6 +365,20 @@ def test_several_processes_find_what_one_finds_and_each_conversation_is_told() -
     assert found[1].cuts > 0
     assert found[1].ratio == pytest.approx(found[1].dollars / uncut)
     assert replayed(sessions, plan, processes=2) == found
+
+
+def test_every_overhead_is_played_by_itself_and_compared_with_its_own_uncut() -> None:
+    plan = ReplayPlan(
+        policies=("drop",), windows=(5_000, 64_000), tariff=TARIFFS["openai"], model="gpt-4o", overheads=(0, FRONT)
+    )
+    reported: list[int] = []
+    found = replayed([FIVE], plan, report=reported.append)
+    assert [(one.window, one.front) for one in found] == [(5_000, 0), (5_000, FRONT), (64_000, 0), (64_000, FRONT)]
+    assert sum(reported) == 6
+    with_front, without = (
+        played(FIVE, policy_named("whole"), replace(terms("openai"), front=n), "none") for n in (FRONT, 0)
+    )
+    assert [one.uncut for one in found] == pytest.approx([without.dollars, with_front.dollars] * 2)
 
 
 def test_a_policy_begins_anew_with_each_conversation() -> None:

@@ -110,7 +110,13 @@ def play(session: SessionFacts, way: Way, window: int, steps: int) -> Played:
         paid.append(_paid(2 * at, "answer", prompt, read, cut=cut, reset=cut and at > 1, over=prompt > window))
         before = prompt
     return Played(
-        session=session, policy=way.name, window=window, tariff="anthropic", paid=tuple(paid), probes=tuple(probes)
+        session=session,
+        policy=way.name,
+        window=window,
+        front=FRONT,
+        tariff="anthropic",
+        paid=tuple(paid),
+        probes=tuple(probes),
     )
 
 
@@ -121,6 +127,7 @@ def summed(played: Sequence[Played], uncut: float, name: str, window: int) -> Re
     return ReplayResult(
         policy=name,
         window=window,
+        front=FRONT,
         tariff="anthropic",
         played=tuple(played),
         requests=len(paid),
@@ -139,7 +146,9 @@ def summed(played: Sequence[Played], uncut: float, name: str, window: int) -> Re
         broken=0,
         over=sum(one.over for one in paid),
         invalid=sum(bool(one.problems) for one in paid),
+        storms=sum(one.storm for one in paid),
         dearer=0,
+        needless=(),
         probes=len(probes),
         kept=sum(probe.kept for probe in probes),
         literal=sum(probe.literal for probe in probes),

@@ -9,6 +9,11 @@ __all__ = ["lab_command"]
 COMMANDS = (
     CommandRow("clients", "everlong.cli.lab.clients:clients_command", "Run real clients through the gateway."),
     CommandRow(
+        "continuity",
+        "everlong.cli.lab.continuity:continuity_command",
+        "After a compaction: task and last steps still messages?",
+    ),
+    CommandRow(
         "dialogs", "everlong.cli.lab.survival:dialogs_command", "Turns that answer a later question: still there?"
     ),
     CommandRow("edits", "everlong.cli.lab.survival:edits_command", "Texts that the agent replaces next: still there?"),

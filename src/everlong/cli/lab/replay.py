@@ -7,7 +7,18 @@ from dataclasses import dataclass, fields
 import click
 import msgspec
 
-from everlong.cli.lab.options import DATA, HALF, HTML, JOBS, JSON, WORK_FILES, names_listed, tokens_listed
+from everlong.cli.lab.options import (
+    DATA,
+    HALF,
+    HTML,
+    JOBS,
+    JSON,
+    WORK_FILES,
+    names_listed,
+    overhead_form,
+    overheads_listed,
+    tokens_listed,
+)
 from everlong.cli.lab.replay_table import print_replay
 from everlong.cli.terminal.files import check_output, source_bytes, write_page
 from everlong.cli.terminal.streams import print_json
@@ -20,6 +31,7 @@ from everlong.lab import (
     PAUSES,
     TARIFFS,
     UNCUT,
+    OverheadForm,
     Pauses,
     ReplayPlan,
     ReplayResult,
@@ -70,7 +82,8 @@ class ReplayOptions:
     prices: str | None
     policies: tuple[str, ...]
     pauses: Pauses
-    front: int
+    overheads: tuple[int, ...]
+    form: OverheadForm
     reply: int
     longest: int
     thresholds: tuple[float, ...]
@@ -114,12 +127,15 @@ def _shares(_: click.Context, __: click.Parameter, value: str | None) -> tuple[f
     help="Pauses between requests: as recorded, none, or before every user turn.",
 )
 @click.option(
+    "--overhead",
     "--front",
-    type=click.IntRange(min=0),
-    default=12_000,
-    metavar="N",
-    help="Tokens of system text and tools before every request (default: 12000).",
+    "overheads",
+    default="12000",
+    callback=overheads_listed,
+    metavar="N,N",
+    help="Tokens of system text and tools in every request (default: 12000).",
 )
+@overhead_form("tools")
 @click.option(
     "--reply",
     type=click.IntRange(min=1),
@@ -178,11 +194,12 @@ def _replay(paths: Sequence[str], options: ReplayOptions) -> None:
         tariff=tariff or _prices_of(named, say),
         model=named or USUAL_MODEL,
         reply=options.reply,
-        front=options.front,
+        overheads=options.overheads,
+        form=options.form,
         pauses=options.pauses,
         reading=options.reading,
     )
-    rounds = 1 + len(plan.windows) * len(plan.policies) - (UNCUT in plan.policies)
+    rounds = len(plan.overheads) * (1 + len(plan.windows) * len(plan.policies) - (UNCUT in plan.policies))
     with progress(say("playing"), len(sessions) * rounds) as advance:
         played = replayed(sessions, plan, options.processes, advance)
     results = [result for result in played if result.policy in names.policies]
@@ -197,11 +214,12 @@ def _check(options: ReplayOptions) -> _Names:
     """Return the policies to play. Raises InputError now for what would otherwise fail after much work."""
     if not options.windows:
         raise InputError("name a window, such as --window 64000")
+    most = max(options.overheads)
     for size in options.windows:
-        if size - options.reply - options.front < LEAST_ROOM:
+        if size - options.reply - most < LEAST_ROOM:
             raise InputError(
                 f"a window of {size} leaves no room: {options.reply} are kept for the answer (--reply) "
-                f"and {options.front} stand in front (--front)"
+                f"and {most} are prompt overhead (--overhead)"
             )
     if options.html is not None:
         check_output(options.html)
@@ -212,7 +230,7 @@ def _check(options: ReplayOptions) -> _Names:
         tariff=TARIFFS[USUAL_PRICES],
         model=USUAL_MODEL,
         reply=options.reply,
-        front=options.front,
+        front=most,
     )
     for name in names.all:
         policy_named(name).begin(terms).close()  # raises where its shares are impossible
@@ -275,10 +293,11 @@ def _show(
         from everlong.lab import replay_page  # noqa: PLC0415 - only where a page is asked for
 
         say = Words(options.language, "replay")
+        listed = " / ".join(map(amount, plan.overheads))
         page = replay_page(
             results,
             language=options.language.code,
-            facts=(say("counted", model=plan.model), say("around", front=amount(plan.front), reply=amount(plan.reply))),
+            facts=(say("counted", model=plan.model), say("around", front=listed, reply=amount(plan.reply))),
             thresholds=thresholds,
             tariffs=(plan.tariff,),
             pauses=plan.pauses,
@@ -299,7 +318,9 @@ def _as_json(
         "model": plan.model,
         "tariff": msgspec.to_builtins(plan.tariff),
         "windows": list(plan.windows),
-        "front": plan.front,
+        "front": plan.overheads[0],
+        "overheads": list(plan.overheads),
+        "overhead_as": plan.form,
         "reply": plan.reply,
         "pauses": plan.pauses,
         "reading": plan.reading,
@@ -313,6 +334,7 @@ def _as_json(
 def _described(result: ReplayResult) -> dict[str, object]:
     """Return every figure and share of a result; a conversation is named by its id."""
     figures = {field.name: getattr(result, field.name) for field in fields(result) if field.name != "played"}
+    figures["needless"] = list(result.needless)
     shares = {name: round(getattr(result, name), 4) for name in SHARES}
     sessions = [
         {

@@ -22,7 +22,7 @@ from everlong.lab import (
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["print_replay"]
+__all__ = ["draw", "print_replay"]
 
 SAME = 0.005  # of the uncut cost: a smaller difference is not worth a word
 CREDIT = 0.05  # points that summaries must add to be mentioned
@@ -37,6 +37,7 @@ PLAYED = (
     "literal",
     "cuts",
     "resets",
+    "storms",
     "summaries",
     "summary_cost",
     "readings",
@@ -58,21 +59,30 @@ def print_replay(
         out.print(say("not_recorded"), style="dim")
     else:
         out.print(say("recorded"), style="bold")
-        _draw(out, [say(name) for name in RECORDED], _paid_rows(record, say))
+        draw(out, [say(name) for name in RECORDED], _paid_rows(record, say))
         for line in _on_record(record, len(sessions), say):
             out.print(line, style="dim")
     for scene in scenes(results):
         out.print()
-        out.print(say("window", n=amount(scene.window)), style="bold")
-        others = [result for result in thresholds if result.window == scene.window and result not in scene.results]
-        _draw(out, [say(name) for name in PLAYED], [_played_row(result) for result in (*scene.results, *others)])
+        out.print(_title(plan, scene, say), style="bold")
+        place = (scene.window, scene.front)
+        others = [each for each in thresholds if (each.window, each.front) == place and each not in scene.results]
+        draw(out, [say(name) for name in PLAYED], [_played_row(result) for result in (*scene.results, *others)])
         for line in _notes(scene, say):
             out.print(line, style="dim", markup=False)
         for line in _verdict(scene.ours, say) if scene.ours else ():
             out.print(line, markup=False)
 
 
-def _draw(out: "Console", head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def _title(plan: ReplayPlan, scene: Scene, say: Words) -> str:
+    """Return what the figures of a table are of: the window, and the overhead where several were played."""
+    window = say("window", n=amount(scene.window))
+    if len(plan.overheads) == 1:
+        return window
+    return say("comma").join((window, say("overhead", n=amount(scene.front))))
+
+
+def draw(out: "Console", head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table; its columns stand closer where they would not fit otherwise."""
     drawn = table(head, rows)
     drawn.show_edge = False
@@ -88,7 +98,7 @@ def _head(plan: ReplayPlan, sessions: Sequence[SessionFacts], say: Words) -> Ite
     yield say("comma").join((*size, say("prices", name=plan.tariff.name)))
     if plan.model != plan.tariff.name:
         yield say("counted", model=plan.model)
-    yield say("around", front=amount(plan.front), reply=amount(plan.reply))
+    yield say("around", front=" / ".join(map(amount, plan.overheads)), reply=amount(plan.reply))
 
 
 # --- what was really paid ----------------------------------------------------------------------
@@ -133,6 +143,7 @@ def _played_row(result: ReplayResult) -> tuple[str, ...]:
         f"{result.literal_percent:.1f}" if result.probes else "–",
         _mean(result.cuts / sessions),
         _mean(result.resets / sessions),
+        _count(result.storms),
         _count(result.summaries),
         money(result.summary_dollars) if result.summaries else "–",
         _count(result.readings),
@@ -177,5 +188,9 @@ def _verdict(ours: ReplayResult, say: Words) -> Iterator[str]:
         yield say("valid")
     if ours.broken:
         yield say.many("broken", ours.broken)
+    if ours.storms:
+        yield say.many("storms_told", ours.storms)
     if ours.dearer:
         yield say.many("dearer", ours.dearer)
+    if ours.needless:
+        yield say.many("needless", len(ours.needless))

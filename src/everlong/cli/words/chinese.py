@@ -473,6 +473,44 @@ SECRETS: Mapping[str, str] = {
     "speed": "毫秒/MB",
 }
 
+#: everlong lab continuity.
+CONTINUITY: Mapping[str, str] = {
+    # while it runs
+    "finding": "读取会话",
+    "walking": "连续性",
+    # what was played
+    "title": "每次压缩之后：任务、最近几步和用户最后的话是否仍是完整的消息？",
+    "sessions": "{n} 个会话",
+    "observed": "其中 {n} 个以用户消息返回工具结果",
+    "around": "固定开销为{form}，回答请求 {reply} token，价格：{name}",
+    "tools": "工具定义",
+    "system": "系统文本",
+    "both": "系统文本和工具定义各一半",
+    "preset": "预设 {name}",
+    # columns
+    "window": "窗口",
+    "overhead": "固定\n开销",
+    "task": "任务\n%",
+    "steps": "步骤\n%",
+    "words": "原话\n%",
+    "compactions": "压缩",
+    "between": "间隔\n请求数",
+    "new": "最少\n新增 %",
+    "storms": "过早\n压缩",
+    "refused": "被拒",
+    # under a table
+    "columns": "间隔为两次压缩之间请求数的中位数；新增为其间新内容占可移动部分的比例，不到 40 % 算过早。",
+    "missing": "窗口 {window}、开销 {overhead}：缺失 {list}。",
+    "miss_task": "任务 {n} 次",
+    "miss_words": "最后的话 {n} 次",
+    "miss_step": "步骤 {n} 次",
+    "miss_call": "调用 {n} 次",
+    "miss_result": "结果 {n} 次",
+    "document": "{name} 遵循自己的文档，这里只报告，不评判。",
+    "broken": "{n} 个请求在没有压缩时改动了已发送的内容。",
+    "invalid": "{n} 个请求会被服务商拒绝。",
+}
+
 #: everlong lab replay.
 REPLAY: Mapping[str, str] = {
     # while it runs
@@ -505,12 +543,14 @@ REPLAY: Mapping[str, str] = {
     "literal": "逐字\n%",
     "cuts": "裁剪",
     "resets": "重置",
+    "storms": "过早\n裁剪",
     "summaries": "摘要",
     "summary_cost": "摘要\n花费",
     "readings": "重新\n读取",
     "refused": "被拒",
     # under a table
     "window": "窗口 {n} token",
+    "overhead": "固定开销 {n} token",
     "each": "裁剪和缓存重置为每个会话的均值，其余为合计。",
     "longest": "不裁剪以容得下的模型为准：最长的请求有 {n} token。",
     "likely": "{policy}：若摘要由模型撰写，总计约保留 {share}。",
@@ -523,7 +563,9 @@ REPLAY: Mapping[str, str] = {
     "valid": "所有请求都有效且不超窗。",
     "invalid": "{n} 个请求会被拒绝：超窗 {over}，无效 {invalid}。",
     "broken": "{n} 个请求在没有裁剪时改动了已发送的内容。",
+    "storms_told": "{n} 次裁剪离上一次太近：可移动部分中的新内容不到 40 %。",
     "dearer": "{n} 个会话比不裁剪更贵。",
+    "needless": "其中 {n} 个不裁剪也放得进窗口。",
 }
 
 CHINESE = Language(
@@ -538,6 +580,7 @@ CHINESE = Language(
         "sessions": SESSIONS,
         "demo": DEMO,
         "survival": SURVIVAL,
+        "continuity": CONTINUITY,
         "secrets": SECRETS,
         "replay": REPLAY,
     },

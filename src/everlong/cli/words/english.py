@@ -476,6 +476,46 @@ SECRETS: Mapping[str, str] = {
     "speed": "ms/MB",
 }
 
+#: everlong lab continuity.
+CONTINUITY: Mapping[str, str] = {
+    # while it runs
+    "finding": "reading sessions",
+    "walking": "continuity",
+    # what was played
+    "title": "After each compaction: do the task, the last steps and the last words stand as messages?",
+    "sessions": "{n} session|{n} sessions",
+    "observed": "{n} with results as user messages",
+    "around": "overhead as {form}, {reply} tokens asked for the answer, prices: {name}",
+    "tools": "tools",
+    "system": "system text",
+    "both": "system text and tools, half of each",
+    "preset": "preset {name}",
+    # columns
+    "window": "window",
+    "overhead": "over-\nhead",
+    "task": "task\n%",
+    "steps": "steps\n%",
+    "words": "words\n%",
+    "compactions": "compac-\ntions",
+    "between": "requests\nbetween",
+    "new": "least\nnew %",
+    "storms": "too\nsoon",
+    "refused": "re-\nfused",
+    # under a table
+    "columns": "Requests between two compactions: the median. New: what was said between them, of what "
+    "compaction can move. Too soon: less than 40 % of that.",
+    "missing": "{window} with {overhead} of overhead: missing {list}.",
+    "miss_task": "the task ({n})",
+    "miss_words": "the last words ({n})",
+    "miss_step": "a step ({n})",
+    "miss_call": "a call ({n})",
+    "miss_result": "a result ({n})",
+    "document": "{name} follows its document; it is reported, not judged.",
+    "broken": "{n} request changed what had been sent although nothing was compacted.|"
+    "{n} requests changed what had been sent although nothing was compacted.",
+    "invalid": "{n} request would be refused by a provider.|{n} requests would be refused by a provider.",
+}
+
 #: everlong lab replay.
 REPLAY: Mapping[str, str] = {
     # while it runs
@@ -509,12 +549,14 @@ REPLAY: Mapping[str, str] = {
     "literal": "exact\n%",
     "cuts": "cuts",
     "resets": "re-\nsets",
+    "storms": "too\nsoon",
     "summaries": "sum-\nmaries",
     "summary_cost": "their\ncost",
     "readings": "read\nagain",
     "refused": "re-\nfused",
     # under a table
     "window": "In a window of {n} tokens",
+    "overhead": "{n} tokens of overhead",
     "each": "Cuts and resets of the cache are a mean for each session; the rest are sums.",
     "longest": "Uncut is for a model with room: the longest request has {n} tokens.",
     "likely": "{policy}: written by a model, its summaries would keep about {share} in all.",
@@ -530,7 +572,10 @@ REPLAY: Mapping[str, str] = {
     "{n} requests would be refused: {over} over the window, {invalid} invalid.",
     "broken": "{n} request changed what had been sent although nothing was cut.|"
     "{n} requests changed what had been sent although nothing was cut.",
+    "storms_told": "{n} cut came too soon after another: less than 40 % of what can move was new.|"
+    "{n} cuts came too soon after another: less than 40 % of what can move was new.",
     "dearer": "{n} session costs more than uncut.|{n} sessions cost more than uncut.",
+    "needless": "{n} of them would have fitted the window uncut.",
 }
 
 ENGLISH = Language(
@@ -545,6 +590,7 @@ ENGLISH = Language(
         "sessions": SESSIONS,
         "demo": DEMO,
         "survival": SURVIVAL,
+        "continuity": CONTINUITY,
         "secrets": SECRETS,
         "replay": REPLAY,
     },

@@ -6,7 +6,9 @@ from typing import Literal, TypeAlias
 
 __all__ = ["Language", "Section"]
 
-Section: TypeAlias = Literal["general", "inspect", "chat", "sessions", "demo", "survival", "secrets", "replay"]
+Section: TypeAlias = Literal[
+    "general", "inspect", "chat", "sessions", "demo", "survival", "continuity", "secrets", "replay"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

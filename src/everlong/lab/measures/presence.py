@@ -39,7 +39,7 @@ class _Page:
 
     @cached_property
     def verbatim(self) -> str:
-        return "" if any(notice in self.text[:LONGEST_NOTICE] for notice in NOTICE) else self.strict
+        return "" if any(notice in self.text[:LONGEST_NOTICE] for notice in NOTICE.values()) else self.strict
 
     @cached_property
     def unnumbered(self) -> str:

@@ -6,23 +6,27 @@ A policy sees what a program in its place would see, in order, and nothing of wh
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
-from everlong.core import History, Message
+from everlong.core import DEFAULT_MARGIN, MARGIN_SHARE, History, Message, protected
 from everlong.engine import counter_for
 from everlong.lab.replay.tariffs import Tariff
 from everlong.tokens import Counter
 from everlong.wire import Usage
 
-__all__ = ["Beside", "Course", "Policy", "Sending", "Terms"]
+__all__ = ["OVERHEAD_FORMS", "Beside", "Course", "OverheadForm", "Policy", "Sending", "Terms"]
+
+#: What the prompt overhead is made of: tool schemas, system text, or half of each.
+OverheadForm: TypeAlias = Literal["tools", "system", "both"]
+OVERHEAD_FORMS: tuple[OverheadForm, ...] = ("tools", "system", "both")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Terms:
     """What holds for every request: the window, the tokens reserved for the reply, and the prompt overhead.
 
-    The overhead (`front`) stands for the system text and the tools, which transcripts leave out. Tokens are counted for
-    `model`.
+    The overhead (`front`) stands for the system text and the tools, which transcripts leave out; `form` says which of
+    them it is made of. Tokens are counted for `model`.
     """
 
     window: int
@@ -30,6 +34,12 @@ class Terms:
     model: str = "gpt-4o"
     reply: int = 8_000
     front: int = 12_000
+    form: OverheadForm = "tools"
+
+    @property
+    def system(self) -> int:
+        """Return the tokens of the overhead that are system text; the rest are tools."""
+        return {"tools": 0, "system": self.front, "both": self.front // 2}[self.form]
 
     @property
     def budget(self) -> int:
@@ -40,6 +50,12 @@ class Terms:
     def counter(self) -> Counter:
         """Return the counter of every size in the replay."""
         return counter_for(self.model)
+
+    def movable(self, history: History) -> int:
+        """Return the tokens that a compaction of the history can move: what is neither overhead nor must stay."""
+        margin = min(DEFAULT_MARGIN, self.window // MARGIN_SHARE)
+        stays = self.counter.messages(history[at] for at in protected(history))
+        return max(0, self.budget - self.front - margin - stays)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

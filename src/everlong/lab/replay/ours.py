@@ -7,7 +7,7 @@ would write them, and pass the same audit as any other.
 import asyncio
 import json
 from bisect import bisect_right
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
@@ -54,6 +54,7 @@ class _Author:
 
     def __init__(self, terms: Terms) -> None:
         self._terms = terms
+        self._overhead = _system_of(terms.model, terms.system)
         self.called: list[Beside] = []
 
     async def stream(self, request: Request) -> AsyncGenerator[Reply, None]:
@@ -61,7 +62,8 @@ class _Author:
         message = _stand_in_summary(request.messages, self._terms.counter)
         output = self._terms.counter.message(message)
         alone = request.caching is None  # a transcript as text, not a continuation of what was sent before
-        self.called.append(Beside(messages=request.messages, output=output, marks=marks_of(request), alone=alone))
+        messages, marks = _without(self._overhead, request.messages, marks_of(request))
+        self.called.append(Beside(messages=messages, output=output, marks=marks, alone=alone))
         prompt = self._terms.counter.messages(request.messages)
         yield Finished(message, Usage(prompt=prompt, output=output), "stop")
 
@@ -97,9 +99,11 @@ class Ours:
             model=terms.model,
             fmt=self._author.fmt,
             endpoint=self._author.endpoint,
-            tools=_tools_of(terms.model, terms.front),
+            tools=_tools_of(terms.model, terms.front - terms.system),
             max_tokens=terms.reply,
         )
+        self._overhead = _system_of(terms.model, terms.system)
+        self.say(self._overhead)
         self._every_call = preset_named(preset).every_call
         self._prepared: Prepared | None = None
         self._summarised = False
@@ -125,10 +129,11 @@ class Ours:
             return Sending(beside=beside, summarised=self._summarised, refused=str(error))
         if before is None or prepared.compactions != before.compactions:
             self._summarised = newest_summary(self._engine.blocking.context.threads, THREAD) is not None
+        messages, marks = _without(self._overhead, prepared.request.messages, marks_of(prepared.request))
         return Sending(
-            messages=prepared.request.messages,
+            messages=messages,
             cut=before is not None and self._shortened(before, prepared),
-            marks=marks_of(prepared.request),
+            marks=marks,
             beside=beside,
             summarised=self._summarised,
         )
@@ -186,20 +191,41 @@ def marks_of(request: Request) -> tuple[int, ...]:
     return tuple(sorted({head_length(request.messages), *breakpoints(request)}))
 
 
+def _without(overhead: History, messages: History, marks: tuple[int, ...]) -> tuple[History, tuple[int, ...]]:
+    """Return messages and cache marks without the system text of the overhead, which the replay counts by itself."""
+    if not overhead or messages[: len(overhead)] != overhead:
+        return messages, marks
+    return messages[len(overhead) :], tuple(max(0, mark - len(overhead)) for mark in marks)
+
+
 @lru_cache(maxsize=64)
-def _tools_of(model: str, front: int) -> tuple[JsonText, ...]:
-    """Return a tool whose schema takes as many tokens as the prompt overhead; none if even the shortest is too long."""
+def _tools_of(model: str, tokens: int) -> tuple[JsonText, ...]:
+    """Return a tool whose schema takes so many tokens; none if even the shortest is too long."""
     counter = counter_for(model)
+    filled = _filled(tokens, lambda filler: counter.tools([_schema(filler)]))
+    return () if filled is None else (_schema(filled),)
 
-    def size(words: int) -> int:
-        return counter.tools([_schema(words)])
 
-    words = bisect_right(range(2 * front), front, key=size) - 1
+@lru_cache(maxsize=64)
+def _system_of(model: str, tokens: int) -> History:
+    """Return a system message of so many tokens; none if even the shortest is too long."""
+    counter = counter_for(model)
+    filled = _filled(tokens, lambda filler: counter.message(_system(filler)))
+    return () if filled is None else (_system(filled),)
+
+
+def _filled(tokens: int, size: Callable[[str], int]) -> str | None:
+    """Return the filler with which something has that size; None if it is larger without any."""
+    words = bisect_right(range(2 * tokens), tokens, key=lambda many: size(WORD * many)) - 1
     if words < 0:
-        return ()
-    letters = next((many for many in range(LETTERS) if counter.tools([_schema(words, many)]) >= front), 0)
-    return (_schema(words, letters),)
+        return None
+    letters = next((many for many in range(LETTERS) if size(WORD * words + LETTER * many) >= tokens), 0)
+    return WORD * words + LETTER * letters
 
 
-def _schema(words: int, letters: int = 0) -> JsonText:
-    return json.dumps({"name": "everything", "description": WORD * words + LETTER * letters})
+def _schema(filler: str) -> JsonText:
+    return json.dumps({"name": "everything", "description": filler})
+
+
+def _system(filler: str) -> Message:
+    return Message(Role.SYSTEM, (Text(filler),))

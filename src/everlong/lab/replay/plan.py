@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from everlong.lab.pool import run
-from everlong.lab.replay.courses import Terms
+from everlong.lab.replay.courses import OverheadForm, Terms
 from everlong.lab.replay.playback import played
 from everlong.lab.replay.policies import UNCUT, policy_named
 from everlong.lab.replay.results import Paid, Played, ReplayResult
@@ -26,13 +26,17 @@ class ReplayPlan:
     tariff: Tariff
     model: str
     reply: int = 8_000
-    front: int = 12_000
+    #: Prompt overheads in tokens, each played by itself, and what they are made of.
+    overheads: tuple[int, ...] = (12_000,)
+    form: OverheadForm = "tools"
     pauses: Pauses = "recorded"
     reading: bool = True
 
-    def terms(self, window: int) -> Terms:
-        """Return what holds for every request in that window."""
-        return Terms(window=window, tariff=self.tariff, model=self.model, reply=self.reply, front=self.front)
+    def terms(self, window: int, overhead: int) -> Terms:
+        """Return what holds for every request in that window with that overhead."""
+        return Terms(
+            window=window, tariff=self.tariff, model=self.model, reply=self.reply, front=overhead, form=self.form
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,24 +45,28 @@ class _Job:
     session: Session
     policy: str
     window: int
+    overhead: int
 
 
 def replayed(
     sessions: Sequence[Session], plan: ReplayPlan, processes: int = 1, report: Callable[[int], None] = lambda _: None
 ) -> list[ReplayResult]:
-    """Return a result for each window and policy, in the order of the plan. `report` gets 1 for each job done."""
-    first = (UNCUT, plan.windows[0])
-    pairs = [(policy, window) for window in plan.windows for policy in plan.policies]
-    needed = list(dict.fromkeys((first, *pairs)))
-    jobs = [_Job(plan, session, policy, window) for policy, window in needed for session in sessions]
+    """Return a result for each window, overhead and policy, in the order of the plan. `report` gets 1 for each job."""
+    uncut = [(UNCUT, plan.windows[0], overhead) for overhead in plan.overheads]  # costs the same in every window
+    wanted = [
+        (policy, window, overhead) for window in plan.windows for overhead in plan.overheads for policy in plan.policies
+    ]
+    needed = list(dict.fromkeys((*uncut, *wanted)))
+    jobs = [_Job(plan, session, *each) for each in needed for session in sessions]
     played_jobs = iter(run(_play, jobs, processes, size=_size, report=lambda _: report(1)))
-    played_by = {pair: list(islice(played_jobs, len(sessions))) for pair in needed}
-    return [summed(played_by[pair], played_by[first]) for pair in pairs]
+    played_by = {each: list(islice(played_jobs, len(sessions))) for each in needed}
+    return [summed(played_by[each], played_by[UNCUT, plan.windows[0], each[2]]) for each in wanted]
 
 
 def _play(job: _Job) -> Played:
     plan = job.plan
-    return played(job.session, policy_named(job.policy), plan.terms(job.window), plan.pauses, reading=plan.reading)
+    terms = plan.terms(job.window, job.overhead)
+    return played(job.session, policy_named(job.policy), terms, plan.pauses, reading=plan.reading)
 
 
 def _size(job: _Job) -> int:
@@ -66,7 +74,7 @@ def _size(job: _Job) -> int:
 
 
 def summed(played: Sequence[Played], uncut: Sequence[Played]) -> ReplayResult:
-    """Sum up one policy, window and tariff over all conversations. `uncut` are the same conversations, nothing cut.
+    """Sum up one policy, window, overhead and tariff over all conversations. `uncut` are the same, nothing cut.
 
     A conversation counts as dearer if it cost over one percent more than uncut: even if nothing had to be cut, repairs
     of a request add a few tokens.
@@ -75,6 +83,8 @@ def summed(played: Sequence[Played], uncut: Sequence[Played]) -> ReplayResult:
     paid = [request for conversation in played for request in conversation.paid]
     probes = [probe for conversation in played for probe in conversation.probes]
     whole = {conversation.session.id: conversation.dollars for conversation in uncut}
+    fitting = {conversation.session.id for conversation in uncut if conversation.fits(first.window)}
+    dearer = [each.session.id for each in played if each.dollars > whole[each.session.id] * DEARER]
 
     def total(of: Callable[[Paid], int]) -> int:
         return sum(map(of, paid))
@@ -85,6 +95,7 @@ def summed(played: Sequence[Played], uncut: Sequence[Played]) -> ReplayResult:
     return ReplayResult(
         policy=first.policy,
         window=first.window,
+        front=first.front,
         tariff=first.tariff,
         played=tuple(played),
         requests=len(paid),
@@ -103,7 +114,9 @@ def summed(played: Sequence[Played], uncut: Sequence[Played]) -> ReplayResult:
         broken=total(lambda request: request.reset and not request.cut),
         over=total(lambda request: request.over),
         invalid=total(lambda request: bool(request.problems) and not request.over),
-        dearer=sum(conversation.dollars > whole[conversation.session.id] * DEARER for conversation in played),
+        storms=total(lambda request: request.storm),
+        dearer=len(dearer),
+        needless=tuple(name for name in dearer if name in fitting),
         probes=len(probes),
         kept=sum(probe.kept for probe in probes),
         literal=sum(probe.literal for probe in probes),

@@ -6,7 +6,7 @@ what was brought back.
 """
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -60,6 +60,7 @@ class _Run:
     """A conversation under way: its policy, its cache, and what was paid so far."""
 
     terms: Terms
+    messages: History
     course: Course
     cache: Cache
     validity: "Validity"
@@ -67,6 +68,8 @@ class _Run:
     again: _ReadAgain = field(default_factory=_ReadAgain)
     _before: History | None = None
     _outgoing: Outgoing = NOTHING_SENT
+    #: The last cut: the message that it led to, and what it could move.
+    _last_cut: tuple[int, int] | None = None
 
     def ask(self, at: int, moment: float) -> Sending:
         """Return what the policy sends, and pay for the calls beside it. A cut also drops what was read again."""
@@ -92,8 +95,14 @@ class _Run:
         before, self._before = self._before, sending.messages
         reset = before is not None and shared(before, sending.messages) < len(before)
         output = self.terms.counter.message(answer)
-        paid = Paid(at=at, kind="answer", output=output, cut=sending.cut, reset=reset)
+        new = self._new_at_cut(at) if sending.cut else None
+        paid = Paid(at=at, kind="answer", output=output, cut=sending.cut, reset=reset, new=new)
         self.course.receive(self._bill(paid, self._sized_for(sending), moment), answer)
+
+    def _new_at_cut(self, at: int) -> float | None:
+        """Return what was said since the last cut, as a share of what that could move; None for the first cut."""
+        last, self._last_cut = self._last_cut, (at, self.terms.movable(self.messages[:at]))
+        return None if last is None else self.terms.counter.messages(self.messages[last[0] : at]) / max(1, last[1])
 
     def read_again(self, at: int, sending: Sending, moment: float, text: str) -> None:
         """Send the request for a call that reads a text again. The text stays until the next cut."""
@@ -133,11 +142,22 @@ class _Run:
         return usage
 
 
-def played(session: Session, policy: Policy, terms: Terms, pauses: Pauses, *, reading: bool = True) -> Played:
-    """Play a conversation under a policy; return every request and every probe."""
+def played(
+    session: Session,
+    policy: Policy,
+    terms: Terms,
+    pauses: Pauses,
+    *,
+    reading: bool = True,
+    watch: Callable[[int, Sending], None] | None = None,
+) -> Played:
+    """Play a conversation under a policy; return every request and every probe.
+
+    `watch` sees every request with the number of messages that stood before it.
+    """
     user_first = terms.tariff.rules.kind == "marked"  # Anthropic's rule, and only Anthropic has marks
     known = frozenset(Validity(user_first).all_of(session.messages))
-    run = _Run(terms, policy.begin(terms), Cache(terms.tariff.rules), Validity(user_first, known))
+    run = _Run(terms, session.messages, policy.begin(terms), Cache(terms.tariff.rules), Validity(user_first, known))
     cases: dict[int, list[Case]] = {}
     for case in session.cases:
         cases.setdefault(case.at, []).append(case)
@@ -147,6 +167,8 @@ def played(session: Session, policy: Policy, terms: Terms, pauses: Pauses, *, re
         run.course.say(session.messages[start:at])
         start = at + 1
         sending = run.ask(at, moment)
+        if watch is not None:
+            watch(at, sending)
         for case in cases.get(at, ()):
             outcome = _probe(case, sending)
             probes.append(outcome)
@@ -159,6 +181,7 @@ def played(session: Session, policy: Policy, terms: Terms, pauses: Pauses, *, re
         session=session.facts,
         policy=policy.name,
         window=terms.window,
+        front=terms.front,
         tariff=terms.tariff.name,
         paid=tuple(run.paid),
         probes=tuple(probes),

@@ -8,6 +8,8 @@ from typing import Literal, TypeAlias
 
 __all__ = ["Kind", "Paid", "Played", "ProbeOutcome", "Recorded", "ReplayResult", "SessionFacts"]
 
+STORM = 0.4  # of what compaction can move; less than this between two compactions is a storm
+
 #: answer: the next answer of the conversation. summary: a call beside it. reading: what was lost is read again.
 Kind: TypeAlias = Literal["answer", "summary", "reading"]
 
@@ -19,7 +21,8 @@ class Paid:
     `read` and `written` are parts of `prompt`: what came from the provider's cache and what went into it. `cut`: the
     policy shortened what it had sent before. `reset`: the request does not begin with all of the one before it. `over`:
     it is too long for the window. `problems`: what else a provider would refuse, or why nothing could be sent; in that
-    case nothing was paid.
+    case nothing was paid. `new`, of a cut behind another one: what was said between the two, as a share of what
+    compaction could move at the first.
     """
 
     at: int
@@ -33,6 +36,12 @@ class Paid:
     reset: bool = False
     over: bool = False
     problems: tuple[str, ...] = ()
+    new: float | None = None
+
+    @property
+    def storm(self) -> bool:
+        """Return whether this cut came too soon after the one before."""
+        return self.new is not None and self.new < STORM
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,11 +87,12 @@ class SessionFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
-    """One conversation under one policy, one window and one tariff: every request in order, and every probe."""
+    """One conversation under one policy, window, prompt overhead and tariff: every request in order, every probe."""
 
     session: SessionFacts
     policy: str
     window: int
+    front: int
     tariff: str
     paid: tuple[Paid, ...]
     probes: tuple[ProbeOutcome, ...]
@@ -92,18 +102,24 @@ class Played:
         """Return what all requests cost."""
         return sum(paid.dollars for paid in self.paid)
 
+    def fits(self, window: int) -> bool:
+        """Return whether every request fits that window together with its answer."""
+        return all(paid.prompt + paid.output <= window for paid in self.paid)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayResult:
-    """All conversations under one policy, one window and one tariff. `uncut` is what they cost if nothing is cut.
+    """All conversations under one policy, window, overhead and tariff. `uncut` is what they cost if nothing is cut.
 
     `broken` counts requests that changed what was sent before although nothing was cut; `dearer` the conversations that
-    cost over one percent more than uncut; `invalid` the requests that would be refused for another reason than length.
-    Probes are counts; `likely` is a sum of shares.
+    cost over one percent more than uncut, `needless` those of them that would have fitted the window uncut; `storms`
+    the cuts that came too soon after another; `invalid` the requests that would be refused for another reason than
+    length. Probes are counts; `likely` is a sum of shares.
     """
 
     policy: str
     window: int
+    front: int
     tariff: str
     played: tuple[Played, ...]
     requests: int
@@ -122,7 +138,9 @@ class ReplayResult:
     broken: int
     over: int
     invalid: int
+    storms: int
     dearer: int
+    needless: tuple[str, ...]
     probes: int
     kept: int
     literal: int

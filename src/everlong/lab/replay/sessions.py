@@ -22,7 +22,8 @@ BEAT = 1.0  # seconds from one request to the next if no time is known
 class Session:
     """A conversation in OpenAI form, each tool result a message of its own. `times` are seconds, one for each message.
 
-    `models` are those that its file names, the most used first.
+    `models` are those that its file names, the most used first. `observations` are the positions of user messages that
+    are results of what the assistant did, where that is known.
     """
 
     facts: SessionFacts
@@ -30,6 +31,7 @@ class Session:
     cases: tuple[Case, ...] = ()
     times: tuple[float | None, ...] = ()
     models: tuple[str, ...] = ()
+    observations: frozenset[int] = frozenset()
 
     @property
     def requests(self) -> tuple[int, ...]:

@@ -37,9 +37,10 @@ def is_ours(policy: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """The results of several policies in one window under one tariff."""
+    """The results of several policies in one window with one prompt overhead under one tariff."""
 
     window: int
+    front: int
     tariff: str
     results: tuple[ReplayResult, ...]
 
@@ -70,11 +71,11 @@ class Scene:
 
 
 def scenes(results: Iterable[ReplayResult]) -> list[Scene]:
-    """Return the results of each window and tariff together, in their order."""
-    together: dict[tuple[int, str], list[ReplayResult]] = {}
+    """Return the results of each window, overhead and tariff together, in their order."""
+    together: dict[tuple[int, int, str], list[ReplayResult]] = {}
     for result in results:
-        together.setdefault((result.window, result.tariff), []).append(result)
-    return [Scene(window, tariff, tuple(group)) for (window, tariff), group in together.items()]
+        together.setdefault((result.window, result.front, result.tariff), []).append(result)
+    return [Scene(*place, tuple(group)) for place, group in together.items()]
 
 
 @dataclass(frozen=True, slots=True)

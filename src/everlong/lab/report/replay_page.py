@@ -71,7 +71,11 @@ def _size(found_scenes: Sequence[Scene], say: Wording) -> Iterator[str]:
 def _verdict(scene: Scene, say: Wording, *, models: bool) -> str:
     """Return the card of one window: a sentence, large figures, notes; with `models`, what was really paid by model."""
     record = billed(scene.sessions)
-    facts = (say("replay_prices", name=scene.tariff), say("conversations", n=f"{len(scene.sessions):,}"))
+    facts = (
+        say("replay_overhead", n=f"{scene.front:,}"),
+        say("replay_prices", name=scene.tariff),
+        say("conversations", n=f"{len(scene.sessions):,}"),
+    )
     lead = say.joined(*_sentences(scene, say))
     sums = "".join(_sums(scene, record, say))
     figures = "".join(_facts(scene.ours, say)) if scene.ours else ""
@@ -161,6 +165,8 @@ def _notes_on_ours(ours: ReplayResult, sessions: int, say: Wording) -> Iterator[
     if ours.over + ours.invalid:
         yield say("replay_note_refused", n=f"{ours.over + ours.invalid:,}")
     yield say("replay_note_broken", n=f"{ours.broken:,}") if ours.broken else say("replay_note_steady")
+    if ours.storms:
+        yield say("replay_note_storms", n=f"{ours.storms:,}")
     if ours.dearer:
         yield say("replay_note_dearer", n=f"{ours.dearer:,}")
     elif sessions > 1:
@@ -222,7 +228,9 @@ def _sessions(found_scenes: Sequence[Scene], say: Wording) -> str:
     for scene in found_scenes:
         if not scene.sessions:
             continue
-        where = escape(f"{say('replay_window', n=f'{scene.window:,}')} · {say('replay_prices', name=scene.tariff)}")
+        overhead = say("replay_overhead", n=f"{scene.front:,}")
+        facts = (say("replay_window", n=f"{scene.window:,}"), overhead, say("replay_prices", name=scene.tariff))
+        where = escape(" · ".join(facts))
         listed = _session_table(scene, say)
         if scene is found_scenes[0]:
             parts.append(f'<p class="rule">{where}</p>{listed}')

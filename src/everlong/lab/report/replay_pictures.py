@@ -69,8 +69,12 @@ def turns_card(scene: Scene, say: Wording) -> str:
     return card(say("replay_turns"), body, _facts(scene, say)) if first else ""
 
 
-def _facts(scene: Scene, say: Wording) -> tuple[str, str]:
-    return say("replay_window", n=f"{scene.window:,}"), say("replay_prices", name=scene.tariff)
+def _facts(scene: Scene, say: Wording) -> tuple[str, str, str]:
+    return (
+        say("replay_window", n=f"{scene.window:,}"),
+        say("replay_overhead", n=f"{scene.front:,}"),
+        say("replay_prices", name=scene.tariff),
+    )
 
 
 def _line(result: ReplayResult, points: tuple[tuple[float, float], ...], scene: Scene, say: Wording) -> Line:
@@ -149,6 +153,7 @@ POLICIES = (
     "literal",
     "resets",
     "cuts",
+    "storms",
     "summaries",
     "readings",
     "over",
@@ -161,7 +166,7 @@ def _policies(scene: Scene, say: Wording) -> str:
     for result in sorted(scene.results, key=lambda result: result.ratio):
         about = say.known(f"replay_about_{result.policy.partition('@')[0]}", "")
         name = f'{escape(name_of(result.policy, say))}<span class="about">{escape(about)}</span>'
-        counts = (result.resets, result.cuts, result.summaries, result.readings)
+        counts = (result.resets, result.cuts, result.storms, result.summaries, result.readings)
         cells = [
             name,
             *_figures(result),
@@ -189,10 +194,10 @@ THRESHOLDS = ("threshold", "dollars", "ratio", "kept", "literal", "cuts")
 
 def thresholds_card(found: Sequence[ReplayResult], results: Sequence[ReplayResult], say: Wording) -> str:
     """Return the card of what a cheaper or safer threshold would have done, window by window."""
-    ours = {(scene.window, scene.tariff): scene.ours for scene in scenes(results)}
+    ours = {(scene.window, scene.front, scene.tariff): scene.ours for scene in scenes(results)}
     parts = [f'<p class="rule">{escape(say("replay_thresholds_rule"))}</p>']
     for scene in scenes(found):
-        rows = thresholds_of(scene, ours.get((scene.window, scene.tariff)))
+        rows = thresholds_of(scene, ours.get((scene.window, scene.front, scene.tariff)))
         parts += [f"<h3>{escape(' · '.join(_facts(scene, say)))}</h3>", _plot(rows, say), _thresholds(rows, say)]
     return card(say("replay_thresholds"), "".join(parts)) if found else ""
 

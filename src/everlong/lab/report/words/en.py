@@ -61,6 +61,27 @@ TEXTS = {
     "nothing": "There are no results.",
     "footer": "One file, nothing loaded from elsewhere, nothing sent anywhere.",
     # replay
+    "continuity_title": "What stands after a compaction",
+    "continuity_intro": (
+        "Real sessions of agents, played through the engine with a history that grows. After each compaction: are the "
+        "task, the last three steps and the user's last words still there as messages?"
+    ),
+    "continuity_rule": (
+        "The task is the first user message and the one that began the running work. A step is an assistant message "
+        "with its calls and their results; a result of fewer than 300 tokens stands whole, a larger one with a quarter "
+        "or more. New is what was said between two compactions, of what compaction can move, least and median; less "
+        "than 40 % is too soon."
+    ),
+    "continuity_window": "window",
+    "continuity_overhead": "overhead",
+    "continuity_task": "task %",
+    "continuity_steps": "steps %",
+    "continuity_words": "words %",
+    "continuity_compactions": "compactions",
+    "continuity_between": "requests between",
+    "continuity_new": "new",
+    "continuity_storms": "too soon",
+    "continuity_refused": "refused",
     "replay_title": "What it costs, and what stays",
     "replay_intro": (
         "Real conversations, sent again request by request and billed by a provider's prices and cache rules. "
@@ -68,6 +89,7 @@ TEXTS = {
     ),
     "replay_window": "In a window of {n} tokens",
     "replay_prices": "prices: {name}",
+    "replay_overhead": "{n} tokens of system text and tools",
     "replay_requests": "{n} request|{n} requests",
     "replay_tokens": "{tokens} tokens",
     # the verdict
@@ -113,6 +135,10 @@ TEXTS = {
         "{n} requests of auto changed what had been sent although nothing was cut."
     ),
     "replay_note_steady": "Between two cuts every request begins with all of the one before it, so the cache holds.",
+    "replay_note_storms": (
+        "{n} cut came too soon after another: less than 40 % of what can move was new.|"
+        "{n} cuts came too soon after another: less than 40 % of what can move was new."
+    ),
     "replay_note_dearer": (
         "{n} conversation costs more with auto than uncut.|{n} conversations cost more with auto than uncut."
     ),
@@ -187,6 +213,7 @@ TEXTS = {
     "replay_column_literal": "word for word, %",
     "replay_column_resets": "resets",
     "replay_column_cuts": "cuts",
+    "replay_column_storms": "too soon",
     "replay_column_summaries": "summaries",
     "replay_column_readings": "read again",
     "replay_column_over": "over",

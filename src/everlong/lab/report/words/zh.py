@@ -58,6 +58,24 @@ TEXTS = {
     "nothing": "没有结果。",
     "footer": "单个文件：不加载外部内容，也不向外发送任何数据。",
     # replay
+    "continuity_title": "压缩之后还在的内容",
+    "continuity_intro": (
+        "真实的智能体会话，历史逐步增长，经引擎重放。每次压缩之后：任务、最近三步和用户最后的话是否仍是消息？"
+    ),
+    "continuity_rule": (
+        "任务指第一条用户消息和开始当前工作的那条。一步是一条助手消息及其调用和结果；不到 300 token 的结果必须完整，"
+        "更大的至少留四分之一。新内容指两次压缩之间新增的部分占可移动部分的比例（最少和中位），不到 40 % 算过早。"
+    ),
+    "continuity_window": "窗口",
+    "continuity_overhead": "固定开销",
+    "continuity_task": "任务 %",
+    "continuity_steps": "步骤 %",
+    "continuity_words": "原话 %",
+    "continuity_compactions": "压缩",
+    "continuity_between": "间隔请求数",
+    "continuity_new": "新内容",
+    "continuity_storms": "过早压缩",
+    "continuity_refused": "被拒",
     "replay_title": "花了多少，留下多少",
     "replay_intro": (
         "把真实对话逐个请求重放，按服务商的价格和缓存规则计费。没有调用任何模型："
@@ -65,6 +83,7 @@ TEXTS = {
     ),
     "replay_window": "窗口 {n} token",
     "replay_prices": "价格：{name}",
+    "replay_overhead": "系统文本和工具 {n} token",
     "replay_requests": "{n} 个请求",
     "replay_tokens": "{tokens} token",
     # the verdict
@@ -102,6 +121,7 @@ TEXTS = {
     "replay_note_refused": "auto 有 {n} 个请求会被拒绝。",
     "replay_note_broken": "auto 有 {n} 个请求在没有裁剪时改动了已发送的内容。",
     "replay_note_steady": "两次裁剪之间，每个请求都以前一个请求的全部内容开头，缓存始终有效。",
+    "replay_note_storms": "{n} 次裁剪离上一次太近：可移动部分中的新内容不到 40 %。",
     "replay_note_dearer": "{n} 个对话使用 auto 比不裁剪更贵。",
     "replay_note_never_dearer": "没有任何对话使用 auto 比不裁剪更贵。",
     "replay_note_likely": "这里的摘要只是占位。若由模型撰写会保留更多：总计约 {likely}（估计值）。",
@@ -157,6 +177,7 @@ TEXTS = {
     "replay_column_literal": "逐字，%",
     "replay_column_resets": "重置",
     "replay_column_cuts": "裁剪",
+    "replay_column_storms": "过早裁剪",
     "replay_column_summaries": "摘要",
     "replay_column_readings": "重新读取",
     "replay_column_over": "超窗",

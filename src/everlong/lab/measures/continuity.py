@@ -1,0 +1,198 @@
+"""The measure of continuity: after a compaction the work can go on, because what it hangs on still stands as messages.
+
+Three things are asked of what is sent. The *task*: the first words of the user, and the words that began the running
+work. The *steps*: the last three of the running work, each an assistant message with its calls and their results. The
+*words*: what the user said last, byte for byte. A quotation in some block of background is none of them: it must be a
+message of its own role.
+
+Agents without tool calls write their actions into the text and get results as user messages. Such an *observation* is
+a result, not the user's word. Who made the session knows which messages these are; nothing here asks the engine.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from everlong.core import History, Message, Role, ToolCall
+from everlong.tokens import Counter
+
+__all__ = ["MISSES", "Standing", "judge", "observations_in"]
+
+LAST_STEPS = 3
+SMALL = 300  # tokens; a text up to here stands whole
+LEAST_SHARE = 0.25  # of a larger text
+TASK_SHARE = 0.1  # of what compaction can move; a task that is larger may stand with its ends
+END = 100  # characters of either end of a task that was shortened
+#: How assistants write an action where they cannot call a tool.
+ACTIONS = ("```", "Action:", "Calling tools:", "<command", "<execute", "<tool_call", "<function")
+#: What can be missing, in the order in which it is told.
+MISSES = ("task", "words", "step", "call", "result")
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What stands after a compaction. `missing` names what does not, of `MISSES`; `step` is a whole step."""
+
+    missing: tuple[str, ...] = ()
+
+    @property
+    def task(self) -> bool:
+        """Return whether the task stands."""
+        return "task" not in self.missing
+
+    @property
+    def words(self) -> bool:
+        """Return whether the user's last words stand byte for byte."""
+        return "words" not in self.missing
+
+    @property
+    def steps(self) -> bool:
+        """Return whether the last steps stand."""
+        return not {"step", "call", "result"}.intersection(self.missing)
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """An assistant message and the results of what it did, by their texts; `calls` are those of the message."""
+
+    said: Message
+    results: tuple[Message, ...]
+
+
+def judge(
+    history: History, sent: History, counter: Counter, *, movable: int, observations: frozenset[int] = frozenset()
+) -> Standing:
+    """Return what of a history stands in what is sent. `movable` are the tokens that compaction can move.
+
+    `observations` are the positions of user messages that are results.
+    """
+    words = [at for at, message in enumerate(history) if message.role is Role.USER and at not in observations]
+    missing: list[str] = []
+    if words:
+        missing += _task(history, (words[0], words[-1]), sent, counter, movable)
+    for step in _last_steps(history, words[-1] + 1 if words else 0):
+        missing += _step(step, sent, counter)
+    return Standing(tuple(name for name in MISSES if name in missing))
+
+
+def observations_in(messages: History) -> frozenset[int]:
+    """Return which user messages of a session are results of what the assistant did in its text.
+
+    Only a session without any call has them: there, what answers an action is no person.
+    """
+    if any(message.calls for message in messages):
+        return frozenset()
+    return frozenset(
+        at
+        for at, message in enumerate(messages)
+        if at and message.role is Role.USER and messages[at - 1].role is Role.ASSISTANT and _acts(messages[at - 1])
+    )
+
+
+def _acts(message: Message) -> bool:
+    return any(sign in message.text for sign in ACTIONS)
+
+
+# --- the task and the user's words ----------------------------------------------------------------
+
+
+def _task(history: History, words: tuple[int, int], sent: History, counter: Counter, movable: int) -> Iterator[str]:
+    """Yield what is missing of the first words of the user and of those that began the running work."""
+    first, last = (history[at] for at in words)
+    at_last = _places(last, sent)
+    if not at_last:
+        yield "words"
+        yield "task"
+        return
+    if first is last:
+        return
+    whole = _places(first, sent)
+    shortened = counter.message(first) > TASK_SHARE * movable and _ends(first, sent)
+    if not any(at < at_last[-1] or first.parts == last.parts for at in whole or shortened or ()):
+        yield "task"
+
+
+def _places(message: Message, sent: History) -> list[int]:
+    """Return where a user message stands as it was said."""
+    return [at for at, other in enumerate(sent) if other.role is message.role and other.parts == message.parts]
+
+
+def _ends(message: Message, sent: History) -> list[int]:
+    """Return where a user message stands with its beginning and its end."""
+    text = message.text
+    head, tail = text[:END], text[-END:]
+    return [
+        at
+        for at, other in enumerate(sent)
+        if other.role is Role.USER and other.text.startswith(head) and tail in other.text[len(head) :]
+    ]
+
+
+# --- the last steps --------------------------------------------------------------------------------
+
+
+def _last_steps(history: History, start: int) -> list[_Step]:
+    """Return the last steps from `start` on; a step ends where the next assistant message begins."""
+    said = [at for at in range(start, len(history)) if history[at].role is Role.ASSISTANT][-LAST_STEPS:]
+    return [_Step(history[at], history[at + 1 : end]) for at, end in pairwise((*said, len(history)))]
+
+
+def _step(step: _Step, sent: History, counter: Counter) -> Iterator[str]:
+    """Yield what is missing of a step: itself, a call of it, a result."""
+    at = next((at for at in range(len(sent) - 1, -1, -1) if _is_said(step.said, sent[at], counter)), None)
+    if at is None:
+        yield "step"
+        return
+    calls = {call.id: call for call in sent[at].calls}
+    if not all(_is_called(call, calls.get(call.id), counter) for call in step.said.calls):
+        yield "call"
+    end = next((n for n in range(at + 1, len(sent)) if sent[n].role is Role.ASSISTANT), len(sent))
+    if not all(_is_told(result, sent[at + 1 : end], counter) for result in step.results):
+        yield "result"
+
+
+def _is_said(said: Message, other: Message, counter: Counter) -> bool:
+    """Return whether a message is what the assistant said: by its calls, without any by its text."""
+    if other.role is not Role.ASSISTANT:
+        return False
+    if said.calls:
+        return {call.id for call in said.calls} <= {call.id for call in other.calls} and _stands(
+            said.text, other.text, counter
+        )
+    return not other.calls and _stands(said.text, other.text, counter)
+
+
+def _is_called(call: ToolCall, other: ToolCall | None, counter: Counter) -> bool:
+    return other is not None and other.name == call.name and _stands(call.arguments, other.arguments, counter)
+
+
+def _is_told(result: Message, sent: Sequence[Message], counter: Counter) -> bool:
+    """Return whether the results in a message, or an observation, stand in messages behind their step."""
+    if not result.results:
+        return any(other.role is result.role and _stands(result.text, other.text, counter) for other in sent)
+    told = {part.call: part.text for message in sent for part in message.results}
+    return all(part.call in told and _stands(part.text, told[part.call], counter) for part in result.results)
+
+
+def _stands(text: str, other: str, counter: Counter) -> bool:
+    """Return whether a text stands: whole if it is small, else a quarter of its tokens."""
+    if text == other or text in other:
+        return True
+    tokens = counter.text(text)
+    return tokens >= SMALL and _kept(text, other, counter) >= LEAST_SHARE * tokens
+
+
+def _kept(text: str, other: str, counter: Counter) -> int:
+    """Return how many tokens of a text are left in another one: its beginning, its end, and whole lines between."""
+    head = _common(text, other)
+    rest, left = text[head:], other[head:]
+    tail = _common(rest[::-1], left[::-1])
+    middle = left[: len(left) - tail]
+    lines = [line for line in middle.split("\n") if line.strip() and line in rest]
+    return counter.text(text[:head]) + counter.text(rest[len(rest) - tail :]) + counter.text("\n".join(lines))
+
+
+def _common(text: str, other: str) -> int:
+    """Return how many characters two texts begin with in common."""
+    pairs = enumerate(zip(text, other, strict=False))
+    return next((at for at, (one, two) in pairs if one != two), min(len(text), len(other)))
