@@ -147,6 +147,7 @@ def acted(number: int, told: str = SHORT) -> History:
 def test_in_a_session_without_calls_what_answers_an_action_is_an_observation() -> None:
     history = (TASK, *acted(1), *acted(2), DONE, ASKED, *acted(3))
     assert observations_in(history) == {2, 4, 8}
+    assert observations_in((TASK, *acted(1), said(Role.USER, "Error: no such page"), *acted(2))) == {2, 3, 5}
     assert observations_in((TASK, DONE, ASKED)) == frozenset()
     assert observations_in((TASK, *acted(1), *step(2, SHORT))) == frozenset(), "who can call does not act in words"
 

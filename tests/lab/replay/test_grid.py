@@ -76,9 +76,9 @@ def test_a_policy_that_never_cuts_is_not_judged(keep: Callable[[History], Histor
 
 def test_a_cut_that_comes_too_soon_is_a_storm() -> None:
     """10 000 tokens can move: two cuts with 3 854 new tokens between them are too close, with 4 208 they are not."""
-    terms = replace(TERMS, window=16_000, reply=2_000, front=3_446)  # the margin is 500
+    terms = replace(TERMS, window=16_000, reply=2_000, front=3_392)  # the margin is 500
     talk = [words(54)]
-    assert terms.movable(tuple(talk)) == 10_000
+    assert terms.movable((*talk, words(100, Role.ASSISTANT), words(54))) == 10_000, "task and last words stay"
     for size in (100, 3_800, 100, 4_000, 100):
         talk += [words(size, Role.ASSISTANT), words(54)]
     moved = session((*talk, words(10, Role.ASSISTANT)))
@@ -128,6 +128,13 @@ PLAN = GridPlan(
 def test_a_window_that_the_overhead_nearly_fills_is_left_out() -> None:
     places = [(cell.window, cell.overhead) for cell in cells_of(PLAN) if cell.policy == "auto-trim"]
     assert places == [(8_000, 2_000), (16_000, 2_000), (16_000, 6_000)]  # 6 000 of 8 000 are 75 %
+
+
+def test_a_session_whose_own_system_text_fills_the_rest_is_left_out_there() -> None:
+    talkative = replace(worked(10), messages=(words(4_000, Role.SYSTEM), *worked(10).messages))
+    plan = replace(PLAN, policies=("auto-trim",))
+    found = walk_grid([worked(10), talkative], plan)
+    assert [one.sessions for one in found] == [1, 2, 2]  # 6 000 of 8 000, 6 000 and 10 000 of 16 000
 
 
 def test_several_processes_find_what_one_finds() -> None:

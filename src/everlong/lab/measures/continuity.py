@@ -82,15 +82,15 @@ def observations_in(messages: History) -> frozenset[int]:
     """
     if any(message.calls for message in messages):
         return frozenset()
-    return frozenset(
-        at
-        for at, message in enumerate(messages)
-        if at and message.role is Role.USER and messages[at - 1].role is Role.ASSISTANT and _acts(messages[at - 1])
-    )
+    found: set[int] = set()
+    for at, message in enumerate(messages):
+        if message.role is Role.USER and at and (at - 1 in found or _acts(messages[at - 1])):
+            found.add(at)  # an action may bring several
+    return frozenset(found)
 
 
 def _acts(message: Message) -> bool:
-    return any(sign in message.text for sign in ACTIONS)
+    return message.role is Role.ASSISTANT and any(sign in message.text for sign in ACTIONS)
 
 
 # --- the task and the user's words ----------------------------------------------------------------

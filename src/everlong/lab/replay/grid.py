@@ -6,7 +6,7 @@ The sessions go through `played`, so the engine is asked as in production, with 
 from collections import Counter as Tally
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice, pairwise
+from itertools import pairwise
 from statistics import median
 
 from everlong.core import Message, Role, Text
@@ -147,11 +147,24 @@ class _Job:
 def walk_grid(
     sessions: Sequence[Session], plan: GridPlan, processes: int = 1, report: Callable[[int], None] = lambda _: None
 ) -> list[CellResult]:
-    """Return a result for each cell of the plan. `report` gets 1 for each session in each cell."""
-    cells = cells_of(plan)
-    jobs = [_Job(plan, session, cell) for cell in cells for session in sessions]
-    found = iter(run(_walk, jobs, processes, size=_size, report=lambda _: report(1)))
-    return [summed_cell(cell, list(islice(found, len(sessions)))) for cell in cells]
+    """Return a result for each cell of the plan. `report` gets 1 for each session in each cell.
+
+    A session is left out of a cell where its own system text and the overhead together take too much of the window.
+    """
+    jobs = [
+        _Job(plan, session, cell)
+        for cell in cells_of(plan)
+        for session in sessions
+        if cell.overhead + _system_text(session, plan.terms(cell)) <= LARGEST_OVERHEAD * cell.window
+    ]
+    found: dict[Cell, list[Walked]] = {cell: [] for cell in cells_of(plan)}
+    for job, one in zip(jobs, run(_walk, jobs, processes, size=_size, report=lambda _: report(1)), strict=True):
+        found[job.cell].append(one)
+    return [summed_cell(cell, each) for cell, each in found.items()]
+
+
+def _system_text(session: Session, terms: Terms) -> int:
+    return terms.counter.messages(message for message in session.messages if message.role is Role.SYSTEM)
 
 
 def _walk(job: _Job) -> Walked:
