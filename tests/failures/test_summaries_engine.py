@@ -143,9 +143,9 @@ def test_D3_the_next_of_the_list_writes_and_none_beyond_it(name: str) -> None:
         assert 1 <= len(first.requests) <= 2
         assert len(second.requests) == 1
         assert not server.requests
-        [spent] = [event for event in of_kind(talk, EventKind.USAGE_RECORDED) if event.reason == "summary"]
-        assert spent.model == "second"
-        assert spent.tokens_before
+        spent = [event for event in of_kind(talk, EventKind.USAGE_RECORDED) if event.reason == "summary"]
+        assert [event.model for event in spent] == ["first", "second"], "each author has its own row"
+        assert spent[1].tokens_before
 
     with (
         ScriptedServer() as server,
@@ -569,6 +569,9 @@ def test_the_prefix_changes_only_where_a_point_was_made() -> None:
         await talk.say(question(60))  # what the last summary changed shows in the next request
         sent = [asked.messages for asked in model.requests if not is_asked_to_summarise(asked)]
         broken = sum(two[: len(one)] != one for one, two in pairwise(sent))
-        assert broken == len(points(talk)) >= 3
+        compactions = {
+            (point.boundary, point.summary) for point in points(talk)
+        }  # one may be kept with a summary beside
+        assert broken == len(compactions) >= 3
 
     asyncio.run(run())

@@ -13,8 +13,9 @@ from everlong.errors import ContextOverflow
 from everlong.windows import Prices
 from everlong.wire import Usage, plausible, silent_overflow, truncated_window
 
-__all__ = ["Spent", "cost_of", "record_failure", "record_usage", "spent_on"]
+__all__ = ["FOR_SUMMARIES", "Spent", "cached_in", "calls_in", "cost_of", "record_failure", "record_usage", "spent_on"]
 
+FOR_SUMMARIES = "summary"  # the reason of usage that was not for the conversation itself
 MILLION = 1_000_000
 STOOD_STILL = 128  # tokens more than before, of which a report knows nothing
 ANY_ESTIMATE = 100  # so many times what was reported: only where it ends counts
@@ -146,7 +147,10 @@ def _learn(engine: EngineContext, prepared: Prepared, usage: Usage) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Calls and tokens of one model. `cost` is in US dollars; `unpriced` counts calls without a known price."""
+    """Calls and tokens of one model. `cost` is in US dollars; `unpriced` counts calls without a known price.
+
+    `summary_calls` and `summary_cost` are the part of it that summaries took.
+    """
 
     model: str
     calls: int = 0
@@ -155,6 +159,8 @@ class Spent:
     output: int = 0
     cost: float = 0.0
     unpriced: int = 0
+    summary_calls: int = 0
+    summary_cost: float = 0.0
 
 
 def spent_on(events: Iterable[Event]) -> list[Spent]:
@@ -164,23 +170,35 @@ def spent_on(events: Iterable[Event]) -> list[Spent]:
         if event.kind is not EventKind.USAGE_RECORDED:
             continue
         so_far = spent.get(event.model, Spent(event.model))
+        calls, cost = calls_in(event), event.cost or 0.0
         spent[event.model] = replace(
             so_far,
-            calls=so_far.calls + 1,
+            calls=so_far.calls + calls,
             prompt=so_far.prompt + (event.tokens_before or 0),
-            cached=so_far.cached + _cached(event),
+            cached=so_far.cached + cached_in(event),
             output=so_far.output + (event.tokens_after or 0),
-            cost=so_far.cost + (event.cost or 0.0),
-            unpriced=so_far.unpriced + (event.cost is None),
+            cost=so_far.cost + cost,
+            unpriced=so_far.unpriced + (calls if event.cost is None else 0),
+            summary_calls=so_far.summary_calls + (calls if event.reason == FOR_SUMMARIES else 0),
+            summary_cost=so_far.summary_cost + (cost if event.reason == FOR_SUMMARIES else 0.0),
         )
     return sorted(spent.values(), key=lambda row: (-row.cost, -row.prompt, row.model))
 
 
-def _cached(event: Event) -> int:
-    """How much of the prompt was cached; 0 if the event does not say."""
+def calls_in(event: Event) -> int:
+    """Return how many calls a row of usage stands for: a summary may take several."""
+    return _figure(event, "calls", 1)
+
+
+def cached_in(event: Event) -> int:
+    """Return how much of the prompt was cached; 0 if the event does not say."""
+    return _figure(event, "cached", 0)
+
+
+def _figure(event: Event, name: str, default: int) -> int:
     try:
         more = json.loads(event.data)
     except ValueError:
-        return 0
-    cached = more.get("cached") if isinstance(more, dict) else None
-    return cached if isinstance(cached, int) else 0
+        return default
+    figure = more.get(name) if isinstance(more, dict) else None
+    return figure if type(figure) is int and figure >= 0 else default

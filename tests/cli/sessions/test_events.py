@@ -99,6 +99,18 @@ def test_cost_of_all_sessions_by_model(store: str) -> None:
     assert " ".join(shown[-1]) == "1 call is of a model without a known price"
 
 
+def test_cost_tells_what_summaries_took(tmp_path: Path) -> None:
+    url = str(tmp_path / "summaries.db")
+    with open_store(url) as threads:
+        threads.create("boats")
+        two = replace(CALL, id="u3", cost=0.5, reason="summary", data='{"cached":0,"calls":2}')
+        threads.record("boats", [TURN, CALL, two])
+    assert "2 of these calls, for 0.5000 dollars, were for summaries" in said("cost", store=url)
+    assert "其中 2 次调用用于撰写摘要" in said("cost", store=url, lang="zh")
+    total = json.loads(said("cost", "--json", store=url))["total"]
+    assert (total["calls"], total["summary_calls"], total["summary_cost"]) == (3, 2, 0.5)
+
+
 WHOSE = {
     "one session": (("boats",), 1, 2, 0.0625),
     "one owner, archived too": (("--owner", "bob"), 1, 1, 2.5),

@@ -1,5 +1,6 @@
 """What was spent and saved, from events."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from everlong.core import Event, EventKind
@@ -66,9 +67,30 @@ def test_days_models_and_threads_add_up() -> None:
         ("2026-03-18", 250, 0, 1),
     ]
     assert told["models"] == [
-        {"model": "gpt-4o", "calls": 3, "prompt": 350, "cached": 40, "output": 30, "cost": 1.5},
+        {
+            "model": "gpt-4o",
+            "calls": 3,
+            "prompt": 350,
+            "cached": 40,
+            "output": 30,
+            "cost": 1.5,
+            "summary_calls": 0,
+            "summary_cost": 0.0,
+        },
     ]
     assert [(row["id"], row["prompt"]) for row in told["threads"]] == [("a", 300), ("b", 50)]  # type: ignore[index,union-attr,call-overload]
+
+
+def test_calls_and_cost_of_summaries_stand_beside_those_of_the_conversation() -> None:
+    threads = MemoryThreads(clock=lambda: NOW)
+    threads.create("a", owner=OWNER, title="A")
+    two = replace(spent(2, 300, reason="summary"), data='{"cached":0,"calls":2}')
+    threads.record("a", [spent(1, 100), two, spent(3, 20, reason="title")])
+    told = Usage(threads, None).of(1, NOW)
+    for rows in (told["days"], told["models"], told["threads"]):
+        [row] = rows  # type: ignore[misc]
+        figures = (row["calls"], row["cost"], row["summary_calls"], row["summary_cost"])  # type: ignore[call-overload,index]
+        assert figures == (4, 1.5, 2, 0.5)
 
 
 def test_usage_of_a_turn_is_told_over_the_api() -> None:

@@ -124,6 +124,8 @@ def _draw_cost(spent: Sequence[Spent], total: Spent, say: Words) -> None:
     heads = ("head_model", "head_calls", "head_prompt", "head_cached", "head_output", "head_cost")
     out = console()
     out.print(table([say(head) for head in heads], rows))
+    if total.summary_calls:
+        out.print(say.many("for_summaries", total.summary_calls, cost=_dollars(total.summary_cost)), style="dim")
     if total.unpriced:
         out.print(say.many("unpriced", total.unpriced), style="dim")
 

@@ -385,6 +385,7 @@ SESSIONS: Mapping[str, str] = {
     "unnamed": "（无名称）",
     "total": "合计",
     "no_cost": "没有调用过模型。",
+    "for_summaries": "其中 {n} 次调用用于撰写摘要，共 {cost} 美元",
     "unpriced": "{n} 次调用的模型价格未知",
     # import, export
     "importing": "正在导入",

@@ -20,6 +20,10 @@ _ENGINE = (
     ("it would not have saved anything", "不会省下什么"),
     ("the thread was changed meanwhile", "期间会话有变动"),
     ("there is no author", "没有可写摘要的模型"),
+    (
+        "{a} wrote no summary {b} times and is asked again after {c} messages",
+        "{a} 已有 {b} 次没能写出摘要，再过 {c} 条消息才会重新请它写",
+    ),
     ("cancelled", "已取消"),
 )
 

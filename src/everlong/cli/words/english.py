@@ -387,6 +387,8 @@ SESSIONS: Mapping[str, str] = {
     "unnamed": "(no name)",
     "total": "total",
     "no_cost": "No model was called.",
+    "for_summaries": "{n} of these calls, for {cost} dollars, was for summaries|"
+    "{n} of these calls, for {cost} dollars, were for summaries",
     "unpriced": "{n} call is of a model without a known price|{n} calls are of models without a known price",
     # import, export
     "importing": "importing",

@@ -43,6 +43,7 @@ __all__ = [
     "Answer",
     "Author",
     "OwnModel",
+    "Tried",
     "Watcher",
     "Written",
     "ask_author",
@@ -84,6 +85,8 @@ class Author:
     name: str
     window: int | None = None
     seconds: float = 120.0
+    #: How many times it is told what is wrong with an answer.
+    corrections: int = CORRECTIONS
 
 
 def own_authors(own: OwnModel, model: Model, name: str, window: int | None = None) -> tuple[Author, ...]:
@@ -168,6 +171,19 @@ def _described(error: EverlongError) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """One author in one attempt: how often it was asked, what that cost, and how many answers were no summaries."""
+
+    endpoint: str
+    name: str
+    calls: int
+    wrong: int
+    wrote: bool
+    usage: Usage = NOTHING
+    cost: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
     """The result: a summary, or the reasons why there is none, one for each author that was tried."""
 
@@ -176,9 +192,13 @@ class Written:
     reasons: tuple[str, ...] = ()
     #: What the audit took out of it, and why.
     removed: tuple[str, ...] = ()
-    calls: int = 0
-    usage: Usage = NOTHING
-    cost: float | None = None
+    tried: tuple[Tried, ...] = ()
+
+    @property
+    def cost(self) -> float | None:
+        """What all calls cost together; None if no price is known."""
+        costs = [one.cost for one in self.tried if one.cost is not None]
+        return sum(costs) if costs else None
 
 
 class _Refused(Exception):
@@ -198,6 +218,7 @@ class _Session:
     window: int
     watch: Watcher | None
     calls: int = 0
+    wrong: int = 0
     usage: Usage = NOTHING
     removed: tuple[str, ...] = ()
 
@@ -218,11 +239,30 @@ class _Session:
     async def ask(self, request: Request) -> Message:
         """Return one answer. Raises _Refused for anything else."""
         self.calls += 1
+        self.wrong += 1  # until it is known to be right
         answer = await ask_author(self.author, request, self.watch)
         self.usage = usage_sum(self.usage, answer.usage)
         if answer.message is None:
             raise _Refused(answer)
         return answer.message
+
+    def accept(self, removed: tuple[str, ...]) -> None:
+        """Note that the last answer is a summary, and what the audit took out of it."""
+        self.wrong -= 1
+        self.removed += removed
+
+    def tried(self, *, wrote: bool) -> Tried:
+        """Return how the author did."""
+        author = self.author
+        return Tried(
+            endpoint=author.model.endpoint,
+            name=author.name,
+            calls=self.calls,
+            wrong=self.wrong,
+            wrote=wrote,
+            usage=self.usage,
+            cost=cost_of(self.usage, window_of(author.name, author.model.provider).prices),
+        )
 
     def size(self, request: Request) -> int:
         """Return the counted tokens of a request."""
@@ -235,7 +275,7 @@ class _Session:
 async def write_summary(task: Task, authors: Sequence[Author], watch: Watcher | None = None) -> Written:
     """Return a summary by the first author whose answer passes the audit; none if no answer does."""
     reasons: list[str] = []
-    calls, usage, cost = 0, Usage(), None
+    tried: list[Tried] = []
     for author in authors:
         session = _Session(author, task, await _window_of(author), watch)
         try:
@@ -243,21 +283,16 @@ async def write_summary(task: Task, authors: Sequence[Author], watch: Watcher | 
         except _Refused as refused:
             reasons.append(f"{author.name}: {refused}")
             summary = None
-        calls += session.calls
-        usage = usage_sum(usage, session.usage)
-        spent = cost_of(session.usage, window_of(author.name, author.model.provider).prices)
-        cost = spent if cost is None else cost + (spent or 0.0)
+        tried.append(session.tried(wrote=summary is not None))
         if summary is not None:
             return Written(
                 summary=summary,
                 author=author.name,
                 reasons=tuple(reasons),
                 removed=session.removed,
-                calls=calls,
-                usage=usage,
-                cost=cost,
+                tried=tuple(tried),
             )
-    return Written(summary=None, reasons=tuple(reasons), calls=calls, usage=usage, cost=cost)
+    return Written(summary=None, reasons=tuple(reasons), tried=tuple(tried))
 
 
 def by_rules(task: Task, counter: Counter) -> Summary:
@@ -375,11 +410,11 @@ async def _passed(session: _Session, request: Request, covered: History, previou
     task, counter = session.task, session.counter
     check = _Check(task, session.limit, covered, previous, counter)
     problem = ""
-    for _ in range(1 + CORRECTIONS):
+    for _ in range(1 + session.author.corrections):
         answer = await session.ask(request)
         verdict = await asyncio.to_thread(check, answer)
         if isinstance(verdict, Summary):
-            session.removed += check.removed
+            session.accept(check.removed)
             return verdict
         problem = verdict
         echo = Message(Role.ASSISTANT, (Text(answer.text[:LONGEST_ECHO] or "…"),))

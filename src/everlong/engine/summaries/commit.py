@@ -1,16 +1,17 @@
 """Commit a summary to its thread, unless what happened meanwhile forbids it.
 
-New messages since the snapshot do no harm. Where a plain compaction came first, the summary is kept beside what that
-left, and not a byte of the requests changes until the next compaction takes it along: two in a row would fill the
-provider's cache twice. After an undo or another summary nothing is stored. What is stored is one point, in one
-append; its row is named after the event that began it, so that whoever comes after a crash sees that it was made.
+New messages since the snapshot do no harm. Where a plain compaction came first, or too little is new for another, the
+summary is kept beside what the newest one left, and not a byte of the requests changes until the next compaction takes
+it along: two in a row would fill the provider's cache twice. After an undo or another summary nothing is stored. What
+is stored is one point, in one append; its row is named after the event that began it, so that whoever comes after a
+crash sees that it was made.
 """
 
 from dataclasses import dataclass, replace
 
 from everlong.core import Entry, EventKind, Point, Recalled, Withdrawal
 from everlong.engine.preparation import assembled_with, planned_point, remember, report_compaction, standing
-from everlong.engine.summaries.snapshot import Snapshot
+from everlong.engine.summaries.snapshot import Snapshot, is_new
 from everlong.engine.thread import CallContext, summary_message
 from everlong.errors import ThreadChanged
 from everlong.summarize import Summary, decode_summary, encode_summary
@@ -24,12 +25,16 @@ ATTEMPTS = 4  # another process may append meanwhile; each attempt reads again
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How an attempt ended: applied, skipped or failed, and why; `tokens` is the size of the view then."""
+    """How an attempt ended: applied, skipped or failed, and why; `tokens` is the size of the view then.
+
+    `awaits` says that the compaction it was made for has not come yet.
+    """
 
     kind: EventKind
     reason: str = ""
     summary: Summary | None = None
     tokens: int | None = None
+    awaits: bool = True
 
 
 def commit_summary(context: CallContext, snapshot: Snapshot, summary: Summary) -> Outcome:
@@ -39,6 +44,9 @@ def commit_summary(context: CallContext, snapshot: Snapshot, summary: Summary) -
         if _overtaken(context, snapshot.length):
             return Outcome(EventKind.SUMMARY_SKIPPED, "the thread was changed meanwhile")
         compaction = _compaction_since(context, snapshot)
+        early = compaction is None and _too_early(context, snapshot)
+        if early:
+            compaction = _newest(context)
         if compaction is not None:
             entries = _kept_beside(context, compaction, summary)
         else:
@@ -54,7 +62,7 @@ def commit_summary(context: CallContext, snapshot: Snapshot, summary: Summary) -
             continue
         context.refresh()
         tokens = None if compaction is not None else _shown(context, entries[0], messages)
-        return Outcome(EventKind.SUMMARY_APPLIED, summary=summary, tokens=tokens)
+        return Outcome(EventKind.SUMMARY_APPLIED, summary=summary, tokens=tokens, awaits=early)
     return Outcome(
         EventKind.SUMMARY_SKIPPED, f"the thread kept changing: the summary could not be stored in {ATTEMPTS} attempts"
     )
@@ -82,7 +90,26 @@ def _compaction_since(context: CallContext, snapshot: Snapshot) -> Point | None:
     row = context.state.opened.point
     if row is None or row.order < snapshot.length or snapshot.by_hand or context.budget.preset.every_call:
         return None
-    return row.entry if isinstance(row.entry, Point) else None
+    return _newest(context)
+
+
+def _newest(context: CallContext) -> Point | None:
+    row = context.state.opened.point
+    return row.entry if row is not None and isinstance(row.entry, Point) else None
+
+
+def _too_early(context: CallContext, snapshot: Snapshot) -> bool:
+    """Whether a compaction now would follow the newest one too closely."""
+    if snapshot.by_hand or snapshot.at_once or context.budget.preset.every_call:
+        return False
+    budget = context.budget
+    return not is_new(
+        context.state,
+        budget.counter,
+        counted=standing(context).tokens,
+        budget=budget.messages,
+        threshold=budget.true_threshold - budget.parts.tools,
+    )
 
 
 def _kept_beside(context: CallContext, compaction: Point, summary: Summary) -> list[Entry]:

@@ -1,29 +1,31 @@
 """Schedule summaries beside the conversation: begun when due or asked for, one at a time for each thread.
 
 Each is written from a snapshot while the thread goes on, and is stored only if nothing overtook it. Every attempt is a
-pair of events, its start and exactly one outcome, and a row of usage if anything was spent. A summary begins at the
-end of a turn rather than in the middle; in a tool loop only just before a compaction would come without it.
+pair of events, its start and exactly one outcome, and a row of usage for each author that was asked. A summary begins
+at the end of a turn rather than in the middle; in a tool loop only just before a compaction would come without it.
+There is one attempt for a compaction, whatever comes of it; where all authors rest, rules write it.
 """
 
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
-from everlong.core import Action, EventKind, Message, expect, expect_list, head_length, user_text
+from everlong.core import Action, Event, EventKind, Message, Point, expect, expect_list, head_length, user_text
 from everlong.engine.budget import counter_for, due_at
 from everlong.engine.contracts import Call, Model, Prepared
 from everlong.engine.engine import Engine
 from everlong.engine.events import Journal
 from everlong.engine.settings import Settings
+from everlong.engine.summaries.attempts import Past, attempt_data, past_of
 from everlong.engine.summaries.author import Author, OwnModel, Watcher, Written, by_rules, own_authors, write_summary
 from everlong.engine.summaries.commit import SUMMARY, Outcome, commit_summary
-from everlong.engine.summaries.snapshot import Snapshot, Wanted, policy_of, snapshot_of
+from everlong.engine.summaries.snapshot import Snapshot, Wanted, is_new, policy_of, snapshot_of
 from everlong.engine.thread import CallContext, EngineContext, newest_summary, raw_history, work_on
 from everlong.engine.turn import whole
-from everlong.errors import EverlongError, NoThread
+from everlong.engine.usage import FOR_SUMMARIES
+from everlong.errors import EverlongError
 from everlong.summarize import Style, redacted
 
 __all__ = ["Outcome", "Summaries", "is_due", "is_due_when_idle", "style_of"]
@@ -54,10 +56,23 @@ def is_due(engine: EngineContext, prepared: Prepared, settings: Settings, style:
         return not in_loop and _evicted(engine, prepared.thread, policy.evicts_before)
     due = due_at(engine.threads, settings, prepared.call, registry=engine.registry)
     if policy.due is not None:
-        return not in_loop and _tokens_now(engine, prepared) >= due
+        return not in_loop and _tokens_now(engine, prepared) >= due and _is_new(engine, prepared, due)
     threshold = due - prepared.budget.tools
     tokens, share = STEP if in_loop else TURN
-    return prepared.tokens - prepared.budget.tools >= threshold - min(tokens, share * threshold)
+    margin = min(tokens, share * threshold)
+    near = prepared.tokens - prepared.budget.tools >= threshold - margin
+    return near and _is_new(engine, prepared, due, margin)
+
+
+def _is_new(engine: EngineContext, prepared: Prepared, due: int, margin: float = 0) -> bool:
+    return is_new(
+        engine.state(prepared.thread),
+        counter_for(prepared.call.model),
+        counted=prepared.counted,
+        budget=prepared.budget.available,
+        threshold=due - prepared.budget.tools,
+        margin=margin,
+    )
 
 
 def _tokens_now(engine: EngineContext, prepared: Prepared) -> int:
@@ -75,8 +90,12 @@ def is_due_when_idle(engine: EngineContext, prepared: Prepared, settings: Settin
         return False  # or somebody does speak
     last = next(iter(engine.threads.last(prepared.thread, 1)), None)
     in_loop = last is not None and isinstance(last.entry, Message) and bool(last.entry.calls)
-    wanted = prepared.budget.available * prepared.budget.threshold / settings.threshold_share
-    return not in_loop and prepared.tokens - prepared.budget.tools >= settings.cold_mark * wanted
+    wanted = settings.cold_mark * prepared.budget.available * prepared.budget.threshold / settings.threshold_share
+    if in_loop or prepared.tokens - prepared.budget.tools < wanted:
+        return False
+    point = engine.state(prepared.thread).opened.point
+    plain = point is None or (isinstance(point.entry, Point) and point.entry.reason != SUMMARY)
+    return plain or _is_new(engine, prepared, int(wanted) + prepared.budget.tools)
 
 
 def _uncovered(engine: EngineContext, thread: str) -> list[Message]:
@@ -108,7 +127,7 @@ NOTHING_NEW = "nothing worth a summary since the last one"
 TAKEN_OVER = "another process took it over"
 AGAIN_AFTER = 20  # rows that a thread must grow by after an attempt that came to nothing
 IDLE = 0.8  # of the time after which a provider forgets a prefix
-REMEMBERED = 1_024  # threads whose last such attempt is known
+REMEMBERED = 1_024  # threads whose attempts need not be read again
 
 
 class Summaries:
@@ -138,8 +157,7 @@ class Summaries:
         self._running: dict[str, asyncio.Task[Outcome]] = {}
         self._queued: dict[str, tuple[Prepared, Model]] = {}
         self._waiting: dict[str, asyncio.TimerHandle] = {}
-        #: thread -> its rows when an attempt came to nothing.
-        self._in_vain: OrderedDict[str, int] = OrderedDict()
+        self._pasts: OrderedDict[str, Past] = OrderedDict()
         engine.after_turn.append(self.after_turn)
 
     def after_turn(self, prepared: Prepared, model: Model) -> None:
@@ -225,18 +243,24 @@ class Summaries:
         except EverlongError as error:  # the store is away; the next turn looks again
             return Outcome(EventKind.SUMMARY_FAILED, str(error))
         call = replace(_to(prepared.call, model), parent=prepared.turn)
-        wanted = Wanted(reason="idle" if idle else "it is due", style=style, sent=prepared)
+        wanted = Wanted(reason="idle" if idle else "it is due", style=style, at_once=idle, sent=prepared)
         return await self._run(prepared.thread, call, model, wanted)
 
     def _due(self, prepared: Prepared, model: Model, settings: Settings, style: Style, idle: bool) -> bool:
-        if not settings.summarises or not (self._authors or own_authors(self._own_model, model, prepared.call.model)):
+        if not settings.summarises or not self._all_authors(model, prepared.call.model):
             return False
         if settings.rules.summary.needs_window and not prepared.window.known:
             return False
-        tried = self._in_vain.get(prepared.thread)
-        if tried is not None and abs(prepared.length - tried) < AGAIN_AFTER:
+        engine = self._engine_context
+        if not (is_due_when_idle if idle else is_due)(engine, prepared, settings, style):
             return False
-        return (is_due_when_idle if idle else is_due)(self._engine_context, prepared, settings, style)
+        past, thread = self._past(prepared.thread), engine.threads.thread(prepared.thread)
+        if past.awaits is not None:
+            for_compactions = not (settings.rules.every_call or policy_of(settings, style).by_count)
+            if thread.points <= past.awaits if for_compactions else thread.length < past.rows + AGAIN_AFTER:
+                return False
+        authors = self._all_authors(model, prepared.call.model)
+        return not settings.rules.every_call or bool(past.may_ask(authors, thread.length))
 
     async def _by_hand(self, thread: str, call: Call, model: Model, focus: str) -> Outcome:
         style = self._chosen(await self._settings(thread))
@@ -252,8 +276,13 @@ class Summaries:
             begun = await whole(asyncio.to_thread(self._begin, thread, call, wanted))
             if isinstance(begun, Outcome):
                 return begun
-            authors = (*self._authors, *own_authors(self._own_model, model, call.model, begun.window))
-            written = await write_summary(begun.task, authors, self._watcher(thread))
+            authors = self._all_authors(model, call.model, begun.window)
+            past = Past() if wanted.by_hand else await asyncio.to_thread(self._past, thread)
+            asked = past.may_ask(authors, begun.length)
+            if asked or not authors:
+                written = await write_summary(begun.task, asked, self._watcher(thread))
+            else:
+                written = Written(summary=None, reasons=(past.excuse(authors, begun.length),))
             recorded = True
             return await whole(asyncio.to_thread(self._end, thread, call, begun, written))
         except EverlongError as error:
@@ -261,6 +290,20 @@ class Summaries:
         finally:
             if isinstance(begun, Snapshot) and not recorded:
                 self._end(thread, call, begun, written, given_up=True)
+
+    def _all_authors(self, model: Model, name: str, window: int | None = None) -> tuple[Author, ...]:
+        return (*self._authors, *own_authors(self._own_model, model, name, window))
+
+    def _past(self, thread: str) -> Past:
+        """What came of earlier attempts, also of other processes."""
+        return self._remember(thread, past_of(self._engine_context.threads, thread, self._pasts.get(thread)))
+
+    def _remember(self, thread: str, past: Past) -> Past:
+        self._pasts[thread] = past
+        self._pasts.move_to_end(thread)
+        while len(self._pasts) > REMEMBERED:
+            self._pasts.popitem(last=False)
+        return past
 
     def _watcher(self, thread: str) -> Watcher | None:
         return None if self._watch is None else partial(self._watch, thread)
@@ -292,7 +335,7 @@ class Summaries:
         engine = self._engine_context
         try:
             with engine.states.lock(thread), engine.journal(thread) as journal:
-                _note_usage(journal, call, snapshot, written)
+                _note_usage(journal, snapshot, written)
                 if all(event.id != snapshot.started for event in engine.threads.unfinished(thread)):
                     return Outcome(EventKind.SUMMARY_SKIPPED, TAKEN_OVER)
                 if given_up:
@@ -301,11 +344,11 @@ class Summaries:
                     outcome = self._commit(
                         self._call_context(thread, call, journal, snapshot.started), snapshot, written
                     )
-                _note_outcome(journal, call, snapshot, written, outcome)
+                points = engine.threads.thread(thread).points if outcome.awaits else None
+                _note_outcome(journal, call, snapshot, written, outcome, points)
         except EverlongError as error:  # the store is away: the start is left behind, as by a crash
             outcome = Outcome(EventKind.SUMMARY_FAILED, str(error))
-        if outcome.kind is not EventKind.SUMMARY_APPLIED:
-            self._remember_failure(thread)
+            self._remember_lost(thread, snapshot, written)
         return outcome
 
     def _commit(self, context: CallContext, snapshot: Snapshot, written: Written) -> Outcome:
@@ -322,12 +365,12 @@ class Summaries:
             return replace(outcome, reason=f"by rules: {reason}")
         return outcome
 
-    def _remember_failure(self, thread: str) -> None:
-        with suppress(NoThread):  # removed meanwhile
-            self._in_vain[thread] = self._engine_context.threads.thread(thread).length
-            self._in_vain.move_to_end(thread)
-        while len(self._in_vain) > REMEMBERED:
-            self._in_vain.popitem(last=False)
+    def _remember_lost(self, thread: str, snapshot: Snapshot, written: Written) -> None:
+        """Keep in mind how authors did where the store could not keep it."""
+        past = self._pasts.get(thread, Past())
+        data = attempt_data(snapshot.length, snapshot.points, written.tried)
+        lost = Event(id=past.last, kind=EventKind.SUMMARY_FAILED, time=self._engine_context.clock(), data=data)
+        self._remember(thread, past.after(lost))
 
     def _close_abandoned(self, thread: str) -> bool:
         """Close what a crash left without an outcome; return whether a summary was lost."""
@@ -343,23 +386,25 @@ class Summaries:
         return lost
 
 
-def _note_usage(journal: Journal, call: Call, snapshot: Snapshot, written: Written) -> None:
-    if not written.calls:
-        return
-    usage = written.usage
-    journal.note(
-        EventKind.USAGE_RECORDED,
-        parent=snapshot.started,
-        model=written.author or call.model,
-        reason=SUMMARY,
-        tokens_before=usage.prompt,
-        tokens_after=usage.output,
-        cost=written.cost,
-        data=f'{{"cached":{usage.cached},"cache_written":{usage.cache_written},"calls":{written.calls}}}',
-    )
+def _note_usage(journal: Journal, snapshot: Snapshot, written: Written) -> None:
+    for one in written.tried:
+        if not one.calls:
+            continue
+        journal.note(
+            EventKind.USAGE_RECORDED,
+            parent=snapshot.started,
+            model=one.name,
+            reason=FOR_SUMMARIES,
+            tokens_before=one.usage.prompt,
+            tokens_after=one.usage.output,
+            cost=one.cost,
+            data=f'{{"cached":{one.usage.cached},"cache_written":{one.usage.cache_written},"calls":{one.calls}}}',
+        )
 
 
-def _note_outcome(journal: Journal, call: Call, snapshot: Snapshot, written: Written, outcome: Outcome) -> None:
+def _note_outcome(
+    journal: Journal, call: Call, snapshot: Snapshot, written: Written, outcome: Outcome, points: int | None
+) -> None:
     journal.note(
         outcome.kind,
         parent=snapshot.started,
@@ -368,6 +413,7 @@ def _note_outcome(journal: Journal, call: Call, snapshot: Snapshot, written: Wri
         tokens_before=snapshot.before,
         tokens_after=outcome.tokens,
         cost=written.cost,
+        data=attempt_data(snapshot.length, points, written.tried),
     )
 
 

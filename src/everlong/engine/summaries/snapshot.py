@@ -8,18 +8,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from everlong.compress import SummaryPolicy, policy_of_style
-from everlong.core import History, Message, Role, last_user_index, steps_of, user_text
+from everlong.core import History, Message, Point, Role, last_user_index, steps_of, user_text
 from everlong.engine.contracts import Prepared, Request, beginning, with_standing, without_tail
 from everlong.engine.preparation import prefix_to_cache, upcoming
 from everlong.engine.settings import Settings
-from everlong.engine.thread import CallContext, RawHistory, newest_summary, summary_limit
+from everlong.engine.thread import CallContext, RawHistory, ThreadState, newest_summary, summary_limit
 from everlong.engine.view import View
 from everlong.summarize import COMMON_WORDS, UNTOLD, Style, Summary, spoken
+from everlong.tokens import Counter
 
-__all__ = ["Snapshot", "Task", "Wanted", "policy_of", "snapshot_of"]
+__all__ = ["Snapshot", "Task", "Wanted", "is_new", "policy_of", "snapshot_of"]
 
 LEAST = 600  # tokens that a summary must be about to be worth its call
 SPOKEN_BACK = 12  # user messages that decide the language
+# What must be new between two compactions: of what a compaction can move, or of the threshold if that is lower.
+NEW, NEW_BELOW = 0.4, 0.6
 TELLING_WORDS = 3  # different common words of a language in Latin letters
 
 
@@ -27,13 +30,15 @@ TELLING_WORDS = 3  # different common words of a language in Latin letters
 class Wanted:
     """Why a summary is begun, in which style, what it should keep in view, and whether a person waits for it.
 
-    `sent` is the last request of the thread, which its model still has in its cache.
+    `sent` is the last request of the thread, which its model still has in its cache. With `at_once` the summary makes a
+    compaction as soon as it is written; else not before enough is new.
     """
 
     reason: str
     style: Style
     focus: str = ""
     by_hand: bool = False
+    at_once: bool = False
     sent: Prepared | None = None
 
 
@@ -55,21 +60,40 @@ class Task:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """The task, and how the thread looked: its rows, the tokens of its view, up to where the summary will cover it."""
+    """The task, and how the thread looked: its rows and points, the tokens of its view, what the summary will cover."""
 
     task: Task
     length: int
     before: int
     covers: int
     window: int
+    points: int = 0
     started: str = ""
     by_hand: bool = False
+    at_once: bool = False
 
 
 def policy_of(settings: Settings, style: Style) -> SummaryPolicy:
     """Return when a summary in this style is due: as the preset says; if it has another style, as that style's does."""
     policy = settings.rules.summary
     return policy if policy.style == style else policy_of_style(style)
+
+
+def is_new(
+    state: ThreadState, counter: Counter, *, counted: int, budget: int, threshold: int, margin: float = 0
+) -> bool:
+    """Return whether enough was said since the newest compaction that another may come, or will after `margin` tokens.
+
+    `counted` is what the view takes, `budget` what messages may take, `threshold` from where on one is due.
+    """
+    point = None if state.opened.point is None else state.opened.point.entry
+    if not isinstance(point, Point):
+        return True
+    fixed = counter.messages(tuple(row.entry for row in state.opened.head if isinstance(row.entry, Message)))
+    wanted = NEW * (budget - fixed)
+    if threshold > fixed:
+        wanted = min(wanted, NEW_BELOW * (threshold - fixed))
+    return counted - max(fixed, point.tokens_after) >= wanted - margin
 
 
 def snapshot_of(context: CallContext, wanted: Wanted) -> Snapshot | None:
@@ -108,7 +132,9 @@ def snapshot_of(context: CallContext, wanted: Wanted) -> Snapshot | None:
         before=view.tokens,
         covers=uncovered[leaving - 1][0] + 1,
         window=context.budget.window.prompt,
+        points=context.state.opened.thread.points,
         by_hand=wanted.by_hand,
+        at_once=wanted.at_once,
     )
 
 

@@ -6,6 +6,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, H
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from everlong.core import Event, EventKind
+from everlong.engine import calls_in
 from everlong.gateway.operations.reports import Report
 
 __all__ = ["Metrics"]
@@ -42,6 +43,8 @@ class Metrics:
         self._lost = counter("overflows_lost", "Overflows that reached a client.")
         self._compactions = counter("compactions", "Cuts, by reason.", "reason")
         self._summaries = counter("summaries", "Summaries, by outcome.", "outcome")
+        self._calls = counter("calls", "Calls of models: for the conversation, for summaries, for titles.", "what")
+        self._spent = counter("spent_dollars", "What they cost, where the price is known.", "what")
         self._recalls = counter("recalls", "Blocks that were brought back for a question.")
         self._conversations = counter("conversations", "Conversations that began.")
         self._refusals = counter("refusals", "Requests that the gateway itself refused, by kind.", "kind")
@@ -68,6 +71,10 @@ class Metrics:
                 self._lost.inc()
             case EventKind.CONTEXT_COMPRESSED:
                 self._compactions.labels(event.reason).inc()
+            case EventKind.USAGE_RECORDED:
+                what = event.reason or "conversation"
+                self._calls.labels(what).inc(calls_in(event))
+                self._spent.labels(what).inc(event.cost or 0.0)
             case EventKind.RECALLED:
                 self._recalls.inc()
             case kind if kind in SUMMARIES:

@@ -11,14 +11,15 @@ from datetime import UTC, datetime, timedelta
 from statistics import median
 
 from everlong.core import Event, EventKind, Json, JsonObject, Thread
-from everlong.engine import Threads
+from everlong.engine import FOR_SUMMARIES, Threads, cached_in, calls_in
 from everlong.web.state.settings import OWNER
 from everlong.windows import Registry, window
 
 __all__ = ["Usage", "entries_of"]
 
 MILLION = 1_000_000
-SPENT = ("prompt", "cached", "output", "cost")
+SPENT = ("calls", "prompt", "cached", "output", "cost", "summary_calls", "summary_cost")
+OF_THREADS = ("calls", "prompt", "cost", "summary_calls", "summary_cost", "compactions")
 KINDS = (
     EventKind.USAGE_RECORDED,
     EventKind.CONTEXT_COMPRESSED,
@@ -40,6 +41,8 @@ class UsageEntry:
     cached: int = 0
     output: int = 0
     cost: float = 0.0
+    summary_calls: int = 0
+    summary_cost: float = 0.0
     saved_tokens: int = 0
     saved_cost: float = 0.0
     compactions: int = 0
@@ -116,37 +119,35 @@ def entries_of(events: Iterable[Event], left_out: int, registry: Registry | None
 
 
 def _call_entry(event: Event, left_out: int, registry: Registry | None) -> UsageEntry:
-    cached = _cached(event)
+    cached, calls, cost = cached_in(event), calls_in(event), event.cost or 0.0
+    summary = event.reason == FOR_SUMMARIES
     prompt = event.tokens_before or 0
     prices = window(event.model, registry=registry).prices
     price = prices.cache_read if cached * 2 > prompt and prices.cache_read is not None else prices.input
     return UsageEntry(
         time=event.time,
         model=event.model,
-        calls=1,
+        calls=calls,
         prompt=prompt,
         cached=cached,
         output=event.tokens_after or 0,
-        cost=event.cost or 0.0,
+        cost=cost,
+        summary_calls=calls if summary else 0,
+        summary_cost=cost if summary else 0.0,
         saved_tokens=left_out,
         saved_cost=left_out * (price or 0.0) / MILLION,
     )
 
 
-def _cached(event: Event) -> int:
-    try:
-        cached = json.loads(event.data or "{}").get("cached")
-    except (ValueError, AttributeError):
-        return 0
-    return cached if isinstance(cached, int) else 0
-
-
 def _sum(entries: list[UsageEntry]) -> JsonObject:
     return {
+        "calls": sum(entry.calls for entry in entries),
         "prompt": sum(entry.prompt for entry in entries),
         "cached": sum(entry.cached for entry in entries),
         "output": sum(entry.output for entry in entries),
         "cost": sum(entry.cost for entry in entries),
+        "summary_calls": sum(entry.summary_calls for entry in entries),
+        "summary_cost": sum(entry.summary_cost for entry in entries),
         "saved_tokens": sum(entry.saved_tokens for entry in entries),
         "saved_cost": sum(entry.saved_cost for entry in entries),
         "compactions": sum(entry.compactions for entry in entries),
@@ -163,7 +164,7 @@ def _by_model(entries: list[UsageEntry]) -> list[Json]:
     rows: list[tuple[int, Json]] = []
     for model, own in by_model.items():
         total = _sum(own)
-        row: JsonObject = {"model": model, "calls": sum(entry.calls for entry in own)}
+        row: JsonObject = {"model": model}
         rows.append((sum(entry.prompt for entry in own), row | {name: total[name] for name in SPENT}))
     return [row for _, row in sorted(rows, key=lambda pair: -pair[0])]
 
@@ -174,8 +175,8 @@ def _by_thread(threads: list[Thread], entries: dict[str, list[UsageEntry]]) -> l
         own = entries.get(thread.id, [])
         if own:
             total, prompt = _sum(own), sum(entry.prompt for entry in own)
-            row: JsonObject = {"id": thread.id, "title": thread.title, "calls": sum(entry.calls for entry in own)}
-            rows.append((prompt, row | {name: total[name] for name in ("prompt", "cost", "compactions")}))
+            row: JsonObject = {"id": thread.id, "title": thread.title}
+            rows.append((prompt, row | {name: total[name] for name in OF_THREADS}))
     return [row for _, row in sorted(rows, key=lambda pair: -pair[0])][:MOST_THREADS]
 
 
