@@ -332,7 +332,7 @@ def test_a_long_loop_after_a_short_talk_is_summarised_by_its_steps() -> None:
 def test_an_idle_thread_is_summarised_before_the_cache_is_cold_and_a_busy_one_is_not() -> None:
     async def run() -> None:
         gate = Gate()
-        talk = talk_in(16_000, reads_files(1), settings=Settings(cache_seconds=0.0, cold_mark=0.5, summaries="on"))
+        talk = talk_in(16_000, reads_files(1), settings=Settings(cache_seconds=0.0, cold_mark=0.4, summaries="on"))
         summaries = Summaries(talk.engine, [gate.author()], own_model=False)
         talk.threads.append(talk.thread, [m for n in range(12) for m in (user(f"What is {n}?"), assistant(pages(n)))])
         await talk.say("Question 9: what does function_9 do?")
