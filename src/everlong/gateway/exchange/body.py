@@ -182,6 +182,14 @@ def _stands_alone(message: Message) -> bool:
 
 
 def _rendered(request: ModelRequest, messages: Sequence[Message], before: int) -> Iterator[tuple[bytes, int]]:
+    """A run of messages as they are sent. System text at its beginning stands in the list: it is not in front."""
+    while messages and messages[0].role is Role.SYSTEM:
+        before += 1
+        for member in request.format.write_message(messages[0]):
+            yield encoded(in_one_form(request.format, member)), before
+        messages = messages[1:]
+    if not messages:
+        return
     marks = request.format.marks
     if marks is not None:
         body, ends = marks.write_history(messages)

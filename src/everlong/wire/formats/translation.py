@@ -1,18 +1,19 @@
 """What every format does with messages that were made for another one.
 
 Owns the pieces that do not depend on the target: arguments that must be an object, pictures that
-travel inline, and which neighbours a provider reads as one message. Never looks at `extra`: what a
-foreign format put there is not ours to understand.
+travel inline, system text in a list that has no such role, and which neighbours a provider reads as one
+message. Never looks at `extra`: what a foreign format put there is not ours to understand.
 """
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
-from everlong.core import Image, JsonObject, JsonText, Message, Role
+from everlong.core import Image, JsonObject, JsonText, Message, Role, Text
 from everlong.wire.fields import load
 
-__all__ = ["RAW_ARGUMENTS", "arguments_object", "image_note", "inline_image", "is_web_url", "runs_of"]
+__all__ = ["RAW_ARGUMENTS", "arguments_object", "image_note", "inline_image", "is_web_url", "marked_system", "runs_of"]
 
 #: Where arguments that are no JSON object go, for providers that accept nothing else.
 RAW_ARGUMENTS = "_raw"
@@ -55,6 +56,26 @@ def image_note(image: Image) -> str:
     """The text for a picture that the provider does not accept."""
     inline = inline_image(image)
     return f"[image not shown: {inline[0] or 'unknown type'}]" if inline else f"[image not shown: {image.url}]"
+
+
+SYSTEM_TAG = "system-message"
+
+
+def marked_system(message: Message) -> Message:
+    """System text for a list that has no role for it: where it stands, its words between tags that say what they are.
+
+    In front it would be system text for the provider too, but there the bytes before everything else would change.
+    Example: "Be brief." -> "<system-message>\\nBe brief.\\n</system-message>"
+    """
+    parts = list(message.parts)
+    texts = [at for at, part in enumerate(parts) if isinstance(part, Text) and part.text]
+    if message.role is not Role.SYSTEM or not texts:
+        return message
+    for at, before, after in ((texts[0], f"<{SYSTEM_TAG}>\n", ""), (texts[-1], "", f"\n</{SYSTEM_TAG}>")):
+        part = parts[at]
+        assert isinstance(part, Text)
+        parts[at] = replace(part, text=f"{before}{part.text}{after}")
+    return message.with_parts(tuple(parts))
 
 
 def runs_of(

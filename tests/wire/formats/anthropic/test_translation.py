@@ -99,7 +99,10 @@ TRANSLATED: dict[str, tuple[Message, list[JsonObject]]] = {
         ours(Role.ASSISTANT, Image(data="aGk=", media_type="image/png")),
         [assistant({"type": "text", "text": "[image not shown: image/png]"})],
     ),
-    "system text that stands later": (ours(Role.SYSTEM, Text("s")), [user({"type": "text", "text": "s"})]),
+    "system text that stands later": (
+        ours(Role.SYSTEM, Text("s")),
+        [user({"type": "text", "text": "<system-message>\ns\n</system-message>"})],
+    ),
 }
 
 

@@ -115,7 +115,10 @@ TRANSLATED: dict[str, tuple[Message, list[JsonObject]]] = {
         ours(Role.USER, Image(url="file-123")),
         [user({"text": "[image not shown: file-123]"})],
     ),
-    "system text that stands later": (ours(Role.SYSTEM, Text("s")), [user({"text": "s"})]),
+    "system text that stands later": (
+        ours(Role.SYSTEM, Text("s"), Text("t")),
+        [user({"text": "<system-message>\ns"}, {"text": "t\n</system-message>"})],
+    ),
 }
 
 

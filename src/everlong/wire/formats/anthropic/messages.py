@@ -37,7 +37,14 @@ from everlong.wire.document import Document
 from everlong.wire.fields import dump, load, opaque, opaque_body, pack, shown, unpack
 from everlong.wire.formats.anthropic.marks import keep_allowed
 from everlong.wire.formats.anthropic.rules import REPLY_ONLY
-from everlong.wire.formats.translation import arguments_object, image_note, inline_image, is_web_url, runs_of
+from everlong.wire.formats.translation import (
+    arguments_object,
+    image_note,
+    inline_image,
+    is_web_url,
+    marked_system,
+    runs_of,
+)
 
 __all__ = [
     "NAME",
@@ -310,12 +317,12 @@ def read_messages(items: Sequence[Json]) -> History:
 
 def write_message(message: Message) -> list[JsonObject]:
     """The message as it is sent; nothing if all of it belongs to another provider."""
-    own = message.origin == NAME
+    own, in_place = message.origin == NAME, _in_place(message)
     fields, _ = unpack(message.extra if own else "")
-    content = _content_out(message)
+    content = _content_out(message if in_place else marked_system(message))
     if content is None:
         return []
-    role = "assistant" if message.role is Role.ASSISTANT else "system" if _in_place(message) else "user"
+    role = "assistant" if message.role is Role.ASSISTANT else "system" if in_place else "user"
     return [{"role": role, "content": content, **fields}]
 
 

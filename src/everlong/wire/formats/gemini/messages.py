@@ -32,7 +32,7 @@ from everlong.errors import WireError
 from everlong.wire.document import Document
 from everlong.wire.fields import dump, load, pack, shown, unpack
 from everlong.wire.formats.gemini.parts import NAME, Callee, callee_of, part_in, part_out, result_out, written_id
-from everlong.wire.formats.translation import runs_of
+from everlong.wire.formats.translation import marked_system, runs_of
 
 __all__ = [
     "NAME",
@@ -285,7 +285,7 @@ def _rendered(messages: Sequence[Message], unsigned_call: str) -> Iterator[tuple
     rank = 0
     for message in messages:
         own = message.origin == NAME
-        ranked = _ranked(message, calls)
+        ranked = _ranked(marked_system(message), calls)
         if message.calls and not own and unsigned_call:
             _mark_unsigned(ranked, unsigned_call)
         for call in message.calls:
