@@ -2,7 +2,7 @@
 
 import pytest
 
-from everlong.core import History, Message, Point, Recalled, Role, Row, Text, Withdrawal
+from everlong.core import History, Message, Point, Protection, Recalled, Role, Row, Text, Withdrawal, protected
 from everlong.engine import thread as module
 from everlong.engine.contracts import Threads
 from everlong.engine.thread import (
@@ -155,11 +155,47 @@ def long_thread(messages: int = 20) -> MemoryThreads:
 
 
 @pytest.mark.usefixtures("near_horizon")
-def test_no_more_than_the_horizon_is_read_and_the_head_always() -> None:
+def test_no_more_than_the_horizon_is_read_and_the_head_and_the_task_always() -> None:
     raw = raw_history(long_thread(), fresh(long_thread()).opened)
-    assert orders_of(raw)[0] == 0
-    assert orders_of(raw)[1:] == [17, 18, 19, 20]
+    assert orders_of(raw)[:2] == [0, 1]
+    assert orders_of(raw)[2:] == [17, 18, 19, 20]
     assert raw.characters == 4 * 30
+
+
+def task_of(raw: RawHistory) -> list[str]:
+    return [raw.history[at].text for at, why in protected(raw.history).items() if why is Protection.TASK]
+
+
+@pytest.mark.usefixtures("near_horizon")
+@pytest.mark.parametrize("form", ["all of it", "its beginning"])
+def test_the_task_lies_before_the_horizon_and_is_there_as_it_was_said(form: str) -> None:
+    task = user("Mend the accounts of the harbour: every berth is let once. " + "And by the rules. " * 9)
+    threads = a_thread(system("Be brief."), task, *(user(f"{n:02}" + "x" * 28) for n in range(1, 21)))
+    stood = (
+        task if form == "all of it" else user(task.text[:60] + "\n[99 characters left out here; ref 0123456789abcdef]")
+    )
+    background = user("<background-0123abcd>\nQuoted …\n</background-0123abcd>")
+    left = (background, stood, user("what else stayed"))
+    threads.append(THREAD, [Point(boundary=20, summary=left, tokens_before=90, tokens_after=40)])
+    raw = raw_history(threads, threads.open(THREAD))
+    assert task_of(raw) == [task.text]
+    assert [message.text for message in raw.history[:4]] == [
+        "Be brief.",
+        task.text,
+        background.text,
+        "what else stayed",
+    ]
+    assert orders_of(raw)[1] == 1
+
+
+@pytest.mark.usefixtures("near_horizon")
+def test_a_point_that_left_no_task_loses_nothing() -> None:
+    threads = long_thread()
+    left = (user("what was kept of the middle"),)
+    threads.append(THREAD, [Point(boundary=19, summary=left, tokens_before=90, tokens_after=40)])
+    raw = raw_history(threads, threads.open(THREAD))
+    assert left[0] in raw.history
+    assert task_of(raw) == ["01" + "x" * 28]
 
 
 @pytest.mark.usefixtures("near_horizon")
@@ -169,7 +205,7 @@ def test_a_pin_older_than_the_horizon_is_in_the_history() -> None:
     threads.pin(THREAD, 0)  # the head is there anyway, once
     threads.pin(THREAD, 18)  # and so is what lies inside the horizon
     raw = raw_history(threads, fresh(threads).opened)
-    assert orders_of(raw) == [0, 3, 17, 18, 19, 20]
+    assert orders_of(raw) == [0, 1, 3, 17, 18, 19, 20]
     with_pins = raw.with_background(threads.pins(THREAD))
     assert {with_pins.orders[at] for at in with_pins.pins} == {0, 3, 18}
 
@@ -185,7 +221,7 @@ def test_the_history_begins_with_what_the_oldest_point_inside_the_horizon_left(b
     assert (left in raw.history) is used
     if used:
         assert raw.orders[raw.history.index(left)] == LEFT_BEFORE
-        assert min(order for order in raw.orders if order > 0) == boundary
+        assert min(order for order in raw.orders if order > 1) == boundary
 
 
 @pytest.mark.usefixtures("near_horizon")

@@ -87,6 +87,7 @@ if TYPE_CHECKING:
         rounds_of as rounds_of,
         safe_cuts as safe_cuts,
         steps_of as steps_of,
+        task_index as task_index,
     )
     from everlong.core.threads import (
         Hit as Hit,
@@ -110,7 +111,7 @@ else:
             "observations": "FrameKind frames_in is_framed",
             "points": "Action Edit Entry Point Recalled Withdrawal messages_from view",
             "rounds": "Protection Round Step head_length last_user_index pairs_of protected rounds_of safe_cuts "
-            "steps_of",
+            "steps_of task_index",
             "threads": "Hit Opened Pin Row Thread opened",
         },
     )

@@ -28,6 +28,7 @@ __all__ = [
     "rounds_of",
     "safe_cuts",
     "steps_of",
+    "task_index",
 ]
 
 
@@ -188,7 +189,7 @@ def _tasks(
     messages: Sequence[Message], frames: Mapping[int, Framed], asked: int | None, pins: Container[int]
 ) -> list[int]:
     """Where the conversation's task stands, and what a last message that only says to go on refers to."""
-    start = max((at for at, framed in frames.items() if framed.kind is FrameKind.RESTART), default=-1) + 1
+    start = _start(frames)
     first = _first_words(messages, frames, start, pins)
     found = [] if first is None else [first]
     if asked is not None and asked not in frames and is_nudge(messages[asked]):
@@ -196,6 +197,17 @@ def _tasks(
         began = next((at for at in earlier if not is_nudge(messages[at])), None)
         found += [] if began is None else [began]
     return found
+
+
+def task_index(messages: Sequence[Message]) -> int | None:
+    """Where the first words of a user stand, or None if there are none."""
+    frames = frames_in(messages)
+    return _first_words(messages, frames, _start(frames), ())
+
+
+def _start(frames: Mapping[int, Framed]) -> int:
+    """Where the conversation begins, after the examples of a client."""
+    return max((at for at, framed in frames.items() if framed.kind is FrameKind.RESTART), default=-1) + 1
 
 
 def _first_words(

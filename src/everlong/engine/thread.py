@@ -26,6 +26,7 @@ from everlong.core import (
     Withdrawal,
     head_length,
     messages_from,
+    task_index,
 )
 from everlong.engine.budget import Anchor, CallBudget, budget_of
 from everlong.engine.contracts import Call, Threads
@@ -61,6 +62,8 @@ __all__ = [
 KEPT = 64  # threads; the one used longest ago is dropped
 LOCKS = 256
 HORIZON = 4_000_000  # characters, about a million tokens: more than any window a compaction is made for
+TASK_LOOK = 64  # rows at the beginning of a thread in which its task is looked for
+SAME_BEGINNING = 40  # characters by which a shortened task is known
 FIRST_LOOK = 500  # messages; doubled until the horizon or the beginning is reached
 LEFT_BEFORE = -1  # the order of a message that a point left
 MOST_TOKENS = 2_000  # of a summary, whatever the window
@@ -353,8 +356,8 @@ def raw_history(threads: Threads, opened: Opened, known: RawHistory | None = Non
     """Return the raw history up to the rows that `opened` knows; only what is not known yet is read.
 
     However long a thread is, no more than a horizon of it is read. Where that is not all, the history begins with
-    what the oldest point inside the horizon left; older text is found by search. At twice the horizon it is read
-    again, from a later point on.
+    the task and what the oldest point inside the horizon left; older text is found by search. At twice the horizon it
+    is read again, from a later point on.
     """
     if known is None:
         return _read_raw(threads, opened)
@@ -372,11 +375,15 @@ def _read_raw(threads: Threads, opened: Opened) -> RawHistory:
         if point is not None:
             left = point.summary[1:] if point.account else point.summary  # the newest summary stands by itself
             rows = [row for row in rows if row.order >= point.boundary]
-    rows = [*_pinned_before(threads, opened, rows[0].order if rows else length), *rows]
+    before = rows[0].order if rows else length
+    pinned = _pinned_before(threads, opened, before)
+    task = [] if complete else _task_before(threads, name, before, pinned)
+    left = _without_task(left, task)
+    rows = [*pinned, *rows]
     messages = _messages(rows)
     return RawHistory(
-        (*_messages(opened.head), *left, *messages),
-        (*(row.order for row in opened.head), *(LEFT_BEFORE for _ in left), *(row.order for row in rows)),
+        (*_messages(opened.head), *_messages(task), *left, *messages),
+        (*(row.order for row in (*opened.head, *task)), *(LEFT_BEFORE for _ in left), *(row.order for row in rows)),
         length,
         sum(map(_characters, messages)),
     )
@@ -411,6 +418,22 @@ def _pinned_before(threads: Threads, opened: Opened, order: int) -> list[Row]:
     head = {row.order for row in opened.head}
     pinned = sorted({pin.order for pin in opened.pins if pin.order is not None and pin.order < order} - head)
     return [row for at in pinned for row in threads.read(opened.thread.id, at, at + 1)]
+
+
+def _task_before(threads: Threads, name: str, order: int, pinned: list[Row]) -> list[Row]:
+    """The row of the task, if it lies before that order and is not there as a pin."""
+    rows = [row for row in threads.read(name, 0, min(order, TASK_LOOK)) if isinstance(row.entry, Message)]
+    at = task_index(_messages(rows))
+    return [rows[at]] if at is not None and rows[at] not in pinned else []
+
+
+def _without_task(left: History, task: list[Row]) -> History:
+    """What a point left, without the task: it is there as it was said, and may have been left with its beginning."""
+    at = task_index(left)
+    if at is None or not task or not isinstance(task[0].entry, Message):
+        return left
+    same = left[at].text[:SAME_BEGINNING] == task[0].entry.text[:SAME_BEGINNING]
+    return (*left[:at], *left[at + 1 :]) if same else left
 
 
 def _oldest_point(threads: Threads, name: str, order: int) -> Point | None:
