@@ -282,6 +282,8 @@ def test_requests_that_no_client_made_are_the_gateways_summaries() -> None:
     own = replace(GOOD.requests[0], number=1, headers={})
     judged = verdict(replace(GOOD, requests=[*GOOD.requests, own]))
     assert (judged.summaries, judged.requests) == (1, 1)
+    assert judged.ok
+    assert verdict(replace(GOOD, requests=[*GOOD.requests, own, own])).faults == ("2 summaries for 0 compactions",)
 
 
 def test_what_a_client_asks_elsewhere_is_no_request_to_the_model() -> None:

@@ -33,8 +33,8 @@ class ClientRow:
     tasks: Work = field(default_factory=Tasks)
 
 
-#: Files of about 4 000 tokens: 24 of them are three times a window of 32 000.
-LONG = Tasks(count=6, files=4, lines=240)
+#: Files of about 2 000 tokens: 48 of them are three times a window of 32 000.
+LONG = Tasks(count=6, files=8, lines=120)
 #: The same as one piece of work in two parts.
 STEADY = Tasks(count=2, files=12, lines=240)
 

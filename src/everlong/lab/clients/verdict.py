@@ -92,9 +92,12 @@ def judge(client: str, mode: str, tasks: Work, record: RunRecord) -> Verdict:
     faults += list(_refusable(record.requests, record.window))[:MOST_REPORTED]
     faults += [f"request {number} does not hold the task" for number, held in tasked if not held][:MOST_REPORTED]
     faults += list(law_faults(followed))[:MOST_REPORTED]
+    made = [request for request in record.requests if MARK in request.headers]
+    summaries, compactions = len(record.requests) - len(made), sum(one.pair.compactions > 0 for one in followed)
+    if summaries > compactions + 1:  # one may have been under way at the end
+        faults.append(f"{summaries} summaries for {compactions} compactions")
     if not faults and wanted <= record.window:
         faults.append("the conversation never outgrew the window")
-    made = [request for request in record.requests if MARK in request.headers]
     return Verdict(
         client=client,
         mode=mode,
@@ -106,9 +109,9 @@ def judge(client: str, mode: str, tasks: Work, record: RunRecord) -> Verdict:
         largest=max(map(_size, record.requests), default=0),
         window=record.window,
         errors=len(failed),
-        compactions=sum(one.pair.compactions > 0 for one in followed),
+        compactions=compactions,
         breaks=sum(one.broke for one in followed),
-        summaries=len(record.requests) - len(made),
+        summaries=summaries,
         task=sum(held for _, held in tasked),
         tasked=len(tasked),
         faults=tuple(faults),
