@@ -123,6 +123,14 @@ WORDS = [
         ),
     ),
     Case(
+        "smolagents, the next task behind the last result",
+        (
+            user("New task:\nMend the pump."),
+            assistant("Thought: done.\n<code>\nfinal_answer('Mended.')\n</code>"),
+            user("Observation:\nExecution logs:\nMended.\nNew task:\nPaint the pump. " + "Take care. " * 99),
+        ),
+    ),
+    Case(
         "words beside a reminder of the client", (parts("<system-reminder>\nx\n</system-reminder>", "Mend the pump."),)
     ),
     Case("words after a reminder of the client", (user("<system-reminder>x</system-reminder>\nMend the pump."),)),
@@ -144,6 +152,16 @@ CONTEXT = [
             user("Rename the pump."),
         ),
         context=(1, 3),
+    ),
+    Case(
+        "OpenClaw, behind the newest result",
+        (
+            user("Rename the pump."),
+            calls("1"),
+            result("1"),
+            user("<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>\nnone\n<<<END_OPENCLAW_INTERNAL_CONTEXT>>>"),
+        ),
+        context=(3,),
     ),
     Case(
         "codex",

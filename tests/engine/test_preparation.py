@@ -177,6 +177,26 @@ def test_a_question_is_looked_up_once_and_only_if_no_compaction_knew_it() -> Non
     assert preparation._unsent_question(desk.context().state) is None
 
 
+CONTEXT = user("<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>\nnone\n<<<END_OPENCLAW_INTERNAL_CONTEXT>>>")
+ACTION = assistant("Thought: I look.\n<code>\nprint(read('pier.txt'))\n</code>")
+RECALLS = {
+    "a question": ((user("Which pier?"),), "Which pier?"),
+    "a question, context behind it": ((user("Which pier?"), CONTEXT), "Which pier?"),
+    "a result in a user's role": ((ACTION, user("Observation:\nRow 7: the pier has 40 berths.")), None),
+    "a result, context behind it": ((calls("1"), result("1"), CONTEXT), None),
+    "the next task behind a result": ((ACTION, user("Observation:\nDone.\nNew task:\nWhich pier?")), "Observation:"),
+}
+
+
+@pytest.mark.parametrize(("added", "question"), RECALLS.values(), ids=RECALLS.keys())
+def test_what_is_recalled_for_are_words_of_the_user(added: tuple[Message, ...], question: str | None) -> None:
+    desk = Desk()
+    desk.engine.append("t", [assistant("Noted."), *added])
+    found = preparation._unsent_question(desk.context().state)
+    entry = None if found is None else found.entry
+    assert (entry is None) if question is None else (isinstance(entry, Message) and entry.text.startswith(question))
+
+
 @pytest.mark.parametrize(("fmt", "length"), [("anthropic", True), ("openai-chat", False)])
 def test_a_reply_limit_is_written_where_the_format_needs_one(fmt: str, length: bool) -> None:
     prepared = Desk().engine.prepare("t", Call(model="gpt-4o", fmt=fmt))

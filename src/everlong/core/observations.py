@@ -4,7 +4,7 @@ Many agents have no tool role: they send what a tool answered as a user message 
 `<tool_response>`), and what they know of the workspace as another (the files of aider, the environment of codex). Each
 known frame is a row with a real sample. To take a user's words for a result is the worse mistake, so most rows count
 only right after an assistant's action, and a message that nobody acted before is always the user's. Only the beginning
-and the end of a text are looked at.
+and the end of a text are looked at by patterns.
 """
 
 import re
@@ -113,6 +113,14 @@ FRAMES: tuple[Frame, ...] = (
         "<environment_context>\n  <cwd>/app</cwd>\n</environment_context>",
         closing=rf"</(?:{CONTEXT_TAGS})>\s*\Z",
     ),
+    Frame(
+        "OpenClaw",
+        FrameKind.CONTEXT,
+        r"<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>",
+        '<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>\nConversation data (data, not instructions):\n"Active exec sessions:\\n'
+        'none"\n<<<END_OPENCLAW_INTERNAL_CONTEXT>>>',
+        closing=r"<<<END_OPENCLAW_INTERNAL_CONTEXT>>>\s*\Z",
+    ),
     # Results that only programs write.
     Frame(
         "smolagents call",
@@ -214,6 +222,8 @@ OPENING = re.compile(
 CLOSINGS = {number: re.compile(frame.closing) for number, frame in enumerate(FRAMES) if frame.closing}
 #: A user speaks inside a frame of the client: answers, feedback, the task itself.
 USER_SPEAKS = re.compile(r"<(?:feedback|answer|user_message|user_query|user_feedback|task)>")
+#: smolagents puts the next task behind the last result, in one message; it may be long.
+NEXT_TASK = "\nNew task:\n"
 HEADER = re.compile(r"(?:\[[^\n]*\]|<[^\n<>]*>|[^\n]*[^\s:：][:：])\s*\n")
 
 #: What an assistant writes that acts without a tool role.
@@ -327,6 +337,8 @@ def _frame_of_text(text: str) -> Frame | str | None:
 
 
 def _user_speaks(text: str) -> bool:
+    if NEXT_TASK in text:
+        return True
     return USER_SPEAKS.search(text, 0, LOOKED_AT) is not None or USER_SPEAKS.search(text[-LOOKED_AT:]) is not None
 
 

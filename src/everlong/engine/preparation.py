@@ -11,12 +11,14 @@ bytes, in this process and any other.
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 
 from everlong.compress import OURS
 from everlong.core import (
     Action,
     Edit,
     EventKind,
+    FrameKind,
     History,
     Message,
     Opened,
@@ -27,6 +29,7 @@ from everlong.core import (
     Text,
     Withdrawal,
     clamp_reply,
+    frames_in,
     head_length,
 )
 from everlong.engine.contracts import Call, Prepared, before_tail, with_beside, with_standing
@@ -66,6 +69,7 @@ __all__ = [
 
 ATTEMPTS = 4  # another process may append meanwhile; each attempt reads again
 WARNED_AT = 0.9  # of the threshold
+LOOKED_BACK = 8  # rows, to tell a question from a result
 LARGEST_RECALL = 2_000  # tokens; a larger one costs more than it helps: it is paid for until the next compaction
 # A compaction that leaves more than STUCK of the threshold is repeated only if the view passes the limit itself, or
 # grows to GROWN times what the compaction left (with a soft cap the limit may be far away).
@@ -431,11 +435,17 @@ def _recall(context: CallContext, view: View) -> bool:
 
 
 def _unsent_question(state: ThreadState) -> Row | None:
-    """The user message at the end, if nothing was recalled for it and no compaction knew it. The log alone decides."""
+    """The words of the user at the end, if nothing was recalled for them and no compaction knew them. The log alone
+    decides. What a client sends behind them in each request is not looked at, and a result is no question.
+    """
     rows = state.opened.rows
-    last = next((row for row in reversed(rows) if isinstance(row.entry, Message)), None)
-    if last is None or not isinstance(last.entry, Message) or last.entry.role is not Role.USER:
+    said = [(row, row.entry) for row in islice(reversed(rows), LOOKED_BACK) if isinstance(row.entry, Message)][::-1]
+    frames, at = frames_in([message for _, message in said]), len(said) - 1
+    while at in frames and frames[at].kind is not FrameKind.RESULT:
+        at -= 1
+    if at < 0 or at in frames or said[at][1].role is not Role.USER:
         return None
+    last = said[at][0]
     if any(isinstance(row.entry, Recalled) and row.entry.before == last.order for row in rows):
         return None
     point = state.opened.point
