@@ -15,7 +15,6 @@ if TYPE_CHECKING:
         counter_for as counter_for,
         due_at as due_at,
         learned_window as learned_window,
-        target_share as target_share,
     )
     from everlong.engine.contracts import (
         Call as Call,
@@ -101,7 +100,7 @@ else:
     __all__, __getattr__, __dir__ = open_door(
         __name__,
         {
-            "budget": "calibration_of counter_for due_at learned_window target_share",
+            "budget": "calibration_of counter_for due_at learned_window",
             "contracts": "Call CallGrew Failed Finished Model Prepared Provider Reply Request "
             "Restarted Said Thought Threads breakpoints",
             "engine": "Engine",

@@ -78,6 +78,17 @@ def test_with_system_text_as_overhead_requests_are_cut_summarised_and_extend_eac
         assert after.cut or after.messages[: len(before.messages)] == before.messages
 
 
+def test_nothing_is_set_that_production_leaves_to_the_engine() -> None:
+    """A threshold that someone set counts otherwise than the usual one; prices come from the replay's own table."""
+    for given, threshold in ((None, None), (0.7, 0.7)):
+        course = Ours(TERMS, threshold=given)
+        settings = course.engine.blocking.context.settings
+        assert (settings.threshold, settings.low_mark) == (threshold, None)
+        course.say(OPENING)
+        course.ask(1.0)
+        course.close()
+
+
 MARKS: dict[str, tuple[Caching | None, tuple[int, ...]]] = {
     "nothing comes again": (None, ()),
     "behind the system text, and at the end": (Caching(lasting=4), (1, 4)),

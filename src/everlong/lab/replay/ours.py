@@ -14,7 +14,6 @@ from functools import lru_cache
 from everlong.compress import preset_named
 from everlong.core import History, JsonText, Message, Role, Text, head_length
 from everlong.engine import (
-    DEFAULT_SETTINGS,
     Call,
     Engine,
     Finished,
@@ -26,7 +25,6 @@ from everlong.engine import (
     breakpoints,
     counter_for,
     newest_summary,
-    target_share,
 )
 from everlong.errors import BudgetImpossible
 from everlong.lab.replay.caches import shared
@@ -34,6 +32,7 @@ from everlong.lab.replay.courses import Beside, Sending, Terms
 from everlong.store import MemoryThreads
 from everlong.summarize import clipped, one_line
 from everlong.tokens import Counter
+from everlong.windows import Entry, Registry
 from everlong.wire import OPENAI_CHAT, Usage
 
 __all__ = ["Ours", "marks_of"]
@@ -80,20 +79,20 @@ class Ours:
     ) -> None:
         self._moment = 0.0
         self._author = _Author(terms)
-        high = DEFAULT_SETTINGS.threshold_share if threshold is None else threshold
         settings = Settings(
             mode="auto" if summaries else "trim",
             preset=preset,
-            threshold=high,
-            # By the prices of the replay, not by those of the model in the registry.
-            low_mark=target_share(terms.window, terms.budget - terms.front, terms.tariff.prices, high),
+            threshold=threshold,
             window=terms.window,
             cache_seconds=terms.tariff.rules.seconds,
         )
-        self._engine = Engine(
-            MemoryThreads(), settings=settings, clock=lambda: BEGINNING + timedelta(seconds=self._moment)
+        self.engine = Engine(
+            MemoryThreads(),
+            settings=settings,
+            registry=_priced(terms),
+            clock=lambda: BEGINNING + timedelta(seconds=self._moment),
         )
-        self._summaries = Summaries(self._engine)
+        self._summaries = Summaries(self.engine)
         self._loop = asyncio.new_event_loop()
         self._call = Call(
             model=terms.model,
@@ -116,7 +115,7 @@ class Ours:
     def say(self, messages: History) -> None:
         """Append the messages to the thread."""
         if messages:
-            self._engine.blocking.append(THREAD, messages)
+            self.engine.blocking.append(THREAD, messages)
 
     def ask(self, moment: float) -> Sending:
         """Return what the engine sends."""
@@ -124,11 +123,11 @@ class Ours:
         before = self._prepared
         beside, self._author.called = tuple(self._author.called), []
         try:
-            prepared = self._prepared = self._engine.blocking.prepare(THREAD, self._call)
+            prepared = self._prepared = self.engine.blocking.prepare(THREAD, self._call)
         except BudgetImpossible as error:
             return Sending(beside=beside, summarised=self._summarised, refused=str(error))
         if before is None or prepared.compactions != before.compactions:
-            self._summarised = newest_summary(self._engine.blocking.context.threads, THREAD) is not None
+            self._summarised = newest_summary(self.engine.blocking.context.threads, THREAD) is not None
         messages, marks = _without(self._overhead, prepared.request.messages, marks_of(prepared.request))
         return Sending(
             messages=messages,
@@ -149,7 +148,7 @@ class Ours:
         """Record usage and answer. A summary that is due is written before the conversation goes on."""
         prepared = self._prepared
         assert prepared is not None, "a reply follows a request"
-        self._engine.blocking.record_usage(prepared, usage)
+        self.engine.blocking.record_usage(prepared, usage)
         self.say((answer,))
         self._loop.run_until_complete(self._write_if_due(prepared))
 
@@ -189,6 +188,23 @@ def marks_of(request: Request) -> tuple[int, ...]:
     if request.caching is None:
         return ()
     return tuple(sorted({head_length(request.messages), *breakpoints(request)}))
+
+
+def _priced(terms: Terms) -> Registry:
+    """Return a registry that knows the model by the prices of the replay: they decide how deep compactions go."""
+    prices = terms.tariff.prices
+    entry = Entry(
+        provider="",
+        id=terms.model,
+        table="replay",
+        date="",
+        context=terms.window,
+        usd_input=prices.input,
+        usd_output=prices.output,
+        usd_cache_read=prices.cache_read,
+        usd_cache_write=prices.cache_write,
+    )
+    return Registry((entry,))
 
 
 def _without(overhead: History, messages: History, marks: tuple[int, ...]) -> tuple[History, tuple[int, ...]]:
