@@ -116,7 +116,7 @@ class BudgetImpossible(EverlongError):
         self.needed = sum(size for _, size in self.parts)
         listing = ", ".join(f"{name} {size:,}" for name, size in self.parts)
         nothing = f"nothing fits in {limit:,} tokens; set a larger window"
-        fits = f"{self.needed:,} tokens must stay, the budget is {limit:,}: {listing}"
+        fits = f"at least {self.needed:,} tokens are needed, the limit is {limit:,}: {listing}"
         super().__init__(fits if self.needed else nothing)
 
 

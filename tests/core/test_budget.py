@@ -21,7 +21,7 @@ def test_C6_unasked_reserve_leaves_most_of_the_window(window: int, max_output: i
 @settings(max_examples=200, deadline=None)
 def test_C6_what_was_asked_for_is_reserved(window: int, requested: int, tools: int) -> None:
     budget = Budget.of(window, requested=requested, tools=tools)
-    assert budget.reply == min(requested, window)
+    assert budget.reply == min(requested, max(0, window - tools) // 2)
     assert 0 <= budget.target_tokens <= budget.threshold_tokens <= budget.available <= window - budget.reply
 
 

@@ -136,7 +136,7 @@ def test_schemas_larger_than_the_budget_are_named() -> None:
 
 def test_an_estimated_count_leaves_room_for_its_error() -> None:
     fitted = fit(work(40), model="claude-opus-4-5", budget=8_000)
-    assert fitted.tokens <= 8_000 / 1.2
+    assert 0.9 * 8_000 / 1.15 <= fitted.tokens <= 8_000 / 1.15
 
 
 BODIES = {
@@ -205,7 +205,7 @@ def test_in_a_loop_a_cut_goes_deep_so_that_cuts_are_rare() -> None:
     views = grow(60, 8_000)
     cut = [after for before, after in pairwise(views) if after.view.compactions > before.view.compactions]
     assert cut
-    assert all(0.4 * 8_000 <= view.tokens <= 0.5 * 8_000 for view in cut)
+    assert all(0.4 * 8_000 <= view.tokens <= 0.55 * 8_000 for view in cut)
     assert len(cut) <= len(views) // 6
 
 

@@ -31,7 +31,9 @@ class Desk:
         self.engine = Engine(MemoryThreads(), settings=chosen, clock=lambda: self.now).blocking
         self.engine.append("t", [system("Work carefully.")])
         for number in range(rounds):
-            self.engine.append("t", [user(f"Question {number}: " + "word " * 90), assistant("word " * 90)])
+            self.engine.append(
+                "t", [user(f"Question {number}: " + "word " * 90), assistant(f"{number} " + "word " * 90)]
+            )
         self.engine.append("t", [user("And now?")])
 
     def context(self, call: Call = CALL) -> CallContext:
@@ -43,9 +45,10 @@ class Desk:
         """What happened."""
         return [event.kind for event in self.engine.context.threads.events("t")]
 
-    def point(self, **figures: int) -> int:
+    def point(self, **figures: int | str) -> int:
         """A compaction of the first three messages, with these figures; its order."""
-        point = Point(boundary=3, summary=(user("Before."),), **{"tokens_before": 900, "tokens_after": 100, **figures})
+        said = {"tokens_before": 900, "tokens_after": 100, "model": "gpt-4o", **figures}
+        point = Point(boundary=3, summary=(user("Before."),), **said)  # type: ignore[arg-type]
         return self.engine.context.threads.append("t", [point])[0].order
 
 
@@ -69,7 +72,8 @@ def test_a_cold_cache_is_one_that_is_older_than_its_time(seconds: int, due: str)
     desk.engine.prepare("t", CALL)
     desk.now += timedelta(seconds=seconds)
     context = desk.context()
-    cold = int(0.3 * context.budget.limit)
+    fixed = context.budget.parts.fixed
+    cold = fixed + int(0.3 * (context.budget.limit - fixed))
     assert preparation._reason_to_compact(context, of(cold + 1)) == due
     assert preparation._reason_to_compact(context, of(cold)) == ""
 
@@ -91,18 +95,24 @@ def test_after_an_undo_only_what_must_be_is_compacted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("after", "limit", "grown", "stuck"),
-    [(0.95, 1.0, 1.0, True), (0.85, 1.0, 1.0, False), (0.95, 0.85, 1.0, False), (0.95, 1.0, 2.1, False)],
-    ids=["above nine tenths", "below", "made for a smaller window", "twice as much since"],
+    ("limit", "model", "new", "reason"),
+    [
+        (1.0, "gpt-4o", 0.39, ""),
+        (1.0, "gpt-4o", 0.41, "high mark"),
+        (0.85, "gpt-4o", 0.39, "high mark"),
+        (1.0, "gpt-4.1", 0.39, "high mark"),
+        (1.0, "gpt-4o", 1.0, "more than the window takes"),
+    ],
+    ids=["too little is new", "enough", "made for a smaller window", "for another model", "it must be"],
 )
-def test_a_compaction_that_came_to_nothing_is_not_repeated_at_every_call(
-    after: float, limit: float, grown: float, stuck: bool
-) -> None:
+def test_law6_another_compaction_waits_until_enough_is_new(limit: float, model: str, new: float, reason: str) -> None:
     desk = Desk()
+    desk.point()
     budget = desk.context().budget
-    left = int(after * budget.threshold)
-    desk.point(tokens_after=left, limit=int(limit * budget.compacted_limit))
-    assert preparation._stuck(desk.context(), of(int(left * grown))) is stuck
+    tokens = max(budget.threshold, int(new * budget.limit)) + 1
+    left = tokens - int(new * budget.movable)
+    desk.point(tokens_after=left, limit=int(limit * budget.empty_limit), model=model)
+    assert preparation._reason_to_compact(desk.context(), of(tokens)) == reason
 
 
 @pytest.mark.parametrize(("share", "restored"), [(0.79, True), (0.81, False)])
@@ -116,11 +126,14 @@ def test_a_point_is_withdrawn_where_the_window_is_a_quarter_larger(share: float,
 def test_a_point_stays_where_what_it_covers_would_not_fit_below_the_threshold() -> None:
     for more, restored in ((0, True), (1, False)):
         desk = Desk()
+        desk.point()
         context = desk.context()
-        since = context.budget.counter.messages(context.state.since[2:])  # what came after the boundary
+        since = context.budget.counter.messages(context.state.since)
         desk.point(limit=1, tokens_before=context.budget.threshold - since + more)
-        preparation._restore(context := desk.context())
-        assert (context.state.opened.point is None) is restored, more
+        points = len(desk.engine.context.threads.points("t"))
+        preparation._restore(desk.context())
+        standing = [row for row, stands in desk.engine.context.threads.points("t") if stands]
+        assert (len(standing) < points) is restored, more
 
 
 def test_a_point_that_knows_no_size_is_never_withdrawn_for_it() -> None:
@@ -234,7 +247,7 @@ def test_what_is_recalled_takes_the_least_of_its_bounds(
     monkeypatch.setattr(preparation, "recalled_block", lambda *given: budgets.append(given[-1]))
     tokens = context.budget.threshold + taken if taken else 0
     assert not preparation._recall(context, of(tokens))
-    assert budgets == [int(share * context.budget.limit) if budget is None else budget]
+    assert budgets == [int(share * context.budget.movable) if budget is None else budget]
 
 
 #: preset -> the role of the message that holds the summary where everything fits, and where it does not

@@ -67,7 +67,7 @@ def test_a_provider_that_reports_too_little_does_not_make_the_request_too_long(s
     async def run(model: HttpModel) -> Talk:
         talk = Talk(model)
         for turn in range(40):
-            assert isinstance((await talk.say(f"Question {turn} " + "word " * 300))[-1], Finished)
+            assert isinstance((await talk.say(f"Question {turn} " + "word " * 330))[-1], Finished)
         return talk
 
     lie = reports(lambda asked: asked.tokens // share if share else 1)

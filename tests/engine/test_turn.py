@@ -182,7 +182,7 @@ def test_what_alone_exceeds_the_window_is_told_in_parts_and_nothing_is_sent() ->
     talk = Talk(model, call=Call(model="gpt-4o", max_tokens=200, tools=('{"name":"t"}',)))
     with pytest.raises(BudgetImpossible) as raised:
         asyncio.run(talk.say("word " * 4_000))
-    assert dict(raised.value.parts)["reserve for the answer"] == 200
+    assert dict(raised.value.parts)["the shortest answer"] == 200
     assert not model.requests
     assert talk.kinds() == ["turn.started", "turn.failed"]
 

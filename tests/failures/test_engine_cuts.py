@@ -116,7 +116,7 @@ def test_F2_what_can_never_fit_is_one_attempt_with_the_parts_named_and_no_call()
         for _ in range(3):
             with pytest.raises(BudgetImpossible) as raised:
                 await talk.say("Hello")
-            assert {"tool schemas", "reserve for the answer"} <= dict(raised.value.parts).keys()
+            assert {"tool schemas", "the shortest answer"} <= dict(raised.value.parts).keys()
             assert raised.value.needed > 4_000
         return talk
 
@@ -282,7 +282,7 @@ def test_H3_the_threshold_is_where_the_cut_comes(threshold: float) -> None:
         blocking.record_usage(prepared, None)
         if threads.thread("t").points:
             break
-        share = prepared.counted / prepared.budget.available
+        share = (prepared.counted - prepared.budget.fixed) / prepared.budget.movable
         threads.append("t", [assistant("ok")])
     assert threshold - 0.015 <= share <= threshold
 

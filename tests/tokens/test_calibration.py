@@ -32,8 +32,9 @@ def test_one_odd_report_changes_nothing(at: int, odd: float) -> None:
     assert observed(*ratios).spread < 0.05
 
 
-def test_a_single_report_is_not_believed() -> None:
-    assert observed(2.0).factor == 1.0
+@pytest.mark.parametrize(("prior", "ratio", "factor"), [(0.0, 2.0, 1.0), (0.1, 2.0, 2.0), (0.1, 0.5, 1.0)])
+def test_a_single_report_corrects_an_estimate_upwards_only(prior: float, ratio: float, factor: float) -> None:
+    assert Calibration(prior, (ratio,)).factor == factor
 
 
 @pytest.mark.parametrize(
@@ -75,4 +76,4 @@ def test_reports_about_another_request_are_ignored(ratio: float, kept: int) -> N
 
 def test_the_measured_spread_counts_from_the_third_report_on() -> None:
     two = Calibration(prior=0.25, ratios=(1.0, 1.0))
-    assert (two.spread, two.observe(1_000, 1_000).spread) == (0.25, 0.01)
+    assert (Calibration(prior=0.25).spread, two.spread, two.observe(1_000, 1_000).spread) == (0.25, 0.05, 0.01)

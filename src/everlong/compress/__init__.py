@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 from everlong.doors import open_door
 
 if TYPE_CHECKING:
-    from everlong.compress.draft import OURS as OURS, Draft as Draft, Task as Task, draft_of as draft_of
+    from everlong.compress.draft import (
+        OURS as OURS,
+        Draft as Draft,
+        Task as Task,
+        draft_of as draft_of,
+        firm_tokens as firm_tokens,
+    )
     from everlong.compress.excerpts import WORDS as WORDS, Selection as Selection, background as background
     from everlong.compress.options import Option as Option, Scalar as Scalar
     from everlong.compress.pipeline import arrive as arrive, compact as compact
@@ -51,7 +57,7 @@ else:
     __all__, __getattr__, __dir__ = open_door(
         __name__,
         {
-            "draft": "Draft OURS Task draft_of",
+            "draft": "Draft OURS Task draft_of firm_tokens",
             "excerpts": "Selection WORDS background",
             "options": "Option Scalar",
             "pipeline": "arrive compact",

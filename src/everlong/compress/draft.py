@@ -38,6 +38,7 @@ __all__ = [
     "bound_reasoning",
     "draft_of",
     "firm_steps",
+    "firm_tokens",
     "last_round_at",
     "rounds_in",
 ]
@@ -171,6 +172,11 @@ def firm_steps(draft: Draft) -> frozenset[MessageStep]:
         for step in steps_of(draft.messages)
         if any(slot.at == OURS or slot.at in draft.protected for slot in draft.slots[step.start : step.stop])
     )
+
+
+def firm_tokens(draft: Draft) -> int:
+    """Return the tokens of the steps that stay."""
+    return sum(slot.tokens for step in firm_steps(draft) for slot in draft.slots[step.start : step.stop])
 
 
 #: Models that refuse a call that comes back without the thoughts that led to it, in whatever turn.

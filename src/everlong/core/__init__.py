@@ -15,12 +15,10 @@ if TYPE_CHECKING:
         expect_text as expect_text,
     )
     from everlong.core.budget import (
-        DEFAULT_MARGIN as DEFAULT_MARGIN,
-        MARGIN_SHARE as MARGIN_SHARE,
+        SMALLEST_REPLY as SMALLEST_REPLY,
         Budget as Budget,
         clamp_reply as clamp_reply,
         reply_budget as reply_budget,
-        reply_reserve as reply_reserve,
         session_budget as session_budget,
     )
     from everlong.core.encoding import (
@@ -102,7 +100,7 @@ else:
         __name__,
         {
             "arguments": "expect expect_list expect_number expect_text",
-            "budget": "Budget DEFAULT_MARGIN MARGIN_SHARE clamp_reply reply_budget reply_reserve session_budget",
+            "budget": "Budget SMALLEST_REPLY clamp_reply reply_budget session_budget",
             "encoding": "Ref bytes_of decode encode encode_all message_ref original_in part_content part_ref ref_of",
             "events": "Event EventKind OUTCOMES STARTS starts",
             "json_pieces": "LARGE write_json",

@@ -30,6 +30,7 @@ class EventKind(StrEnum):
     OVERFLOW_RECOVERED = "overflow.recovered"
     OVERFLOW_FAILED = "overflow.failed"
     WINDOW_LEARNED = "window.learned"
+    REPLY_SHORTENED = "reply.shortened"
     USAGE_RECORDED = "usage.recorded"
     RECALLED = "recalled"
 

@@ -7,11 +7,13 @@ before.
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
+from types import MappingProxyType
 
 from everlong.compress import Preset
-from everlong.core import DEFAULT_MARGIN, MARGIN_SHARE, Budget, JsonText, reply_reserve
+from everlong.core import SMALLEST_REPLY, Budget, JsonText, Protection
 from everlong.engine.contracts import Call, Threads
 from everlong.engine.settings import Settings
 from everlong.errors import BudgetImpossible
@@ -31,24 +33,30 @@ __all__ = [
     "keep_calibration",
     "learn_window",
     "learned_window",
+    "smallest_reply",
     "target_share",
     "window_of",
     "writing_weight",
 ]
 
-LARGEST_RESERVE = 2  # a request that asks for more than half the window gets what is left when the messages are in
-
 # Where a compaction goes down to was set by replaying long agents' sessions. What it costs to fill the cache again,
 # against reading what is carried, decides how deep to go: where writing is dear a deep compaction pays, where it
 # costs about as much as reading a shallow one keeps more for the same money. In a small window a deep one would leave
 # too little to work with.
-DEEP, DEEPER = 0.28, 0.25  # of the budget, up to a window of LARGE tokens and above
+DEEP, DEEPER = 0.28, 0.25  # of the movable part, up to a window of LARGE tokens and above
 SHALLOW = 0.5
 LARGE = 64_000
 LEAST = 8_000  # tokens that a compaction leaves, if that is not more than the shallow target
-BAND = 0.7  # of the threshold; a compaction that saves less comes again too soon
+# Between two compactions this share of the movable part is new; where a person set a low threshold, this share of it.
+NEW_SHARE, NEW_OF_LOW = 0.4, 0.6
+USED_FIRST = 0.85  # of the movable part; nothing is compacted before, where nobody set a threshold
+LEAST_OF_CAP = 4  # of a soft cap that the prompt alone takes, a quarter is still movable
 CHEAP = 2.0  # reads that one write costs; half-price caching has 1, a tenth 9, Anthropic 11.5
 USUAL = 9.0
+
+NOTHING_FIXED: Mapping[Protection, int] = MappingProxyType({})
+#: Of the window: a longer task or context is shortened in its place.
+SHARES = MappingProxyType({Protection.TASK: 10, Protection.CONTEXT: 2})
 
 WINDOW, CALIBRATION = "window", "calibration"  # kinds of what is learned
 
@@ -134,7 +142,7 @@ class Gauge:
 
 @dataclass(frozen=True, slots=True)
 class CallBudget:
-    """All sizes of one call. `limit`, `threshold` and `target` are counted tokens of messages alone."""
+    """All sizes of one call. `limit`, `threshold`, `target` and `movable` are counted tokens of messages alone."""
 
     window: Window
     parts: Budget
@@ -145,6 +153,14 @@ class CallBudget:
     messages: int
     #: Counted tokens of what is sent beside the thread; `parts.tools` holds them too.
     beside: int = 0
+    #: The share of the movable part that must be new before another compaction may come.
+    new_share: float = NEW_SHARE
+    #: How far the reserve for the answer may give way.
+    least_reply: int = 0
+    #: The share of the movable part that is used before a compaction is due, by the most likely count.
+    used_first: float = 0.0
+    #: The provider's tokens that messages might take beside an empty prompt: the same from turn to turn.
+    empty: int = 0
 
     @property
     def limit(self) -> int:
@@ -157,6 +173,27 @@ class CallBudget:
         return self.unanchored().limit
 
     @property
+    def widest_limit(self) -> int:
+        """The most that may be sent where the answer is as short as it may be and nothing is kept for an error."""
+        most = min(self.parts.window - self.least_reply, self.window.prompt) / self.gauge.calibration.factor
+        return int(most) - self.parts.tools
+
+    @property
+    def empty_limit(self) -> int:
+        """The most that messages might take beside an empty prompt: tells a larger window from a smaller one."""
+        return self.unanchored()._countable(self.empty)
+
+    @property
+    def movable(self) -> int:
+        """What a compaction can move."""
+        return max(0, self.compacted_limit - self.parts.fixed)
+
+    @property
+    def renewal(self) -> int:
+        """How much must be new before another compaction may come."""
+        return int(max(0, self.limit - self.parts.fixed) * self.new_share)
+
+    @property
     def threshold(self) -> int:
         """From here on a compaction is due."""
         return self.gauge.countable(self.true_threshold) - self.parts.tools
@@ -164,21 +201,27 @@ class CallBudget:
     @property
     def target(self) -> int:
         """A compaction goes down to here."""
-        return int(self.compacted_limit * self.parts.target)
+        return min(self.parts.fixed + int(self.movable * self.parts.target), self.compacted_limit)
 
     @property
     def true_threshold(self) -> int:
         """The provider's tokens of a request, tools included, from which a compaction is due: by the preset's own rule
         if it has one, else the share of what it can move. Every surface shows this figure.
         """
-        share = int(self.messages * self.parts.threshold) + self.parts.tools
         due = self.preset.summary.due
-        return share if due is None else min(share, due(self.window.context, self.parts.threshold))
+        if due is not None:
+            share = int(self.messages * self.parts.threshold) + self.parts.tools
+            return min(share, due(self.window.context, self.parts.threshold))
+        fixed = min(self.parts.fixed, self.messages)
+        share = fixed + int((self.messages - fixed) * self.parts.threshold) + self.parts.tools
+        # What an estimate may err by is not used yet: it may not bring a compaction about too early.
+        used = fixed + int((self.messages + self.parts.margin - fixed) * self.used_first) + self.parts.tools
+        return max(share, min(self.gauge.true(used), self.messages + self.parts.tools))
 
     @property
     def other_parts(self) -> list[tuple[str, int]]:
-        """What takes its part of the window beside the messages of the thread, by name."""
-        return _other_parts(self.parts, self.beside)
+        """What takes its part of the window beside the messages of the thread, by name; the answer at its shortest."""
+        return _other_parts(self.parts, self.beside, self.least_reply)
 
     def true(self, counted: int) -> int:
         """Return what the provider will count for messages of so many counted tokens, with the tools."""
@@ -189,13 +232,22 @@ class CallBudget:
         return replace(self, gauge=self.gauge.unanchored())
 
     def _countable(self, messages: int) -> int:
-        return self.gauge.countable(messages + self.parts.tools) - self.parts.tools
+        return max(0, self.gauge.countable(messages + self.parts.tools) - self.parts.tools)
 
 
 def budget_of(
-    threads: Threads, settings: Settings, call: Call, *, anchor: Anchor | None = None, registry: Registry | None = None
+    threads: Threads,
+    settings: Settings,
+    call: Call,
+    *,
+    fixed: Mapping[Protection, int] = NOTHING_FIXED,
+    anchor: Anchor | None = None,
+    registry: Registry | None = None,
 ) -> CallBudget:
-    """Return the budget of a call. Raises BudgetImpossible if reply and tools leave nothing for messages."""
+    """Return the budget of a call; `fixed` are the tokens of what no compaction moves, by why it stays.
+
+    Raises BudgetImpossible if the tools leave nothing for messages, by an exact count.
+    """
     preset = settings.rules
     resolved = window_of(
         call.model,
@@ -210,49 +262,77 @@ def budget_of(
     beside = counter.messages((*call.standing, *call.tail))
     tools = counter.tools(call.tools) + beside
     requested = call.max_tokens if call.max_tokens is not None else settings.reserve
-    reply = reply_reserve(resolved.context, requested=requested, max_output=resolved.output)
-    margin = min(DEFAULT_MARGIN, resolved.context // MARGIN_SHARE)
-    parts = Budget(
-        window=resolved.context,
-        reply=min(reply, resolved.context // LARGEST_RESERVE),
-        tools=tools,
-        margin=margin,
+    least = smallest_reply(call)
+    split = partial(
+        Budget.of, resolved.context, requested=requested, max_output=resolved.output, tools=tools, least=least
     )
-    messages = min(parts.available, resolved.prompt - tools - margin)
+    parts = split(fixed=_fixed_tokens(fixed, resolved.context))
+    messages = min(parts.available, resolved.prompt - tools - parts.margin)
     if preset.budget is not None:
         messages = min(messages, preset.budget(parts.window, parts.reply))
-    if messages <= 0:
-        raise BudgetImpossible(resolved.context, _other_parts(parts, beside) if resolved.context else ())
+    if messages <= 0 and (counter.exact or not resolved.context):
+        raise BudgetImpossible(resolved.context, _other_parts(parts, beside, least) if resolved.context else ())
+    messages = max(1, messages)
     if anchor is not None and anchor.model != call.model:
         anchor = None
     gauge = Gauge(calibration_of(threads, call, counter), anchor)
-    parts = _with_shares(parts, messages, settings, resolved)
-    return CallBudget(resolved, parts, counter, preset, gauge, messages, beside)
+    high, low, new = _shares(settings, resolved, messages - min(parts.fixed, messages), parts)
+    parts = replace(parts, threshold=high, target=low)
+    return CallBudget(
+        window=resolved,
+        parts=parts,
+        counter=counter,
+        preset=preset,
+        gauge=gauge,
+        messages=messages,
+        beside=beside,
+        new_share=new,
+        least_reply=least,
+        used_first=USED_FIRST * high / settings.threshold_share if settings.threshold is None else 0.0,
+        empty=split(fixed=0).available,
+    )
 
 
-def _with_shares(parts: Budget, messages: int, settings: Settings, resolved: Window) -> Budget:
-    """The budget with threshold and target: shares of it, or of what one wants to pay for if that is less."""
-    wanted = messages if settings.soft_cap is None else min(messages, max(1, settings.soft_cap - parts.tools))
+def _fixed_tokens(fixed: Mapping[Protection, int], window: int) -> int:
+    """All of it; what is shortened where it is larger than its share counts with that share."""
+    return sum(min(size, window // SHARES.get(why, 1)) for why, size in fixed.items())
+
+
+def smallest_reply(call: Call) -> int:
+    """Return how far the length that a call asks for may be reduced; 0 if it asks for none."""
+    if call.max_tokens is None:
+        return 0
+    return min(call.max_tokens, max(SMALLEST_REPLY, call.thinking + 1 if call.thinking else 0))
+
+
+def _shares(settings: Settings, resolved: Window, movable: int, parts: Budget) -> tuple[float, float, float]:
+    """Threshold, target, and what must be new between two compactions, as shares of the movable part; or of what one
+    wants to pay for, if that is less.
+    """
+    wanted, movable = max(1, movable), max(1, movable)
+    if settings.soft_cap is not None:
+        prompt = parts.tools + parts.fixed
+        wanted = min(movable, max(1, settings.soft_cap - prompt, settings.soft_cap // LEAST_OF_CAP))
     high = settings.threshold_share
+    new = min(NEW_SHARE, NEW_OF_LOW * high)
     low = settings.low_mark or target_share(resolved.context, wanted, resolved.prices, high)
-    scale = wanted / messages
-    return replace(parts, threshold=high * scale, target=min(low, high) * scale)
+    scale = wanted / movable
+    return high * scale, min(low, high) * scale, new * scale
 
 
-def _other_parts(parts: Budget, beside: int) -> list[tuple[str, int]]:
-    sizes = [("tool schemas", parts.tools - beside), ("standing context", beside)]
-    sizes += [("reserve for the answer", parts.reply), ("margin", parts.margin)]
+def _other_parts(parts: Budget, beside: int, reply: int) -> list[tuple[str, int]]:
+    sizes = [("tool schemas", parts.tools - beside), ("standing context", beside), ("the shortest answer", reply)]
     return [(name, size) for name, size in sizes if size]
 
 
 def target_share(window: int, budget: int, prices: Prices, threshold: float) -> float:
-    """Return the share of the budget that a compaction goes down to.
+    """Return the share of the movable part that a compaction goes down to; `budget` is that part in tokens.
 
     Example: a window of 64 000 with a budget of 43 000 at Anthropic's prices -> 0.28
     """
     deep = SHALLOW if writing_weight(prices) <= CHEAP else DEEP if window <= LARGE else DEEPER
     enough = min(SHALLOW, LEAST / max(1, budget))
-    return min(max(deep, enough), threshold * BAND)
+    return min(max(deep, enough), threshold - min(NEW_SHARE, NEW_OF_LOW * threshold))
 
 
 def writing_weight(prices: Prices) -> float:

@@ -275,6 +275,8 @@ class Call:
     #: The tools' schemas as JSON texts; dicts that are given become texts.
     tools: tuple[JsonText, ...] = ()
     max_tokens: int | None = None
+    #: Tokens of the answer that thinking may take; the answer is never asked to be shorter than that.
+    thinking: int = 0
     temperature: float | None = None
     extra: JsonText = ""
     parent: str = ""
@@ -291,6 +293,7 @@ class Call:
         for name in ("served", "max_tokens"):
             if getattr(self, name) is not None:
                 expect_number(name, getattr(self, name), "a number of tokens")
+        expect_number("thinking", self.thinking, "a number of tokens")
         if self.temperature is not None:
             expect("temperature", self.temperature, (int, float), "a number")
         for name in ("standing", "tail"):
@@ -323,6 +326,8 @@ class Prepared:
     remedies: frozenset[str] = frozenset()
     #: The provider's tokens, tools included, from which a compaction is due.
     threshold: int = 0
+    #: Tokens of messages that must be new before another compaction may come.
+    renewal: int = 0
     #: Rows of the thread that the view was made of.
     length: int = 0
     #: How many times what was sent before was replaced: requests of the same number extend each other.

@@ -113,7 +113,8 @@ class BlockingEngine:
         with engine.states.lock(thread), engine.journal(thread) as journal:
             context = work_on(engine, engine.state(thread), call, journal, call.parent)
             before = standing(context).tokens
-            target, limit = min(context.budget.target, before // 2), context.budget.compacted_limit
+            limit, fixed = context.budget.compacted_limit, context.budget.parts.fixed
+            target = min(context.budget.target, fixed + max(0, before - fixed) // 2)
             if context.budget.preset.every_call:
                 return None
             planned = planned_point(context, BY_HAND, before, limit=limit, target=min(target, limit))

@@ -20,7 +20,17 @@ from everlong.windows import Window
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, TracerProvider
 
-__all__ = ["Journal", "Observer", "compression_data", "logs_events", "new_id", "now", "traces_events", "window_hint"]
+__all__ = [
+    "Journal",
+    "Observer",
+    "compression_data",
+    "logs_events",
+    "narrow_hint",
+    "new_id",
+    "now",
+    "traces_events",
+    "window_hint",
+]
 
 #: Called with every event of a thread after it was recorded. It must not wait; what it raises is logged only.
 Observer = Callable[[str, Event], None]
@@ -192,4 +202,13 @@ def window_hint(window: Window, *, summarises: bool = True) -> str:
     return (
         f"no window is known for {window.model!r}; {window.context:,} tokens are assumed: "
         f"set EVERLONG_WINDOW, or `window` in the settings of the thread{off}"
+    )
+
+
+def narrow_hint(movable: int, window: int, parts: Sequence[tuple[str, int]]) -> str:
+    """Return what takes so much of a window that a compaction can move only little of it, and what to do about it."""
+    sizes = ", ".join(f"{name} {size:,}" for name, size in sorted(parts, key=lambda part: -part[1]))
+    return (
+        f"a compaction can move only {movable:,} of the window's {window:,} tokens ({sizes}): "
+        "use a model with a larger window, fewer tools, a shorter system text, or ask for a shorter answer"
     )

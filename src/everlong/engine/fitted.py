@@ -20,11 +20,13 @@ from everlong.core import (
     Json,
     JsonObject,
     Message,
+    Protection,
     expect,
     expect_list,
     expect_number,
     expect_text,
     original_in,
+    protected,
 )
 from everlong.engine.budget import counter_for, target_share
 from everlong.engine.contracts import schema_texts
@@ -166,23 +168,41 @@ def fit_document(  # noqa: PLR0913 - see fit
         return Fitted(document, view, view.tokens + schemas, limit, given)
     document = sendable(document)
     most = _budget_for_messages(limit, schemas, counter)
+    fixed = min(most, _fixed(document.messages, counter, pins, keeps_task=chosen.keeps_task))
+    share = target_share(limit, most - fixed, window(counter.model).prices, 1.0)
     options = ViewOptions(
         counter=counter,
         limit=most,
         target=most,
         # Who goes on calling wants few compactions: after each one the provider's prompt cache is filled again.
-        later=int(most * target_share(limit, most, window(counter.model).prices, 1.0)),
+        later=fixed + int((most - fixed) * share),
         preset=chosen,
         window=limit,
         fmt=sent_as(document),
         pins=pins,
     )
     try:
-        view = view_of(document.messages, options, _continued(previous, options))
+        view = _view(document, options, previous, limit - schemas)
     except BudgetImpossible as error:
-        aside = [("tool schemas", schemas), ("margin of an estimated count", limit - most - schemas)]
-        raise BudgetImpossible(limit, [*error.parts, *(part for part in aside if part[1])]) from None
+        aside = [("tool schemas", schemas)] if schemas else []
+        raise BudgetImpossible(limit, [*error.parts, *aside]) from None
     return Fitted(with_messages(document, view.messages), view, view.tokens + schemas, limit, given, options)
+
+
+def _view(document: Document, options: ViewOptions, previous: Fitted | None, widest: int) -> View:
+    """The view within the limit. If what must stay needs it, the margin of an estimated count gives way."""
+    try:
+        return view_of(document.messages, options, _continued(previous, options))
+    except BudgetImpossible:
+        if widest <= options.limit:
+            raise
+        return view_of(document.messages, replace(options, limit=widest, target=widest))
+
+
+def _fixed(messages: Sequence[Message], counter: Counter, pins: frozenset[int], *, keeps_task: bool) -> int:
+    """The tokens of the messages that no compaction moves."""
+    reasons = protected(messages, pins, keeps_task=keeps_task)
+    return sum(counter.message(messages[at]) for at, why in reasons.items() if why is not Protection.UNREAD)
 
 
 def _continued(previous: Fitted | None, options: ViewOptions) -> View | None:

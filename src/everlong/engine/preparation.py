@@ -33,7 +33,7 @@ from everlong.core import (
     head_length,
 )
 from everlong.engine.contracts import Call, Prepared, before_tail, with_beside, with_standing
-from everlong.engine.events import compression_data, window_hint
+from everlong.engine.events import compression_data, narrow_hint, window_hint
 from everlong.engine.recall import recalled_block
 from everlong.engine.thread import (
     LEFT_BEFORE,
@@ -71,10 +71,8 @@ ATTEMPTS = 4  # another process may append meanwhile; each attempt reads again
 WARNED_AT = 0.9  # of the threshold
 LOOKED_BACK = 8  # rows, to tell a question from a result
 LARGEST_RECALL = 2_000  # tokens; a larger one costs more than it helps: it is paid for until the next compaction
-# A compaction that leaves more than STUCK of the threshold is repeated only if the view passes the limit itself, or
-# grows to GROWN times what the compaction left (with a soft cap the limit may be far away).
-STUCK = 0.9
-GROWN = 2
+NARROW = 0.15  # of the window; with less to move compactions come often, and the user is told what takes the window
+SAME_SIZE = 0.9  # of what fits now; a point that was made for less was made for another window
 WORTH_RESTORING = 0.8  # of what fits now; a point that was made for less may no longer be needed
 #: Styles whose documents bound the length: the facts that code copied stay in the store, the model's words are sent.
 BOUNDED_STYLES = frozenset({"free", "buffer", "rolling"})
@@ -94,8 +92,11 @@ def prepare(engine: EngineContext, thread: str, call: Call) -> Prepared:
         except EverlongError as error:
             journal.note(EventKind.TURN_FAILED, parent=turn, model=call.model, reason=str(error))
             raise
+        _tell_narrow(context)
         remember(context, view)
-        return prepared_from(context, view)
+        prepared = prepared_from(context, view)
+        _tell_shorter(context, prepared)
+        return prepared
 
 
 def _view(context: CallContext) -> View:
@@ -160,28 +161,26 @@ def _reason_to_compact(context: CallContext, view: View) -> str:
     budget, state = context.budget, context.state
     if view.tokens > budget.limit:
         return "more than the window takes"
-    if state.undone or _stuck(context, view):
+    if state.undone or _too_soon(context, view):
         return ""
     if view.tokens > budget.threshold:
         return "high mark"
     idle = None if state.called_at is None else (context.engine.clock() - state.called_at).total_seconds()
-    cold = (
-        context.settings.cold_mark * budget.limit * budget.parts.threshold / context.settings.threshold_share
-    )  # of a soft cap too
+    wanted = max(0, budget.limit - budget.parts.fixed) * budget.parts.threshold / context.settings.threshold_share
+    cold = budget.parts.fixed + context.settings.cold_mark * wanted  # of a soft cap too
     if idle is not None and idle > context.settings.cache_seconds and view.tokens > cold:
         return "cold cache"
     return ""
 
 
-def _stuck(context: CallContext, view: View) -> bool:
-    """Whether the last compaction stayed too far above the target, so that another would not help."""
-    point = context.state.opened.point
-    return (
-        point is not None
-        and isinstance(point.entry, Point)
-        and max(STUCK * context.budget.threshold, view.tokens / GROWN) < point.entry.tokens_after
-        and point.entry.limit > STUCK * context.budget.compacted_limit
-    )
+def _too_soon(context: CallContext, view: View) -> bool:
+    """Whether too little is new since the last compaction for another: what stays may be larger than the target."""
+    row = context.state.opened.point
+    if row is None or not isinstance(row.entry, Point) or row.entry.model != context.call.model:
+        return False
+    made_for_this = row.entry.limit > SAME_SIZE * context.budget.empty_limit
+    new = context.state.new_tokens(view.tokens)
+    return made_for_this and new is not None and new < context.budget.renewal
 
 
 def compact_now(
@@ -194,9 +193,17 @@ def compact_now(
     most = context.budget.compacted_limit if limit is None else limit
     aim = min(context.budget.target if target is None else target, most)
     for _ in range(ATTEMPTS):
-        point = planned_point(context, reason, before, limit=most, target=aim)
+        try:
+            point = planned_point(context, reason, before, limit=most, target=aim)
+        except BudgetImpossible as impossible:
+            if limit is not None:
+                raise
+            most = _given_way(context, most, impossible)
+            point = planned_point(context, reason, before, limit=most, target=most)
         if limit is not None:
             point = replace(point, limit=0)  # made because of a refusal, not for a size: it is never restored
+        elif not point.edits and point.tokens_after >= before:
+            return standing(context)  # there is nothing to move: all of it must stay
         try:
             context.engine.threads.append(context.thread, [point], expected=context.length)
         except ThreadChanged:
@@ -212,6 +219,21 @@ def compact_now(
     raise ThreadChanged(f"thread {context.thread!r} keeps changing: it could not be compacted in {ATTEMPTS} attempts")
 
 
+def _given_way(context: CallContext, limit: int, impossible: BudgetImpossible) -> int:
+    """What may be sent if all that was kept free gives way: margins, and the answer down to its shortest.
+
+    Where sizes are estimated, what seems too large is sent all the same, as small as it gets: the provider decides.
+    Raises the error where it cannot fit by an exact count.
+    """
+    budget = context.budget
+    smallest = impossible.needed - sum(size for _, size in budget.other_parts)
+    if max(limit, budget.widest_limit) >= smallest:
+        return max(limit, budget.widest_limit)
+    if budget.counter.exact:
+        raise impossible
+    return smallest
+
+
 def planned_point(
     context: CallContext, reason: str, before: int, *, limit: int, target: int, summary: Summary | None = None
 ) -> Point:
@@ -221,7 +243,11 @@ def planned_point(
     """
     opened, counter = context.state.opened, context.budget.counter
     summary = summary_in(opened.point) if summary is None else summary
-    told = () if summary is None else (summary_message(summary, counter, summary_limit(limit)),)
+    told = (
+        ()
+        if summary is None
+        else (summary_message(summary, counter, summary_limit(min(limit, context.budget.movable))),)
+    )
     raw = context.raw_history().with_background(opened.pins, told)
     options = replace(context.view_options(limit=limit, target=target), pins=raw.pins, index=raw.index)
     try:
@@ -240,7 +266,7 @@ def planned_point(
         focus="" if summary is None else summary.focus,
         account="" if summary is None else encode_summary(summary),
         model=counter.model,
-        limit=limit,
+        limit=context.budget.empty_limit,
         edits=tuple(_new_edits(view, raw.orders, opened)),
     )
 
@@ -345,7 +371,8 @@ def _made_again(context: CallContext, plain: RawHistory, summary: Summary | None
     try:
         return view_of(raw.history, options)
     except BudgetImpossible as error:
-        raise _of_the_window(error, context) from None
+        most = _given_way(context, limit, _of_the_window(error, context))
+        return view_of(raw.history, replace(options, limit=most, target=most))
 
 
 def _uncovered(context: CallContext, raw: RawHistory) -> int:
@@ -392,7 +419,7 @@ def _restore(context: CallContext) -> None:
         if row is None or not isinstance(row.entry, Point):
             return
         point = row.entry
-        if not point.limit or point.limit > WORTH_RESTORING * context.budget.compacted_limit:
+        if not point.limit or point.limit > WORTH_RESTORING * context.budget.empty_limit:
             return
         since = context.budget.counter.messages(context.state.since)
         if point.tokens_before + since > context.budget.threshold:
@@ -419,7 +446,7 @@ def _recall(context: CallContext, view: View) -> bool:
     if question is None or context.state.opened.point is None or not context.settings.recall_share:
         return False
     budget, threads = context.budget, context.engine.threads
-    share = int(context.settings.recall_share * budget.limit)
+    share = int(context.settings.recall_share * budget.movable)
     most = min(share, LARGEST_RECALL, budget.threshold - view.tokens)
     block = recalled_block(threads, context.state.opened, view.messages, question, budget.counter, most)
     if block is None:
@@ -469,6 +496,35 @@ def _warn(context: CallContext, view: View) -> None:
         )
 
 
+def _tell_narrow(context: CallContext) -> None:
+    """Say once what takes the window, if a compaction can move only little of it."""
+    budget, state = context.budget, context.state
+    if state.told_narrow or context.settings.untouched or budget.preset.every_call:
+        return
+    if budget.messages - budget.parts.fixed >= NARROW * budget.parts.window:
+        return
+    fixed = {} if state.fixed is None else state.fixed[1]
+    parts = [*((str(why), size) for why, size in fixed.items()), *budget.other_parts]
+    parts += [] if budget.least_reply else [("the answer", budget.parts.reply)]
+    hint = narrow_hint(max(0, budget.messages - budget.parts.fixed), budget.parts.window, parts)
+    context.state = replace(state, told_narrow=True)
+    context.journal.note(EventKind.CONTEXT_WARNED, parent=context.turn, model=context.call.model, reason=hint)
+
+
+def _tell_shorter(context: CallContext, prepared: Prepared) -> None:
+    """Say that the answer is asked to be shorter than the caller wanted."""
+    asked, allowed = context.call.max_tokens, prepared.request.max_tokens
+    if asked is not None and allowed is not None and allowed < asked:
+        context.journal.note(
+            EventKind.REPLY_SHORTENED,
+            parent=context.turn,
+            model=context.call.model,
+            reason=f"beside {prepared.tokens:,} tokens the window of {prepared.budget.window:,} leaves less",
+            tokens_before=asked,
+            tokens_after=allowed,
+        )
+
+
 def _check_pins(context: CallContext) -> None:
     """Raise BudgetImpossible for pins above their share: they are never dropped in silence."""
     pins = context.state.opened.pins
@@ -497,7 +553,8 @@ def prepared_from(context: CallContext, view: View, *, attempt: int = 0) -> Prep
     if reply is None and format_named(call.fmt).api.needs_length:
         reply = budget.parts.reply
     if reply is not None and context.settings.mode != "off":
-        reply = clamp_reply(reply, window=budget.parts.window, used=tokens + budget.parts.margin)
+        used = tokens + budget.parts.margin
+        reply = clamp_reply(reply, window=budget.parts.window, used=used, least=budget.least_reply)
     return Prepared(
         thread=context.thread,
         call=call,
@@ -515,6 +572,7 @@ def prepared_from(context: CallContext, view: View, *, attempt: int = 0) -> Prep
         tokens=tokens,
         counted=view.tokens,
         threshold=budget.true_threshold,
+        renewal=budget.renewal,
         edits=_all_edits(context, view),
         turn=context.turn,
         attempt=attempt,

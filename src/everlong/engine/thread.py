@@ -5,8 +5,8 @@ again from the store at any time and gives the same bytes then. `RawHistory` is 
 looks. `EngineContext` is what all calls share, `CallContext` one call on one thread while the thread's lock is held.
 """
 
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections import Counter as Tally, OrderedDict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import takewhile
@@ -18,6 +18,7 @@ from everlong.core import (
     Opened,
     Pin,
     Point,
+    Protection,
     Role,
     Row,
     Text,
@@ -26,9 +27,10 @@ from everlong.core import (
     Withdrawal,
     head_length,
     messages_from,
+    protected,
     task_index,
 )
-from everlong.engine.budget import Anchor, CallBudget, budget_of
+from everlong.engine.budget import Anchor, CallBudget, budget_of, counter_for
 from everlong.engine.contracts import Call, Threads
 from everlong.engine.events import Journal, Observer, new_id, now
 from everlong.engine.settings import DEFAULT_SETTINGS, Settings
@@ -47,6 +49,7 @@ __all__ = [
     "RawHistory",
     "ThreadState",
     "ThreadStates",
+    "fixed_parts",
     "left_by",
     "newest_compaction",
     "newest_summary",
@@ -64,10 +67,11 @@ LOCKS = 256
 HORIZON = 4_000_000  # characters, about a million tokens: more than any window a compaction is made for
 TASK_LOOK = 64  # rows at the beginning of a thread in which its task is looked for
 SAME_BEGINNING = 40  # characters by which a shortened task is known
+MOVABLE = frozenset({Role.ASSISTANT, Role.TOOL})  # roles whose messages a compaction can move
 FIRST_LOOK = 500  # messages; doubled until the horizon or the beginning is reached
 LEFT_BEFORE = -1  # the order of a message that a point left
 MOST_TOKENS = 2_000  # of a summary, whatever the window
-SUMMARY_SHARE = 0.12  # of the budget
+SUMMARY_SHARE = 0.12  # of the movable part
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +131,10 @@ class ThreadState:
     called_at: datetime | None = None
     #: Pinned messages that lie before the boundary of the newest point.
     pinned: tuple[Row, ...] = ()
+    #: What no compaction moves, for a model and preset; None if it has to be found out again.
+    fixed: tuple[str, Mapping[Protection, int]] | None = None
+    #: Whether the user was told that the prompt leaves little to move.
+    told_narrow: bool = False
 
     @property
     def prefix(self) -> History:
@@ -153,6 +161,11 @@ class ThreadState:
     def view_orders(self) -> tuple[int, ...]:
         """For each message of the history that the view was made of, its order in the thread."""
         return self.assembled or self.orders
+
+    def new_tokens(self, tokens: int) -> int | None:
+        """Return how many tokens of a view of so many are new since the newest compaction; None if there was none."""
+        point = self.opened.point
+        return tokens - point.entry.tokens_after if point is not None and isinstance(point.entry, Point) else None
 
     @property
     def undone(self) -> bool:
@@ -284,8 +297,29 @@ def work_on(engine: EngineContext, state: ThreadState, call: Call, journal: Jour
     Raises BudgetImpossible where reply and tools leave nothing for messages.
     """
     settings = engine.settings.for_thread(state.opened.thread.settings)
-    budget = budget_of(engine.threads, settings, call, anchor=state.anchor, registry=engine.registry)
+    known_for = f"{call.model} {settings.rules.name}"
+    if state.fixed is None or state.fixed[0] != known_for:
+        parts = fixed_parts(state, counter_for(call.model), keeps_task=settings.rules.keeps_task)
+        state = replace(state, fixed=(known_for, parts))
+    fixed = {} if state.fixed is None else state.fixed[1]
+    budget = budget_of(engine.threads, settings, call, fixed=fixed, anchor=state.anchor, registry=engine.registry)
     return CallContext(engine, call, settings, journal, turn, state, budget)
+
+
+def fixed_parts(state: ThreadState, counter: Counter, *, keeps_task: bool) -> Mapping[Protection, int]:
+    """Return the tokens of the messages that no compaction moves, by why they stay. Unread results will be read."""
+    messages = (*state.prefix, *state.since)
+    pinned = {id(row.entry) for row in state.pinned}
+    orders = {pin.order for pin in state.opened.pins}
+    pinned |= {id(row.entry) for row in state.opened.rows if row.order in orders}
+    texts = len(pinned_texts(state.opened.pins))
+    head = len(state.opened.head)
+    pins = {*range(head, head + texts), *(at for at, message in enumerate(messages) if id(message) in pinned)}
+    sizes: Tally[Protection] = Tally()
+    for at, why in protected(messages, frozenset(pins), keeps_task=keeps_task).items():
+        sizes[why] += counter.message(messages[at])
+    sizes.pop(Protection.UNREAD, None)
+    return sizes
 
 
 # --- reading the state ---------------------------------------------------------------------------------------------
@@ -298,15 +332,25 @@ def refreshed(threads: Threads, thread: str, state: ThreadState | None) -> Threa
     if state is None or known.length < state.opened.thread.length or known.created != state.opened.thread.created:
         return _with_pinned(threads, ThreadState(threads.open(thread)))
     if pins != state.opened.pins:
-        repinned = ThreadState(replace(state.opened, pins=pins), called_at=state.called_at)
+        repinned = ThreadState(
+            replace(state.opened, pins=pins), called_at=state.called_at, told_narrow=state.told_narrow
+        )
         state = _with_pinned(threads, repinned)
     if known.length == state.opened.thread.length:
         return replace(state, opened=replace(state.opened, thread=known))
     new = tuple(threads.read(thread, state.opened.thread.length, known.length))
     if any(isinstance(row.entry, Point | Withdrawal) for row in new):
-        reopened = ThreadState(threads.open(thread, known.length), raw=state.raw, called_at=state.called_at)
+        reopened = ThreadState(
+            threads.open(thread, known.length),
+            raw=state.raw,
+            called_at=state.called_at,
+            told_narrow=state.told_narrow,
+        )
         return _with_pinned(threads, reopened)
-    return replace(state, opened=replace(_extended(state.opened, new), thread=known))
+    # What the model and its tools say is movable; what users and systems say may not be.
+    moved = all(isinstance(row.entry, Message) and row.entry.role in MOVABLE for row in new)
+    fixed = state.fixed if moved else None
+    return replace(state, opened=replace(_extended(state.opened, new), thread=known), fixed=fixed)
 
 
 def _with_pinned(threads: Threads, state: ThreadState) -> ThreadState:
@@ -465,7 +509,7 @@ def _characters(message: Message) -> int:
 
 
 def summary_limit(budget: int) -> int:
-    """Return the tokens that a summary may take if messages may take `budget`."""
+    """Return the tokens that a summary may take if a compaction can move `budget`."""
     return max(1, min(MOST_TOKENS, int(budget * SUMMARY_SHARE)))
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from everlong.compress import OURS, Draft, Preset, Task, arrive, compact, draft_of
+from everlong.compress import OURS, Draft, Preset, Task, arrive, compact, draft_of, firm_tokens
 from everlong.core import (
     CallId,
     Edit,
@@ -44,6 +44,8 @@ __all__ = [
 UNBOUNDED = 1 << 60
 ATTEMPTS = 4  # a repair may add a few tokens; each attempt aims lower by what was too much
 SLACK = 16  # tokens
+LITTLE = 0.1  # of the target; with less beside what must stay nothing can be said of the rest
+FREE = 0.25  # of what is left beside what must stay, where that is more than the target: for the rest
 SPOKEN_BACK = 12  # user messages that decide the language of our own words
 #: Stands before a step that is repaired by itself, where the user's words would stand; it is not sent.
 WORD = Message(Role.USER, (Text("…"),))
@@ -216,13 +218,24 @@ def _fresh(history: History, options: ViewOptions, *, must_compact: bool = False
 def _compacted(shaped: Draft, task: Task, options: ViewOptions, too_much: int) -> Draft:
     """Compact down to the target, or as far as the protected messages allow; `too_much` is what a repair would add."""
     try:
-        return compact(shaped, replace(task, target=options.target - too_much), options.preset)
+        return compact(shaped, replace(task, target=_reachable(shaped, options) - too_much), options.preset)
     except BudgetImpossible:
         try:
             return compact(shaped, replace(task, target=options.limit - too_much), options.preset)
         except BudgetImpossible as error:
             repairs = [("repairs", too_much)] if too_much else []
             raise BudgetImpossible(options.limit, [*error.parts, *repairs]) from None
+
+
+def _reachable(shaped: Draft, options: ViewOptions) -> int:
+    """The target, or a little more than what must stay if that is larger and fits: a result is not cut unread only to
+    reach the target. What does not fit is cut all the same, and then down to the target.
+    """
+    firm = firm_tokens(shaped)
+    enough = firm <= (1 - LITTLE) * options.target
+    if enough or firm > options.limit or options.preset.every_call:
+        return options.target
+    return max(options.target, min(options.limit, firm + int(FREE * (options.limit - firm))))
 
 
 def _task(history: History, options: ViewOptions) -> Task:

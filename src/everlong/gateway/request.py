@@ -52,6 +52,8 @@ class ModelRequest:
     original: bytes = b""
     stream: bool = False
     max_tokens: int | None = None
+    #: Tokens of the answer that thinking may take.
+    thinking: int = 0
     tools: tuple[JsonText, ...] = ()
     #: Whether the client wants a stream to end with its usage.
     wants_usage: bool = True
@@ -117,10 +119,20 @@ def parse_request(format_: Format, body: bytes) -> ModelRequest:
         model=model,
         stream=_value(fields, "stream") is True,
         max_tokens=length if isinstance(length, int) and not isinstance(length, bool) and length > 0 else None,
+        thinking=_thinking(_value(fields, "thinking")),
         tools=_tools(fields.get("tools", b"null")),
         wants_usage=not api.usage_on_request or asks_for_usage,
         partial=partial,
     )
+
+
+def _thinking(asked: Json) -> int:
+    """The tokens that a request keeps for thinking; 0 if it keeps none.
+
+    Example: {"type": "enabled", "budget_tokens": 4096} -> 4096
+    """
+    budget = asked.get("budget_tokens") if isinstance(asked, dict) else None
+    return budget if isinstance(budget, int) and not isinstance(budget, bool) and budget > 0 else 0
 
 
 def _value(fields: Mapping[str, Piece], name: str) -> Json:

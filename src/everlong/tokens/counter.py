@@ -172,6 +172,7 @@ SMALLEST = 200  # tokens; below that the provider's hidden framing outweighs the
 LARGEST_RATIO = 4.0  # beyond it the report is about another request
 SETTLED = 3  # reports before the measured spread replaces the prior one
 LEAST_SPREAD = 0.01
+REPORTED_SPREAD = 0.05  # at most, from the first report on
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +193,9 @@ class Calibration:
 
     @property
     def factor(self) -> float:
-        """The factor for a count. One report alone is not believed."""
+        """The factor for a count. One report alone corrects an estimate upwards, and no exact count."""
+        if len(self.ratios) == 1 and self.prior:
+            return max(1.0, self.ratios[0])
         votes = sorted((1.0, *self.ratios))
         lower, upper = votes[(len(votes) - 1) // 2], votes[len(votes) // 2]
         return min(lower, upper, key=lambda vote: abs(math.log(vote)))
@@ -201,7 +204,7 @@ class Calibration:
     def spread(self) -> float:
         """The relative error that is still to be expected."""
         if len(self.ratios) < SETTLED:
-            return self.prior
+            return min(self.prior, REPORTED_SPREAD) if self.ratios else self.prior
         deviations = sorted(abs(ratio / self.factor - 1) for ratio in self.ratios)
         return max(LEAST_SPREAD, deviations[-2])  # the largest may be the one odd report
 

@@ -150,7 +150,7 @@ def test_fit_says_when_nothing_was_changed(talk: str) -> None:
 def test_fit_says_what_cannot_fit(talk: str) -> None:
     ran = everlong("fit", talk, "--budget", "5")
     assert ran.code == 1
-    assert "tokens must stay, the budget is 5: " in ran.err
+    assert "tokens are needed, the limit is 5: " in ran.err
 
 
 def test_fit_off_gives_back_what_it_was_given(long_talk: str) -> None:

@@ -47,8 +47,8 @@ def test_a_summary_is_due_shortly_before_the_threshold(
 ) -> None:
     settings = Settings(window=window)
     engine, prepared = answered(settings, last=last)
-    threshold = prepared.budget.threshold * prepared.budget.available
-    border = threshold - min(margin[0], margin[1] * threshold) + prepared.budget.tools
+    movable = prepared.threshold - prepared.budget.tools - prepared.budget.fixed
+    border = prepared.threshold - min(margin[0], margin[1] * movable)
     assert due(engine, replace(prepared, tokens=int(border) + 1), settings)
     assert not due(engine, replace(prepared, tokens=int(border) - 1), settings)
 
@@ -87,7 +87,7 @@ def test_chatbox_is_due_at_its_own_figure(tokens: int, is_now: bool) -> None:
 def test_an_idle_thread_is_one_in_which_nobody_spoke_since() -> None:
     settings = Settings(window=16_000, cold_mark=0.5)
     engine, prepared = answered(settings)
-    border = int(0.5 * prepared.budget.available) + prepared.budget.tools
+    border = int(0.5 * prepared.budget.movable) + prepared.budget.fixed + prepared.budget.tools
     style = style_of(settings)
     assert is_due_when_idle(engine.context, replace(prepared, tokens=border + 1), settings, style)
     assert not is_due_when_idle(engine.context, replace(prepared, tokens=border - 1), settings, style)

@@ -341,7 +341,7 @@ def test_an_idle_thread_is_summarised_before_the_cache_is_cold_and_a_busy_one_is
         await summaries.drain()
         assert [event.reason for event in of_kind(talk, EventKind.SUMMARY_STARTED)] == ["idle"]
 
-        busy = talk_in(16_000, reads_files(1), settings=Settings(cold_mark=0.5))
+        busy = talk_in(16_000, reads_files(1), settings=Settings(cold_mark=0.4))
         other = Summaries(busy.engine, [author()], own_model=False)
         busy.threads.append(busy.thread, [m for n in range(12) for m in (user(f"What is {n}?"), assistant(pages(n)))])
         for turn in range(3):

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Literal
 
-from everlong.compress.draft import OURS, Draft, Task, bound_reasoning, firm_steps, rounds_in
+from everlong.compress.draft import OURS, Draft, Task, bound_reasoning, firm_steps, firm_tokens, rounds_in
 from everlong.compress.text.argument_texts import described
 from everlong.compress.text.boundaries import Cut, cut_characters, fair_cap
 from everlong.compress.text.changes import Cause, Change, Origins, rewrite
@@ -72,7 +72,7 @@ def emergency(
         draft = _only_newest(draft, count, unit)
         if draft.total <= goal.target:
             return draft
-    reachable = _firm_tokens(draft) <= goal.target
+    reachable = firm_tokens(draft) <= goal.target
     return floor(_oldest_out(draft, goal) if reachable else draft, task)
 
 
@@ -125,8 +125,8 @@ def _kept_cut(draft: Draft, task: Task) -> Draft:
 
 def _least_firm(draft: Draft, task: Task) -> int:
     """The tokens of what must stay, said as shortly as it can be if that matters."""
-    firm = _firm_tokens(draft)
-    return _firm_tokens(_lean(draft, task)) if firm > task.target else firm
+    firm = firm_tokens(draft)
+    return firm_tokens(_lean(draft, task)) if firm > task.target else firm
 
 
 def _texts_cut(draft: Draft, task: Task, reason: Protection, spared: int) -> Draft:
@@ -225,10 +225,6 @@ def _loose(draft: Draft) -> list[Step]:
 
 
 # --- what must stay --------------------------------------------------------------------------------
-
-
-def _firm_tokens(draft: Draft) -> int:
-    return sum(slot.tokens for step in firm_steps(draft) for slot in draft.slots[step.start : step.stop])
 
 
 def _parts(draft: Draft) -> list[tuple[str, int]]:

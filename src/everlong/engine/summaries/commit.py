@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from everlong.core import Entry, EventKind, Point, Recalled, Withdrawal
 from everlong.engine.preparation import assembled_with, planned_point, remember, report_compaction, standing
-from everlong.engine.summaries.snapshot import Snapshot, is_new
+from everlong.engine.summaries.snapshot import Snapshot
 from everlong.engine.thread import CallContext, summary_message
 from everlong.errors import ThreadChanged
 from everlong.summarize import Summary, decode_summary, encode_summary
@@ -102,14 +102,8 @@ def _too_early(context: CallContext, snapshot: Snapshot) -> bool:
     """Whether a compaction now would follow the newest one too closely."""
     if snapshot.by_hand or snapshot.at_once or context.budget.preset.every_call:
         return False
-    budget = context.budget
-    return not is_new(
-        context.state,
-        budget.counter,
-        counted=standing(context).tokens,
-        budget=budget.messages,
-        threshold=budget.true_threshold - budget.parts.tools,
-    )
+    new = context.state.new_tokens(standing(context).tokens)
+    return new is not None and new < context.budget.renewal
 
 
 def _kept_beside(context: CallContext, compaction: Point, summary: Summary) -> list[Entry]:
@@ -127,7 +121,8 @@ def _entries(context: CallContext, snapshot: Snapshot, summary: Summary) -> list
         return [_alone(context, snapshot, summary)]
     before = standing(context).tokens
     limit = context.budget.compacted_limit
-    target = min(context.budget.target, before // 2, limit)
+    fixed = context.budget.parts.fixed
+    target = min(context.budget.target, fixed + max(0, before - fixed) // 2, limit)
     point = planned_point(context, SUMMARY, before, limit=limit, target=target, summary=summary)
     return [point] if point.tokens_after <= GAIN * before else []
 

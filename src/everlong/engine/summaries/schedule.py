@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 
 from everlong.core import Action, Event, EventKind, Message, Point, expect, expect_list, head_length, user_text
-from everlong.engine.budget import counter_for, due_at
+from everlong.engine.budget import counter_for
 from everlong.engine.contracts import Call, Model, Prepared
 from everlong.engine.engine import Engine
 from everlong.engine.events import Journal
@@ -21,7 +21,7 @@ from everlong.engine.settings import Settings
 from everlong.engine.summaries.attempts import Past, attempt_data, past_of
 from everlong.engine.summaries.author import Author, OwnModel, Watcher, Written, by_rules, own_authors, write_summary
 from everlong.engine.summaries.commit import SUMMARY, Outcome, commit_summary
-from everlong.engine.summaries.snapshot import Snapshot, Wanted, is_new, policy_of, snapshot_of
+from everlong.engine.summaries.snapshot import Snapshot, Wanted, policy_of, snapshot_of
 from everlong.engine.thread import CallContext, EngineContext, newest_summary, raw_history, work_on
 from everlong.engine.turn import whole
 from everlong.engine.usage import FOR_SUMMARIES
@@ -30,8 +30,9 @@ from everlong.summarize import Style, redacted
 
 __all__ = ["Outcome", "Summaries", "is_due", "is_due_when_idle", "style_of"]
 
-# How far before the threshold: a step of a tool loop, or a turn, and the largest share of the threshold. A summary that
-# comes too late for a compaction is taken along by the next one; one that comes too early is paid for.
+# How far before the threshold: a step of a tool loop, or a turn, and the largest share of what can be moved until
+# then. A summary that comes too late for a compaction is taken along by the next one; one that comes too early is paid
+# for.
 STEP, TURN = (1_500, 0.05), (2_500, 0.15)
 
 
@@ -54,25 +55,18 @@ def is_due(engine: EngineContext, prepared: Prepared, settings: Settings, style:
         return not in_loop and questions >= policy.rounds
     if policy.evicts_before is not None:
         return not in_loop and _evicted(engine, prepared.thread, policy.evicts_before)
-    due = due_at(engine.threads, settings, prepared.call, registry=engine.registry)
+    due = prepared.threshold
     if policy.due is not None:
-        return not in_loop and _tokens_now(engine, prepared) >= due and _is_new(engine, prepared, due)
-    threshold = due - prepared.budget.tools
+        return not in_loop and _tokens_now(engine, prepared) >= due and _is_new(engine, prepared)
     tokens, share = STEP if in_loop else TURN
-    margin = min(tokens, share * threshold)
-    near = prepared.tokens - prepared.budget.tools >= threshold - margin
-    return near and _is_new(engine, prepared, due, margin)
+    margin = min(tokens, share * (due - prepared.budget.tools - prepared.budget.fixed))
+    return prepared.tokens >= due - margin and _is_new(engine, prepared, margin)
 
 
-def _is_new(engine: EngineContext, prepared: Prepared, due: int, margin: float = 0) -> bool:
-    return is_new(
-        engine.state(prepared.thread),
-        counter_for(prepared.call.model),
-        counted=prepared.counted,
-        budget=prepared.budget.available,
-        threshold=due - prepared.budget.tools,
-        margin=margin,
-    )
+def _is_new(engine: EngineContext, prepared: Prepared, margin: float = 0) -> bool:
+    """Whether enough was said since the newest compaction that another may come, or will after `margin` tokens."""
+    new = engine.state(prepared.thread).new_tokens(prepared.counted)
+    return new is None or new >= prepared.renewal - margin
 
 
 def _tokens_now(engine: EngineContext, prepared: Prepared) -> int:
@@ -90,12 +84,13 @@ def is_due_when_idle(engine: EngineContext, prepared: Prepared, settings: Settin
         return False  # or somebody does speak
     last = next(iter(engine.threads.last(prepared.thread, 1)), None)
     in_loop = last is not None and isinstance(last.entry, Message) and bool(last.entry.calls)
-    wanted = settings.cold_mark * prepared.budget.available * prepared.budget.threshold / settings.threshold_share
-    if in_loop or prepared.tokens - prepared.budget.tools < wanted:
+    budget = prepared.budget
+    wanted = settings.cold_mark * budget.movable * budget.threshold / settings.threshold_share
+    if in_loop or prepared.tokens - budget.tools < budget.fixed + wanted:
         return False
     point = engine.state(prepared.thread).opened.point
     plain = point is None or (isinstance(point.entry, Point) and point.entry.reason != SUMMARY)
-    return plain or _is_new(engine, prepared, int(wanted) + prepared.budget.tools)
+    return plain or _is_new(engine, prepared)
 
 
 def _uncovered(engine: EngineContext, thread: str) -> list[Message]:

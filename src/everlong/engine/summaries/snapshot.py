@@ -8,21 +8,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from everlong.compress import SummaryPolicy, policy_of_style
-from everlong.core import History, Message, Point, Role, last_user_index, steps_of, user_text
+from everlong.core import History, Message, Role, last_user_index, steps_of, user_text
 from everlong.engine.contracts import Prepared, Request, beginning, with_standing, without_tail
 from everlong.engine.preparation import prefix_to_cache, upcoming
 from everlong.engine.settings import Settings
-from everlong.engine.thread import CallContext, RawHistory, ThreadState, newest_summary, summary_limit
+from everlong.engine.thread import CallContext, RawHistory, newest_summary, summary_limit
 from everlong.engine.view import View
 from everlong.summarize import COMMON_WORDS, UNTOLD, Style, Summary, spoken
-from everlong.tokens import Counter
 
-__all__ = ["Snapshot", "Task", "Wanted", "is_new", "policy_of", "snapshot_of"]
+__all__ = ["Snapshot", "Task", "Wanted", "policy_of", "snapshot_of"]
 
 LEAST = 600  # tokens that a summary must be about to be worth its call
 SPOKEN_BACK = 12  # user messages that decide the language
-# What must be new between two compactions: of what a compaction can move, or of the threshold if that is lower.
-NEW, NEW_BELOW = 0.4, 0.6
 TELLING_WORDS = 3  # different common words of a language in Latin letters
 
 
@@ -79,23 +76,6 @@ def policy_of(settings: Settings, style: Style) -> SummaryPolicy:
     return policy if policy.style == style else policy_of_style(style)
 
 
-def is_new(
-    state: ThreadState, counter: Counter, *, counted: int, budget: int, threshold: int, margin: float = 0
-) -> bool:
-    """Return whether enough was said since the newest compaction that another may come, or will after `margin` tokens.
-
-    `counted` is what the view takes, `budget` what messages may take, `threshold` from where on one is due.
-    """
-    point = None if state.opened.point is None else state.opened.point.entry
-    if not isinstance(point, Point):
-        return True
-    fixed = counter.messages(tuple(row.entry for row in state.opened.head if isinstance(row.entry, Message)))
-    wanted = NEW * (budget - fixed)
-    if threshold > fixed:
-        wanted = min(wanted, NEW_BELOW * (threshold - fixed))
-    return counted - max(fixed, point.tokens_after) >= wanted - margin
-
-
 def snapshot_of(context: CallContext, wanted: Wanted) -> Snapshot | None:
     """Return what there is to summarise now; None if it is not worth a call."""
     length = context.length
@@ -120,7 +100,7 @@ def snapshot_of(context: CallContext, wanted: Wanted) -> Snapshot | None:
         previous=previous,
         style=wanted.style,
         language=_language(messages, previous),
-        limit=summary_limit(context.budget.compacted_limit),
+        limit=summary_limit(context.budget.movable),
         focus=wanted.focus,
         cached=_cached(context, wanted, view, by_rounds=by_rounds),
         cached_at=(context.call.endpoint, context.call.model),

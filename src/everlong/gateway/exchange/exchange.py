@@ -119,6 +119,7 @@ class Exchange:
             served=await self.services.models.served(upstream, self.client, request.fmt, request.model),
             tools=request.tools,
             max_tokens=request.max_tokens,
+            thinking=request.thinking,
             recall_tool=NAME if self._recall is not None else "",
             breakpoints=self.services.config.breakpoints == "auto" or marks_itself(request),
         )
@@ -368,6 +369,8 @@ class Exchange:
             preset = self.services.engine.blocking.context.settings.rules
             report.window_hint = window_hint(window, summarises=not preset.summary.needs_window)
         report.after = prepared.tokens
+        asked, allowed = self.request.max_tokens, prepared.request.max_tokens
+        report.max_tokens = allowed if asked is not None and allowed is not None and allowed < asked else None
         report.edits = prepared.edits
         report.recovered = prepared.attempt
         if self._conversation is not None:

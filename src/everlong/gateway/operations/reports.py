@@ -51,6 +51,8 @@ class Report:
     messages: int = 0
     #: Compactions since the request before it, this one's included; without any it begins with the same bytes.
     compactions: int = 0
+    #: The length of the answer that was asked for, if that had to be less than the client wanted.
+    max_tokens: int | None = None
     recovered: int = 0
     recalls: int = 0
     usage: Usage | None = None
@@ -84,6 +86,8 @@ class Report:
             "recovered": str(self.recovered),
             "added-ms": f"{self.added_ms:.1f}",
         }
+        if self.max_tokens is not None:
+            values["max-tokens"] = str(self.max_tokens)
         return [(f"x-everlong-{name}".encode(), value.encode()) for name, value in values.items()]
 
     def explanation(self) -> JsonObject:
@@ -104,6 +108,7 @@ class Report:
             "tokens": {"before": self.before, "after": self.after, "saved": max(0, self.before - self.after)},
             "messages": self.messages,
             "compactions": self.compactions,
+            "max_tokens": self.max_tokens,
             "recovered": self.recovered,
             "recalls": self.recalls,
             "usage": None

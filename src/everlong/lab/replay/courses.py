@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, Protocol, TypeAlias
 
-from everlong.core import DEFAULT_MARGIN, MARGIN_SHARE, History, Message, protected
+from everlong.core import Budget, History, Message, protected
 from everlong.engine import counter_for
 from everlong.lab.replay.tariffs import Tariff
 from everlong.tokens import Counter
@@ -53,9 +53,8 @@ class Terms:
 
     def movable(self, history: History) -> int:
         """Return the tokens that a compaction of the history can move: what is neither overhead nor must stay."""
-        margin = min(DEFAULT_MARGIN, self.window // MARGIN_SHARE)
         stays = self.counter.messages(history[at] for at in protected(history))
-        return max(0, self.budget - self.front - margin - stays)
+        return Budget.of(self.window, requested=self.reply, tools=self.front, fixed=stays).movable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
