@@ -183,7 +183,7 @@ def test_CB_4_a_thread_follows_the_switch_or_has_its_own(everywhere: bool, here:
         thread = page.thread()
         page.do("PATCH", f"/api/threads/{thread}", {"auto": here})
         with page.listen(thread) as stream:
-            fill(page, thread, 5)
+            fill(page, thread, 8)
             context = page.get(f"/api/threads/{thread}/context")
             assert (context["auto"], context["auto_on"]) == (here, on)
             if on:
@@ -217,8 +217,9 @@ def test_CB_4_every_surface_has_the_one_figure_of_the_preset(
         new = page.get(f"/api/threads/{thread}/context")["high"]
         page.say(thread, "hello")
         begun = page.get(f"/api/threads/{thread}/context")["high"]
-        assert starts[(threshold - 40) // 5] == new == begun
-        assert begun == tokens if preset == "chatbox" or not tools else begun > tokens
+        assert starts[(threshold - 40) // 5] == new
+        assert new == tokens if preset == "chatbox" or not tools else new > tokens
+        assert begun == new if preset == "chatbox" else 0 < begun - new < 20, "ours counts what must stay to it"
 
 
 def test_CB_4_the_app_starts_with_60_percent() -> None:
@@ -334,7 +335,7 @@ def test_CB_7_a_smaller_model_adapts_before_the_next_request(preset: str) -> Non
                 stream.until("compacting", state=["done"])
         assert not [event for event in events if event["type"] == "failed"]
         talked = [asked for asked in small.requests if asked not in summaries_asked(small)]
-        assert [1_000 < asked.tokens < 4_096 for asked in talked] == [True]
+        assert [600 < asked.tokens < 4_096 for asked in talked] == [True]
         assert len(points(page, thread)) == 1
 
 
