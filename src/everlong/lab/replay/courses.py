@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, Protocol, TypeAlias
 
-from everlong.core import Budget, History, Message, protected
+from everlong.core import Budget, History, Message, Protection, Role, protected
 from everlong.engine import counter_for
 from everlong.lab.replay.tariffs import Tariff
 from everlong.tokens import Counter
@@ -52,9 +52,16 @@ class Terms:
         return counter_for(self.model)
 
     def movable(self, history: History) -> int:
-        """Return the tokens that a compaction of the history can move: what is neither overhead nor must stay."""
-        stays = self.counter.messages(history[at] for at in protected(history))
-        return Budget.of(self.window, requested=self.reply, tools=self.front, fixed=stays).movable
+        """Return the tokens that a compaction of the history can move: what is neither overhead nor must stay.
+
+        A call stays as long as its result is not read.
+        """
+        reasons = protected(history)
+        stays = set(reasons)
+        if Protection.UNREAD in reasons.values():
+            stays.add(max(at for at, message in enumerate(history) if message.role is Role.ASSISTANT))
+        fixed = self.counter.messages(history[at] for at in stays)
+        return Budget.of(self.window, requested=self.reply, tools=self.front, fixed=fixed).movable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +79,8 @@ class Beside:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sending:
-    """One request. `cut`: what was sent before was shortened for it. `beside`: the calls that were made before it.
+    """One request. `cut`: what was sent before was shortened for it; `early`, right after the last answer, so that
+    what came since is new. `beside`: the calls that were made before it.
 
     `marks` are the cache marks. `summarised`: a summary replaces some of the messages. `refused` says why nothing can
     be sent; there are no messages then.
@@ -80,6 +88,7 @@ class Sending:
 
     messages: History = ()
     cut: bool = False
+    early: bool = False
     marks: tuple[int, ...] | None = None
     beside: tuple[Beside, ...] = ()
     summarised: bool = False

@@ -122,6 +122,7 @@ class Ours:
         self._moment = moment
         before = self._prepared
         beside, self._author.called = tuple(self._author.called), []
+        points = self.engine.blocking.context.threads.thread(THREAD).points
         try:
             prepared = self._prepared = self.engine.blocking.prepare(THREAD, self._call)
         except BudgetImpossible as error:
@@ -132,6 +133,7 @@ class Ours:
         return Sending(
             messages=messages,
             cut=before is not None and self._shortened(before, prepared),
+            early=prepared.compactions == points,
             marks=marks,
             beside=beside,
             summarised=self._summarised,

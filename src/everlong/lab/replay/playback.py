@@ -68,8 +68,10 @@ class _Run:
     again: _ReadAgain = field(default_factory=_ReadAgain)
     _before: History | None = None
     _outgoing: Outgoing = NOTHING_SENT
-    #: The last cut: the message that it led to, and what it could move.
-    _last_cut: tuple[int, int] | None = None
+    #: What the last cut could move, None before the first; what requests gained since; where the last one was sent.
+    _movable: int | None = None
+    _gained: int = 0
+    _sent_at: int = 0
 
     def ask(self, at: int, moment: float) -> Sending:
         """Return what the policy sends, and pay for the calls beside it. A cut also drops what was read again."""
@@ -95,14 +97,25 @@ class _Run:
         before, self._before = self._before, sending.messages
         reset = before is not None and shared(before, sending.messages) < len(before)
         output = self.terms.counter.message(answer)
-        new = self._new_at_cut(at) if sending.cut else None
+        new = self._renewed(at, early=sending.early) if sending.cut else None
+        if not sending.cut:
+            self._gained += self.terms.counter.messages(sending.messages[len(before or ()) :])
+        self._sent_at = at
         paid = Paid(at=at, kind="answer", output=output, cut=sending.cut, reset=reset, new=new)
         self.course.receive(self._bill(paid, self._sized_for(sending), moment), answer)
 
-    def _new_at_cut(self, at: int) -> float | None:
-        """Return what was said since the last cut, as a share of what that could move; None for the first cut."""
-        last, self._last_cut = self._last_cut, (at, self.terms.movable(self.messages[:at]))
-        return None if last is None else self.terms.counter.messages(self.messages[last[0] : at]) / max(1, last[1])
+    def _renewed(self, at: int, *, early: bool) -> float | None:
+        """Return what requests gained since the last cut, as a share of what that could move; None for the first cut.
+
+        What the policy itself adds, such as what it recalls for a question, is new as well. What came after a cut that
+        was made early is new for the next one.
+        """
+        answer, since = self.messages[self._sent_at : self._sent_at + 1], self.messages[self._sent_at + 1 : at]
+        later = self.terms.counter.messages(since)
+        gained = self._gained + self.terms.counter.messages(answer) + (0 if early else later)
+        before, self._movable = self._movable, self.terms.movable(self.messages[:at])
+        self._gained = later if early else 0
+        return None if before is None else gained / max(1, before)
 
     def read_again(self, at: int, sending: Sending, moment: float, text: str) -> None:
         """Send the request for a call that reads a text again. The text stays until the next cut."""

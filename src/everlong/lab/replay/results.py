@@ -21,8 +21,8 @@ class Paid:
     `read` and `written` are parts of `prompt`: what came from the provider's cache and what went into it. `cut`: the
     policy shortened what it had sent before. `reset`: the request does not begin with all of the one before it. `over`:
     it is too long for the window. `problems`: what else a provider would refuse, or why nothing could be sent; in that
-    case nothing was paid. `new`, of a cut behind another one: what was said between the two, as a share of what
-    compaction could move at the first.
+    case nothing was paid. `new`, of a cut behind another one: what requests gained between the two, as a share of
+    what compaction could move at the first.
     """
 
     at: int
