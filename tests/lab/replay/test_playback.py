@@ -339,6 +339,35 @@ def test_a_cut_that_comes_too_soon_after_another_is_counted() -> None:
     assert summed([replace(soon, paid=paid)], [soon]).storms == 1
 
 
+def test_new_between_two_cuts_is_what_requests_gained() -> None:
+    """Five questions of 400 tokens with answers of 100; what the policy adds is new, and what follows an early cut."""
+
+    def cut(messages: History) -> Sending:
+        return Sending(messages=messages[-1:], cut=True)
+
+    def news(*sendings: Callable[[History], Sending]) -> list[float | None]:
+        movable = terms().movable(FIVE.messages[:3])
+        found = played(FIVE, told_policy(everything, *sendings), terms(), "none")
+        return [one.new if one.new is None else round(one.new * movable) for one in found.paid if one.cut]
+
+    assert news(cut, from_the(2), cut, from_the(6)) == [None, 1_000]
+    added = lambda messages: Sending(messages=(*messages[2:], words(300)))  # noqa: E731
+    assert news(cut, added, cut, from_the(6)) == [None, 1_300]
+    early = lambda messages: Sending(messages=messages[-1:], cut=True, early=True)  # noqa: E731
+    assert news(early, from_the(2), cut, from_the(6)) == [None, 1_400], "the question came after the first cut"
+    assert news(cut, from_the(2), early, from_the(6)) == [None, 600], "and here after the second"
+
+
+def test_what_must_stay_cannot_move_and_a_call_stays_until_its_result_is_read() -> None:
+    task, (call, result) = words(200), step(1, "x", '{"text": "' + "on " * 500 + '"}')
+    counter, given = terms().counter, terms()
+    empty = given.movable(())
+    assert given.movable((task,)) == empty - 200
+    unread = given.movable((task, call, result))
+    assert empty - unread == pytest.approx(200 + counter.messages((call, result)), rel=0.05)
+    assert given.movable((task, call, result, words(100, Role.ASSISTANT))) == empty - 200
+
+
 # --- all of them ----------------------------------------------------------------------------------
 
 
