@@ -5,9 +5,10 @@ instruction to follow. Where they go is decided by the step that uses them.
 """
 
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain, islice
+from typing import TypeAlias
 
 from everlong.compress.draft import Task
 from everlong.core import History, Message, Text, ToolCall, ToolResult, ref_of
@@ -25,7 +26,10 @@ from everlong.relevance import (
 )
 from everlong.tokens import Counter
 
-__all__ = ["Ledger", "Selection", "TalkQuotes", "background"]
+__all__ = ["Ledger", "Place", "Selection", "TalkQuotes", "background"]
+
+#: Where a text stands in the history: the message, and which of its parts.
+Place: TypeAlias = tuple[int, int]
 
 
 class TalkQuotes:
@@ -70,6 +74,8 @@ class TalkQuotes:
 
 
 HEADER_TOKENS = 14  # the line that says where an excerpt comes from
+PIECE_TOKENS = 250  # of a usual piece: so much more than wanted may be taken
+GAP_TOKENS = 8  # the line between two pieces of a text that stands abridged
 SMALLEST_EXCERPT = 24  # tokens; below that the room is full
 SMALLEST_TURN = 8  # the same where people only talk
 MISSES = 60  # chunks in a row that did not fit before the room counts as full
@@ -92,12 +98,23 @@ class Ledger:
 
 
 class Selection:
-    """What was chosen so far from the messages that are not sent. `chosen` is in order of choice.
+    """What was chosen so far from what is not sent. `chosen` is in order of choice.
 
-    `sent` are the messages that are, as they will read, by their index in the history.
+    `sent` are the messages that are sent, as they will read, by their index in the history. `abridged` are the parts of
+    them that were taken out, by message and part: what is chosen of these stands there, `lacking` those whose excerpts
+    stand with all others.
     """
 
-    def __init__(self, history: History, index: Index, sent: Mapping[int, Message], counter: Counter) -> None:
+    def __init__(
+        self,
+        history: History,
+        index: Index,
+        sent: Mapping[int, Message],
+        counter: Counter,
+        *,
+        abridged: Set[Place] = frozenset(),
+        lacking: Set[Place] = frozenset(),
+    ) -> None:
         self.tokens = 0
         self.chosen: list[int] = []
         self._talk = TalkQuotes(history, index, counter) if index.is_talk else None
@@ -106,7 +123,8 @@ class Selection:
         self._history = history
         self._lines = _lines_sent(sent)
         self._known = set(names_in("\n".join(self._lines)))
-        self._left = [n for n in ranked(index, history, self._known) if index.chunks[n].at not in sent]
+        self._abridged = abridged
+        self._left = [n for n in ranked(index, history, self._known) if self._may_be_chosen(n, sent, lacking)]
         self._names_left: list[tuple[str, int]] | None = None
         self._names_placed: list[tuple[str, str, float, float]] = []
         self._reckoning = 1.0  # tokens of names by their length, for each that they really take
@@ -141,6 +159,26 @@ class Selection:
         may = set(self._left)
         self._take_in_order((number for number in numbers if number in may), room)
 
+    def take_of(self, place: Place, tokens: int) -> bool:
+        """Of an abridged part what is most needed, so many tokens or a little more; not if its pieces are too large."""
+        chosen, left = list[int](), tokens
+        for number in self._left:
+            if left <= 0:
+                break
+            size = self._cost(number) - GAP_TOKENS if self._place(number) == place else 0
+            if 0 < size <= left + PIECE_TOKENS:
+                chosen.append(number)
+                left -= size
+        if left > 0:
+            return False
+        for number in chosen:
+            self._add(number)
+        return True
+
+    def pieces(self, place: Place) -> list[Chunk]:
+        """What was chosen of an abridged part, in order."""
+        return [self._index.chunks[number] for number in sorted(self.chosen) if self._place(number) == place]
+
     def give_back(self, tokens: int) -> None:
         """Leave out what was chosen last, at least this much."""
         while tokens > 0 and self.chosen:
@@ -155,11 +193,13 @@ class Selection:
         `numbers` are what the messages are called, if not by their index in the history.
         """
         if self._talk is not None:
-            return self._talk.text(self.chosen)
+            return self._talk.text(number for number in self.chosen if self._place(number) not in self._abridged)
         lines: list[str] = []
         before = -1
         named: set[str] = set()
         for number in sorted(self.chosen):
+            if self._place(number) in self._abridged:
+                continue
             chunk = self._index.chunks[number]
             if not (before == number - 1 and _joins(self._index.chunks[before], chunk)):
                 name = numbers[chunk.at] if numbers else chunk.at
@@ -171,8 +211,15 @@ class Selection:
 
     def exact_tokens(self) -> int:
         """The tokens of the excerpts as they will read; `tokens` corrected, since joined ones share a header."""
-        self.tokens = self._counter.text(self.text())
+        self.tokens = self._counter.text(self.text()) + sum(map(self._cost_in_place, self.chosen))
         return self.tokens
+
+    def _cost_in_place(self, number: int) -> int:
+        """The tokens of a piece that stands where it stood; one that follows on another needs no line between."""
+        if self._place(number) not in self._abridged:
+            return 0
+        follows = number - 1 in self._taken and self._place(number - 1) == self._place(number)
+        return self._costs[number] - (GAP_TOKENS if follows else 0)
 
     def ledger(self, room: int) -> Ledger:
         """The names most likely needed of those that do not occur in what is sent."""
@@ -248,31 +295,46 @@ class Selection:
     def _take(self, number: int, room: int) -> bool:
         if number in self._taken:
             return True
-        chunk = self._index.chunks[number]
-        lines = [line for line in map(str.strip, chunk.text.split("\n")) if line]
-        if all(line in self._lines for line in lines):
+        if all(line in self._lines for line in self._lines_of(number)):
             return True
-        cost = self._costs.get(number)
-        if cost is None:
-            cost = self._costs[number] = self._cost(number)
-        if self.tokens + cost > room:
+        if self.tokens + self._cost(number) > room:
             return False
+        self._add(number)
+        return True
+
+    def _add(self, number: int) -> None:
         self._taken.add(number)
+        self.tokens += self._cost(number)
         if self._talk is not None:
             self._days.add(self._talk.day(number))
         self.chosen.append(number)
-        self.tokens += cost
-        self._lines.update(lines)
-        return True
+        self._lines.update(self._lines_of(number))
+
+    def _lines_of(self, number: int) -> list[str]:
+        return [line for line in map(str.strip, self._index.chunks[number].text.split("\n")) if line]
+
+    def _place(self, number: int) -> Place:
+        chunk = self._index.chunks[number]
+        return chunk.at, chunk.part
+
+    def _may_be_chosen(self, number: int, sent: Container[int], lacking: Container[Place]) -> bool:
+        place = self._place(number)
+        return place[0] not in sent or place in self._abridged or place in lacking
 
     def _cost(self, number: int) -> int:
+        cost = self._costs.get(number)
+        if cost is None:
+            cost = self._costs[number] = self._counted(number)
+        return cost
+
+    def _counted(self, number: int) -> int:
         if self._talk is not None:
             return self._talk.cost(number, self._days)
         key = (self._counter.vocabulary.name, number)
         size = self._index.sizes.get(key)
         if size is None:
             size = self._index.sizes[key] = self._counter.text(self._index.chunks[number].text)
-        return size + HEADER_TOKENS
+        return size + (GAP_TOKENS if self._place(number) in self._abridged else HEADER_TOKENS)
 
 
 def _ledger_line(path: str, names: list[str]) -> str:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeGuard, cast
+from typing import NamedTuple, TypeGuard, cast
 
 from everlong.core import CallId, Json, Message, Role, Text, ToolCall, ToolResult
 
@@ -53,7 +53,8 @@ class ChunkKind(StrEnum):
 class Chunk:
     """Consecutive lines of message `at`. `path` is the file they belong to, "" if none is known.
 
-    The short arguments of a call are a chunk with the tool's name; its first line is 0.
+    The short arguments of a call are a chunk with the tool's name; its first line is 0. `part` is the index of the
+    message's part that they stand in.
     """
 
     at: int
@@ -62,6 +63,14 @@ class Chunk:
     path: str
     first_line: int
     text: str
+    part: int = 0
+
+
+class _Place(NamedTuple):
+    """Where a text stands: the message, and which of its parts."""
+
+    at: int
+    part: int
 
 
 class Chunker:
@@ -72,19 +81,20 @@ class Chunker:
 
     def chunks(self, at: int, message: Message) -> Iterator[Chunk]:
         """The chunks of the next message."""
-        for part in message.parts:
+        for index, part in enumerate(message.parts):
+            place = _Place(at, index)
             match part:
                 case Text(text):
-                    yield from _speech(at, message.role, text)
+                    yield from _speech(place, message.role, text)
                 case ToolCall():
-                    yield from self._call(at, part)
+                    yield from self._call(place, part)
                 case ToolResult():
                     name, path = self._calls.get(part.call, (part.name or "tool", ""))
-                    yield from _pieces(at, ChunkKind.RESULT, name, path, part.text)
+                    yield from _pieces(place, ChunkKind.RESULT, name, path, part.text)
                 case _:
                     continue
 
-    def _call(self, at: int, call: ToolCall) -> Iterator[Chunk]:
+    def _call(self, place: _Place, call: ToolCall) -> Iterator[Chunk]:
         try:
             arguments = cast(Json, json.loads(call.arguments))
         except (ValueError, RecursionError):
@@ -96,16 +106,17 @@ class Chunker:
         for key, value in fields.items():
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
             if "\n" in text or len(text) > LONGEST_ARGUMENT or key in REPLACED_KEYS or key in WRITTEN_KEYS:
-                yield from _pieces(at, _argument_kind(key), f"{call.name} {key}"[:LONGEST_LABEL], path, text)
+                yield from _pieces(place, _argument_kind(key), f"{call.name} {key}"[:LONGEST_LABEL], path, text)
             else:
                 short.append(f"{key}={text}")
         if short:
-            yield Chunk(at, ChunkKind.CALL, call.name, path, 0, f"{call.name} {' '.join(short)}")
+            text = f"{call.name} {' '.join(short)}"
+            yield Chunk(place.at, ChunkKind.CALL, call.name, path, 0, text, place.part)
 
 
-def _speech(at: int, role: Role, text: str) -> Iterator[Chunk]:
+def _speech(place: _Place, role: Role, text: str) -> Iterator[Chunk]:
     kind = ChunkKind.ASSISTANT if role is Role.ASSISTANT else ChunkKind.USER
-    yield from _pieces(at, kind, role.value, "", text)
+    yield from _pieces(place, kind, role.value, "", text)
 
 
 def _argument_kind(key: str) -> ChunkKind:
@@ -147,7 +158,7 @@ def _after_number(line: str, number: int) -> int:
     return found.end() if found and int(found[1]) == number else 0
 
 
-def _pieces(at: int, kind: ChunkKind, label: str, path: str, text: str) -> Iterator[Chunk]:
+def _pieces(place: _Place, kind: ChunkKind, label: str, path: str, text: str) -> Iterator[Chunk]:
     if not text or text.isspace():
         return
     text = text[:LONGEST_TEXT]
@@ -157,20 +168,20 @@ def _pieces(at: int, kind: ChunkKind, label: str, path: str, text: str) -> Itera
     most_lines = MOST_LINES_SAID if is_said else MOST_LINES
     most_characters = MOST_CHARACTERS_SAID if is_said else MOST_CHARACTERS
     if len(text) <= most_characters and len(lines) <= most_lines:
-        yield Chunk(at, kind, label, path, first, "\n".join(lines))
+        yield Chunk(place.at, kind, label, path, first, "\n".join(lines), place.part)
         return
     held: list[str] = []
     size, start = 0, first
     for number, line in enumerate(lines, first):
         if held and (size + len(line) > most_characters or len(held) >= most_lines):
-            yield Chunk(at, kind, label, path, start, "\n".join(held))
+            yield Chunk(place.at, kind, label, path, start, "\n".join(held), place.part)
             held, size, start = [], 0, number
         if len(line) > LONGEST_LINE:
             for cut in range(0, len(line), LONGEST_LINE):
-                yield Chunk(at, kind, label, path, number, line[cut : cut + LONGEST_LINE])
+                yield Chunk(place.at, kind, label, path, number, line[cut : cut + LONGEST_LINE], place.part)
             start = number + 1
             continue
         held.append(line)
         size += len(line) + 1
     if held and any(held):
-        yield Chunk(at, kind, label, path, start, "\n".join(held))
+        yield Chunk(place.at, kind, label, path, start, "\n".join(held), place.part)

@@ -72,6 +72,8 @@ class Index:
         self.chunks: list[Chunk] = []
         self.lengths = array("I")
         self.messages = 0
+        #: The message added last, None if there is none: who holds a history can tell whether this is its beginning.
+        self.last: Message | None = None
         #: What readers count of a chunk, under the vocabulary they count by: a chunk never changes.
         self.sizes: dict[tuple[str, int], int] = {}
         #: Whether people only talked so far: no tool was called.
@@ -109,6 +111,7 @@ class Index:
             self.sessions.append(session)
             self._total_length += len(words)
         self.messages += 1
+        self.last = message
         if len(places) > known:
             self._unread.extend(islice(reversed(places), len(places) - known))  # a dict keeps its order
 

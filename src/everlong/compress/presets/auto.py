@@ -1,12 +1,13 @@
 """`auto`, our own preset: below the threshold nothing happens; then the cheapest loss comes first.
 
-Steps that lose nothing run only if they could be enough. What still does not fit leaves the window: the newest steps
-stay whole, and of the rest what the question and the work refer to stays word for word. A long task is shortened in its
-place first.
+Steps that lose nothing run only if they could be enough, and leave the newest steps alone. What still does not fit
+leaves the window: the newest steps stay messages, and of the rest what the question and the work refer to stays word
+for word. A long task is shortened in its place first.
 """
 
 from functools import partial
 
+from everlong.compress.newest_steps import before_newest
 from everlong.compress.pipeline import when_close
 from everlong.compress.preset import Preset
 from everlong.compress.steps.by_need import by_need
@@ -24,13 +25,12 @@ __all__ = ["AUTO"]
 AUTO = Preset(
     name="auto",
     compaction=(
-        when_close(duplicates),
-        when_close(partial(superseded, after_edits=False)),
-        when_close(terminal),
-        when_close(json_tables),
-        when_close(repeated_lines),
+        *(
+            when_close(before_newest(step))
+            for step in (duplicates, partial(superseded, after_edits=False), terminal, json_tables, repeated_lines)
+        ),
         images,
-        reasoning,
+        before_newest(reasoning),
         long_task,
         by_need,
     ),

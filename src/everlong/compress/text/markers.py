@@ -19,7 +19,9 @@ __all__ = [
     "gap_in_result",
     "gaps_in_message",
     "is_placeholder",
+    "parts_shown",
     "picture_stub",
+    "piece_at",
     "result_placeholder",
     "rounds_left_out",
 ]
@@ -38,6 +40,8 @@ class Words:
     characters: str
     message: str
     gaps: str
+    parts: str
+    piece: str
     result: str
     tokens: str
     picture: str
@@ -57,6 +61,8 @@ WORDS = {
         "the cut is in line {next} of {lines}",
         message="{left} of {total} characters left out here",
         gaps="{left} of {total} characters left out here and at […]",
+        parts="excerpts: {shown} of {total} lines, about {tokens} tokens left out",
+        piece="[… line {line}]",
         result="result of {tool} left out: {what}",
         tokens="about {tokens} tokens",
         picture="image left out: {what}",
@@ -73,6 +79,8 @@ WORDS = {
         "截断处在第 {next} 行（共 {lines} 行）",
         message="已省略 {left} 字符，共 {total} 字符",
         gaps="此处及 […] 处共省略 {left} 字符，全文 {total} 字符",
+        parts="摘录：共 {total} 行，显示 {shown} 行，约省略 {tokens} tokens",
+        piece="[… 第 {line} 行]",
         result="工具 {tool} 的结果已省略：{what}",
         tokens="原始长度约 {tokens} tokens",
         picture="图片已省略：{what}",
@@ -111,6 +119,16 @@ def gap_in_message(cut: Cut, ref: Ref, task: Task) -> str:
 def gaps_in_message(kept: int, total: int, ref: Ref, task: Task) -> str:
     """At the first place where something of a message is missing; `kept` of its `total` characters are there."""
     return _marker(_words(task).gaps.format(left=total - kept, total=total), ref, task)
+
+
+def parts_shown(shown: int, total: int, tokens: int, ref: Ref, task: Task) -> str:
+    """Above the excerpts of a text that stand in its place; `shown` of `total` lines, `tokens` are left out."""
+    return _marker(_words(task).parts.format(shown=shown, total=total, tokens=tokens), ref, task)
+
+
+def piece_at(line: int, task: Task) -> str:
+    """Before an excerpt that does not follow on the one before it."""
+    return _words(task).piece.format(line=line)
 
 
 def result_placeholder(tool: str, path: str, tokens: int, pictures: int, ref: Ref, task: Task) -> str:

@@ -1,23 +1,32 @@
-"""The tool results of a draft, each with the call it answers, and the two ways to say one shorter.
+"""The tool results of a draft, each with the call it answers, and the ways to say one shorter.
 
-A *placeholder* is one line; an *excerpt* is the head and the tail around one marker. Both carry the reference
-of the original. A result that comes in a user's role is a text; the line that frames it stays before what is said
-instead. Which results, when and how far is for the steps to decide.
+A *placeholder* is one line; an *excerpt* is the head and the tail around one marker; an *abridged* result has its
+needed parts, in order. All carry the reference of the original. A result that comes in a user's role is a text; the
+line that frames it stays before what is said instead. Which results, when and how far is for the steps to decide.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from everlong.compress.draft import OURS, Draft, Slot, Task
 from everlong.compress.text.boundaries import Cut, cut_characters
 from everlong.compress.text.changes import Change, Origins, part_tokens, sealed
-from everlong.compress.text.markers import gap_in_result, is_placeholder, result_placeholder
+from everlong.compress.text.markers import gap_in_result, is_placeholder, parts_shown, piece_at, result_placeholder
 from everlong.core import FrameKind, Image, JsonText, Ref, Text, ToolCall, ToolResult, frames_in, pairs_of
-from everlong.relevance import PATH_KEYS
+from everlong.relevance import PATH_KEYS, Chunk
 from everlong.tokens import Counter
 
-__all__ = ["PlacedResult", "placeholder", "results_in", "shortened", "string_argument", "texts_at", "with_text"]
+__all__ = [
+    "PlacedResult",
+    "abridged",
+    "placeholder",
+    "results_in",
+    "shortened",
+    "string_argument",
+    "texts_at",
+    "with_text",
+]
 
 WORTH = 20  # tokens; for fewer a result is not taken away
 LONGEST_FRAME = 200  # characters of the line that says that a user message is a result
@@ -113,6 +122,22 @@ def shortened(cut: Cut, ref: Ref, task: Task, most_tokens: int | None, tail_shar
         # Tokens are not spread evenly over a text: aim a little lower, and always get shorter.
         aim = int(cut.characters * most_tokens / size * 0.95)
         cut = cut_characters(cut, min(aim, cut.characters - 1), tail_share)
+
+
+def abridged(text: str, pieces: Sequence[Chunk], left_out: int, ref: Ref, task: Task) -> str:
+    """These pieces of a text, in order, each with the line where it begins unless it follows on the one before.
+
+    Example: "[excerpts: 2 of 90 lines, about 800 tokens left out; ref …]⏎[… line 41]⏎def f():⏎    return 1"
+    """
+    shown = sum(piece.text.count("\n") + 1 for piece in pieces)
+    said = [parts_shown(min(shown, text.count("\n") + 1), text.count("\n") + 1, left_out, ref, task)]
+    follows = 0
+    for piece in pieces:
+        if piece.first_line not in (follows, follows - 1) and piece.first_line > 1:  # a long line may be two pieces
+            said.append(piece_at(piece.first_line, task))
+        said.append(piece.text)
+        follows = piece.first_line + piece.text.count("\n") + 1
+    return "\n".join(said)
 
 
 def with_text(result: ToolResult, text: str) -> ToolResult:
