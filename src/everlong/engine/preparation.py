@@ -9,6 +9,7 @@ messages. The point stores the middle; head and tail come from the log. So every
 bytes, in this process and any other.
 """
 
+from collections import Counter as Tally
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
@@ -278,11 +279,22 @@ def _new_edits(view: View, orders: tuple[int, ...], opened: Opened) -> Iterator[
     whole = point.summary if isinstance(point, Point) else ()
     earlier = point.edits if isinstance(point, Point) else ()
     shortened = {edit.at for edit in earlier if edit.action not in (Action.DROP, Action.INSERT)}
+    stood = shortened | _stood_whole(view.history, orders, known, whole)
     for edit in view.edits:
         order = orders[edit.at]
-        stood = order >= known or order in shortened or view.history[edit.at] in whole
-        if order != LEFT_BEFORE and (stood or edit.action is Action.INSERT):
+        if order != LEFT_BEFORE and (order >= known or order in stood or edit.action is Action.INSERT):
             yield replace(edit, at=order)
+
+
+def _stood_whole(history: History, orders: tuple[int, ...], boundary: int, left: History) -> set[int]:
+    """The orders of the messages before the boundary that a point left as they are; of equal ones the newest."""
+    waiting = Tally(left)
+    stood = set()
+    for message, order in zip(reversed(history), reversed(orders), strict=True):
+        if LEFT_BEFORE < order < boundary and waiting[message] > 0:
+            waiting[message] -= 1
+            stood.add(order)
+    return stood
 
 
 def _tail_length(view: View, shaped: History, orders: tuple[int, ...]) -> int:
