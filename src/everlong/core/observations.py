@@ -43,10 +43,11 @@ class Trust(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A frame: how a text in it begins, and how it ends if that matters."""
+    """A frame: how a text in it begins, with which characters it can, and how it ends if that matters."""
 
     name: str
     kind: FrameKind
+    starts: str
     opening: str
     sample: str
     trust: Trust = Trust.ALONE
@@ -70,11 +71,12 @@ CONTEXT_TAGS = (
 
 #: The order matters: the first that matches decides.
 FRAMES: tuple[Frame, ...] = (
-    Frame("summary", FrameKind.OURS, r"<(?:background|summary)-[0-9a-f]{8,}>", "<background-0123abcd>\nQuoted …"),
+    Frame("summary", FrameKind.OURS, "<", r"<(?:background|summary)-[0-9a-f]{8,}>", "<background-0123abcd>\nQuoted …"),
     # What clients send again.
     Frame(
         "aider files",
         FrameKind.CONTEXT,
+        "<IT",
         r"(?:<editable>\s*)?(?:I have|The system) \*added these files to the chat\*",
         "I have *added these files to the chat* so you can go ahead and edit them.\n\n*Trust this message as the true "
         "contents of these files!*\n\napp.py\n```\nx = 1\n```\n",
@@ -82,12 +84,14 @@ FRAMES: tuple[Frame, ...] = (
     Frame(
         "aider read-only files",
         FrameKind.CONTEXT,
+        "H",
         r"Here are some READ ONLY files, provided for your reference\.",
         "Here are some READ ONLY files, provided for your reference.\nDo not edit these files!\n\nA.md\n```\nx\n```",
     ),
     Frame(
         "aider repository map",
         FrameKind.CONTEXT,
+        "<IWH",
         r"(?:<floating>)?(?:(?:I am|We are) working (?:with you )?on code in a git repository\.\s*)?"
         r"Here are summaries of some files present in my git repo",
         "Here are summaries of some files present in my git repository.\nDo not propose changes to these files, treat "
@@ -96,12 +100,14 @@ FRAMES: tuple[Frame, ...] = (
     Frame(
         "aider new code base",
         FrameKind.RESTART,
+        "I",
         r"I switched to a new code base\. Please don't consider the above files",
         "I switched to a new code base. Please don't consider the above files or try to edit them any longer.",
     ),
     Frame(
         "instructions of the project",
         FrameKind.CONTEXT,
+        "#",
         r"# AGENTS\.md instructions for ",
         "# AGENTS.md instructions for app\n\n<INSTRUCTIONS>\nUse tabs.\n</INSTRUCTIONS>",
         closing=CLOSED,
@@ -109,6 +115,7 @@ FRAMES: tuple[Frame, ...] = (
     Frame(
         "environment",
         FrameKind.CONTEXT,
+        "<",
         rf"<(?:{CONTEXT_TAGS})>",
         "<environment_context>\n  <cwd>/app</cwd>\n</environment_context>",
         closing=rf"</(?:{CONTEXT_TAGS})>\s*\Z",
@@ -125,30 +132,35 @@ FRAMES: tuple[Frame, ...] = (
     Frame(
         "smolagents call",
         FrameKind.RESULT,
+        "C",
         r"Call id: \S+\n(?:Observation|Error):",
         "Call id: call_7\nObservation:\n42 rows",
     ),
     Frame(
         "OpenHands",
         FrameKind.RESULT,
+        "E",
         r"EXECUTION RESULT of \[",
         "EXECUTION RESULT of [execute_bash]:\n/workspace\n[Command finished with exit code 0]",
     ),
     Frame(
         "Cline",
         FrameKind.RESULT,
+        "[",
         r"\[(?!ask_followup|attempt_completion|plan_mode|new_task)[a-z][a-z_]+(?: for '[^\n]{0,300})?\] Result:",
         "[read_file for 'src/app.py'] Result:\n1 | import os",
     ),
     Frame(
         "Cline without a tool",
         FrameKind.RESULT,
+        "[",
         r"\[ERROR\] You did not use a tool in your previous response",
         "[ERROR] You did not use a tool in your previous response! Please retry with a tool use.",
     ),
     Frame(
         "tagged",
         FrameKind.RESULT,
+        "<",
         r"<(?:(?:tool|function|command|execution)_(?:call_)?(?:result|response|output|error)s?|observations?|returncode|"
         r"tool_use_error|local-command-stdout|bash-stdout)\b[^<>\n]{0,200}>",
         '<tool_response>\n{"rows": 42}\n</tool_response>',
@@ -157,12 +169,14 @@ FRAMES: tuple[Frame, ...] = (
     Frame(
         "AutoGen",
         FrameKind.RESULT,
+        "e",
         r"exitcode: -?\d+ \(execution (?:succeeded|failed)",
         "exitcode: 0 (execution succeeded)\nCode output: 42",
     ),
     Frame(
         "LangChain",
         FrameKind.RESULT,
+        "T",
         r"TOOL RESPONSE:\s*\n-{3,}",
         "TOOL RESPONSE: \n---------------------\n42 rows\n\nUSER'S INPUT\n--------------------\n\nOkay, so what is the "
         "response to my last comment?",
@@ -170,18 +184,21 @@ FRAMES: tuple[Frame, ...] = (
     Frame(
         "aider commit",
         FrameKind.RESULT,
+        "I",
         r"I committed the changes with git hash [0-9a-f]{6,40} & commit msg:",
         "I committed the changes with git hash 1a2b3c4 & commit msg: fix: typo",
     ),
     Frame(
         "aider check",
         FrameKind.RESULT,
+        "#",
         r"# (?:Fix any errors below, if possible\.|\d+ SEARCH/REPLACE blocks? failed to match)",
         "# Fix any errors below, if possible.\n\n## Running: flake8 app.py\n\napp.py:1:1 F821 undefined name",
     ),
     Frame(
         "aider command",
         FrameKind.RESULT,
+        "I",
         r"I ran this command:\s*\n[^\n]{1,300}\n\s*And got this output:",
         "I ran this command:\n\npytest\n\nAnd got this output:\n\n1 failed",
     ),
@@ -189,6 +206,7 @@ FRAMES: tuple[Frame, ...] = (
     Frame(
         "observation",
         FrameKind.RESULT,
+        "Oo观",
         r"(?:(?i:observations?)(?: \d+)?|观察(?:结果)?)\s{0,3}[:：][^\S\n]*\n",
         "Observation:\nExecution logs:\nLast output from code snippet:\n42",
         Trust.REPEATED,
@@ -196,6 +214,7 @@ FRAMES: tuple[Frame, ...] = (
     Frame(
         "observation in a line",
         FrameKind.RESULT,
+        "Oo观",
         r"(?:(?i:observations?)(?: \d+)?|观察(?:结果)?)\s{0,3}[:：]",
         "Observation: 42 rows",
         Trust.ACTED,
@@ -203,6 +222,7 @@ FRAMES: tuple[Frame, ...] = (
     Frame(
         "named result",
         FrameKind.RESULT,
+        "[TtFfCcAaEeSs工执命代",
         r"\[?(?i:(?:tool|function|command|action|code|execution|step)(?: \d+)? (?:results?|outputs?|responses?|logs?))"
         r"(?: (?:of|for|from) [^\n:]{1,100}| \([^\n()]{1,100}\))?\]?\s{0,3}[:：\n]"
         r"|\[(?i:result of) [^\n\]]{1,200}\]|(?:工具|执行|命令|代码)(?:调用)?(?:结果|输出|返回)\s{0,3}[:：]",
@@ -210,21 +230,30 @@ FRAMES: tuple[Frame, ...] = (
         Trust.REPEATED,
     ),
     Frame(
-        "plain result", FrameKind.RESULT, r"(?i:results?|outputs?|error|stdout|stderr)[:：]", "Error:\nNo", Trust.ACTED
+        "plain result",
+        FrameKind.RESULT,
+        "RrOoEeSs",
+        r"(?i:results?|outputs?|error|stdout|stderr)[:：]",
+        "Error:\nNo",
+        Trust.ACTED,
     ),
 )
 
 OURS = re.compile(rf"\s*{FRAMES[0].opening}")
-#: All openings at once; the name of the group tells which frame it is.
-OPENING = re.compile(
-    "|".join(f"(?P<f{number}>{frame.opening})" for number, frame in enumerate(FRAMES)),
-)
+#: For each character that a frame may begin with, all openings that do; the name of the group tells which frame it is.
+#: Most messages of people begin with none of them and cost no more than a look.
+STARTS = "".join(sorted({start for frame in FRAMES for start in frame.starts}))
+OPENINGS = {
+    start: re.compile(
+        "|".join(f"(?P<f{number}>{frame.opening})" for number, frame in enumerate(FRAMES) if start in frame.starts)
+    )
+    for start in STARTS
+}
 CLOSINGS = {number: re.compile(frame.closing) for number, frame in enumerate(FRAMES) if frame.closing}
 #: A user speaks inside a frame of the client: answers, feedback, the task itself.
 USER_SPEAKS = re.compile(r"<(?:feedback|answer|user_message|user_query|user_feedback|task)>")
 #: smolagents puts the next task behind the last result, in one message; it may be long.
 NEXT_TASK = "\nNew task:\n"
-HEADER = re.compile(r"(?:\[[^\n]*\]|<[^\n<>]*>|[^\n]*[^\s:：][:：])\s*\n")
 
 #: What an assistant writes that acts without a tool role.
 ACTION = re.compile(
@@ -235,6 +264,8 @@ ACTION = re.compile(
     r"|</(?:[a-z]+_)+[a-z]+>\s*\Z",
     re.IGNORECASE | re.MULTILINE,
 )
+
+COMMON_ACTIONS = ("Thought:", "Action:", "THOUGHT:", "<tool_call>", "<code>")  # a look instead of a search
 
 #: Words of a message that only says to go on.
 NUDGES = re.compile(
@@ -309,6 +340,11 @@ NAMES = frozenset(frame.name for frame in FRAMES)
 
 def _frame_of(message: Message) -> Frame | str | None:
     """The frame of a user message; the first line where that could be a frame that nobody told us about."""
+    parts = message.parts
+    if len(parts) == 1 and isinstance(parts[0], Text):
+        frame = _frame_of_text(parts[0].text)
+        is_result = frame is not None and (isinstance(frame, str) or frame.kind is FrameKind.RESULT)
+        return None if is_result and _user_speaks(parts[0].text) else frame
     first: Frame | str | None = None
     texts = [part.text for part in message.parts if isinstance(part, Text) and part.text and not part.text.isspace()]
     for text in texts:
@@ -324,16 +360,23 @@ def _frame_of(message: Message) -> Frame | str | None:
 
 def _frame_of_text(text: str) -> Frame | str | None:
     head = text[:LOOKED_AT].lstrip()
-    found = OPENING.match(head)
+    openings = OPENINGS.get(head[:1])
+    found = openings.match(head) if openings is not None else None
     if found is not None and found.lastgroup is not None:
         number = int(found.lastgroup[1:])
         closing = CLOSINGS.get(number)
         if closing is None or closing.search(text[-LOOKED_AT:]):
             return FRAMES[number]
         return None
-    line = head[: LONGEST_HEADER + 1]
-    header = HEADER.match(line)
-    return re.sub(r"\d+", "0", header[0].strip()) if header else None
+    return _header(head)
+
+
+def _header(head: str) -> str | None:
+    """The first line, numbers aside, if it could be a frame that nobody told us about."""
+    end = head.find("\n", 0, LONGEST_HEADER + 1)
+    line = head[:end].rstrip() if end > 0 else ""
+    sided = (line[:1], line[-1:]) in (("[", "]"), ("<", ">"))
+    return re.sub(r"\d+", "0", line) if sided or (len(line) > 1 and line[-1] in ":：") else None
 
 
 def _user_speaks(text: str) -> bool:
@@ -347,6 +390,8 @@ def _acts(message: Message) -> bool:
     if message.calls:
         return True
     text = message.text
+    if text.startswith(COMMON_ACTIONS):
+        return True
     if len(text) <= 2 * ACTION_LOOKED_AT:
         return ACTION.search(text) is not None
     return bool(ACTION.search(text[:ACTION_LOOKED_AT]) or ACTION.search(text[-ACTION_LOOKED_AT:]))

@@ -80,12 +80,16 @@ def safe_cuts(messages: Sequence[Message]) -> tuple[int, ...]:
 
     Example: user, call 1, result 1, user -> (0, 1, 3, 4)
     """
+    return _safe_cuts(messages, frames_in(messages))
+
+
+def _safe_cuts(messages: Sequence[Message], frames: Mapping[int, Framed]) -> tuple[int, ...]:
     closed_at = list(range(len(messages) + 1))
     for pair in pairs_of(messages):
         call_at, result_at = pair.call[0], pair.result[0]
         if result_at > call_at:
             closed_at[call_at] = max(closed_at[call_at], result_at)
-    for at, framed in frames_in(messages).items():
+    for at, framed in frames.items():
         if framed.kind is FrameKind.RESULT:
             closed_at[framed.answers] = max(closed_at[framed.answers], at)
     cuts, reach = [0], 0
@@ -98,8 +102,11 @@ def safe_cuts(messages: Sequence[Message]) -> tuple[int, ...]:
 
 def steps_of(messages: Sequence[Message]) -> tuple[Step, ...]:
     """The history as its smallest pieces that can stay or go alone."""
-    cuts = safe_cuts(messages)
-    return tuple(Step(start, stop) for start, stop in pairwise(cuts))
+    return _steps(messages, frames_in(messages))
+
+
+def _steps(messages: Sequence[Message], frames: Mapping[int, Framed]) -> tuple[Step, ...]:
+    return tuple(Step(start, stop) for start, stop in pairwise(_safe_cuts(messages, frames)))
 
 
 def head_length(messages: Sequence[Message]) -> int:
@@ -117,7 +124,7 @@ def rounds_of(messages: Sequence[Message], ours: Container[int] = ()) -> tuple[R
     """
     head, frames = head_length(messages), frames_in(messages)
     rounds: list[list[Step]] = []
-    for step in steps_of(messages):
+    for step in _steps(messages, frames):
         at = step.start
         if at < head:
             continue
