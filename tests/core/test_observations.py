@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from everlong.core.messages import History, Image, Message, Role, Text
-from everlong.core.observations import FRAMES, Frame, FrameKind, frames_in, is_framed, is_nudge
+from everlong.core.observations import FRAMES, Frame, FrameKind, frames_in, is_framed, is_nudge, said_by_users
 from tests.core.build import assistant, calls, result, system, user
 
 THOUGHT = "Thought: I look at the file.\nCode:\n```py\nprint(open('a.py').read())\n```<end_code>"
@@ -257,3 +257,17 @@ def test_only_the_beginning_and_the_end_of_a_text_are_looked_at() -> None:
     long = (user("Go."), assistant(THOUGHT), user(f"Observation:\n{filler}<feedback>{filler}"))
     assert kinds(long) == {2: FrameKind.RESULT}
     assert kinds((user("Go."), assistant(f"{filler}\nThought: x\n{filler}"), user("Observation: 1"))) == {}
+
+
+def test_what_users_said_is_neither_a_result_nor_context_nor_ours() -> None:
+    beside = Message(Role.TOOL, (*result("1").parts, Text("and hurry")))
+    files = user("I have *added these files to the chat* so you can go ahead and edit them.")
+    history = (
+        files,
+        *work(THOUGHT, "Observation:\n42"),
+        user("stop"),
+        calls("1"),
+        beside,
+        user("<background-0123abcd>"),
+    )
+    assert list(said_by_users(history)) == ["and hurry", "stop", "Find the leak in the harbour's accounts."]

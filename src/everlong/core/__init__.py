@@ -63,6 +63,7 @@ if TYPE_CHECKING:
         FrameKind as FrameKind,
         frames_in as frames_in,
         is_framed as is_framed,
+        said_by_users as said_by_users,
     )
     from everlong.core.points import (
         Action as Action,
@@ -106,7 +107,7 @@ else:
             "json_pieces": "LARGE write_json",
             "messages": "CallId History Image Json JsonObject JsonText Message Opaque Part Reasoning ResultPart Role Text "
             "ToolCall ToolResult user_text",
-            "observations": "FrameKind frames_in is_framed",
+            "observations": "FrameKind frames_in is_framed said_by_users",
             "points": "Action Edit Entry Point Recalled Withdrawal messages_from view",
             "rounds": "Protection Round Step head_length last_user_index pairs_of protected rounds_of safe_cuts "
             "steps_of task_index",

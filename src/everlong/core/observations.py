@@ -9,13 +9,13 @@ and the end of a text are looked at by patterns.
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from everlong.core.messages import Message, Role, Text
+from everlong.core.messages import Message, Role, Text, user_text
 
-__all__ = ["FRAMES", "Frame", "FrameKind", "Framed", "frames_in", "is_framed", "is_nudge"]
+__all__ = ["FRAMES", "Frame", "FrameKind", "Framed", "frames_in", "is_framed", "is_nudge", "said_by_users"]
 
 LOOKED_AT = 400  # characters at the beginning of a text, and as many at its end
 ACTION_LOOKED_AT = 800  # the same in what an assistant said: a thought comes before the action
@@ -320,6 +320,15 @@ def frames_in(messages: Sequence[Message]) -> dict[int, Framed]:
     if waiting:
         _repeated(messages, found, waiting)
     return found
+
+
+def said_by_users(messages: Sequence[Message]) -> Iterator[str]:
+    """What users said, the newest first, also beside results; not what a tool, a client or we wrote in their role."""
+    frames = frames_in(messages)
+    for at in range(len(messages) - 1, -1, -1):
+        text = user_text(messages[at])
+        if text and at not in frames:
+            yield text
 
 
 def _repeated(

@@ -22,7 +22,7 @@ from everlong.core import (
     ToolCall,
     ToolResult,
     message_ref,
-    user_text,
+    said_by_users,
 )
 from everlong.errors import BudgetImpossible
 from everlong.relevance import Index, language_of
@@ -259,8 +259,7 @@ def _task(history: History, options: ViewOptions) -> Task:
 
 def _newest_words(history: History) -> Iterator[str]:
     """What users said last; a long tool loop in between does not change their language."""
-    texts = (user_text(message) for message in reversed(history))
-    return islice((text for text in texts if text), SPOKEN_BACK)
+    return islice(said_by_users(history), SPOKEN_BACK)
 
 
 # --- repair, with every change accounted for --------------------------------------------------------------------

@@ -6,7 +6,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import cast
 
-from everlong.core import Json, JsonText, Message, Reasoning, Role, user_text
+from everlong.core import FrameKind, Json, JsonText, Message, Reasoning, Role, frames_in, said_by_users
 from everlong.relevance.terms import terms_of, words_of
 
 __all__ = ["argument_text", "calls_since", "newest_results", "query_of", "query_of_text"]
@@ -35,7 +35,7 @@ def query_of_text(text: str) -> dict[str, float]:
 
 def query_of(messages: Sequence[Message]) -> dict[str, float]:
     """The terms that the end of a conversation is about."""
-    question = next((user_text(message) for message in reversed(messages) if user_text(message)), "")
+    question = next(said_by_users(messages), "")
     spoken = list(islice((message for message in reversed(messages) if message.role is Role.ASSISTANT), SPOKEN_BACK))
     faded = [(message, FADING**back) for back, message in enumerate(spoken)]
     spoken_texts = [(message.text, share) for message, share in faded]
@@ -78,9 +78,14 @@ def argument_text(arguments: JsonText) -> str:
 
 
 def newest_results(messages: Sequence[Message]) -> str:
-    """The newest results of tools, up to a bound."""
-    newest = next((message for message in reversed(messages) if message.results), None)
-    return "\n".join(result.text[:LONGEST_RESULT] for result in newest.results) if newest else ""
+    """The newest results of tools, up to a bound, also of those that answer in a user's role."""
+    frames = frames_in(messages)
+    for at in range(len(messages) - 1, -1, -1):
+        if messages[at].results:
+            return "\n".join(result.text[:LONGEST_RESULT] for result in messages[at].results)
+        if at in frames and frames[at].kind is FrameKind.RESULT:
+            return messages[at].text[:LONGEST_RESULT]
+    return ""
 
 
 def calls_since(messages: Sequence[Message]) -> dict[str, int]:

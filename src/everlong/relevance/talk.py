@@ -12,7 +12,7 @@ from datetime import date, timedelta
 from itertools import repeat
 from typing import NamedTuple
 
-from everlong.core import Message, Role, user_text
+from everlong.core import Message, Role, said_by_users
 from everlong.relevance.index import Index
 from everlong.relevance.query import query_of_text
 from everlong.relevance.sessions import session_named, speakers_asked_about, without_names
@@ -108,7 +108,7 @@ FOUND_SHARE = 0.4  # of the whole weight, for what was found
 
 def worth_of_talk(index: Index, messages: Sequence[Message]) -> list[float]:
     """The worth of each chunk, by its number."""
-    question = next((user_text(message) for message in reversed(messages) if user_text(message)), "")
+    question = next(said_by_users(messages), "")
     query = query_of_text(without_names(question, index.speakers))
     scores = index.rank(query)
     if are_notes(index):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from everlong.compress import Use, accesses, looks_failed
-from everlong.core import CallId, Json, JsonObject, Message, Role, ToolCall, ToolResult, is_framed, user_text
+from everlong.core import CallId, Json, JsonObject, Message, Role, ToolCall, ToolResult, frames_in, is_framed, user_text
 from everlong.relevance import names_in
 from everlong.summarize.secrets.redaction import redacted
 from everlong.summarize.summary import NO_FACTS, Facts
@@ -196,10 +196,12 @@ EDGE = 120
 def facts_of(messages: Sequence[Message], previous: Facts = NO_FACTS) -> Facts:
     """The facts of these messages, after the previous facts."""
     own = [message for message in messages if not is_framed(message.text)]
+    frames = frames_in(own)
     read, changed = _files(own)
     files_changed = _newest("files_changed", (*previous.files_changed, *changed))
     files_read = [file for file in (*previous.files_read, *read) if file not in set(files_changed)]
-    requests = [text for text in map(typed_by_user, own) if text]
+    spoken = (message for at, message in enumerate(own) if at not in frames)
+    requests = [text for text in map(typed_by_user, spoken) if text]
     return Facts(
         requests=_requests([*previous.requests, *requests]),
         files_read=_newest("files_read", files_read),

@@ -23,3 +23,9 @@ def test_the_buffer_never_begins_inside_a_round_and_system_text_is_not_in_it() -
     loop = [user("go"), *(m for n in range(40) for m in (calls(f"c{n}"), result(f"c{n}"))), assistant("done")]
     assert buffer_start([system("s"), *loop, user("next")]) == 1  # nothing older than one long round can go
     assert buffer_start([system("s"), user("a"), *loop, user("next")]) == 2
+
+
+def test_the_buffer_begins_at_a_users_words_and_not_at_an_observation() -> None:
+    acted = (assistant("Thought: I look.\nAction: ls"), user("Observation: a.py"))
+    history = (user("first"), *acted * 3, user("second"), *acted * 3, user("third"))
+    assert history[buffer_start(history, limit=8, least=2)].text == "second"

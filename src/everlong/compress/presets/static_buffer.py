@@ -11,7 +11,7 @@ from typing import cast
 from everlong.compress.options import Option, Scalar
 from everlong.compress.preset import HistoryWindow, Preset, SummaryPolicy
 from everlong.compress.steps.newest import newest
-from everlong.core import Message, Role, head_length
+from everlong.core import Message, Role, frames_in, head_length
 
 __all__ = ["BUFFER_LEAST", "BUFFER_LIMIT", "STATIC_BUFFER", "buffer_start"]
 
@@ -40,10 +40,10 @@ def buffer_start(messages: Sequence[Message], *, limit: int = BUFFER_LIMIT, leas
 
     Example: 55 messages, users at every even place -> 40: the 51st cut it; it grows to 90 messages before the next cut
     """
-    start = head_length(messages)
+    start, frames = head_length(messages), frames_in(messages)
     questions: list[int] = []
     for at in range(start, len(messages)):
-        if messages[at].role is not Role.USER:
+        if messages[at].role is not Role.USER or at in frames:
             continue
         questions.append(at)
         if at + 1 - start <= limit:

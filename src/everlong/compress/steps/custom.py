@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from everlong.compress.draft import OURS, Draft, Slot, Step, Task
-from everlong.core import Action, Edit, History, Message, Role, head_length, message_ref, steps_of
+from everlong.core import Action, Edit, History, Message, head_length, last_user_index, message_ref, steps_of
 
 __all__ = ["Assembler", "Compressor", "assembled_by", "compressed_by", "step_from"]
 
@@ -34,8 +34,8 @@ def assembled_by(assembler: Assembler) -> Step:
     def step(draft: Draft, task: Task) -> Draft:
         messages = draft.messages
         head = head_length(messages)
-        asked = (at for at in range(len(messages) - 1, head - 1, -1) if messages[at].role is Role.USER)
-        now = next(asked, len(messages))
+        asked = last_user_index(messages)
+        now = len(messages) if asked is None or asked < head else asked
         return _compared(draft, tuple(assembler(messages[:head], messages[head:now], messages[now:])), task, name)
 
     return step

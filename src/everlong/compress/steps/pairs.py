@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from everlong.compress.draft import Draft, Task, firm_steps, rounds_in
 from everlong.compress.text.markers import rounds_left_out
-from everlong.core import Action, Edit, Message, Role, Round, Text, head_length, message_ref, user_text
+from everlong.core import Action, Edit, Message, Role, Round, Text, frames_in, head_length, message_ref, user_text
 
 __all__ = ["fewer_pairs", "last_messages", "pairs"]
 
@@ -45,7 +45,9 @@ def last_messages(draft: Draft, task: Task, *, count: int) -> Draft:  # noqa: AR
     """
     earlier = [position for pair, _ in _pairs(draft) for position in range(pair.start, pair.stop)]
     kept = earlier[-count:] if count else []
-    start = next((position for position in kept if draft.slots[position].message.role is Role.USER), None)
+    frames = frames_in(draft.messages)
+    asked = (at for at in kept if draft.slots[at].message.role is Role.USER and at not in frames)
+    start = next(asked, None)
     gone = [position for _, loose in _pairs(draft) for position in loose if start is None or position < start]
     return draft.without(gone, STEP, OLDER) if gone else draft
 
