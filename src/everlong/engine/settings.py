@@ -77,7 +77,7 @@ class Settings:
     preset: str | Preset = _setting("auto", "How a history is compacted.", str)  # noqa: RUF009 - see mode
     threshold: float | None = _setting(
         None,
-        "The share of the budget at which a compaction is due; by default the preset's own, 0.9 (chatbox: 0.6).",
+        "The share of what a compaction can move at which one is due; by default the preset's own, 0.9 (chatbox: 0.6).",
         float,
         unit="share",
         least=LOWEST_THRESHOLD,

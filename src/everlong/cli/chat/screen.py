@@ -47,6 +47,7 @@ NOTICES: dict[EventKind, tuple[str, str]] = {
     EventKind.OVERFLOW_DETECTED: ("notice_overflow", "yellow"),
     EventKind.OVERFLOW_RECOVERED: ("notice_recovered", "cyan"),
     EventKind.WINDOW_LEARNED: ("notice_learned", "yellow"),
+    EventKind.REPLY_SHORTENED: ("notice_shortened", "yellow"),
     EventKind.RECALLED: ("notice_recalled", "cyan"),
 }
 

@@ -174,13 +174,15 @@ class Session:
 
     async def threshold(self) -> tuple[float, int]:
         """Return the threshold of this thread: the share, and the tokens from which a compaction is due."""
-        own = "{}"
-        with suppress(NoThread):
-            own = (await asyncio.to_thread(self.engine.threads.thread, self.thread)).settings
-        settings, threads = self.config.engine.for_thread(own), self.engine.threads
         call = await self.call()
-        tokens = await asyncio.to_thread(due_at, threads, settings, call, registry=self.setup.registry)
-        return settings.threshold_share, tokens
+        try:
+            own = (await asyncio.to_thread(self.engine.threads.thread, self.thread)).settings
+            shown = await self.engine.preview(self.thread, call)
+            return self.config.engine.for_thread(own).threshold_share, shown.threshold
+        except NoThread:
+            settings, threads = self.config.engine, self.engine.threads
+            tokens = await asyncio.to_thread(due_at, threads, settings, call, registry=self.setup.registry)
+            return settings.threshold_share, tokens
 
     def _set(self, settings: dict[str, object]) -> None:
         changed = json.dumps(json.loads(self.ensure_thread().settings) | settings)

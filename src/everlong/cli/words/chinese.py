@@ -219,6 +219,7 @@ CHAT: Mapping[str, str] = {
     "notice_overflow": "因过长被拒；正以更短的形式重试",
     "notice_recovered": "现在放得下：{after} token",
     "notice_learned": "服务端表明窗口为 {after} token",
+    "notice_shortened": "窗口所剩不多：回答最多 {after} token，而非所要求的 {before}",
     "notice_recalled": "取回较早的内容：{after} token",
     # asking
     "may_file": "{tool} 想修改 {subject}：",

@@ -221,6 +221,7 @@ CHAT: Mapping[str, str] = {
     "notice_overflow": "refused as too long; trying a shorter form",
     "notice_recovered": "it fits now: {after} tokens",
     "notice_learned": "the window is {after} tokens, the server says",
+    "notice_shortened": "the answer may take {after} tokens instead of {before}: the window leaves no more",
     "notice_recalled": "recalled: {after} tokens",
     # asking
     "may_file": "{tool} wants to change {subject}:",
