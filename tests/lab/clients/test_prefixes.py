@@ -95,6 +95,16 @@ def test_between_two_compactions_two_fifths_of_what_can_be_moved_are_new(
     assert list(law_faults(continued(pairs))) == faults
 
 
+@pytest.mark.parametrize(
+    ("asked", "new"),
+    [("Sabcdef", 7), ("SabcdEf", 7), ("SabXdef", None)],
+    ids=["appended", "tail replaced", "rewritten"],
+)
+def test_a_client_that_changes_what_a_compaction_covered_makes_another_one_due(asked: str, new: int | None) -> None:
+    first = pair(0, "Sabcde", "Sxde", tokens=100, compactions=1)
+    assert followed(first, pair(1, asked, "Syf", tokens=107, compactions=1)).new == new
+
+
 def test_a_compaction_of_another_conversation_does_not_count() -> None:
     pairs = [
         pair(0, "Sab", "Sx", tokens=1_000, compactions=1),

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from everlong.core import Json, JsonObject, Message, Protection, protected
+from everlong.core import Budget, Json, JsonObject, Message, Protection, protected
 from everlong.lab.clients.witness import MARK, Exchange
 from everlong.llm import ReceivedRequest
 from everlong.tokens import Counter
@@ -22,9 +22,6 @@ REFUSED_FROM = 400  # HTTP status
 NEW_SHARE = 0.4  # of the movable part, between two compactions: law 6
 #: How the gateway tells of compactions, and of windows that it has just learned.
 COMPACTIONS, RECOVERED = "x-everlong-compactions", "x-everlong-recovered"
-#: What is reserved for an answer whose length nobody asked for, and kept free for framing; shares of the window, and of
-#: what is left.
-UNASKED, UNASKED_SHARE, MARGIN, MARGIN_SHARE = 4_096, 4, 1_024, 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +48,8 @@ class Pair:
 class Continued:
     """A pair with the one that it continues; None if it begins a conversation. `broke` if the prefix did not stay.
 
-    `new` is by how much the client's prompt grew since the last compaction of the conversation; None if there was none.
+    `new` is by how much the client's prompt grew since the last compaction of the conversation; None if there was none,
+    or if the client changed what it covered.
     """
 
     pair: Pair
@@ -68,7 +66,7 @@ def continued(pairs: Sequence[Pair]) -> list[Continued]:
         before = _before(pair, pairs[:at])
         last = None if before is None else compacted.get(before.number)
         broke = before is not None and not _begins(pair.sent, _standing(before, pair))
-        new = None if last is None else pair.tokens - last.tokens
+        new = None if last is None or _rewritten(last, pair) else pair.tokens - last.tokens
         found.append(Continued(pair=pair, before=before, broke=broke, new=new))
         now = pair if pair.compactions else last
         if now is not None:
@@ -101,6 +99,12 @@ def _standing(before: Pair, pair: Pair) -> Sequence[str]:
     while end and len(before.sent) - end < len(replaced) and before.sent[end - 1] in replaced:
         end -= 1
     return before.sent[:end]
+
+
+def _rewritten(compacted: Pair, pair: Pair) -> bool:
+    """Whether the client has changed since what a compaction covered, so that another one had to be made."""
+    whole = _shared(compacted.asked[::-1], compacted.sent[::-1])  # items at the end that are sent as they came
+    return _shared(compacted.asked, pair.asked) < len(compacted.asked) - whole
 
 
 def _shared(one: Sequence[str], other: Sequence[str]) -> int:
@@ -196,15 +200,11 @@ class _Sizes:
         return sum(map(self._message, document.messages)) + self.counter.tools(document.tools)
 
     def movable(self, document: Document, asked: int | None) -> int:
-        """Return what a compaction can move: the window without what must stay, and half of the rest at most for the
-        answer.
-        """
+        """Return what a compaction can move; an answer of `asked` tokens is reserved before it."""
         stays = (at for at, why in protected(document.messages).items() if why is not Protection.UNREAD)
-        fixed = sum(self._message(document.messages[at]) for at in stays) + self.counter.tools(document.tools)
-        left = max(0, self.window - fixed)
-        wanted = min(UNASKED, self.window // UNASKED_SHARE) if asked is None else asked
-        left -= min(wanted, left // 2)
-        return left - min(MARGIN, left // MARGIN_SHARE)
+        fixed = sum(self._message(document.messages[at]) for at in stays)
+        tools = self.counter.tools(document.tools)
+        return Budget.of(self.window, requested=asked, tools=tools, fixed=fixed).movable
 
     def _message(self, message: Message) -> int:
         if message not in self.known:
