@@ -133,10 +133,11 @@ class ContextOverflow(ProviderError):
     """The request does not fit; a smaller one may.
 
     `limit` and `requested` are tokens, None where the provider named none. With `ceiling` the limit is what the
-    account may send at once, not the model's window: it is no window to learn, and waiting does not help.
+    account may send at once, not the model's window: it is no window to learn, and waiting does not help. With
+    `in_bytes` the body was too large, whatever its tokens; both figures are bytes then.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all that a provider may tell of it
         self,
         message: str,
         *,
@@ -145,11 +146,13 @@ class ContextOverflow(ProviderError):
         limit: int | None = None,
         requested: int | None = None,
         ceiling: bool = False,
+        in_bytes: bool = False,
     ) -> None:
         super().__init__(message, provider=provider, status=status)
         self.limit = limit
         self.requested = requested
         self.ceiling = ceiling
+        self.in_bytes = in_bytes
 
 
 class NotRecovered(ContextOverflow):

@@ -8,22 +8,23 @@ before.
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from types import MappingProxyType
 
 from everlong.compress import Preset
-from everlong.core import SMALLEST_REPLY, Budget, JsonText, Protection
+from everlong.core import SMALLEST_REPLY, Budget, Json, JsonObject, JsonText, Protection
 from everlong.engine.contracts import Call, Threads
 from everlong.engine.settings import Settings
 from everlong.errors import BudgetImpossible
 from everlong.tokens import KEPT, LARGEST_RATIO, Calibration, Counter
-from everlong.windows import Prices, Registry, Window, window
+from everlong.windows import Bounds, Prices, Registry, Window, window
 
 __all__ = [
     "Anchor",
     "CallBudget",
     "Gauge",
+    "Limits",
     "budget_of",
     "calibration_from",
     "calibration_of",
@@ -31,7 +32,9 @@ __all__ = [
     "counter_for",
     "due_at",
     "keep_calibration",
+    "keep_limits",
     "learn_window",
+    "learned_limits",
     "learned_window",
     "smallest_reply",
     "target_share",
@@ -58,7 +61,7 @@ NOTHING_FIXED: Mapping[Protection, int] = MappingProxyType({})
 #: Of the window: a longer task or context is shortened in its place.
 SHARES = MappingProxyType({Protection.TASK: 10, Protection.CONTEXT: 2})
 
-WINDOW, CALIBRATION = "window", "calibration"  # kinds of what is learned
+WINDOW, LIMITS, CALIBRATION = "window", "limits", "calibration"  # kinds of what is learned
 
 
 @lru_cache(maxsize=64)
@@ -249,11 +252,14 @@ def budget_of(
     Raises BudgetImpossible if the tools leave nothing for messages, by an exact count.
     """
     preset = settings.rules
+    taught = learned_limits(threads, call)
     resolved = window_of(
         call.model,
         call.provider,
         override=settings.window,
         learned=learned_window(threads, call),
+        refuted=taught.refuted,
+        prompt=taught.prompt.limit if taught.prompt.refusals > 1 else None,
         served=call.served,
         default=preset.unknown_window,
         registry=registry,
@@ -358,21 +364,63 @@ def due_at(threads: Threads, settings: Settings, call: Call, *, registry: Regist
 # --- what calls taught about an endpoint --------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What refusals without a figure taught: sizes in the provider's tokens, with the answer and without, and in bytes.
+
+    `refuted` is the window that a person had set when a request within it was refused.
+    """
+
+    total: Bounds = field(default_factory=Bounds)
+    prompt: Bounds = field(default_factory=Bounds)
+    size: Bounds = field(default_factory=Bounds)
+    refuted: int | None = None
+
+
 def learned_window(threads: Threads, call: Call) -> int | None:
-    """Return the window that an overflow or a truncation taught, for this endpoint and model alone."""
-    fact = threads.fact(WINDOW, _key(call))
-    if fact is None:
-        return None
+    """Return the window that an overflow or a truncation taught, for this endpoint and model alone.
+
+    A figure counts, unless something smaller was refused; then what refusals and passes leave between them.
+    """
+    figure, bounds = _learned_figure(threads, call), learned_limits(threads, call).total
+    if figure is None or (bounds.refused is not None and bounds.refused <= figure):
+        return bounds.limit if bounds.limit is not None else figure
+    return figure
+
+
+def _learned_figure(threads: Threads, call: Call) -> int | None:
+    figure = _fact(threads, WINDOW, call)
+    return figure if type(figure) is int and figure > 0 else None
+
+
+def learned_limits(threads: Threads, call: Call) -> Limits:
+    """Return what refusals and passes taught about this endpoint and model."""
+    kept = _fact(threads, LIMITS, call)
+    if not isinstance(kept, dict):
+        return Limits()
+    total, prompt, size = (Bounds.decoded(kept.get(name)) for name in ("total", "prompt", "size"))
+    refuted = kept.get("refuted")
+    return Limits(total, prompt, size, refuted if type(refuted) is int else None)
+
+
+def keep_limits(threads: Threads, call: Call, limits: Limits) -> None:
+    """Keep what was taught."""
+    kept: JsonObject = {name: getattr(limits, name).encoded() for name in ("total", "prompt", "size")}
+    threads.keep_fact(LIMITS, _key(call), json.dumps(kept | {"refuted": limits.refuted}))
+
+
+def _fact(threads: Threads, kind: str, call: Call) -> Json:
+    fact = threads.fact(kind, _key(call))
     try:
-        figure = json.loads(fact)
+        read: Json = None if fact is None else json.loads(fact)
     except ValueError:
         return None
-    return figure if type(figure) is int and figure > 0 else None
+    return read
 
 
 def learn_window(threads: Threads, call: Call, window: int) -> bool:
     """Keep the window that the provider reported; return whether it is new."""
-    if learned_window(threads, call) == window:
+    if _learned_figure(threads, call) == window:
         return False
     threads.keep_fact(WINDOW, _key(call), json.dumps(window))
     return True

@@ -1,6 +1,7 @@
 """Recover from a refusal: find a request that may pass instead, or raise one clear error. Every attempt is smaller.
 
-An overflow teaches the window, if the error names it, and is answered with a harder compaction, at most twice. A
+An overflow teaches the window, if the error names it, else bounds of it: what was refused, what passed. It is answered
+with a harder compaction, at most twice. A
 history that the provider calls malformed is sent once more as plain words, pictures that it refuses are left out
 once, a reply that is too long for it is asked for shorter. Any other error is the caller's.
 """
@@ -8,8 +9,16 @@ once, a reply that is too long for it is asked for shorter. Any other error is t
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from everlong.core import EventKind, History, user_text
-from everlong.engine.budget import calibration_of, counter_for, keep_calibration, learn_window
+from everlong.core import EventKind, History, Role, user_text
+from everlong.engine.budget import (
+    calibration_of,
+    counter_for,
+    keep_calibration,
+    keep_limits,
+    learn_window,
+    learned_limits,
+    learned_window,
+)
 from everlong.engine.contracts import Prepared
 from everlong.engine.events import Journal
 from everlong.engine.preparation import compact_now, prepared_from, remember
@@ -114,33 +123,66 @@ def _as_before(again: Prepared, refused: Prepared) -> Prepared:
 
 
 def _learn(engine: EngineContext, journal: Journal, prepared: Prepared, error: ContextOverflow) -> None:
-    """Learn the true window and the true size of what was sent, as far as the error names them."""
-    call = prepared.call
-    if (
-        error.limit is not None
-        and error.limit > 0
-        and not error.ceiling
-        and learn_window(engine.threads, call, error.limit)
-    ):
-        journal.note(
-            EventKind.WINDOW_LEARNED,
-            parent=prepared.turn,
-            model=call.model,
-            reason="an overflow told it",
-            tokens_before=prepared.budget.window,
-            tokens_after=error.limit,
-        )
+    """Learn the true window and the true size of what was sent, as far as the error names them; else their bounds."""
+    call, before = prepared.call, learned_window(engine.threads, prepared.call)
+    reason = "an overflow told it"
+    if error.limit is not None and error.limit > 0 and not error.ceiling:
+        learn_window(engine.threads, call, error.limit)
+    prompt = prepared.tokens
     if error.requested:
         reply = prepared.request.max_tokens or 0
         known = calibration_of(engine.threads, call, counter_for(call.model))
         counted = prepared.counted + prepared.budget.tools
         # Some providers include the reserve for the answer in the size they report. If the figure is large enough for
         # that, subtract it: the smaller figure is the careful one to learn from.
-        observed = known.observe(
-            counted, error.requested - reply if error.requested > reply + counted else error.requested
-        )
+        prompt = error.requested - reply if error.requested > reply + counted else error.requested
+        observed = known.observe(counted, prompt)
         if observed != known:
             keep_calibration(engine.threads, call, observed)
+    if not error.ceiling and (error.limit is None or (not error.requested and _total(prepared, prompt) <= error.limit)):
+        _learn_bounds(engine, prepared, prompt)
+        reason = "larger requests were refused"
+    _refute(engine, prepared, error)
+    learned = learned_window(engine.threads, call)
+    if learned is not None and learned != before:
+        journal.note(
+            EventKind.WINDOW_LEARNED,
+            parent=prepared.turn,
+            model=call.model,
+            reason=reason,
+            tokens_before=prepared.budget.window,
+            tokens_after=learned,
+        )
+
+
+def _learn_bounds(engine: EngineContext, prepared: Prepared, size: int) -> None:
+    """What was refused is above the limit; what the provider read of this thread before is not."""
+    call, known = prepared.call, learned_limits(engine.threads, prepared.call)
+    state = engine.states.get(prepared.thread)
+    anchor = None if state is None else state.anchor
+    passed = anchor.reported if anchor is not None and anchor.model == call.model else None
+    head = tuple(message for message in prepared.request.messages if message.role is Role.SYSTEM)
+    fixed = min(size, counter_for(call.model).messages(head) + prepared.budget.tools)
+    total = known.total.after_refusal(
+        _total(prepared, size),
+        fixed=fixed,
+        passed=None if passed is None else _total(prepared, passed),
+    )
+    prompt = known.prompt.after_refusal(size, fixed=fixed, passed=passed)
+    keep_limits(engine.threads, call, replace(known, total=total, prompt=prompt))
+
+
+def _total(prepared: Prepared, prompt: int) -> int:
+    """A prompt with the answer that was asked for: most providers count both."""
+    return prompt + (prepared.request.max_tokens or prepared.budget.reply)
+
+
+def _refute(engine: EngineContext, prepared: Prepared, error: ContextOverflow) -> None:
+    """Note that a window which a person set does not hold: what was refused was within it."""
+    told = prepared.window.context if prepared.window.source == "user" else None
+    known = learned_limits(engine.threads, prepared.call)
+    if told is not None and not error.ceiling and known.refuted != told:
+        keep_limits(engine.threads, prepared.call, replace(known, refuted=told))
 
 
 def _given_up(

@@ -5,7 +5,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from everlong.core import Event, EventKind
-from everlong.engine.budget import Anchor, calibration_of, counter_for, keep_calibration, learn_window
+from everlong.engine.budget import (
+    Anchor,
+    calibration_of,
+    counter_for,
+    keep_calibration,
+    keep_limits,
+    learn_window,
+    learned_limits,
+)
 from everlong.engine.contracts import Prepared, with_beside
 from everlong.engine.events import Journal
 from everlong.engine.thread import EngineContext
@@ -36,8 +44,10 @@ def record_usage(
             _note_usage(journal, prepared, usage)
         if hidden is not None:
             return hidden
-        if usage is not None and plausible(usage, prepared.budget.window, estimate=prepared.tokens):
+        told = usage is not None and plausible(usage, prepared.budget.window, estimate=prepared.tokens)
+        if usage is not None and told:
             _learn(engine, prepared, usage)
+        _raise_bounds(engine, prepared, usage.prompt if usage is not None and told else prepared.tokens)
         if prepared.overflow:
             journal.note(
                 EventKind.OVERFLOW_RECOVERED,
@@ -143,6 +153,15 @@ def _learn(engine: EngineContext, prepared: Prepared, usage: Usage) -> None:
     if state is not None and state.view is not None and with_beside(state.view.messages, prepared.call) == sent:
         anchor = Anchor(prepared.call.model, prepared.compactions, counted, usage.prompt)
         engine.states.put(prepared.thread, replace(state, anchor=anchor))
+
+
+def _raise_bounds(engine: EngineContext, prepared: Prepared, prompt: int) -> None:
+    """What passed is not above a limit that refusals told of."""
+    known = learned_limits(engine.threads, prepared.call)
+    reply = prepared.request.max_tokens or prepared.budget.reply
+    raised = replace(known, total=known.total.after_pass(prompt + reply), prompt=known.prompt.after_pass(prompt))
+    if raised != known:
+        keep_limits(engine.threads, prepared.call, raised)
 
 
 @dataclass(frozen=True, slots=True)

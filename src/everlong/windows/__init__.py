@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from everlong.doors import open_door
 
 if TYPE_CHECKING:
+    from everlong.windows.bounds import Bounds as Bounds
     from everlong.windows.entries import Entry as Entry, Prices as Prices
     from everlong.windows.registry import Registry as Registry
     from everlong.windows.resolution import Window as Window, window as window
@@ -33,6 +34,7 @@ else:
     __all__, __getattr__, __dir__ = open_door(
         __name__,
         {
+            "bounds": "Bounds",
             "entries": "Entry Prices",
             "registry": "Registry",
             "resolution": "Window window",

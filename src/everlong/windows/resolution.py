@@ -1,11 +1,12 @@
 """Which window counts: the user's > learned from an overflow > served > the registry's > a default.
 
-Every answer names its source, and what it was chosen over stays visible. A place that no table knows does
+Every answer names its source, and what it was chosen over stays visible. Where a provider refused a request within
+the user's figure, what that taught counts in its place. A place that no table knows does
 not inherit the figure of a hosted model of the same name: it gets the default, or less if the model takes less.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from everlong.core import expect_text
@@ -56,13 +57,16 @@ def window(  # noqa: PLR0913 - the places a figure can come from are the point
     provider: str = "",
     override: int | None = None,
     learned: int | None = None,
+    refuted: int | None = None,
+    prompt: int | None = None,
     served: int | None = None,
     default: int = DEFAULT_WINDOW,
     registry: Registry | None = None,
 ) -> Window:
     """Return the window of a model. An override always counts, also 0; other figures only if they are plausible.
 
-    `provider` is where the model is used, if that is known: a name no table has is a server of one's own.
+    `provider` is where the model is used, if that is known: a name no table has is a server of one's own. `refuted` is
+    a figure of the user's that the learned one lowers, `prompt` the largest prompt that refusals left.
     Example: window("anthropic/claude-opus-4-5").context -> 200_000, source "registry"
     """
     expect_text("model", model, "a model's name")
@@ -76,9 +80,11 @@ def window(  # noqa: PLR0913 - the places a figure can come from are the point
         ("served", tokens(served)),
     )
     given = [(source, figure) for source, figure in stated if figure is not None]
+    if len(given) > 1 and override is not None and override == refuted and given[1][0] == "learned":
+        given[:2] = sorted(given[:2], key=lambda claim: claim[1])
     if given:
         source, context = given[0]
-        return _window(model, context, source, found, [*given[1:], *claims])
+        return _with_prompt(_window(model, context, source, found, [*given[1:], *claims]), prompt)
     if found is None or not found.applies:
         context = default if found is None else min(default, found.entry.window)
         return Window(
@@ -112,6 +118,10 @@ def _window(model: str, context: int, source: Source, found: Found | None, claim
         prices=next((other.prices for other in own if other.prices != NO_PRICES), NO_PRICES),
         conflicts=conflicts,
     )
+
+
+def _with_prompt(known: Window, prompt: int | None) -> Window:
+    return known if prompt is None or prompt >= known.prompt else replace(known, input=prompt)
 
 
 def _claims(found: Found | None) -> list[tuple[str, int]]:

@@ -1,0 +1,69 @@
+"""A limit that nobody names: what was refused is above it, what passed is not.
+
+A first refusal lowers what is sent to three fifths, a further one to two fifths of the refused size, but never below
+what passed before. What the refused request could not do without is left out of that share: it stays in any case.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from everlong.core import Json, JsonObject
+
+__all__ = ["Bounds"]
+
+SHARES = (0.6, 0.4)  # of what was refused: after the first refusal, and after any later one
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The smallest size that was refused and the largest that passed since, both None where there is none.
+
+    `fixed` is the part of the refused size that every request has; `refusals` is how many there were.
+    """
+
+    refused: int | None = None
+    passed: int | None = None
+    fixed: int = 0
+    refusals: int = 0
+
+    @property
+    def limit(self) -> int | None:
+        """The most to send from now on; None while nothing was refused."""
+        if self.refused is None:
+            return None
+        fixed = min(self.fixed, self.refused)
+        careful = fixed + int(SHARES[min(self.refusals, len(SHARES)) - 1] * (self.refused - fixed))
+        return max(1, min(self.refused - 1, max(careful, self.passed or 0)))
+
+    def after_refusal(self, size: int, *, fixed: int = 0, passed: int | None = None) -> "Bounds":
+        """Return the bounds when a request of this size was refused; `passed` is one that was accepted just before.
+
+        What was thought to pass at that size does not count any more.
+        """
+        known = [one for one in (self.passed, passed) if one is not None and one < size]
+        refused = size if self.refused is None else min(size, self.refused)
+        return Bounds(refused, max(known, default=None), fixed, self.refusals + 1)
+
+    def after_pass(self, size: int) -> "Bounds":
+        """Return the bounds when a request of this size was accepted; the same ones where that is no news."""
+        if self.refused is None or size <= (self.limit or 0):
+            return self
+        return Bounds(max(self.refused, size + 1), size, self.fixed, self.refusals)
+
+    def encoded(self) -> JsonObject:
+        """Return the bounds as JSON."""
+        return {"refused": self.refused, "passed": self.passed, "fixed": self.fixed, "refusals": self.refusals}
+
+    @classmethod
+    def decoded(cls, value: Json) -> "Bounds":
+        """Return bounds as they were kept; what cannot be read is learned again."""
+        if not isinstance(value, Mapping):
+            return cls()
+        refused, passed, fixed, refusals = (
+            _whole(value.get(name)) for name in ("refused", "passed", "fixed", "refusals")
+        )
+        return cls(refused, passed, fixed or 0, refusals or 1) if refused is not None else cls()
+
+
+def _whole(value: Json) -> int | None:
+    return value if type(value) is int and value >= 0 else None
