@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 from everlong.core import History
-from everlong.engine.contracts import Call, Prepared
-from everlong.engine.engine import BlockingEngine, Engine
+from everlong.engine import Call, Engine, Prepared
 from everlong.errors import ContextOverflow
 from everlong.store import MemoryThreads
 from everlong.tokens import Counter
@@ -31,7 +30,7 @@ class Endpoint:
     def tokens(self, messages: History) -> int:
         return int(COUNTER.messages(messages) * self.ratio)
 
-    def answer(self, engine: BlockingEngine, prepared: Prepared) -> None:
+    def answer(self, engine: Engine, prepared: Prepared) -> None:
         """Answer, after as many refusals as it takes."""
         while True:
             prompt = self.tokens(prepared.request.messages)
@@ -41,28 +40,27 @@ class Endpoint:
             self.refused.append(size)
             limit = self.window if self.names in ("limit", "both") else None
             requested = size if self.names in ("size", "both") else None
-            prepared = engine.recover(prepared, ContextOverflow("too long", limit=limit, requested=requested))
+            prepared = engine.blocking.recover(prepared, ContextOverflow("too long", limit=limit, requested=requested))
         usage = Usage(prompt=prompt, output=20) if self.reports else None
-        assert engine.record_usage(prepared, usage) is None
+        assert engine.blocking.record_usage(prepared, usage) is None
 
 
 def talk(endpoint: Endpoint, steps: list[float], *, model: str, reply: int | None, head: float) -> None:
-    threads = MemoryThreads()
-    engine = Engine(threads).blocking
-    engine.append("t", [system("rule " * int(head * endpoint.window / endpoint.ratio))])
+    engine = Engine(MemoryThreads())
+    engine.blocking.append("t", [system("rule " * int(head * endpoint.window / endpoint.ratio))])
     call = Call(model=model, endpoint="http://house/v1", max_tokens=reply)
     for number, step in enumerate(steps):
         words = int(step * endpoint.window / endpoint.ratio)
         half = [f"Part {number}: " + "thing " * (words // 2), "word " * (words - words // 2)]
-        engine.append("t", [user(half[0]), assistant(half[1]), user(f"And now {number}?")])
-        endpoint.answer(engine, engine.prepare("t", call))
-        engine.append("t", [assistant("So it is.")])
+        engine.blocking.append("t", [user(half[0]), assistant(half[1]), user(f"And now {number}?")])
+        endpoint.answer(engine, engine.blocking.prepare("t", call))
+        engine.blocking.append("t", [assistant("So it is.")])
 
 
 WINDOWS = st.sampled_from([4_000, 6_500, 10_000, 16_000, 32_768, 50_000, 100_000, 200_000])
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     endpoint=st.builds(
         Endpoint,
