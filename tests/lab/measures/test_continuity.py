@@ -1,5 +1,6 @@
 """What stands after a compaction: the task, the last steps and the last words, each as a message of its own role."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -68,6 +69,18 @@ STANDS: dict[str, tuple[History, tuple[str, ...]]] = {
 @pytest.mark.parametrize(("sent", "missing"), STANDS.values(), ids=STANDS)
 def test_what_is_missing_is_named(sent: History, missing: tuple[str, ...]) -> None:
     assert judge(HISTORY, sent, COUNTER, movable=MOVABLE).missing == missing
+
+
+def test_long_arguments_may_be_shortened_but_the_call_stays() -> None:
+    history = (TASK, *step(1, SHORT, json.dumps({"text": LINES})))
+    for sent, missing in ((step(1, SHORT, '{"text": "line 0 …"}'), ()), (step(2, SHORT), ("step",))):
+        assert judge(history, (TASK, *sent), COUNTER, movable=MOVABLE).missing == missing
+
+
+@pytest.mark.parametrize(("movable", "missing"), [(10_000, ("result",)), (100, ())])
+def test_a_quarter_of_each_result_is_asked_where_there_is_room_for_it(movable: int, missing: tuple[str, ...]) -> None:
+    sent = at(KEPT, 4, result(2, f"{LESS}\n[…]"))
+    assert judge(HISTORY, sent, COUNTER, movable=movable).missing == missing
 
 
 @pytest.mark.parametrize(

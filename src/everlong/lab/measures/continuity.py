@@ -21,6 +21,7 @@ __all__ = ["MISSES", "Standing", "judge", "observations_in"]
 LAST_STEPS = 3
 SMALL = 300  # tokens; a text up to here stands whole
 LEAST_SHARE = 0.25  # of a larger text
+ROOM = 0.6  # of what compaction can move: the rest is for what comes before the next one
 TASK_SHARE = 0.1  # of what compaction can move; a task that is larger may stand with its ends
 END = 100  # characters of either end of a task that was shortened
 #: How assistants write an action where they cannot call a tool.
@@ -70,8 +71,11 @@ def judge(
     missing: list[str] = []
     if words:
         missing += _task(history, (words[0], words[-1]), sent, counter, movable)
-    for step in _last_steps(history, words[-1] + 1 if words else 0):
+    steps = _last_steps(history, words[-1] + 1 if words else 0)
+    for step in steps:
         missing += _step(step, sent, counter)
+    if "result" in missing and sum(_least(step, counter) for step in steps) > ROOM * movable:
+        missing = [name for name in missing if name != "result"]  # there is no room for a quarter of each
     return Standing(tuple(name for name in MISSES if name in missing))
 
 
@@ -151,6 +155,14 @@ def _step(step: _Step, sent: History, counter: Counter) -> Iterator[str]:
         yield "result"
 
 
+def _least(step: _Step, counter: Counter) -> int:
+    """Return how many tokens a step takes at least if it stands."""
+    texts = [part.text for message in step.results for part in message.results]
+    texts += [message.text for message in step.results if not message.results]
+    results = sum(size if size < SMALL else int(LEAST_SHARE * size) for size in map(counter.text, texts))
+    return results + sum(min(SMALL, counter.text(call.arguments)) for call in step.said.calls)
+
+
 def _is_said(said: Message, other: Message, counter: Counter) -> bool:
     """Return whether a message is what the assistant said: by its calls, without any by its text."""
     if other.role is not Role.ASSISTANT:
@@ -163,7 +175,10 @@ def _is_said(said: Message, other: Message, counter: Counter) -> bool:
 
 
 def _is_called(call: ToolCall, other: ToolCall | None, counter: Counter) -> bool:
-    return other is not None and other.name == call.name and _stands(call.arguments, other.arguments, counter)
+    """Return whether a call stands; long arguments, such as a file that was written, may be shortened."""
+    if other is None or other.name != call.name:
+        return False
+    return other.arguments == call.arguments or counter.text(call.arguments) >= SMALL
 
 
 def _is_told(result: Message, sent: Sequence[Message], counter: Counter) -> bool:
