@@ -106,6 +106,7 @@ def test_metrics_tell_of_requests_overflows_and_what_was_saved() -> None:
 def test_a_request_tells_of_the_compactions_since_the_one_before(mode: str) -> None:
     client = Resending("openai-chat")
     told: list[int] = []
+    behind: list[int] = []
     with (
         ScriptedServer(window=Window(8_000, told=True)) as upstream,
         RunningGateway(upstream=upstream.url, mode=mode) as gateway,
@@ -115,12 +116,15 @@ def test_a_request_tells_of_the_compactions_since_the_one_before(mode: str) -> N
             status, headers, _ = client.tried(gateway)
             assert status == 200
             told.append(int(headers["x-everlong-compactions"]))
+            behind.append(int(headers["x-everlong-compactions-behind"]))
             client.messages.append({"role": "assistant", "content": "Noted."})
             client.settle(gateway)
     sent = [request.messages for request in of_clients(upstream)]
     broke = [later[: len(earlier)] != earlier for earlier, later in pairwise(sent)]
     assert broke == [made > 0 for made in told[1:]]
     assert sum(broke) > 1
+    assert all(few <= all_ for few, all_ in zip(behind, told, strict=True))
+    assert (sum(behind) > 0) is (mode == "auto"), "a summary is written behind an answer"
 
 
 # --- what is documented ------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from threading import RLock
 from uuid import uuid4
 
 from everlong.core import Event, EventKind, History, Json, JsonObject, Message, Point, Recalled, Role
-from everlong.engine import Engine, Threads, text_title
+from everlong.engine import SUMMARY, Engine, Threads, text_title
 from everlong.errors import NoThread
 from everlong.gateway.conversations.canonical import Restore, Unit, Units, grouped, head_digest, prefix_digests
 from everlong.gateway.conversations.persistence import (
@@ -87,8 +87,9 @@ class Conversation:
     settings: str = "{}"
     #: Tokens by which it may grow, from what was last forwarded, before a compaction can be due.
     quiet: int = 0
-    #: Compactions that no request has reported yet.
+    #: Compactions that no request has reported yet, and how many of them were made behind an answer, for a summary.
     compactions: int = 0
+    behind: int = 0
     lock: RLock = field(default_factory=RLock)
 
     def shared_with(self, digests: Sequence[bytes]) -> int:
@@ -278,6 +279,7 @@ class Conversations:
             return
         if event.kind is EventKind.CONTEXT_COMPRESSED:
             conversation.compactions += 1
+            conversation.behind += event.reason == SUMMARY
         elif event.kind is EventKind.SUMMARY_APPLIED:
             self._state_store.later(lambda: self.keep_marks(conversation))
 

@@ -376,7 +376,8 @@ class Exchange:
         if self._conversation is not None:
             report.messages = len(self._conversation.digests)
             report.compactions += self._conversation.compactions
-            self._conversation.compactions = 0
+            report.behind += self._conversation.behind
+            self._conversation.compactions = self._conversation.behind = 0
         price = prepared.window.prices.input or 0.0
         report.saved_dollars = max(0, report.before - report.after) * price / MILLION
 

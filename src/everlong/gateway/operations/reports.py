@@ -51,6 +51,8 @@ class Report:
     messages: int = 0
     #: Compactions since the request before it, this one's included; without any it begins with the same bytes.
     compactions: int = 0
+    #: How many of them were made behind the answer before, for a summary.
+    behind: int = 0
     #: The length of the answer that was asked for, if that had to be less than the client wanted.
     max_tokens: int | None = None
     recovered: int = 0
@@ -83,6 +85,7 @@ class Report:
             "tokens-after": str(self.after),
             "edits": str(len(self.edits)),
             "compactions": str(self.compactions),
+            "compactions-behind": str(self.behind),
             "recovered": str(self.recovered),
             "added-ms": f"{self.added_ms:.1f}",
         }
@@ -108,6 +111,7 @@ class Report:
             "tokens": {"before": self.before, "after": self.after, "saved": max(0, self.before - self.after)},
             "messages": self.messages,
             "compactions": self.compactions,
+            "compactions_behind": self.behind,
             "max_tokens": self.max_tokens,
             "recovered": self.recovered,
             "recalls": self.recalls,

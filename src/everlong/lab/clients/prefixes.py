@@ -8,7 +8,7 @@ compaction was made in between. Law 6 says how far apart compactions are.
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from everlong.core import Budget, Json, JsonObject, Message, Protection, protected
 from everlong.lab.clients.witness import MARK, Exchange
@@ -20,8 +20,9 @@ __all__ = ["REFUSED_FROM", "Continued", "Pair", "continued", "format_of", "law_f
 
 REFUSED_FROM = 400  # HTTP status
 NEW_SHARE = 0.4  # of the movable part, between two compactions: law 6
+COUNTED = 0.9  # of the same text one counter may find so much less than another
 #: How the gateway tells of compactions, and of windows that it has just learned.
-COMPACTIONS, RECOVERED = "x-everlong-compactions", "x-everlong-recovered"
+COMPACTIONS, BEHIND, RECOVERED = "x-everlong-compactions", "x-everlong-compactions-behind", "x-everlong-recovered"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +41,8 @@ class Pair:
     tokens: int = 0
     movable: int = 0
     compactions: int = 0
+    #: Whether one of them was made behind the answer to the request before.
+    behind: bool = False
     #: Whether a window was learned while it was answered: such a compaction is exempt.
     learned: bool = False
 
@@ -48,8 +51,8 @@ class Pair:
 class Continued:
     """A pair with the one that it continues; None if it begins a conversation. `broke` if the prefix did not stay.
 
-    `new` is by how much the client's prompt grew since the last compaction of the conversation; None if there was none,
-    or if the client changed what it covered.
+    `new` is by how much the client's prompt grew between the last compaction of the conversation and now; None if there
+    was none, or if the client changed what it covered.
     """
 
     pair: Pair
@@ -61,14 +64,16 @@ class Continued:
 def continued(pairs: Sequence[Pair]) -> list[Continued]:
     """Return the pairs, each with what it continues."""
     found: list[Continued] = []
-    compacted: dict[int, Pair] = {}  # the pair of the last compaction, by the number of a pair of the conversation
+    compacted: dict[int, Continued] = {}  # the pair of the last compaction, by the number of a pair of the conversation
     for at, pair in enumerate(pairs):
         before = _before(pair, pairs[:at])
         last = None if before is None else compacted.get(before.number)
         broke = before is not None and not _begins(pair.sent, _standing(before, pair))
-        new = None if last is None or _rewritten(last, pair) else pair.tokens - last.tokens
-        found.append(Continued(pair=pair, before=before, broke=broke, new=new))
-        now = pair if pair.compactions else last
+        one = Continued(pair=pair, before=before, broke=broke)
+        if last is not None and not _rewritten(last, pair):
+            one = replace(one, new=_compacted_at(one) - _compacted_at(last))
+        found.append(one)
+        now = one if pair.compactions else last
         if now is not None:
             compacted[pair.number] = now
     return found
@@ -81,7 +86,7 @@ def law_faults(requests: Iterable[Continued]) -> Iterator[str]:
         if one.broke and one.before is not None and not pair.compactions:
             yield f"request {pair.number} begins otherwise than request {one.before.number}, without a compaction"
         least = int(NEW_SHARE * pair.movable)
-        if pair.compactions and not pair.learned and one.new is not None and one.new < least:
+        if pair.compactions and not pair.learned and one.new is not None and one.new < COUNTED * least:
             yield f"request {pair.number} was compacted again after {one.new} new tokens, {least} are due at least"
 
 
@@ -101,10 +106,20 @@ def _standing(before: Pair, pair: Pair) -> Sequence[str]:
     return before.sent[:end]
 
 
-def _rewritten(compacted: Pair, pair: Pair) -> bool:
-    """Whether the client has changed since what a compaction covered, so that another one had to be made."""
-    whole = _shared(compacted.asked[::-1], compacted.sent[::-1])  # items at the end that are sent as they came
-    return _shared(compacted.asked, pair.asked) < len(compacted.asked) - whole
+def _compacted_at(one: Continued) -> int:
+    """Return the client's prompt when the compaction was made."""
+    return one.before.tokens if one.pair.behind and one.before is not None else one.pair.tokens
+
+
+def _rewritten(compacted: Continued, pair: Pair) -> bool:
+    """Whether the client has changed since what a compaction covered, so that another one had to be made.
+
+    What it replaces with every request does not count: that is known.
+    """
+    asked, before = compacted.pair.asked, compacted.before
+    whole = _shared(asked[::-1], compacted.pair.sent[::-1])  # items at the end that are sent as they came
+    replaced = 0 if before is None else len(before.asked) - _shared(asked, before.asked)
+    return _shared(asked, pair.asked) < len(asked) - max(whole, replaced)
 
 
 def _shared(one: Sequence[str], other: Sequence[str]) -> int:
@@ -151,6 +166,7 @@ def _pair(number: int, spoken: Format, exchange: Exchange, request: ReceivedRequ
         tokens=sizes.prompt(document),
         movable=sizes.movable(document, spoken.api.length(body)),
         compactions=int(told.get(COMPACTIONS, 0)),
+        behind=told.get(BEHIND, "0") != "0",
         learned=told.get(RECOVERED, "0") != "0",
     )
 
