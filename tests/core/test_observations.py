@@ -61,6 +61,11 @@ RESULTS = [
         (3, 5),
     ),
     Case("SWE-agent", work("DISCUSSION\nI look.\n```\nls\n```", "OBSERVATION:\na.py b.py", times=3), (3, 5, 7)),
+    Case(
+        "SWE-agent, by the end",
+        work("I look.\n```\nls\n```", "a.py\n\n(Open file: n/a)\n(Current directory: /a)\nbash-$"),
+        (3, 5),
+    ),
     Case("AutoGen", work("```python\nprint(1)\n```", "exitcode: 0 (execution succeeded)\nCode output: 1"), (3, 5)),
     Case("JSON actions", work('{"action": "ls", "input": {}}', "Tool output: a.py"), (3, 5)),
     Case("Chinese", work("思考：看文件\n行动：读取", "观察结果：\n文件为空"), (3, 5)),
@@ -104,6 +109,7 @@ WORDS = [
         "errors that a person pastes after code",
         tuple(m for n in range(4) for m in (user(f"Error:\nTraceback {n}"), assistant("Try this:\n```python\nx\n```"))),
     ),
+    Case("a terminal that a person pastes", (user("Hi"), assistant(ANSWER), user("It says this:\nls\nbash-$"))),
     Case("a question about a tag", (user("Hi"), assistant(THOUGHT), user("<tool_result> - what does this tag mean?"))),
     Case("a question about the frame", (user("Hi"), assistant(THOUGHT), user("What is an Observation: line?"))),
     Case(
@@ -256,7 +262,13 @@ def test_only_the_beginning_and_the_end_of_a_text_are_looked_at() -> None:
     filler = "x" * 2_000_000
     long = (user("Go."), assistant(THOUGHT), user(f"Observation:\n{filler}<feedback>{filler}"))
     assert kinds(long) == {2: FrameKind.RESULT}
-    assert kinds((user("Go."), assistant(f"{filler}\nThought: x\n{filler}"), user("Observation: 1"))) == {}
+    assert kinds((user("Go."), assistant(f"{filler}\n<code>\n{filler}"), user("Observation: 1"))) == {}
+
+
+def test_an_action_may_stand_between_long_thoughts_and_long_arguments() -> None:
+    filler = "x" * 20_000
+    acted = assistant(f"{filler}\nAction: write\n{filler}")
+    assert kinds((user("Go."), acted, user("Observation: written"))) == {2: FrameKind.RESULT}
 
 
 def test_what_users_said_is_neither_a_result_nor_context_nor_ours() -> None:

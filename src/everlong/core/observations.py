@@ -43,7 +43,10 @@ class Trust(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A frame: how a text in it begins, with which characters it can, and how it ends if that matters."""
+    """A frame: how a text in it begins, with which characters it can, and how it ends if that matters.
+
+    One that may begin with anything is known by its end.
+    """
 
     name: str
     kind: FrameKind
@@ -183,6 +186,14 @@ FRAMES: tuple[Frame, ...] = (
         "response to my last comment?",
     ),
     Frame(
+        "SWE-agent",
+        FrameKind.RESULT,
+        "",
+        "",
+        "Found 3 matches in /app\n\n(Open file: n/a)\n(Current directory: /app)\nbash-$",
+        closing=r"\((?:Current directory|Interactive session): [^\n]*\)\nbash-\$\Z",
+    ),
+    Frame(
         "aider commit",
         FrameKind.RESULT,
         "I",
@@ -250,6 +261,9 @@ OPENINGS = {
     )
     for start in STARTS
 }
+#: Those that are known by their end, and the last character of all of them.
+ENDED = [number for number, frame in enumerate(FRAMES) if not frame.starts]
+LAST = "$"
 CLOSINGS = {number: re.compile(frame.closing) for number, frame in enumerate(FRAMES) if frame.closing}
 #: A user speaks inside a frame of the client: answers, feedback, the task itself.
 USER_SPEAKS = re.compile(r"<(?:feedback|answer|user_message|user_query|user_feedback|task)>")
@@ -266,6 +280,7 @@ ACTION = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 
+ACTIONS_INSIDE = ("\nAction:", "\nThought:", "<tool_call>", "<function=")  # between long thoughts and long arguments
 COMMON_ACTIONS = ("Thought:", "Action:", "THOUGHT:", "<tool_call>", "<code>")  # a look instead of a search
 
 #: Words of a message that only says to go on.
@@ -378,6 +393,9 @@ def _frame_of_text(text: str) -> Frame | str | None:
         if closing is None or closing.search(text[-LOOKED_AT:]):
             return FRAMES[number]
         return None
+    if text[-1:] == LAST:
+        end = text[-LOOKED_AT:]
+        return next((FRAMES[number] for number in ENDED if CLOSINGS[number].search(end)), None)
     return _header(head)
 
 
@@ -404,4 +422,5 @@ def _acts(message: Message) -> bool:
         return True
     if len(text) <= 2 * ACTION_LOOKED_AT:
         return ACTION.search(text) is not None
-    return bool(ACTION.search(text[:ACTION_LOOKED_AT]) or ACTION.search(text[-ACTION_LOOKED_AT:]))
+    edges = (text[:ACTION_LOOKED_AT], text[-ACTION_LOOKED_AT:])
+    return any(map(ACTION.search, edges)) or any(sign in text for sign in ACTIONS_INSIDE)
