@@ -20,7 +20,7 @@ __all__ = ["Abridged", "Standing", "before_newest", "has_results", "movable", "s
 
 LEAST_STEPS = 3
 SMALL = 320  # tokens; what has no more stays whole
-QUARTER = 4
+LEAST_SHARE = 0.28  # of a large result stays: a quarter, and a little for lines that say nothing
 STUB_TOKENS = 50  # what an abridged text costs beside its parts
 LONGEST_ARGUMENT = 1_000  # characters, where arguments have to give way
 MOST_SKIPPED = 3  # steps that are too large even abridged, before no older one is tried
@@ -202,7 +202,7 @@ def _large(draft: Draft, task: Task, position: int, *, results: bool, words: boo
         origin = origins.index(slot, index) if said or isinstance(part, ToolResult) else None
         tokens = 0 if origin is None else part_tokens(slot, index, task.counter)
         if origin is not None and tokens > SMALL:
-            yield Abridged((slot.at, origin), index, tokens, tokens // QUARTER + 1, framed=said and results)
+            yield Abridged((slot.at, origin), index, tokens, int(tokens * LEAST_SHARE), framed=said and results)
 
 
 def _within(last: _Pieces, room: int) -> tuple[Abridged, ...]:

@@ -1,0 +1,95 @@
+"""Which steps stand after a compaction, and which of their results are abridged: figures on both sides of a border."""
+
+import pytest
+
+from everlong.compress.draft import Draft, Task, draft_of
+from everlong.compress.newest_steps import before_newest, movable, stand
+from everlong.compress.steps.by_need import by_need
+from everlong.core import History, Message
+from everlong.tokens import Counter
+from tests.core.build import assistant, calls, result, system, user
+
+COUNTER = Counter("gpt-4o")
+
+
+def lines(tokens: int) -> str:
+    return "\n".join(f"line {n}" for n in range(tokens // 4))  # a line and its end have four tokens
+
+
+def work(*sizes: int) -> History:
+    steps = [message for n, size in enumerate(sizes) for message in (calls(f"c{n}"), result(f"c{n}", lines(size)))]
+    return (system("s"), user("Fix the build."), *steps, assistant("Done."), user("And now?"))
+
+
+def task(target: int) -> Task:
+    return Task(target=target, counter=COUNTER, keeps_task=True)
+
+
+def drafted(history: History, target: int) -> Draft:
+    return draft_of(history, task(target))
+
+
+def test_what_is_protected_cannot_be_moved() -> None:
+    history = work(100)
+    fixed = COUNTER.messages([history[0], history[1], history[-1]])
+    assert movable(drafted(history, 5_000), task(5_000)) == 5_000 - fixed
+
+
+#: sizes of results, newest tokens -> which stand, which of them abridged; the target is 8 000
+CASES = {
+    "three steps, however little is meant for the newest": ((200, 200, 200, 200), 0, [2, 3], []),
+    "older ones within their room": ((200, 200, 200, 200), 900, [0, 1, 2, 3], []),
+    "large ones abridged, the oldest first": ((200, 200, 3_000, 3_000), 5_000, [0, 1, 2, 3], [2]),
+    "all of them where little is meant for the newest": ((200, 200, 3_000, 3_000), 500, [2, 3], [2, 3]),
+    "an older step with one large result": ((200, 4_000, 200, 200), 2_200, [0, 1, 2, 3], [1]),
+    "a step too large even so is passed over": ((200, 9_000, 200, 200), 1_500, [0, 2, 3], []),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_which_steps_stand(case: str) -> None:
+    sizes, newest, standing, abridged = CASES[case]
+    draft = drafted(work(*sizes), 8_000)
+    found = stand(draft, task(8_000), newest)
+    kept = [number for number in range(len(sizes)) if 2 + 2 * number not in found.gone]
+    assert kept == standing
+    assert sorted((part.place[0] - 3) // 2 for part in found.abridged) == abridged
+
+
+@pytest.mark.parametrize(("size", "small"), [(300, True), (330, False)])
+def test_a_small_result_stays_whole(size: int, small: bool) -> None:
+    found = stand(drafted(work(100, 9_000, size), 8_000), task(8_000), 0)
+    assert (7 not in [part.place[0] for part in found.abridged]) is small
+
+
+def test_where_people_only_talk_no_step_has_to_stand() -> None:
+    talk = [message for n in range(20) for message in (user(f"Question {n}"), assistant(f"Answer {n}"))]
+    found = stand(drafted((system("s"), *talk, user("And now?")), 100), task(100), 0)
+    assert len(found.gone) == 39  # all but the task
+
+
+def test_the_newest_steps_are_spared() -> None:
+    def shout(draft: Draft, _: Task) -> Draft:
+        return draft.with_messages([(n, user("!"), 5) for n, _ in draft.open()], ())
+
+    draft = drafted(work(10, 10, 10), 8_000)
+    after = before_newest(shout)(draft, task(8_000))
+    assert [slot.at for slot in after.slots if slot.message == user("!")] == [2, 3]
+    assert after.protected == draft.protected
+
+
+def test_a_result_in_a_users_role_is_abridged_behind_its_frame() -> None:
+    history: list[Message] = [system("s"), user("Find the leak.")]
+    for n in range(8):
+        history += [
+            assistant(f"Thought: look at module {n}.\nAction: read module_{n}.py"),
+            user(f"Observation:\n{lines(3_000)}\nend of module {n}"),
+        ]
+    goal = task(8_000)
+    after = by_need(draft_of(history, goal), goal)
+    assert after.total <= 8_000
+    observed = [message.text for message in after.messages if message.text.startswith("Observation:\n")]
+    assert len(observed) >= 3
+    assert observed[-1] == history[-1].text
+    assert observed[-3].startswith("Observation:\n[excerpts: ")
+    assert [message for message in after.messages if message in history[-6::2]] == history[-6::2]
