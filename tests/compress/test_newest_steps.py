@@ -41,7 +41,8 @@ CASES = {
     "older ones within their room": ((200, 200, 200, 200), 900, [0, 1, 2, 3], []),
     "large ones abridged, the oldest first": ((200, 200, 3_000, 3_000), 5_000, [0, 1, 2, 3], [2]),
     "all of them where little is meant for the newest": ((200, 200, 3_000, 3_000), 500, [2, 3], [2, 3]),
-    "an older step with one large result": ((200, 4_000, 200, 200), 2_200, [0, 1, 2, 3], [1]),
+    "an older step with one large result": ((200, 4_000, 200, 200), 3_300, [0, 1, 2, 3], [1]),
+    "… but not where little is meant for the newest": ((200, 4_000, 200, 200), 2_200, [0, 2, 3], []),
     "a step too large even so is passed over": ((200, 9_000, 200, 200), 1_500, [0, 2, 3], []),
 }
 

@@ -23,6 +23,7 @@ SMALL = 320  # tokens; what has no more stays whole
 LEAST_SHARE = 0.28  # of a large result stays: a quarter, and a little for lines that say nothing
 STUB_TOKENS = 50  # what an abridged text costs beside its parts
 LONGEST_ARGUMENT = 1_000  # characters, where arguments have to give way
+ROOMY = 0.4  # of the room for the newest; with less, excerpts serve better than parts of older steps in place
 MOST_SKIPPED = 3  # steps that are too large even abridged, before no older one is tried
 HELD = 2  # where not even a quarter of each fits, they get this part of the room: other work is needed too
 
@@ -114,7 +115,7 @@ def stand(draft: Draft, task: Task, newest: int) -> Standing:
         if step.start in kept:
             continue
         piece = _pieces(draft, task, step)
-        cut = piece.fitted(left)
+        cut = piece.fitted(left) if newest >= ROOMY * room else ()
         size = piece.size(cut)
         if size > left:
             skipped += 1
