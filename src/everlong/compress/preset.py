@@ -6,6 +6,7 @@ preset is a file in `everlong.compress.presets`.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
@@ -13,6 +14,7 @@ from everlong.compress.draft import Step
 from everlong.compress.options import Option, Scalar
 from everlong.compress.steps.custom import Assembler, Compressor, assembled_by, compressed_by
 from everlong.compress.steps.emergency import floor
+from everlong.compress.steps.images import images
 from everlong.core import Message
 
 __all__ = ["HistoryWindow", "Preset", "SummaryPolicy", "SummaryStyle"]
@@ -132,6 +134,12 @@ class Preset:
     def after_overflow(self) -> "Preset":
         """The preset for the request that follows a refusal."""
         return self if self.overflow is None else replace(self, compaction=self.overflow)
+
+    def within_bytes(self, most: int) -> "Preset":
+        """Return the preset for a provider that takes so many bytes: the newest pictures stay, within half of it."""
+        lighter: Step = partial(images, most_bytes=most // 2)
+        overflow = None if self.overflow is None else (lighter, *self.overflow)
+        return replace(self, compaction=(lighter, *self.compaction), overflow=overflow)
 
     @property
     def due_by_tokens(self) -> bool:

@@ -164,6 +164,8 @@ class CallBudget:
     used_first: float = 0.0
     #: The provider's tokens that messages might take beside an empty prompt: the same from turn to turn.
     empty: int = 0
+    #: The bytes that a request may have, if a refusal taught it.
+    bytes: int | None = None
 
     @property
     def limit(self) -> int:
@@ -264,6 +266,8 @@ def budget_of(
         default=preset.unknown_window,
         registry=registry,
     )
+    if taught.size.limit is not None:
+        preset = preset.within_bytes(taught.size.limit)
     counter = counter_for(call.model)
     beside = counter.messages((*call.standing, *call.tail))
     tools = counter.tools(call.tools) + beside
@@ -296,6 +300,7 @@ def budget_of(
         least_reply=least,
         used_first=USED_FIRST * high / settings.threshold_share if settings.threshold is None else 0.0,
         empty=split(fixed=0).available,
+        bytes=taught.size.limit,
     )
 
 

@@ -49,7 +49,16 @@ from everlong.engine.thread import (
     summary_message,
     work_on,
 )
-from everlong.engine.view import View, arrived, assembled_view, compacted_view, grown_view, view_of
+from everlong.engine.view import (
+    View,
+    arrived,
+    assembled_view,
+    bytes_of,
+    compacted_view,
+    grown_view,
+    view_of,
+    without_images,
+)
 from everlong.errors import BudgetImpossible, EverlongError, ThreadChanged
 from everlong.summarize import Summary, as_system_section, encode_summary, written
 from everlong.wire import Caching, Request, format_named
@@ -58,6 +67,7 @@ __all__ = [
     "BOUNDED_STYLES",
     "assembled_with",
     "compact_now",
+    "lighter_target",
     "planned_point",
     "prefix_to_cache",
     "prepare",
@@ -111,6 +121,8 @@ def _view(context: CallContext) -> View:
     reason = _reason_to_compact(context, view)
     if reason:
         return compact_now(context, reason, view.tokens)
+    if context.budget.bytes is not None and bytes_of(view.messages, context.call.tools) > context.budget.bytes:
+        return _lighter(context, view)
     if _recall(context, view):
         view = standing(context)
     _warn(context, view)
@@ -182,6 +194,21 @@ def _too_soon(context: CallContext, view: View) -> bool:
     made_for_this = row.entry.limit > SAME_SIZE * context.budget.empty_limit
     new = context.state.new_tokens(view.tokens)
     return made_for_this and new is not None and new < context.budget.renewal
+
+
+def _lighter(context: CallContext, view: View) -> View:
+    """Compact because of the bytes of a view; where nothing can go the provider decides."""
+    target = lighter_target(context, view.messages, view.tokens)
+    try:
+        return compact_now(context, "more bytes than it takes", view.tokens, limit=view.tokens - 1, target=target)
+    except BudgetImpossible:
+        return view
+
+
+def lighter_target(context: CallContext, messages: History, counted: int) -> int:
+    """Return the tokens to go down to where a provider takes only so many bytes: half of them are for texts."""
+    most, texts = context.budget.bytes or 0, bytes_of(without_images(messages), context.call.tools)
+    return min(counted - 1, context.budget.target, int(counted * most / (2 * texts)) if texts > most // 2 else counted)
 
 
 def compact_now(

@@ -1,7 +1,7 @@
 """Recover from a refusal: find a request that may pass instead, or raise one clear error. Every attempt is smaller.
 
 An overflow teaches the window, if the error names it, else bounds of it: what was refused, what passed. It is answered
-with a harder compaction, at most twice. A
+with a harder compaction, at most twice. A body of too many bytes teaches that limit in the same way. A
 history that the provider calls malformed is sent once more as plain words, pictures that it refuses are left out
 once, a reply that is too long for it is asked for shorter. Any other error is the caller's.
 """
@@ -21,10 +21,10 @@ from everlong.engine.budget import (
 )
 from everlong.engine.contracts import Prepared
 from everlong.engine.events import Journal
-from everlong.engine.preparation import compact_now, prepared_from, remember
+from everlong.engine.preparation import compact_now, lighter_target, prepared_from, remember
 from everlong.engine.thread import CallContext, EngineContext, work_on
 from everlong.engine.usage import record_failure
-from everlong.engine.view import flattened, without_images
+from everlong.engine.view import bytes_of, flattened, without_images
 from everlong.errors import (
     BudgetImpossible,
     ContextOverflow,
@@ -36,12 +36,15 @@ from everlong.errors import (
     StoreError,
 )
 from everlong.relevance import in_language, language_of
+from everlong.windows import Bounds
 from everlong.wire import repair_history
 
 __all__ = ["recover"]
 
 MOST_ATTEMPTS = 2
 HARDER = 0.6  # of the refused size, for each attempt; if no window is known, it is the only figure
+LEAST_BYTES = 400_000  # of a body that is refused as too large; what is smaller has too many tokens
+WITHIN = 0.95  # of a limit in bytes: how a body is written is not ours alone
 WORDS = {
     "en": (
         "The conversation does not fit this model's window{limit}, and a shorter form was refused too. "
@@ -80,7 +83,7 @@ def _smaller(engine: EngineContext, prepared: Prepared, error: ContextOverflow) 
             model=call.model,
             reason=str(error),
             tokens_before=prepared.tokens,
-            tokens_after=error.limit,
+            tokens_after=None if error.in_bytes else error.limit,
         )
         prepared = replace(prepared, overflow=started)
         _learn(engine, journal, prepared, error)
@@ -91,16 +94,41 @@ def _smaller(engine: EngineContext, prepared: Prepared, error: ContextOverflow) 
             context = work_on(engine, state, call, journal, prepared.turn)
             context.budget = replace(context.budget, preset=context.budget.preset.after_overflow)
             harder = _aim(context, prepared)
+            if context.budget.bytes is not None:
+                harder = min(harder, lighter_target(context, prepared.request.messages, prepared.counted))
             most = prepared.counted - 1 if prepared.counted <= context.budget.compacted_limit else None
             view = compact_now(context, "overflow", prepared.counted, limit=most, target=harder)
         except BudgetImpossible as impossible:
-            raise _given_up(journal, prepared, error, impossible) from impossible
+            bare = _bare(prepared) if error.in_bytes else None
+            if bare is None:
+                raise _given_up(journal, prepared, error, impossible) from impossible
+            return replace(bare, attempt=prepared.attempt + 1)
         except StoreError as broken:
             _note_failure(journal, prepared, str(broken))
             raise
         remember(context, view)
         again = prepared_from(context, view, attempt=prepared.attempt + 1)
-        return _as_before(replace(again, overflow=started), prepared)
+        again = _as_before(replace(again, overflow=started), prepared)
+        return _lighter(again, prepared, context.budget.bytes) if error.in_bytes else again
+
+
+def _lighter(again: Prepared, refused: Prepared, most: int | None) -> Prepared:
+    """The request without pictures, if those that must stay leave it too large: the second attempt has none anyway."""
+    size = _size(again)
+    if size < _size(refused) and (most is None or size <= most) and not refused.attempt:
+        return again
+    return _bare(again) or again
+
+
+def _bare(prepared: Prepared) -> Prepared | None:
+    """The request without its pictures; None if it has none."""
+    bare = _with_messages(prepared, _without_pictures(prepared.request.messages, prepared.call.fmt))
+    return None if bare is None else replace(bare, remedies=prepared.remedies | {"no pictures"})
+
+
+def _size(prepared: Prepared) -> int:
+    """The bytes of a request."""
+    return bytes_of(prepared.request.messages, prepared.request.tools)
 
 
 def _aim(context: CallContext, prepared: Prepared) -> int:
@@ -124,6 +152,8 @@ def _as_before(again: Prepared, refused: Prepared) -> Prepared:
 
 def _learn(engine: EngineContext, journal: Journal, prepared: Prepared, error: ContextOverflow) -> None:
     """Learn the true window and the true size of what was sent, as far as the error names them; else their bounds."""
+    if error.in_bytes and _learn_size(engine, journal, prepared, error):
+        return
     call, before = prepared.call, learned_window(engine.threads, prepared.call)
     reason = "an overflow told it"
     if error.limit is not None and error.limit > 0 and not error.ceiling:
@@ -153,6 +183,26 @@ def _learn(engine: EngineContext, journal: Journal, prepared: Prepared, error: C
             tokens_before=prepared.budget.window,
             tokens_after=learned,
         )
+
+
+def _learn_size(engine: EngineContext, journal: Journal, prepared: Prepared, error: ContextOverflow) -> bool:
+    """Learn how many bytes the provider takes; return False where a refusal as too large can only be about tokens."""
+    size = _size(prepared)
+    if error.limit is None and size < LEAST_BYTES:
+        return False
+    known = learned_limits(engine.threads, prepared.call)
+    if error.limit is None:
+        bounds = known.size.after_refusal(size)
+    else:  # what it named beats any bounds
+        bounds = Bounds().after_refusal(error.limit + 1, passed=int(error.limit * WITHIN))
+    keep_limits(engine.threads, prepared.call, replace(known, size=bounds))
+    journal.note(
+        EventKind.WINDOW_LEARNED,
+        parent=prepared.turn,
+        model=prepared.call.model,
+        reason=f"larger requests were refused: at most {bounds.limit:,} bytes from now on",
+    )
+    return True
 
 
 def _learn_bounds(engine: EngineContext, prepared: Prepared, size: int) -> None:
@@ -193,7 +243,7 @@ def _given_up(
 ) -> NotRecovered:
     spoken = (user_text(message) for message in reversed(prepared.request.messages))
     text, limited = in_language(WORDS, language_of([text for text in spoken if text][:12]))
-    limit = error.limit if error.limit is not None else prepared.budget.window
+    limit = error.limit if error.limit is not None and not error.in_bytes else prepared.budget.window
     message = text.format(limit=limited.format(limit=limit))
     parts = () if impossible is None else impossible.parts
     if parts:

@@ -17,6 +17,7 @@ from everlong.engine.budget import (
 from everlong.engine.contracts import Prepared, with_beside
 from everlong.engine.events import Journal
 from everlong.engine.thread import EngineContext
+from everlong.engine.view import bytes_of
 from everlong.errors import ContextOverflow
 from everlong.windows import Prices
 from everlong.wire import Usage, plausible, silent_overflow, truncated_window
@@ -160,6 +161,10 @@ def _raise_bounds(engine: EngineContext, prepared: Prepared, prompt: int) -> Non
     known = learned_limits(engine.threads, prepared.call)
     reply = prepared.request.max_tokens or prepared.budget.reply
     raised = replace(known, total=known.total.after_pass(prompt + reply), prompt=known.prompt.after_pass(prompt))
+    if known.size.refused is not None:
+        raised = replace(
+            raised, size=known.size.after_pass(bytes_of(prepared.request.messages, prepared.request.tools))
+        )
     if raised != known:
         keep_limits(engine.threads, prepared.call, raised)
 

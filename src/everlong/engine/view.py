@@ -17,6 +17,7 @@ from everlong.core import (
     Image,
     Message,
     Part,
+    Reasoning,
     Role,
     Text,
     ToolCall,
@@ -34,6 +35,7 @@ __all__ = [
     "ViewOptions",
     "arrived",
     "assembled_view",
+    "bytes_of",
     "compacted_view",
     "flattened",
     "grown_view",
@@ -44,6 +46,7 @@ __all__ = [
 UNBOUNDED = 1 << 60
 ATTEMPTS = 4  # a repair may add a few tokens; each attempt aims lower by what was too much
 SLACK = 16  # tokens
+FRAME = 40  # bytes of JSON around a text
 LITTLE = 0.1  # of the target; with less beside what must stay nothing can be said of the rest
 FREE = 0.25  # of what is left beside what must stay, where that is more than the target: for the rest
 SPOKEN_BACK = 12  # user messages that decide the language of our own words
@@ -316,6 +319,28 @@ def flattened(messages: History) -> History:
     names = {call.id: call.name for message in messages for call in message.calls}
     plain = (_flat(message, names) for message in messages)
     return tuple(message for message in plain if message.parts)
+
+
+def bytes_of(messages: History, tools: Sequence[str] = ()) -> int:
+    """Return about how many bytes messages and tools take in the body of a request."""
+    texts = [*tools, *(text for message in messages for text in _texts(message.parts))]
+    return sum(len(text.encode("utf-8", "replace")) + text.count("\n") + FRAME for text in texts)
+
+
+def _texts(parts: Sequence[Part]) -> Iterator[str]:
+    for part in parts:
+        match part:
+            case Image():
+                yield part.data or part.url
+            case ToolCall(_, name, arguments):
+                yield name
+                yield arguments
+            case ToolResult():
+                yield from _texts(part.content)
+            case Text(text) | Reasoning(text):
+                yield text
+            case _:
+                continue
 
 
 def without_images(messages: History) -> History:

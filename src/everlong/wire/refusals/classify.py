@@ -58,7 +58,7 @@ NO_BODY = r"\b400(?: status code)? \(no body\)"  # Cerebras and Mistral on a pro
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Why a provider refused. Sizes are tokens, None where it named none."""
+    """Why a provider refused. Sizes are tokens, bytes where the body is too large, None where it named none."""
 
     kind: Kind
     #: One line in the provider's own words.
@@ -112,6 +112,7 @@ def as_error(refusal: Refusal) -> ProviderError:
                 limit=refusal.limit,
                 requested=refusal.requested,
                 ceiling=refusal.kind is Kind.CEILING,
+                in_bytes=refusal.kind is Kind.TOO_LARGE,
             )
         case Kind.REPLY_LIMIT:
             return ReplyLimitExceeded(message, provider=provider, status=status, limit=refusal.limit)

@@ -34,8 +34,8 @@ class RefusalSign:
     limit: int | None = None
 
 
-def _large(provider: str, pattern: str, sample: str) -> RefusalSign:
-    return RefusalSign(Kind.TOO_LARGE, provider, pattern, sample)
+def _large(provider: str, pattern: str, sample: str, limit: int | None = None) -> RefusalSign:
+    return RefusalSign(Kind.TOO_LARGE, provider, pattern, sample, limit)
 
 
 def _reply(provider: str, pattern: str, sample: str, limit: int | None = None) -> RefusalSign:
@@ -126,12 +126,18 @@ SIZE_SIGNS: tuple[RefusalSign, ...] = (
     ),
     _large(
         "anthropic",
-        r"too many total text bytes|total text bytes",
+        r"total text bytes: <requested> > <limit>",
         "messages: too many total text bytes: 9013541 > 9000000",
+        9_000_000,
     ),
+    _large("anthropic", r"too many total text bytes|total text bytes", "messages: too many total text bytes"),
     _large(
-        "gemini", r"request payload size exceeds the limit", "Request payload size exceeds the limit: 20971520 bytes."
+        "gemini",
+        r"request payload size exceeds the limit: <limit> bytes",
+        "Request payload size exceeds the limit: 20971520 bytes.",
+        20_971_520,
     ),
+    _large("gemini", r"request payload size exceeds the limit", "Request payload size exceeds the limit"),
     _large("nginx", r"request entity too large|content too large|payload too large", "413 Request Entity Too Large"),
     _large("shared", r"request body (?:is )?too large|请求体?过大", "http: request body too large"),
 )
