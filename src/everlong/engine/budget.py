@@ -166,6 +166,8 @@ class CallBudget:
     empty: int = 0
     #: The bytes that a request may have, if a refusal taught it.
     bytes: int | None = None
+    #: Whether counts are exact and the window is a figure that somebody named.
+    certain: bool = True
 
     @property
     def limit(self) -> int:
@@ -253,19 +255,8 @@ def budget_of(
 
     Raises BudgetImpossible if the tools leave nothing for messages, by an exact count.
     """
-    preset = settings.rules
-    taught = learned_limits(threads, call)
-    resolved = window_of(
-        call.model,
-        call.provider,
-        override=settings.window,
-        learned=learned_window(threads, call),
-        refuted=taught.refuted,
-        prompt=taught.prompt.limit if taught.prompt.refusals > 1 else None,
-        served=call.served,
-        default=preset.unknown_window,
-        registry=registry,
-    )
+    preset, taught = settings.rules, learned_limits(threads, call)
+    resolved = _window_for(threads, settings, call, registry)
     if taught.size.limit is not None:
         preset = preset.within_bytes(taught.size.limit)
     counter = counter_for(call.model)
@@ -280,7 +271,8 @@ def budget_of(
     messages = min(parts.available, resolved.prompt - tools - parts.margin)
     if preset.budget is not None:
         messages = min(messages, preset.budget(parts.window, parts.reply))
-    if messages <= 0 and (counter.exact or not resolved.context):
+    guessed = resolved.source == "learned" and resolved.context == taught.total.limit
+    if messages <= 0 and ((counter.exact and not guessed) or not resolved.context):
         raise BudgetImpossible(resolved.context, _other_parts(parts, beside, least) if resolved.context else ())
     messages = max(1, messages)
     if anchor is not None and anchor.model != call.model:
@@ -301,6 +293,23 @@ def budget_of(
         used_first=USED_FIRST * high / settings.threshold_share if settings.threshold is None else 0.0,
         empty=split(fixed=0).available,
         bytes=taught.size.limit,
+        certain=counter.exact and not guessed,
+    )
+
+
+def _window_for(threads: Threads, settings: Settings, call: Call, registry: Registry | None) -> Window:
+    """The window of a call, by all that is known of it."""
+    taught = learned_limits(threads, call)
+    return window_of(
+        call.model,
+        call.provider,
+        override=settings.window,
+        learned=learned_window(threads, call),
+        refuted=taught.refuted,
+        prompt=taught.prompt.limit if taught.prompt.refusals > 1 else None,
+        served=call.served,
+        default=settings.rules.unknown_window,
+        registry=registry,
     )
 
 

@@ -250,14 +250,15 @@ def compact_now(
 def _given_way(context: CallContext, limit: int, impossible: BudgetImpossible) -> int:
     """What may be sent if all that was kept free gives way: margins, and the answer down to its shortest.
 
-    Where sizes are estimated, what seems too large is sent all the same, as small as it gets: the provider decides.
+    Where sizes are estimated or the window is guessed from refusals, what seems too large is sent all the same, as
+    small as it gets: the provider decides.
     Raises the error where it cannot fit by an exact count.
     """
     budget = context.budget
     smallest = impossible.needed - sum(size for _, size in budget.other_parts)
     if max(limit, budget.widest_limit) >= smallest:
         return max(limit, budget.widest_limit)
-    if budget.counter.exact:
+    if budget.certain:
         raise impossible
     return smallest
 

@@ -43,6 +43,7 @@ __all__ = ["recover"]
 
 MOST_ATTEMPTS = 2
 HARDER = 0.6  # of the refused size, for each attempt; if no window is known, it is the only figure
+LEAST_TOKENS = 2_500  # of a prompt; what is smaller and refused says nothing about a window
 LEAST_BYTES = 400_000  # of a body that is refused as too large; what is smaller has too many tokens
 WITHIN = 0.95  # of a limit in bytes: how a body is written is not ours alone
 WORDS = {
@@ -169,7 +170,8 @@ def _learn(engine: EngineContext, journal: Journal, prepared: Prepared, error: C
         observed = known.observe(counted, prompt)
         if observed != known:
             keep_calibration(engine.threads, call, observed)
-    if not error.ceiling and (error.limit is None or (not error.requested and _total(prepared, prompt) <= error.limit)):
+    guessed = not error.ceiling and prompt >= LEAST_TOKENS
+    if guessed and (error.limit is None or (not error.requested and _total(prepared, prompt) <= error.limit)):
         _learn_bounds(engine, prepared, prompt)
         reason = "larger requests were refused"
     _refute(engine, prepared, error)

@@ -11,6 +11,7 @@ from everlong.core import Json, JsonObject
 
 __all__ = ["Bounds"]
 
+LEAST = 2_000  # beside what every request has: a guess does not make a request impossible
 SHARES = (0.6, 0.4)  # of what was refused: after the first refusal, and after any later one
 
 
@@ -32,7 +33,8 @@ class Bounds:
         if self.refused is None:
             return None
         fixed = min(self.fixed, self.refused)
-        careful = fixed + int(SHARES[min(self.refusals, len(SHARES)) - 1] * (self.refused - fixed))
+        free = self.refused - fixed
+        careful = fixed + max(int(SHARES[min(self.refusals, len(SHARES)) - 1] * free), min(free, LEAST))
         return max(1, min(self.refused - 1, max(careful, self.passed or 0)))
 
     def after_refusal(self, size: int, *, fixed: int = 0, passed: int | None = None) -> "Bounds":
