@@ -169,7 +169,7 @@ def test_a_report_of_another_model_anchors_nothing(model: str, kept: bool) -> No
         ("chatbox", 0.5, 200_000, 84_000),
         ("chatbox", 0.9, 200_000, 151_200),
         ("chatbox", None, 40_000, 12_000),
-        ("auto", None, 200_000, 175_392),
+        ("auto", None, 200_000, 186_880),
         ("auto", 0.6, 200_000, 116_928),
         ("nanobot", None, 200_000, 153_000),
     ],

@@ -52,6 +52,7 @@ LARGE = 64_000
 LEAST = 8_000  # tokens that a compaction leaves, if that is not more than the shallow target
 # Between two compactions this share of the movable part is new; where a person set a low threshold, this share of it.
 NEW_SHARE, NEW_OF_LOW = 0.4, 0.6
+MOST_SPARED = 8_000  # tokens before the limit; in a large window a tenth would be more than a step takes
 USED_FIRST = 0.85  # of the movable part; nothing is compacted before, where nobody set a threshold
 LEAST_OF_CAP = 4  # of a soft cap that the prompt alone takes, a quarter is still movable
 CHEAP = 2.0  # reads that one write costs; half-price caching has 1, a tenth 9, Anthropic 11.5
@@ -160,8 +161,8 @@ class CallBudget:
     new_share: float = NEW_SHARE
     #: How far the reserve for the answer may give way.
     least_reply: int = 0
-    #: The share of the movable part that is used before a compaction is due, by the most likely count.
-    used_first: float = 0.0
+    #: The share of the movable part that one wants to pay for; 0 where a person set the threshold.
+    wanted: float = 0.0
     #: The provider's tokens that messages might take beside an empty prompt: the same from turn to turn.
     empty: int = 0
     #: The bytes that a request may have, if a refusal taught it.
@@ -221,9 +222,13 @@ class CallBudget:
             return min(share, due(self.window.context, self.parts.threshold))
         fixed = min(self.parts.fixed, self.messages)
         share = fixed + int((self.messages - fixed) * self.parts.threshold) + self.parts.tools
+        if not self.wanted:
+            return share
         # What an estimate may err by is not used yet: it may not bring a compaction about too early.
-        used = fixed + int((self.messages + self.parts.margin - fixed) * self.used_first) + self.parts.tools
-        return max(share, min(self.gauge.true(used), self.messages + self.parts.tools))
+        movable = self.messages + self.parts.margin - fixed
+        used = fixed + int(movable * self.wanted * USED_FIRST) + self.parts.tools
+        spared = fixed + int((self.messages - fixed) * self.wanted) - MOST_SPARED + self.parts.tools
+        return max(share, spared, min(self.gauge.true(used), self.messages + self.parts.tools))
 
     @property
     def other_parts(self) -> list[tuple[str, int]]:
@@ -267,7 +272,7 @@ def budget_of(
     split = partial(
         Budget.of, resolved.context, requested=requested, max_output=resolved.output, tools=tools, least=least
     )
-    parts = split(fixed=_fixed_tokens(fixed, resolved.context))
+    parts = split(fixed=_fixed_tokens(fixed, min(resolved.context, settings.soft_cap or resolved.context)))
     messages = min(parts.available, resolved.prompt - tools - parts.margin)
     if preset.budget is not None:
         messages = min(messages, preset.budget(parts.window, parts.reply))
@@ -290,7 +295,7 @@ def budget_of(
         beside=beside,
         new_share=new,
         least_reply=least,
-        used_first=USED_FIRST * high / settings.threshold_share if settings.threshold is None else 0.0,
+        wanted=high / settings.threshold_share if settings.threshold is None and not preset.every_call else 0.0,
         empty=split(fixed=0).available,
         bytes=taught.size.limit,
         certain=counter.exact and not guessed,

@@ -17,6 +17,7 @@ from everlong.core import (
     Image,
     Message,
     Part,
+    Protection,
     Reasoning,
     Role,
     Text,
@@ -46,6 +47,7 @@ __all__ = [
 UNBOUNDED = 1 << 60
 ATTEMPTS = 4  # a repair may add a few tokens; each attempt aims lower by what was too much
 SLACK = 16  # tokens
+LARGEST_LIMIT = 4  # of the target; a limit that is further away is not wanted
 FRAME = 40  # bytes of JSON around a text
 LITTLE = 0.1  # of the target; with less beside what must stay nothing can be said of the rest
 FREE = 0.25  # of what is left beside what must stay, where that is more than the target: for the rest
@@ -220,31 +222,39 @@ def _fresh(history: History, options: ViewOptions, *, must_compact: bool = False
 
 def _compacted(shaped: Draft, task: Task, options: ViewOptions, too_much: int) -> Draft:
     """Compact down to the target, or as far as the protected messages allow; `too_much` is what a repair would add."""
-    try:
-        return compact(shaped, replace(task, target=_reachable(shaped, options) - too_much), options.preset)
-    except BudgetImpossible:
+    impossible = BudgetImpossible(options.limit, ())
+    for aim in _aims(shaped, options):
         try:
-            return compact(shaped, replace(task, target=options.limit - too_much), options.preset)
+            return compact(shaped, replace(task, target=aim - too_much), options.preset)
         except BudgetImpossible as error:
-            repairs = [("repairs", too_much)] if too_much else []
-            raise BudgetImpossible(options.limit, [*error.parts, *repairs]) from None
+            impossible = error
+    repairs = [("repairs", too_much)] if too_much else []
+    raise BudgetImpossible(options.limit, [*impossible.parts, *repairs])
 
 
-def _reachable(shaped: Draft, options: ViewOptions) -> int:
-    """The target, or a little more than what must stay if that is larger and fits: a result is not cut unread only to
-    reach the target. What does not fit is cut all the same, and then down to the target.
+def _aims(shaped: Draft, options: ViewOptions) -> Iterator[int]:
+    """The sizes to try: the target, or a little more than what must stay if that is larger and fits; in the end the
+    limit. A result is not cut unread only to reach the target, and a task is shortened before it raises the target.
     """
-    firm = firm_tokens(shaped)
-    enough = firm <= (1 - LITTLE) * options.target
-    if enough or firm > options.limit or options.preset.every_call:
-        return options.target
-    return max(options.target, min(options.limit, firm + int(FREE * (options.limit - firm))))
+    if not options.preset.every_call:
+        firm = firm_tokens(shaped)
+        task = sum(slot.tokens for slot in shaped.slots if shaped.protected.get(slot.at) is Protection.TASK)
+        for stays in dict.fromkeys((firm - task, firm)):
+            if stays <= (1 - LITTLE) * options.target or stays > options.limit:
+                yield options.target
+                continue
+            # With a soft cap the limit is far away: what is wanted counts then.
+            spare = min(int(FREE * (options.limit - stays)), options.target // 2)
+            yield max(options.target, min(options.limit, stays + spare))
+    elif options.target != options.limit:
+        yield options.target
+    yield options.limit
 
 
 def _task(history: History, options: ViewOptions) -> Task:
     return Task(
         target=options.target,
-        limit=options.limit,
+        limit=min(options.limit, LARGEST_LIMIT * options.target),
         counter=options.counter,
         window=options.window,
         keeps_thinking=format_named(options.fmt).rules.own_thinking,
