@@ -57,10 +57,19 @@ def is_due(engine: EngineContext, prepared: Prepared, settings: Settings, style:
         return not in_loop and _evicted(engine, prepared.thread, policy.evicts_before)
     due = prepared.threshold
     if policy.due is not None:
-        return not in_loop and _tokens_now(engine, prepared) >= due and _is_new(engine, prepared)
+        return not in_loop and _tokens_now(engine, prepared) >= due and _helps(engine, prepared)
     tokens, share = STEP if in_loop else TURN
     margin = min(tokens, share * (due - prepared.budget.tools - prepared.budget.fixed))
     return prepared.tokens >= due - margin and _is_new(engine, prepared, margin)
+
+
+def _helps(engine: EngineContext, prepared: Prepared) -> bool:
+    """Whether a summary at the document's own figure may help: the newest one brought the request below it, or enough
+    is new since.
+    """
+    new = engine.state(prepared.thread).new_tokens(prepared.counted)
+    below = new is None or prepared.counted - new + prepared.budget.tools < prepared.threshold
+    return below or _is_new(engine, prepared)
 
 
 def _is_new(engine: EngineContext, prepared: Prepared, margin: float = 0) -> bool:
