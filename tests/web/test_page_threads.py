@@ -1,6 +1,6 @@
 """Threads in the browser: found, named, put away, branched, deleted; and all of it by key."""
 
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import Locator, Route, expect
 
 from tests.web.browser import View, a_view, in_a_browser, the_page
 from tests.web.running import an_app
@@ -91,6 +91,39 @@ def test_the_keyboard_reaches_everything() -> None:
         expect(view.page.get_by_role("menuitemradio").first).to_be_focused()
         view.page.keyboard.press("Escape")
         expect(model).to_be_focused()
+
+
+def _writes(route: Route) -> bool:
+    return route.request.method == "POST"
+
+
+@in_a_browser
+def test_what_is_on_its_way_does_not_take_the_focus_back() -> None:
+    with an_app(built=the_page()) as (app, _), a_view(app, complains=("503",)) as view:
+        held: list[Route] = []
+        view.page.route("**/api/**", lambda route: held.append(route) if _writes(route) else route.continue_())
+        view.open()
+        with view.page.expect_request(lambda request: request.method == "POST"):
+            view.say("How many boats?")
+        model = view.page.get_by_role("button", name=view.word("model.choose"))
+        model.press("Enter")
+        first = view.page.get_by_role("menuitemradio").first
+        expect(first).to_be_focused()
+
+        with view.page.expect_request("**/turn"):
+            held.pop().continue_()
+        expect(view.log.get_by_text("How many boats?").first).to_be_visible()
+        expect(first).to_be_focused()
+        held.pop().fulfill(status=503, json={"error": {"kind": "input", "message": "away"}})
+        expect(view.field).to_have_value("How many boats?")
+        expect(first).to_be_focused()
+        view.page.keyboard.press("Escape")
+        expect(model).to_be_focused()
+
+        view.page.unroute_all()
+        view.button("composer.send").click()
+        expect(view.field).to_be_focused()
+        expect(view.log.get_by_text("How many boats?").last).to_be_visible()
 
 
 @in_a_browser
