@@ -231,6 +231,9 @@ export interface UsageDay {
   cached: number;
   output: number;
   cost: number;
+  /** The part of the calls and of their cost that summaries took. */
+  summary_calls: number;
+  summary_cost: number;
   saved_tokens: number;
   saved_cost: number;
   compactions: number;
@@ -240,8 +243,26 @@ export interface UsageDay {
 
 export interface Usage {
   days: UsageDay[];
-  models: { model: string; calls: number; prompt: number; cached: number; output: number; cost: number }[];
-  threads: { id: string; title: string; calls: number; prompt: number; cost: number; compactions: number }[];
+  models: {
+    model: string;
+    calls: number;
+    prompt: number;
+    cached: number;
+    output: number;
+    cost: number;
+    summary_calls: number;
+    summary_cost: number;
+  }[];
+  threads: {
+    id: string;
+    title: string;
+    calls: number;
+    prompt: number;
+    cost: number;
+    summary_calls: number;
+    summary_cost: number;
+    compactions: number;
+  }[];
   success: {
     overflow_errors: number;
     recovered: number;

@@ -25,6 +25,8 @@ export function totals(days: UsageDay[]): Totals {
     cached,
     output: sum("output"),
     cost: sum("cost"),
+    summary_calls: sum("summary_calls"),
+    summary_cost: sum("summary_cost"),
     saved_tokens: sum("saved_tokens"),
     saved_cost: sum("saved_cost"),
     compactions: sum("compactions"),
