@@ -200,3 +200,14 @@ def test_a_large_last_message_is_no_storm_and_brings_nothing_back() -> None:
         agent.ask()
     assert len(agent.points) - before <= 6
     assert agent.breaks() == len(agent.points)
+
+
+def test_a_soft_cap_below_the_prompt_is_no_storm() -> None:
+    agent = Agent(128_000, 20_000, None)
+    agent.engine = Engine(agent.engine.context.threads, settings=Settings(window=128_000, soft_cap=16_000)).blocking
+    agent.ask()
+    for _ in range(30):
+        agent.read(500)
+        agent.ask()
+    assert 2 <= len(agent.points) <= 12
+    assert agent.breaks() == len(agent.points)

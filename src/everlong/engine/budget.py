@@ -320,7 +320,7 @@ def _window_for(threads: Threads, settings: Settings, call: Call, registry: Regi
 
 def _fixed_tokens(fixed: Mapping[Protection, int], window: int) -> int:
     """All of it; what is shortened where it is larger than its share counts with that share."""
-    return sum(min(size, window // SHARES.get(why, 1)) for why, size in fixed.items())
+    return sum(min(size, window // SHARES[why]) if why in SHARES else size for why, size in fixed.items())
 
 
 def smallest_reply(call: Call) -> int:
