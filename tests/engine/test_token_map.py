@@ -58,7 +58,7 @@ def test_tools_are_weighed_by_calls_and_results() -> None:
 
 def test_protection_has_its_reason() -> None:
     reasons = {message.index: str(message.protected) for message in mapped(*TALK).messages if message.protected}
-    assert reasons == {0: "system text", 5: "last user message"}
+    assert reasons == {0: "system text", 1: "task", 5: "last user message"}
 
 
 def test_heaviest_first_and_of_equals_the_older() -> None:

@@ -80,15 +80,15 @@ def test_A6_pins_stand_in_every_request_on_every_path(preset: str) -> None:
 
 def test_A6_a_message_can_be_pinned_after_it_left_the_window() -> None:
     threads = _thread()
-    threads.append("t", [user("The port is 4711."), assistant("Noted.")])
+    threads.append("t", [user("Hello."), assistant("Hello."), user("The port is 4711."), assistant("Noted.")])
     _filled(threads, 20)
-    threads.append("t", [user("Go on")])
+    threads.append("t", [user("What now?")])
     blocking = Engine(threads).blocking
     call = Call(model="gpt-4o", served=8_000, max_tokens=300)
     before = blocking.prepare("t", call)
     assert user("The port is 4711.") not in before.request.messages
     blocking.record_usage(before, None)
-    blocking.pin("t", 1)
+    blocking.pin("t", 3)
     for engine in (blocking, Engine(threads).blocking):
         assert engine.prepare("t", call).request.messages.count(user("The port is 4711.")) == 1
     point = blocking.compact("t", call)

@@ -33,7 +33,7 @@ __all__ = ["Outcome", "Summaries", "is_due", "is_due_when_idle", "style_of"]
 # How far before the threshold: a step of a tool loop, or a turn, and the largest share of what can be moved until
 # then. A summary that comes too late for a compaction is taken along by the next one; one that comes too early is paid
 # for.
-STEP, TURN = (1_500, 0.08), (2_500, 0.25)
+STEP, TURN = (1_500, 0.05), (2_500, 0.15)
 
 
 def style_of(settings: Settings) -> Style:
