@@ -149,6 +149,6 @@ def test_a_call_accepts_tools_as_dicts_and_sends_them_as_texts() -> None:
 
 
 def test_a_budget_of_zero_is_said_to_be_impossible_and_a_huge_one_is_not() -> None:
-    with pytest.raises(EverlongError, match="budget is 0"):
+    with pytest.raises(EverlongError, match="the limit is 0"):
         fit(TALK, budget=0)
     assert fit(TALK, budget=10**30).messages == TALK

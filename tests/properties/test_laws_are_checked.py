@@ -22,7 +22,7 @@ HISTORY: History = (
     calls("b"),
     result("b", "all is well\n" * 5),
 )
-WISH = wish_of(PRESETS["auto"], "openai-chat", 400)
+WISH = wish_of(PRESETS["auto"], "openai-chat", 250)
 GOOD = view_of(HISTORY, WISH)
 
 Spoil = Callable[[View], View]
@@ -37,8 +37,9 @@ def with_message(view: View, at: int, message: Message) -> View:
 
 
 def first_drop_without_reference(view: View) -> View:
-    first, *rest = view.edits
-    return replace(view, edits=(replace(first, ref=Ref("0" * 16)), *rest))
+    at = next(at for at, edit in enumerate(view.edits) if edit.action is Action.DROP)
+    spoilt = replace(view.edits[at], ref=Ref("0" * 16))
+    return replace(view, edits=(*view.edits[:at], spoilt, *view.edits[at + 1 :]))
 
 
 #: name -> (the law, how the view is spoilt)

@@ -21,7 +21,8 @@ MODEL = "gpt-4o"
 COUNTER = Counter(MODEL)
 PRESETS = ("nanobot", "nanobot-v3")
 WORDS = ("harbour", "lantern", "copper", "meadow", "signal", "winter", "bridge", "kettle", "orchard", "paper", "river")
-TOO_LONG = Refusal(400, '{"error":{"message":"Too long.","code":"context_length_exceeded"}}')
+#: It names the window, so that a full history fits again.
+TOO_LONG = Refusal(400, '{"error":{"message":"prompt is too long: 70000 tokens > 64000 maximum"}}')
 
 
 def words(count: int, seed: int) -> str:
