@@ -266,7 +266,7 @@ def test_CB_6_a_window_that_is_nearly_full_warns() -> None:
         page = app.page()
         thread = page.thread()
         page.do("PATCH", f"/api/threads/{thread}", {"auto": "off"})
-        said = [Message(Role.USER, (Text(f"Question {number}? {FILLING}"),)) for number in range(16)]
+        said = [Message(Role.USER, (Text(f"Question {number}? {FILLING}"),)) for number in range(17)]
         app.state.threads.append(thread, said)
         view.thread(thread)
         expect(view.panel.get_by_text(view.word("panel.full_by_hand"))).to_be_visible()
