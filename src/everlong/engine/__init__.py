@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     )
     from everlong.engine.engine import Engine as Engine
     from everlong.engine.events import (
+        CUT_NEAR as CUT_NEAR,
         Observer as Observer,
         logs_events as logs_events,
         traces_events as traces_events,
@@ -104,7 +105,7 @@ else:
             "contracts": "Call CallGrew Failed Finished Model Prepared Provider Reply Request "
             "Restarted Said Thought Threads breakpoints",
             "engine": "Engine",
-            "events": "Observer logs_events traces_events window_hint",
+            "events": "CUT_NEAR Observer logs_events traces_events window_hint",
             "fitted": "Fitted copied count fit fit_document forget_counts",
             "preview": "Meter SMALLEST outlook outlook_of",
             "recall": "RecallResult",

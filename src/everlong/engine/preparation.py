@@ -34,7 +34,7 @@ from everlong.core import (
     head_length,
 )
 from everlong.engine.contracts import Call, Prepared, before_tail, with_beside, with_standing
-from everlong.engine.events import compression_data, narrow_hint, window_hint
+from everlong.engine.events import CUT_NEAR, compression_data, narrow_hint, window_hint
 from everlong.engine.recall import recalled_block
 from everlong.engine.thread import (
     LEFT_BEFORE,
@@ -531,7 +531,7 @@ def _warn(context: CallContext, view: View) -> None:
             EventKind.CONTEXT_WARNED,
             parent=context.turn,
             model=context.call.model,
-            reason="a cut is near",
+            reason=CUT_NEAR,
             tokens_before=view.tokens,
         )
 

@@ -5,6 +5,8 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
+
 from everlong.llm import ScriptedServer, Window
 from tests.gateway.resending import Resending, post
 from tests.gateway.running import RunningGateway
@@ -93,3 +95,28 @@ def test_CB_3_a_window_that_nobody_knows_is_told_as_assumed_with_what_to_do() ->
     assert (told["window"]["tokens"], told["window"]["assumed"]) == (None, 96_000)
     assert "EVERLONG_WINDOW" in told["window"]["hint"]
     assert "no summary is written by itself" in told["window"]["hint"]
+
+
+def test_a_prompt_that_leaves_little_to_move_is_logged_once_and_the_answer_is_said_to_be_shorter(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with ScriptedServer(window=Window(8_000, told=True)) as upstream, RunningGateway(upstream=upstream.url) as gateway:
+        headers = []
+        for number in range(3):
+            messages = [
+                {"role": "system", "content": f"{number} " + "rule " * 6_400},
+                {"role": "user", "content": "Hello"},
+            ]
+            body = {"model": "gpt-4o", "messages": messages, "max_tokens": 4_000}
+            status, answered, _ = post(
+                gateway, "/v1/chat/completions", json.dumps(body).encode(), {"authorization": "Bearer k"}
+            )
+            assert status == 200
+            headers.append(answered)
+    hints = [record.getMessage() for record in caplog.records if "can move only" in record.getMessage()]
+    assert len(hints) == 1
+    assert hints[0].startswith("gpt-4o: a compaction can move only ")
+    assert "system text 6,4" in hints[0]
+    sent = [asked.max_tokens for asked in upstream.requests]
+    assert [int(answered["x-everlong-max-tokens"]) for answered in headers] == sent
+    assert all(1_024 <= (length or 0) < 4_000 for length in sent)

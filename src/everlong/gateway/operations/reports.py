@@ -13,16 +13,19 @@ from datetime import datetime
 from threading import Lock
 from typing import Literal, TypeAlias
 
-from everlong.core import Edit, JsonObject, JsonText
+from everlong.core import Edit, Event, EventKind, JsonObject, JsonText
+from everlong.engine import CUT_NEAR
 from everlong.gateway.conversations.persistence import StateStore
 from everlong.wire import Usage
 
-__all__ = ["EndedBy", "Recent", "Report", "log_request", "set_up_logging"]
+__all__ = ["EndedBy", "Hints", "Recent", "Report", "log_request", "set_up_logging"]
 
 #: The answer itself (whole, whatever its status), a client that went away, an upstream that gave no whole answer,
 #: the gateway (it refused or failed), or the end of the process.
 EndedBy: TypeAlias = Literal["answer", "client", "upstream", "gateway", "shutdown"]
 MOST_CLIENTS, MOST_EACH = 512, 100
+MOST_HINTS = 256  # clients may make up names of models
+BEGINNING = 20  # characters by which a hint is told from another, before any figure
 NOTE = "requests"
 
 
@@ -188,6 +191,7 @@ def _written(report: Report) -> JsonText:
 
 
 access_log = logging.getLogger("everlong.access")
+log = logging.getLogger("everlong.gateway")
 
 
 def log_request(report: Report) -> None:
@@ -220,6 +224,22 @@ def log_request(report: Report) -> None:
         "kind": report.kind,
     }
     access_log.info(json.dumps({name: value for name, value in fields.items() if value not in (None, "")}))
+
+
+class Hints:
+    """Logs what an operator can mend, once for each model: a window that nobody knows, a prompt that fills it."""
+
+    def __init__(self) -> None:
+        self._given: set[tuple[str, str]] = set()
+
+    def observe(self, _thread: str, event: Event) -> None:
+        """Log an event that is such a hint."""
+        if event.kind is not EventKind.CONTEXT_WARNED or event.reason == CUT_NEAR:
+            return
+        hint = (event.model, event.reason[:BEGINNING])
+        if hint not in self._given and len(self._given) < MOST_HINTS:
+            self._given.add(hint)
+            log.warning("%s: %s", event.model, event.reason)
 
 
 def set_up_logging(*, lines: bool) -> None:

@@ -16,7 +16,7 @@ from everlong.gateway.conversations.conversations import Conversations
 from everlong.gateway.conversations.opaque import OpaqueMemory
 from everlong.gateway.conversations.persistence import MemoryFirstThreads, StateStore
 from everlong.gateway.operations.metrics import Metrics
-from everlong.gateway.operations.reports import Recent
+from everlong.gateway.operations.reports import Hints, Recent
 from everlong.gateway.request import FORMATS
 from everlong.gateway.upstreams.connections import UpstreamConnections, UpstreamModels
 from everlong.gateway.upstreams.routing import Routes
@@ -89,7 +89,8 @@ def services_for(
     )
     metrics = Metrics()
     threads = MemoryFirstThreads(state_store, ticks)
-    engine = Engine(threads, settings=config.engine, registry=registry, observers=(metrics.observe, *observers))
+    watching = (metrics.observe, Hints().observe, *observers)
+    engine = Engine(threads, settings=config.engine, registry=registry, observers=watching)
     models = UpstreamModels()
     return Services(
         config=config,
