@@ -244,15 +244,18 @@ class _Guarded:
         action = await self._describe()
         if isinstance(action, Outcome):
             return action
-        verdict = self.place.gate.settled(action)
-        if verdict is None:
-            async with self.place.gate.lock:
-                action = await self._describe()  # what stands there may have changed while others were asked
-                if isinstance(action, Outcome):
-                    return action
-                verdict = await self._ask(action)
-                if verdict.allowed and action.kind == "file":  # before anything else changes what was shown
-                    return await self._run(verdict)
+        gate = self.place.gate
+        verdict = gate.settled(action)
+        if verdict is not None:
+            async with gate.changing(action):
+                return await self._run(verdict)
+        async with gate.lock, gate.changing(action):
+            action = await self._describe()  # what stands there may have changed while others were asked
+            if isinstance(action, Outcome):
+                return action
+            verdict = await self._ask(action)
+            if verdict.allowed and action.kind == "file":  # before anything else changes what was shown
+                return await self._run(verdict)
         return await self._run(verdict)
 
     async def _describe(self) -> Action | Outcome:

@@ -56,6 +56,8 @@ class _Thread:
     files: set[Path] = field(default_factory=set)
     typed: str = ""
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    #: One for each file that is being changed.
+    changing: dict[Path, asyncio.Lock] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +107,11 @@ class Gate:
     def lock(self) -> asyncio.Lock:
         """Held while somebody is asked: one question at a time, however many calls and sub-agents there are."""
         return self.permissions.state_of(self.thread).lock
+
+    def changing(self, action: Action) -> asyncio.Lock:
+        """The lock of the file that an action changes: nothing else changes it between being shown and written."""
+        locks = self.permissions.state_of(self.thread).changing
+        return locks.setdefault(action.path, asyncio.Lock()) if action.path is not None else asyncio.Lock()
 
     async def decide(self, action: Action) -> Verdict:
         """Decide about an action, and ask where nothing else decides. Call it with the `lock` held."""
