@@ -15,7 +15,7 @@ from everlong.engine.budget import NEW_SHARE, counter_for
 from everlong.engine.contracts import Call, Prepared
 from everlong.engine.engine import BlockingEngine, Engine
 from everlong.engine.settings import Settings
-from everlong.errors import BudgetImpossible
+from everlong.errors import BudgetImpossible, ContextOverflow
 from everlong.store import MemoryThreads
 from everlong.wire import Usage, valid
 from tests.core.build import calls, result, system, user
@@ -211,3 +211,17 @@ def test_a_soft_cap_below_the_prompt_is_no_storm() -> None:
         agent.ask()
     assert 2 <= len(agent.points) <= 12
     assert agent.breaks() == len(agent.points)
+
+
+def test_a_window_that_is_only_guessed_refuses_nothing() -> None:
+    agent = Agent(128_000, 1_000, 500)
+    for number in range(20):
+        agent.read(500 + number)
+        agent.ask()
+    agent.read(500)
+    refused = agent.engine.prepare("t", agent.call)
+    again = agent.engine.recover(refused, ContextOverflow("too long"))
+    assert again.counted < refused.counted
+    agent.engine.record_usage(again, None)
+    agent.engine.append("t", [user("Look at this: " + page(20_000, 999))])
+    assert agent.engine.prepare("t", agent.call).window.context < 20_000 < agent.ask().counted

@@ -333,6 +333,10 @@ class Prepared:
     #: How many times what was sent before was replaced: requests of the same number extend each other.
     compactions: int = 0
 
+    def with_reply(self, prompt: int) -> int:
+        """Return the tokens of such a prompt and the answer that was asked for: most providers count both."""
+        return prompt + (self.request.max_tokens or self.budget.reply)
+
 
 def schema_texts(tools: Iterable[Mapping[str, Any] | JsonText]) -> tuple[JsonText, ...]:
     """Return tool schemas, dicts or JSON texts, as JSON texts. Raises InputError for what is no list of them."""

@@ -9,7 +9,7 @@ once, a reply that is too long for it is asked for shorter. Any other error is t
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from everlong.core import EventKind, History, Role, user_text
+from everlong.core import EventKind, History, user_text
 from everlong.engine.budget import (
     calibration_of,
     counter_for,
@@ -171,7 +171,7 @@ def _learn(engine: EngineContext, journal: Journal, prepared: Prepared, error: C
         if observed != known:
             keep_calibration(engine.threads, call, observed)
     guessed = not error.ceiling and prompt >= LEAST_TOKENS
-    if guessed and (error.limit is None or (not error.requested and _total(prepared, prompt) <= error.limit)):
+    if guessed and (error.limit is None or (not error.requested and prepared.with_reply(prompt) <= error.limit)):
         _learn_bounds(engine, prepared, prompt)
         reason = "larger requests were refused"
     _refute(engine, prepared, error)
@@ -213,20 +213,14 @@ def _learn_bounds(engine: EngineContext, prepared: Prepared, size: int) -> None:
     state = engine.states.get(prepared.thread)
     anchor = None if state is None else state.anchor
     passed = anchor.reported if anchor is not None and anchor.model == call.model else None
-    head = tuple(message for message in prepared.request.messages if message.role is Role.SYSTEM)
-    fixed = min(size, counter_for(call.model).messages(head) + prepared.budget.tools)
+    fixed = min(size, prepared.budget.fixed + prepared.budget.tools)
     total = known.total.after_refusal(
-        _total(prepared, size),
+        prepared.with_reply(size),
         fixed=fixed,
-        passed=None if passed is None else _total(prepared, passed),
+        passed=None if passed is None else prepared.with_reply(passed),
     )
     prompt = known.prompt.after_refusal(size, fixed=fixed, passed=passed)
     keep_limits(engine.threads, call, replace(known, total=total, prompt=prompt))
-
-
-def _total(prepared: Prepared, prompt: int) -> int:
-    """A prompt with the answer that was asked for: most providers count both."""
-    return prompt + (prepared.request.max_tokens or prepared.budget.reply)
 
 
 def _refute(engine: EngineContext, prepared: Prepared, error: ContextOverflow) -> None:

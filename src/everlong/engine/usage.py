@@ -159,8 +159,8 @@ def _learn(engine: EngineContext, prepared: Prepared, usage: Usage) -> None:
 def _raise_bounds(engine: EngineContext, prepared: Prepared, prompt: int) -> None:
     """What passed is not above a limit that refusals told of."""
     known = learned_limits(engine.threads, prepared.call)
-    reply = prepared.request.max_tokens or prepared.budget.reply
-    raised = replace(known, total=known.total.after_pass(prompt + reply), prompt=known.prompt.after_pass(prompt))
+    total = known.total.after_pass(prepared.with_reply(prompt))
+    raised = replace(known, total=total, prompt=known.prompt.after_pass(prompt))
     if known.size.refused is not None:
         raised = replace(
             raised, size=known.size.after_pass(bytes_of(prepared.request.messages, prepared.request.tools))

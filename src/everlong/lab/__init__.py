@@ -75,7 +75,10 @@ if TYPE_CHECKING:
         tariff_from as tariff_from,
         tariff_of as tariff_of,
     )
-    from everlong.lab.report.continuity_page import continuity_page as continuity_page
+    from everlong.lab.report.continuity_page import (
+        CONTINUITY_COLUMNS as CONTINUITY_COLUMNS,
+        continuity_page as continuity_page,
+    )
     from everlong.lab.report.measures_page import measures_page as measures_page
     from everlong.lab.report.numbers import money as money, tokens_short as tokens_short
     from everlong.lab.report.replay_figures import Billed as Billed, Scene as Scene, billed as billed, scenes as scenes
@@ -127,7 +130,7 @@ else:
             "replay.sessions": "PAUSES Pauses Session",
             "replay.sources": "published sessions_at sessions_in",
             "replay.tariffs": "TARIFFS Tariff tariff_from tariff_of",
-            "report.continuity_page": "continuity_page",
+            "report.continuity_page": "CONTINUITY_COLUMNS continuity_page",
             "report.measures_page": "measures_page",
             "report.numbers": "money tokens_short",
             "report.replay_figures": "Billed Scene billed scenes",

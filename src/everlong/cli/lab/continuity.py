@@ -25,6 +25,7 @@ from everlong.cli.words.language import Language
 from everlong.cli.words.wording import Words, language_option
 from everlong.errors import InputError
 from everlong.lab import (
+    CONTINUITY_COLUMNS,
     CellResult,
     GridPlan,
     OverheadForm,
@@ -48,18 +49,6 @@ OVERHEADS = "2000,8000,15000,25000,35000"
 REPLY = 4_096
 QUICK = 8  # every so many sessions
 OURS = "auto"
-COLUMNS = (
-    "window",
-    "overhead",
-    "task",
-    "steps",
-    "words",
-    "compactions",
-    "between",
-    "new",
-    "storms",
-    "refused",
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,7 +198,7 @@ def _print(plan: GridPlan, sessions: Sequence[Session], results: Sequence[CellRe
         rows = [result for result in results if result.policy == policy]
         out.print()
         out.print(say("preset", name=policy), style="bold", markup=False)
-        draw(out, [say(name) for name in COLUMNS], [_row(result) for result in rows])
+        draw(out, [say(name) for name in CONTINUITY_COLUMNS], [_row(result) for result in rows])
         for line in _notes(policy, rows, say):
             out.print(line, style="dim", markup=False)
 

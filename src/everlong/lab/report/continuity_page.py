@@ -8,9 +8,9 @@ from everlong.lab.report.numbers import grouped, percent, tokens_short
 from everlong.lab.report.sheet import card, sheet, table
 from everlong.lab.report.wording import Wording
 
-__all__ = ["continuity_page"]
+__all__ = ["CONTINUITY_COLUMNS", "continuity_page"]
 
-COLUMNS = (
+CONTINUITY_COLUMNS = (
     "window",
     "overhead",
     "task",
@@ -34,7 +34,7 @@ def continuity_page(results: Sequence[CellResult], *, language: str = "en", fact
 
 def _card(policy: str, results: Sequence[CellResult], say: Wording) -> str:
     rows = [(_cells(result), policy == OURS) for result in results if result.policy == policy]
-    head = [say(f"continuity_{name}") for name in COLUMNS]
+    head = [say(f"continuity_{name}") for name in CONTINUITY_COLUMNS]
     return card(policy, f'<p class="rule">{escape(say("continuity_rule"))}</p>{table(head, rows)}')
 
 
