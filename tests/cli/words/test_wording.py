@@ -13,7 +13,7 @@ from everlong.cli.words.english import ENGLISH
 from everlong.cli.words.language import Language
 from everlong.cli.words.wording import LANGUAGES, Words, language_from
 from everlong.core import Action, Protection
-from everlong.lab import HALVES
+from everlong.lab import CONTINUITY_COLUMNS, HALVES
 from everlong.wire import problems
 
 #: Packages whose English sentences are translated.
@@ -52,7 +52,7 @@ def test_every_text_is_used() -> None:
     code = "\n".join(path.read_text(encoding="utf-8") for path in folder.rglob("*.py") if path.name not in TABLES)
     keys = {(section, key) for section, texts in ENGLISH.texts.items() for key in texts}
     quoted = {(section, key) for section, key in keys if f'"{key}"' in code or f"'{key}'" in code}
-    by_value = {*(action.value for action in Action), *HALVES}
+    by_value = {*(action.value for action in Action), *HALVES, *CONTINUITY_COLUMNS}
     composed = {(section, key) for section, key in keys if key.startswith(COMPOSED) or key in by_value}
     assert keys <= quoted | composed
 
