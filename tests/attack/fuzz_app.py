@@ -114,7 +114,7 @@ FIELDS = (
     "temperature",
 )
 PAGES = ("/", "/index.html")  # 503 until the page is built, and nothing that is sent changes them
-STREAMS = ("/api/live", "/api/threads/{thread}/events")
+STREAMS = ("/everlong/api/live", "/everlong/api/threads/{thread}/events")
 
 
 @dataclass(frozen=True)

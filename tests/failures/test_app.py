@@ -22,11 +22,11 @@ def test_D4_tokens_are_the_limit_not_messages() -> None:
 def test_D4_no_request_is_above_the_threshold_that_was_set() -> None:
     with an_app(TALKS, window=WINDOW) as (app, server):
         page = app.page()
-        page.do("PUT", "/api/settings", {"threshold": 50})
+        page.do("PUT", "/everlong/api/settings", {"threshold": 50})
         thread = page.thread()
         for _ in range(10):
             page.say(thread, "And the next one? " + "a few more words " * 20)
-        high = page.get(f"/api/threads/{thread}/context")["high"]
+        high = page.get(f"/everlong/api/threads/{thread}/context")["high"]
         talk = [asked for asked in server.requests if asked not in summaries_asked(server)]
         assert all(asked.tokens <= high for asked in talk)
 
@@ -38,7 +38,7 @@ def test_D4_the_price_of_the_next_request_is_told() -> None:
             page = app.page()
             thread = page.thread()
             page.say(thread, "How much is this? " + "words " * 500)
-            context = page.get(f"/api/threads/{thread}/context")
+            context = page.get(f"/everlong/api/threads/{thread}/context")
             assert 0 < context["cost"] < 0.1
 
 
@@ -46,7 +46,7 @@ def test_H1_everything_is_shown_after_three_compactions_and_found() -> None:
     threads = MemoryThreads()
     with an_app(TALKS, window=16_384, threads=threads) as (app, _):
         page = app.page()
-        page.do("PUT", "/api/settings", {"auto": False})
+        page.do("PUT", "/everlong/api/settings", {"auto": False})
         thread = page.thread()
         for number in range(3):
             page.say(thread, f"The code word of day {number} is marigold{number}.")
@@ -55,7 +55,7 @@ def test_H1_everything_is_shown_after_three_compactions_and_found() -> None:
         rows = page.rows(thread)
         assert sum(row["kind"] == "message" for row in rows) == 1 + 2 * 15
         assert [row["kind"] for row in rows if row["kind"] in ("summary", "cut")] == ["summary"] * 3
-        assert any(hit["order"] == 1 for hit in page.get("/api/threads?q=marigold0")["hits"])
+        assert any(hit["order"] == 1 for hit in page.get("/everlong/api/threads?q=marigold0")["hits"])
         assert app.page().rows(thread) == rows
     with an_app(TALKS, window=WINDOW, threads=threads) as (app, _):  # another run of the program
         assert app.page().rows(thread) == rows
@@ -70,7 +70,7 @@ def test_H1_every_message_says_why_it_was_left_out_and_what_it_said() -> None:
         for row in page.rows(thread):
             if row["kind"] != "message":
                 continue
-            why = page.get(f"/api/threads/{thread}/rows/{row['order']}/why")
+            why = page.get(f"/everlong/api/threads/{thread}/rows/{row['order']}/why")
             assert why["original"] == row["text"]
             assert why["sent"] == row["sent"]
             assert (why["as_sent"] == row["text"]) is (row["sent"] == "whole")
@@ -81,13 +81,13 @@ def test_H1_every_message_says_why_it_was_left_out_and_what_it_said() -> None:
 def test_H2_undo_brings_back_what_was_sent_before_and_keeps_new_turns() -> None:
     with an_app(TALKS, window=16_384) as (app, server):
         page = app.page()
-        page.do("PUT", "/api/settings", {"auto": False})
+        page.do("PUT", "/everlong/api/settings", {"auto": False})
         thread = page.thread()
         fill(page, thread, 8)
         before = server.requests[-1].messages
         page.compact(thread)
         page.say(thread, "A new turn")
-        page.do("POST", f"/api/threads/{thread}/undo")
+        page.do("POST", f"/everlong/api/threads/{thread}/undo")
         page.say(thread, "After the undo")
         sent = server.requests[-1].messages
         assert sent[: len(before)] == before
@@ -96,7 +96,7 @@ def test_H2_undo_brings_back_what_was_sent_before_and_keeps_new_turns() -> None:
         assert [row["kind"] for row in rows if row["kind"] not in ("message", "recalled")] == ["summary", "undo"]
         assert [row["stands"] for row in rows if row["kind"] == "summary"] == [False]
         assert {row["sent"] for row in rows if row["kind"] == "message"} == {"whole"}
-        status, told = page.ask("POST", f"/api/threads/{thread}/undo", {})
+        status, told = page.ask("POST", f"/everlong/api/threads/{thread}/undo", {})
         assert (status, told["error"]["kind"]) == (409, "nothing_to_undo")
 
 
@@ -106,10 +106,10 @@ def test_H2_a_branch_before_the_boundary_has_no_later_point() -> None:
         thread = page.thread()
         fill(page, thread, 3)
         page.compact(thread)
-        branch = page.do("POST", f"/api/threads/{thread}/branch", {"order": 3})["id"]
+        branch = page.do("POST", f"/everlong/api/threads/{thread}/branch", {"order": 3})["id"]
         assert points(page, branch) == []
-        assert not page.get(f"/api/threads/{branch}/context")["can_undo"]
-        assert page.get(f"/api/threads/{thread}/context")["can_undo"]
+        assert not page.get(f"/everlong/api/threads/{branch}/context")["can_undo"]
+        assert page.get(f"/everlong/api/threads/{thread}/context")["can_undo"]
 
 
 def test_H4_the_meter_after_a_compaction_is_what_is_sent_next() -> None:
@@ -118,7 +118,7 @@ def test_H4_the_meter_after_a_compaction_is_what_is_sent_next() -> None:
         thread = page.thread()
         fill(page, thread, 3)
         page.compact(thread)
-        context = page.get(f"/api/threads/{thread}/context")
+        context = page.get(f"/everlong/api/threads/{thread}/context")
         assert context["certainty"] == "counted"
         assert sum(context["parts"].values()) <= context["tokens"] * 1.05
         page.say(thread, "ok")

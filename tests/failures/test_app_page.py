@@ -23,7 +23,7 @@ def test_D4_the_price_of_sending_is_seen_and_tokens_are_the_limit() -> None:
         known = Source(name="openai", endpoint=Endpoint(url=server.url, provider="openai"), models=("gpt-4o",))
         with an_app(sources=(known,), built=the_page()) as (app, _), a_view(app) as view:
             page = app.page()
-            page.do("PUT", "/api/settings", {"windows": {"openai/gpt-4o": 32_000}})
+            page.do("PUT", "/everlong/api/settings", {"windows": {"openai/gpt-4o": 32_000}})
             thread = page.thread()
             for number in range(6):
                 said = Message(Role.USER, (Text(f"Report {number}: " + "figures and words " * 9_000),))
@@ -42,7 +42,7 @@ def test_D4_the_price_of_sending_is_seen_and_tokens_are_the_limit() -> None:
 def test_H1_after_three_compactions_all_is_in_view_found_and_there_for_a_second_window() -> None:
     with an_app(TALKS, window=16_384, built=the_page()) as (app, _), a_view(app) as view:
         page = app.page()
-        page.do("PUT", "/api/settings", {"auto": False})
+        page.do("PUT", "/everlong/api/settings", {"auto": False})
         thread = page.thread("Boats at the pier")
         for number in range(3):
             page.say(thread, f"The code word of day {number} is marigold{number}.")
@@ -166,7 +166,7 @@ def test_H5_a_failure_is_told_and_can_be_tried_again() -> None:
     with an_app(script, window=WINDOW, built=the_page()) as (app, _), a_view(app) as view:
         page = app.page()
         # Here rules trim each request: a summary that fails is not made by rules as well.
-        page.do("PUT", "/api/settings", {"preset": "chatbox", "threshold": 40})
+        page.do("PUT", "/everlong/api/settings", {"preset": "chatbox", "threshold": 40})
         thread = page.thread()
         fill(page, thread, 2)
         view.thread(thread)

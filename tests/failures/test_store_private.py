@@ -69,7 +69,7 @@ def test_nothing_that_a_session_of_all_commands_writes_can_be_read_by_others(hom
         everlong(home, "sessions", "import", "out.json", "--store", "jsonl:imported")
         with ServingProcess("--upstream", server.url, folder=home) as serving:
             page = Page(serving.port)
-            page.do("POST", "/api/sources", {"url": server.url, "key": "sk-secret", "name": "mine"})
+            page.do("POST", "/everlong/api/sources", {"url": server.url, "key": "sk-secret", "name": "mine"})
             page.say(page.thread(model="mine/scripted"), "Are you there?")
             assert open_to_others(home) == [], "while it runs, with SQLite's own files"
     names = {path.name for path in home.rglob("*")}

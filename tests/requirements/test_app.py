@@ -18,17 +18,17 @@ in_both_presets = pytest.mark.parametrize("preset", ["auto", "chatbox"])
 def test_CB_1_1_the_limit_is_the_window_without_its_reserve_times_the_threshold() -> None:
     with an_app() as (app, _):
         page = app.page()
-        page.do("PUT", "/api/settings", {"preset": "chatbox", "windows": {"main/scripted": 200_000}})
+        page.do("PUT", "/everlong/api/settings", {"preset": "chatbox", "windows": {"main/scripted": 200_000}})
         thread = page.thread()
         page.say(thread, "hello")
-        assert page.get(f"/api/threads/{thread}/context")["high"] == 100_800
+        assert page.get(f"/everlong/api/threads/{thread}/context")["high"] == 100_800
 
 
 @in_both_presets
 def test_CB_1_2_above_it_a_summary_is_written_and_its_progress_shows(preset: str) -> None:
     with an_app(TALKS, window=WINDOW) as (app, _):
         page = app.page()
-        page.do("PUT", "/api/settings", {"preset": preset})
+        page.do("PUT", "/everlong/api/settings", {"preset": preset})
         thread = page.thread()
         with page.listen(thread) as stream:
             fill(page, thread, 8)
@@ -44,7 +44,7 @@ def test_CB_1_2_above_it_a_summary_is_written_and_its_progress_shows(preset: str
 def test_CB_1_3_stored_messages_never_change_and_all_are_shown(preset: str) -> None:
     with an_app(TALKS, window=WINDOW) as (app, _):
         page = app.page()
-        page.do("PUT", "/api/settings", {"preset": preset})
+        page.do("PUT", "/everlong/api/settings", {"preset": preset})
         thread = page.thread()
         fill(page, thread, 3)
         before = {row["order"]: (row["role"], row["text"]) for row in page.rows(thread)}
@@ -58,7 +58,7 @@ def test_CB_1_3_stored_messages_never_change_and_all_are_shown(preset: str) -> N
 def test_CB_1_4_a_summary_is_a_row_of_its_own_and_there_may_be_many(preset: str) -> None:
     with an_app(TALKS, window=WINDOW) as (app, _):
         page = app.page()
-        page.do("PUT", "/api/settings", {"preset": preset})
+        page.do("PUT", "/everlong/api/settings", {"preset": preset})
         thread = page.thread()
         for _ in range(2):
             fill(page, thread, 3)
@@ -71,14 +71,14 @@ def test_CB_1_4_a_summary_is_a_row_of_its_own_and_there_may_be_many(preset: str)
             assert row["tokens_after"] < row["tokens_before"]
             assert WORDS in row["text"]
         in_force = sum(row["stands"] for row in summaries)
-        assert page.get(f"/api/threads/{thread}")["points"] == in_force >= 1
+        assert page.get(f"/everlong/api/threads/{thread}")["points"] == in_force >= 1
 
 
 @in_both_presets
 def test_CB_1_5_what_is_sent_begins_with_the_newest_summary(preset: str) -> None:
     with an_app(TALKS, window=WINDOW) as (app, server):
         page = app.page()
-        page.do("PUT", "/api/settings", {"preset": preset})
+        page.do("PUT", "/everlong/api/settings", {"preset": preset})
         thread = page.thread()
         fill(page, thread, 3)
         page.compact(thread)
@@ -98,7 +98,7 @@ def test_CB_1_5_what_is_sent_begins_with_the_newest_summary(preset: str) -> None
 def test_CB_1_6_threads_have_their_own_state_and_the_time_before_a_point_can_be_opened(preset: str) -> None:
     with an_app(TALKS, window=WINDOW) as (app, _):
         page = app.page()
-        page.do("PUT", "/api/settings", {"preset": preset})
+        page.do("PUT", "/everlong/api/settings", {"preset": preset})
         one, other = page.thread(), page.thread()
         fill(page, one, 3)
         before = page.rows(one)
@@ -114,7 +114,7 @@ def test_CB_1_6_threads_have_their_own_state_and_the_time_before_a_point_can_be_
 def test_CB_2_old_tool_calls_are_left_out_of_what_is_sent_and_stay_in_view() -> None:
     with an_app() as (app, server):
         page = app.page()
-        page.do("PUT", "/api/settings", {"preset": "chatbox", "windows": {"main/scripted": 100_000}})
+        page.do("PUT", "/everlong/api/settings", {"preset": "chatbox", "windows": {"main/scripted": 100_000}})
         thread = page.thread()
         for number in range(5):
             call = CallId(f"c{number}")
@@ -140,7 +140,7 @@ def test_CB_3_an_unknown_window_switches_compaction_off_until_it_is_set() -> Non
         page = app.page()
         thread = page.thread()
         fill(page, thread, 1)
-        context = page.get(f"/api/threads/{thread}/context")
+        context = page.get(f"/everlong/api/threads/{thread}/context")
         assert (context["known"], context["window"], context["auto_on"], context["auto"]) == (
             False,
             None,
@@ -148,11 +148,11 @@ def test_CB_3_an_unknown_window_switches_compaction_off_until_it_is_set() -> Non
             "follow",
         )
         assert context["assumed"] == 128_000
-        page.do("PUT", "/api/settings", {"preset": "chatbox"})
-        context = page.get(f"/api/threads/{thread}/context")
+        page.do("PUT", "/everlong/api/settings", {"preset": "chatbox"})
+        context = page.get(f"/everlong/api/threads/{thread}/context")
         assert (context["known"], context["window"], context["assumed"]) == (False, None, 96_000)
-        page.do("PUT", "/api/settings", {"preset": "auto", "windows": {"main/scripted": WINDOW}})
-        context = page.get(f"/api/threads/{thread}/context")
+        page.do("PUT", "/everlong/api/settings", {"preset": "auto", "windows": {"main/scripted": WINDOW}})
+        context = page.get(f"/everlong/api/threads/{thread}/context")
         assert (context["known"], context["window"], context["auto_on"], context["window_source"]) == (
             True,
             WINDOW,
@@ -178,13 +178,13 @@ SWITCHES = [
 def test_CB_4_a_thread_follows_the_switch_or_has_its_own(everywhere: bool, here: str, on: bool, preset: str) -> None:
     with an_app(TALKS, window=WINDOW) as (app, server):
         page = app.page()
-        page.do("PUT", "/api/settings", {"preset": preset})
-        page.do("PUT", "/api/settings", {"auto": everywhere, "threshold": 40})
+        page.do("PUT", "/everlong/api/settings", {"preset": preset})
+        page.do("PUT", "/everlong/api/settings", {"auto": everywhere, "threshold": 40})
         thread = page.thread()
-        page.do("PATCH", f"/api/threads/{thread}", {"auto": here})
+        page.do("PATCH", f"/everlong/api/threads/{thread}", {"auto": here})
         with page.listen(thread) as stream:
             fill(page, thread, 8)
-            context = page.get(f"/api/threads/{thread}/context")
+            context = page.get(f"/everlong/api/threads/{thread}/context")
             assert (context["auto"], context["auto_on"]) == (here, on)
             if on:
                 stream.until("compacting", state=["done"])
@@ -211,12 +211,12 @@ def test_CB_4_every_surface_has_the_one_figure_of_the_preset(
     with an_app(folder=tmp_path) as (app, _):
         page = app.page()
         changes = {"preset": preset, "threshold": threshold, "tools": tools, "windows": {"main/scripted": 200_000}}
-        page.do("PUT", "/api/settings", changes)
-        (starts,) = (each["starts"] for each in page.get("/api/state")["presets"] if each["name"] == preset)
+        page.do("PUT", "/everlong/api/settings", changes)
+        (starts,) = (each["starts"] for each in page.get("/everlong/api/state")["presets"] if each["name"] == preset)
         thread = page.thread()
-        new = page.get(f"/api/threads/{thread}/context")["high"]
+        new = page.get(f"/everlong/api/threads/{thread}/context")["high"]
         page.say(thread, "hello")
-        begun = page.get(f"/api/threads/{thread}/context")["high"]
+        begun = page.get(f"/everlong/api/threads/{thread}/context")["high"]
         assert starts[(threshold - 40) // 5] == new
         assert new == tokens if preset == "chatbox" or not tools else new > tokens
         assert begun == new if preset == "chatbox" else 0 < begun - new < 20, "ours counts what must stay to it"
@@ -224,17 +224,17 @@ def test_CB_4_every_surface_has_the_one_figure_of_the_preset(
 
 def test_CB_4_the_app_starts_with_60_percent() -> None:
     with an_app() as (app, _):
-        assert app.page().get("/api/state")["settings"]["threshold"] == 60
+        assert app.page().get("/everlong/api/state")["settings"]["threshold"] == 60
 
 
 @pytest.mark.parametrize("threshold", [40, 60, 90])
 def test_CB_4_the_threshold_is_where_a_compaction_is_due(threshold: int) -> None:
     with an_app(TALKS, window=WINDOW) as (app, _):
         page = app.page()
-        page.do("PUT", "/api/settings", {"threshold": threshold})
+        page.do("PUT", "/everlong/api/settings", {"threshold": threshold})
         thread = page.thread()
         page.say(thread, "hello")
-        context = page.get(f"/api/threads/{thread}/context")
+        context = page.get(f"/everlong/api/threads/{thread}/context")
         assert context["threshold"] == threshold
         assert abs(context["high"] - context["limit"] * threshold / 100) <= context["limit"] / 100
 
@@ -243,9 +243,9 @@ def test_CB_4_the_threshold_is_where_a_compaction_is_due(threshold: int) -> None
 def test_CB_4_off_still_fits(preset: str) -> None:
     with an_app(TALKS, window=4_096) as (app, server):
         page = app.page()
-        page.do("PUT", "/api/settings", {"preset": preset})
+        page.do("PUT", "/everlong/api/settings", {"preset": preset})
         thread = page.thread()
-        page.do("PATCH", f"/api/threads/{thread}", {"auto": "off"})
+        page.do("PATCH", f"/everlong/api/threads/{thread}", {"auto": "off"})
         events = fill(page, thread, 10)
         assert not [event for event in events if event["type"] == "failed"]
         assert not summaries_asked(server)
@@ -256,14 +256,14 @@ def test_CB_4_off_still_fits(preset: str) -> None:
 def test_CB_5_the_chosen_model_summarises_else_the_naming_model_else_the_threads_own(preset: str) -> None:
     with an_app(TALKS, window=WINDOW, models=("talker", "namer", "writer")) as (app, server):
         page = app.page()
-        page.do("PUT", "/api/settings", {"preset": preset})
+        page.do("PUT", "/everlong/api/settings", {"preset": preset})
         used = []
         for chosen in (
             {"summary_model": "main/writer", "naming_model": "main/namer"},
             {"summary_model": "", "naming_model": "main/namer"},
             {"summary_model": "", "naming_model": ""},
         ):
-            page.do("PUT", "/api/settings", chosen)
+            page.do("PUT", "/everlong/api/settings", chosen)
             thread = page.thread(model="main/talker")
             fill(page, thread, 4)
             page.compact(thread)
@@ -280,8 +280,8 @@ def test_CB_5_a_conversation_on_a_private_server_reaches_no_other(fast_model: st
         provider = Source(name="openai", endpoint=Endpoint(url=public.url, provider="openai"), models=public.models)
         with an_app(sources=(provider,)) as (app, _):
             page = app.page()
-            page.do("POST", "/api/sources", {"name": "house", "url": private.url, "fast_model": fast_model})
-            assert page.get("/api/state")["default_model"] == "openai/gpt-4o"
+            page.do("POST", "/everlong/api/sources", {"name": "house", "url": private.url, "fast_model": fast_model})
+            assert page.get("/everlong/api/state")["default_model"] == "openai/gpt-4o"
             thread = page.thread("", model="house/secret")
             with page.listen(thread) as stream:
                 fill(page, thread, 4)
@@ -304,9 +304,9 @@ def test_CB_5_a_model_that_a_person_chose_elsewhere_does_write(preset: str) -> N
         ),
     ):
         page = app.page()
-        page.do("PUT", "/api/settings", {"preset": preset})
-        page.do("POST", "/api/sources", {"name": "house", "url": private.url})
-        page.do("PUT", "/api/settings", {"summary_model": "main/scripted"})
+        page.do("PUT", "/everlong/api/settings", {"preset": preset})
+        page.do("POST", "/everlong/api/sources", {"name": "house", "url": private.url})
+        page.do("PUT", "/everlong/api/settings", {"summary_model": "main/scripted"})
         thread = page.thread(model="house/secret")
         fill(page, thread, 4)
         page.compact(thread)
@@ -319,13 +319,13 @@ def test_CB_7_a_smaller_model_adapts_before_the_next_request(preset: str) -> Non
     small_one = ScriptedServer(TALKS, window=Window(4_096, told=True), models=("small",))
     with small_one as small, an_app(TALKS, window=64_000) as (app, _):
         page = app.page()
-        page.do("PUT", "/api/settings", {"preset": preset})
-        page.do("POST", "/api/sources", {"name": "pocket", "url": small.url})
+        page.do("PUT", "/everlong/api/settings", {"preset": preset})
+        page.do("POST", "/everlong/api/sources", {"name": "pocket", "url": small.url})
         thread = page.thread()
         fill(page, thread, 10)
         assert points(page, thread) == []
-        page.do("PATCH", f"/api/threads/{thread}", {"model": "pocket/small"})
-        context = page.get(f"/api/threads/{thread}/context")
+        page.do("PATCH", f"/everlong/api/threads/{thread}", {"model": "pocket/small"})
+        context = page.get(f"/everlong/api/threads/{thread}/context")
         assert context["window"] == 4_096
         # The document trims every request, and a summary follows the answer; ours makes a point before the request.
         assert (context["tokens"] > context["limit"]) is (preset == "auto")
@@ -344,7 +344,7 @@ def test_CB_8_a_summary_that_fails_falls_back_to_rules_and_sending_goes_on(prese
     broken = talks(Refusal(400, '{"error": {"message": "no summaries today"}}'))
     with an_app(broken, window=WINDOW) as (app, _):
         page = app.page()
-        page.do("PUT", "/api/settings", {"preset": preset})
+        page.do("PUT", "/everlong/api/settings", {"preset": preset})
         thread = page.thread()
         fill(page, thread, 3)
         done = page.compact(thread, "the boats")[-1]
@@ -362,15 +362,15 @@ def test_CB_9_titles_are_made_by_the_naming_model_once(preset: str) -> None:
 
     with an_app(script, models=("talker", "namer")) as (app, server):
         page = app.page()
-        page.do("PUT", "/api/settings", {"preset": preset})
-        page.do("PUT", "/api/settings", {"naming_model": "main/namer"})
+        page.do("PUT", "/everlong/api/settings", {"preset": preset})
+        page.do("PUT", "/everlong/api/settings", {"naming_model": "main/namer"})
         thread = page.thread("", model="main/talker")
         with page.listen(thread) as stream:
-            page.do("POST", f"/api/threads/{thread}/turn", {"text": "How many boats are at the pier?"})
+            page.do("POST", f"/everlong/api/threads/{thread}/turn", {"text": "How many boats are at the pier?"})
             assert stream.until("title")[-1]["title"] == "Boats at the pier"
         page.say(thread, "And tomorrow?")
         assert [asked.model for asked in server.requests].count("namer") == 1
-        assert page.get("/api/threads")["threads"][0]["title"] == "Boats at the pier"
+        assert page.get("/everlong/api/threads")["threads"][0]["title"] == "Boats at the pier"
 
 
 @in_both_presets
@@ -379,11 +379,11 @@ def test_CB_10_the_figures_of_success_can_be_read(preset: str) -> None:
         liar = Source(name="main", endpoint=Endpoint(url=server.url))
         with an_app(sources=(liar,)) as (app, _):
             page = app.page()
-            page.do("PUT", "/api/settings", {"preset": preset})
+            page.do("PUT", "/everlong/api/settings", {"preset": preset})
             thread = page.thread()
             fill(page, thread, 10)
             page.thread()
-            success = page.get("/api/usage")["success"]
+            success = page.get("/everlong/api/usage")["success"]
             assert success["overflow_errors"] >= 1
             assert success["recovered"] == success["overflow_errors"]
             assert success["compactions"] >= 1

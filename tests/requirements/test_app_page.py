@@ -94,7 +94,7 @@ def test_CB_1_6_the_thread_opens_from_the_list_as_it_was_before_a_compaction() -
 def test_CB_2_old_tool_calls_stay_in_view_and_say_that_they_were_not_sent() -> None:
     with an_app(built=the_page()) as (app, server), a_view(app) as view:
         page = app.page()
-        page.do("PUT", "/api/settings", {"preset": "chatbox", "windows": {"main/scripted": 100_000}})
+        page.do("PUT", "/everlong/api/settings", {"preset": "chatbox", "windows": {"main/scripted": 100_000}})
         thread = page.thread()
         for number in range(5):
             call = CallId(f"c{number}")
@@ -163,7 +163,7 @@ def test_CB_4_the_threshold_moves_in_steps_of_five_and_says_what_it_favours(lang
             slider.press("ArrowLeft")
         expect(view.page.locator("output")).to_have_text("75%")
         view.page.wait_for_function(
-            "() => fetch('/api/settings').then(got => got.json()).then(now => now.threshold === 75)"
+            "() => fetch('/everlong/api/settings').then(got => got.json()).then(now => now.threshold === 75)"
         )
 
 
@@ -185,7 +185,7 @@ def test_CB_4_one_switch_for_all_and_each_thread_follows_it_or_has_its_own() -> 
         for choice, on in (("on", True), ("off", False)):
             view.panel.get_by_text(view.word(f"panel.auto.{choice}"), exact=True).click()
             expect(view.panel.get_by_text(view.like(f"panel.auto.is_{choice}"))).to_be_visible()
-            assert page.get(f"/api/threads/{thread}/context")["auto_on"] is on
+            assert page.get(f"/everlong/api/threads/{thread}/context")["auto_on"] is on
         view.page.reload()
         expect(view.panel.get_by_role("radio", name=view.word("panel.auto.off"))).to_be_checked()
 
@@ -202,7 +202,8 @@ def test_CB_5_the_models_that_write_summaries_and_titles_are_chosen_in_the_setti
         expect(view.page.get_by_text(view.word("settings.saved"), exact=True)).to_be_visible()
         view.page.get_by_label(view.word("settings.naming_model")).select_option("main/namer")
         view.page.wait_for_function(
-            "() => fetch('/api/settings').then(got => got.json()).then(now => now.naming_model === 'main/namer')"
+            "() => fetch('/everlong/api/settings').then(got => got.json())"
+            ".then(now => now.naming_model === 'main/namer')"
         )
         thread = page.thread(model="main/talker")
         fill(page, thread, 3)
@@ -227,8 +228,8 @@ def test_CB_6_the_panel_in_each_of_its_states(language: str) -> None:
         a_view(app, language=language) as view,
     ):
         page = app.page()
-        page.do("POST", "/api/sources", {"name": "slow", "url": slow.url})
-        page.do("PUT", "/api/settings", {"summary_model": "slow/writer"})
+        page.do("POST", "/everlong/api/sources", {"name": "slow", "url": slow.url})
+        page.do("PUT", "/everlong/api/settings", {"summary_model": "slow/writer"})
         thread = page.thread()
         fill(page, thread, 4)
         view.thread(thread)
@@ -265,7 +266,7 @@ def test_CB_6_a_window_that_is_nearly_full_warns() -> None:
     with an_app(window=4_096, built=the_page()) as (app, _), a_view(app) as view:
         page = app.page()
         thread = page.thread()
-        page.do("PATCH", f"/api/threads/{thread}", {"auto": "off"})
+        page.do("PATCH", f"/everlong/api/threads/{thread}", {"auto": "off"})
         said = [Message(Role.USER, (Text(f"Question {number}? {FILLING}"),)) for number in range(17)]
         app.state.threads.append(thread, said)
         view.thread(thread)
@@ -282,7 +283,7 @@ def test_CB_7_a_smaller_model_is_chosen_and_the_next_request_fits() -> None:
         a_view(app) as view,
     ):
         page = app.page()
-        page.do("POST", "/api/sources", {"name": "pocket", "url": small.url})
+        page.do("POST", "/everlong/api/sources", {"name": "pocket", "url": small.url})
         thread = page.thread()
         fill(page, thread, 6)
         view.thread(thread)
@@ -324,7 +325,7 @@ def test_CB_9_a_title_appears_by_itself() -> None:
         return Answer(text="Boats at the pier") if asked.model == "namer" else Answer(text="Seven boats.")
 
     with an_app(script, models=("talker", "namer"), built=the_page()) as (app, _), a_view(app) as view:
-        app.page().do("PUT", "/api/settings", {"naming_model": "main/namer"})
+        app.page().do("PUT", "/everlong/api/settings", {"naming_model": "main/namer"})
         view.open()
         view.say("How many boats are there?")
         expect(view.log.get_by_text("Seven boats.")).to_be_visible()
@@ -341,7 +342,7 @@ def test_CB_10_the_figures_of_success_are_on_the_usage_page() -> None:
         page.compact(thread)
         page.thread()
         view.open("#/usage")
-        success = page.get("/api/usage")["success"]
+        success = page.get("/everlong/api/usage")["success"]
         assert success["compactions"] >= 1
         for name, value in success.items():
             expect(view.page.get_by_test_id(f"success-{name}")).to_have_text(f"{value:,}")

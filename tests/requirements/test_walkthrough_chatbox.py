@@ -46,11 +46,11 @@ def talk(asked: ReceivedRequest) -> Step:
 
 
 def chatbox(page: Page, **more: Any) -> None:
-    page.do("PUT", "/api/settings", {"preset": "chatbox", **more})
+    page.do("PUT", "/everlong/api/settings", {"preset": "chatbox", **more})
 
 
 def context(page: Page, thread: str) -> dict[str, Any]:
-    shown: dict[str, Any] = page.get(f"/api/threads/{thread}/context")
+    shown: dict[str, Any] = page.get(f"/everlong/api/threads/{thread}/context")
     return shown
 
 
@@ -159,7 +159,7 @@ def test_FR_1_7_a_session_of_chatbox_goes_on_from_its_newest_point() -> None:
     thread = import_session(threads, session, owner="app").thread
     with an_app(talk, window=WINDOW, threads=threads) as (app, server):
         page = app.page()
-        assert page.get("/api/state")["default_model"] == "main/scripted"
+        assert page.get("/everlong/api/state")["default_model"] == "main/scripted"
         chatbox(page)
         page.say(thread, "And now?")
         sent = [message.text for message in server.requests[-1].messages]
@@ -199,7 +199,7 @@ def test_FR_3_1_to_3_5_windows_are_known_by_name_or_96_000_are_assumed_until_one
     with an_app(talk, window=WINDOW, told=False, models=models) as (app, server):
         page = app.page()
         chatbox(page)
-        listed = {model["name"]: model["window"] for model in page.get("/api/state")["models"]}
+        listed = {model["name"]: model["window"] for model in page.get("/everlong/api/state")["models"]}
         assert listed == {"gpt-4o": 128_000, "gpt-4o-2099-01-01": 128_000, "house-model": None}
 
         thread = page.thread(model="main/house-model")
@@ -212,7 +212,7 @@ def test_FR_3_1_to_3_5_windows_are_known_by_name_or_96_000_are_assumed_until_one
             assert shown["tokens"] > 0.6 * (96_000 - 32_000) * 1.2  # a summary would be due
             assert not any(map(asks_for_summary, server.requests))
 
-            page.do("PUT", "/api/settings", {"windows": {"main/house-model": 96_000}})
+            page.do("PUT", "/everlong/api/settings", {"windows": {"main/house-model": 96_000}})
             shown = context(page, thread)
             assert (shown["known"], shown["window"], shown["assumed"], shown["auto_on"]) == (True, 96_000, None, True)
             page.say(thread, "And now?")
@@ -223,26 +223,26 @@ def test_FR_3_1_to_3_5_windows_are_known_by_name_or_96_000_are_assumed_until_one
 def test_FR_4_1_to_4_5_switches_and_the_threshold() -> None:
     with an_app(talk, window=WINDOW) as (app, _):
         page = app.page()
-        settings = page.get("/api/settings")
+        settings = page.get("/everlong/api/settings")
         assert (settings["auto"], settings["threshold"]) == (True, 60)
         chatbox(page)
         thread = page.thread()
         seen = []
         for everywhere in (True, False):
-            page.do("PUT", "/api/settings", {"auto": everywhere})
+            page.do("PUT", "/everlong/api/settings", {"auto": everywhere})
             for here in ("follow", "on", "off"):
-                page.do("PATCH", f"/api/threads/{thread}", {"auto": here})
+                page.do("PATCH", f"/everlong/api/threads/{thread}", {"auto": here})
                 seen.append(context(page, thread)["auto_on"])
         assert seen == [True, True, False, False, True, False]
-        page.do("PUT", "/api/settings", {"auto": True})
-        page.do("PATCH", f"/api/threads/{thread}", {"auto": "follow"})
+        page.do("PUT", "/everlong/api/settings", {"auto": True})
+        page.do("PATCH", f"/everlong/api/threads/{thread}", {"auto": "follow"})
         marks = {}
         for percent in range(40, 91, 5):
-            page.do("PUT", "/api/settings", {"threshold": percent})
+            page.do("PUT", "/everlong/api/settings", {"threshold": percent})
             marks[percent] = context(page, thread)["high"]
         assert marks == {percent: 1_680 * percent for percent in range(40, 91, 5)}
         for wrong in (35, 95, 62):
-            assert page.ask("PUT", "/api/settings", {"threshold": wrong})[0] == 400
+            assert page.ask("PUT", "/everlong/api/settings", {"threshold": wrong})[0] == 400
 
 
 @pytest.mark.parametrize(

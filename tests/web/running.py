@@ -115,30 +115,30 @@ class Page:
 
     def thread(self, title: str = "A talk", **fields: Any) -> str:
         """A new thread; with a title nobody is asked for one."""
-        name: str = self.do("POST", "/api/threads", fields)["id"]
+        name: str = self.do("POST", "/everlong/api/threads", fields)["id"]
         if title:
-            self.do("PATCH", f"/api/threads/{name}", {"title": title})
+            self.do("PATCH", f"/everlong/api/threads/{name}", {"title": title})
         return name
 
     def rows(self, thread: str, query: str = "") -> list[dict[str, Any]]:
         """Its rows."""
-        rows: list[dict[str, Any]] = self.get(f"/api/threads/{thread}/rows?limit=500{query}")["rows"]
+        rows: list[dict[str, Any]] = self.get(f"/everlong/api/threads/{thread}/rows?limit=500{query}")["rows"]
         return rows
 
     def listen(self, thread: str, last: str = "") -> "Stream":
         """The events of a thread from now on, or from the one of that name on."""
-        return Stream(self, f"/api/threads/{thread}/events", last)
+        return Stream(self, f"/everlong/api/threads/{thread}/events", last)
 
     def say(self, thread: str, text: str, **more: Any) -> list[dict[str, Any]]:
         """Say something and wait until the turn is over; all that was told."""
         with self.listen(thread) as stream:
-            self.do("POST", f"/api/threads/{thread}/turn", {"text": text, **more})
+            self.do("POST", f"/everlong/api/threads/{thread}/turn", {"text": text, **more})
             return stream.until("ended")
 
     def compact(self, thread: str, focus: str = "") -> list[dict[str, Any]]:
         """Ask for a summary and wait for its end."""
         with self.listen(thread) as stream:
-            self.do("POST", f"/api/threads/{thread}/compact", {"focus": focus})
+            self.do("POST", f"/everlong/api/threads/{thread}/compact", {"focus": focus})
             return stream.until("compacting", state=("done", "failed", "skipped"))
 
 

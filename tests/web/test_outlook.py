@@ -12,7 +12,7 @@ from tests.web.running import Page, an_app
 
 
 def told(page: Page) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = page.get("/api/state")["outlook"]
+    found: list[dict[str, Any]] = page.get("/everlong/api/state")["outlook"]
     return found
 
 
@@ -36,17 +36,17 @@ def test_nothing_is_told_until_the_window_is_known() -> None:
     with an_app(told=False) as (app, _):
         page = app.page()
         assert told(page) == []
-        page.do("PUT", "/api/settings", {"windows": {"main/scripted": 64_000}})
+        page.do("PUT", "/everlong/api/settings", {"windows": {"main/scripted": 64_000}})
         assert told(page) == steps(64_000)
 
 
 def test_it_is_told_of_the_model_chosen_last() -> None:
     with an_app(told=False, models=("one", "two")) as (app, _):
         page = app.page()
-        page.do("PUT", "/api/settings", {"windows": {"main/one": 64_000, "main/two": 128_000}})
+        page.do("PUT", "/everlong/api/settings", {"windows": {"main/one": 64_000, "main/two": 128_000}})
         assert told(page) == steps(64_000)
-        page.do("PATCH", f"/api/threads/{page.thread()}", {"model": "main/two"})
-        assert page.get("/api/state")["default_model"] == "main/two"
+        page.do("PATCH", f"/everlong/api/threads/{page.thread()}", {"model": "main/two"})
+        assert page.get("/everlong/api/state")["default_model"] == "main/two"
         assert told(page) == steps(128_000)
 
 

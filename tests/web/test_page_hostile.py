@@ -32,7 +32,7 @@ TRICKS = (
     f"`</code><script>{FLAG}</script>`",
     "<base href='https://evil.example/'><meta http-equiv=refresh content='0;url=https://evil.example/'>",
     "<script src=/v1/evil.js></script><img src=/v1/evil.png><link rel=stylesheet href=/v1/evil.css>",
-    "![picture](/v1/evil.png) ![picture](/api/threads) ![picture](/health)",
+    "![picture](/v1/evil.png) ![picture](/everlong/api/threads) ![picture](/health)",
     "<iframe src=/v1/evil.html></iframe><object data=/v1/evil.svg></object><embed src=/v1/evil.html>",
     "<audio src=/v1/evil.mp3 autoplay></audio><video poster=/v1/evil.png></video>",
     "<div style='position:fixed;inset:0;background:url(https://evil.example/x.png)'>over all</div>",

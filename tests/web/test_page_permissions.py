@@ -21,7 +21,7 @@ def call(name: str, **arguments: Any) -> Answer:
 def opened(app: RunningApp, view: View) -> None:
     """A new thread with tools, in view."""
     page = app.page()
-    page.do("PUT", "/api/settings", {"tools": True})
+    page.do("PUT", "/everlong/api/settings", {"tools": True})
     view.open(f"#/t/{page.thread()}")
 
 

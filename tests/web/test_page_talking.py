@@ -48,7 +48,7 @@ def test_what_is_said_meanwhile_enters_the_turn_and_a_page_that_comes_late_sees_
     slowly = Answer(text=ENDLESS[:4_000], calls=(("read_file", '{"path": "notes.txt"}'),), between=0.01)
     with an_app(in_turn([slowly]), folder=tmp_path, built=the_page()) as (app, server), a_view(app) as view:
         page = app.page()
-        page.do("PUT", "/api/settings", {"tools": True})
+        page.do("PUT", "/everlong/api/settings", {"tools": True})
         thread = page.thread()
         view.open(f"#/t/{thread}")
         view.say("Begin")
@@ -116,7 +116,7 @@ def test_tool_calls_are_folded_and_open(tmp_path: Path) -> None:
     script = in_turn([Answer(text="Let me look.", calls=CALLS), Answer(text="There are notes.")])
     with an_app(script, folder=tmp_path, built=the_page()) as (app, _), a_view(app) as view:
         page = app.page()
-        page.do("PUT", "/api/settings", {"tools": True})
+        page.do("PUT", "/everlong/api/settings", {"tools": True})
         thread = page.thread()
         view.open(f"#/t/{thread}")
         view.say("What is in the folder?")
@@ -144,7 +144,7 @@ def test_a_tool_that_acts_shows_what_it_would_do_and_waits(key: str, tmp_path: P
     script = in_turn([call, Answer(text="So be it.")])
     with an_app(script, folder=tmp_path, built=the_page()) as (app, _), a_view(app, size=size) as view:
         page = app.page()
-        page.do("PUT", "/api/settings", {"tools": True})
+        page.do("PUT", "/everlong/api/settings", {"tools": True})
         thread = page.thread()
         view.open(f"#/t/{thread}")
         view.say("Use the shell")

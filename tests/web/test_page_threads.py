@@ -46,7 +46,7 @@ def test_threads_are_renamed_archived_taken_back_branched_and_deleted() -> None:
         act(view, "Another talk", "threads.delete")
         view.page.get_by_role("dialog").get_by_role("button", name=view.word("threads.delete"), exact=True).click()
         expect(line(view, "Another talk")).to_have_count(0)
-        assert len(page.get("/api/threads")["threads"]) == 2
+        assert len(page.get("/everlong/api/threads")["threads"]) == 2
 
 
 @in_a_browser
@@ -101,7 +101,7 @@ def _writes(route: Route) -> bool:
 def test_what_is_on_its_way_does_not_take_the_focus_back() -> None:
     with an_app(built=the_page()) as (app, _), a_view(app, complains=("503",)) as view:
         held: list[Route] = []
-        view.page.route("**/api/**", lambda route: held.append(route) if _writes(route) else route.continue_())
+        view.page.route("**/everlong/api/**", lambda route: held.append(route) if _writes(route) else route.continue_())
         view.open()
         with view.page.expect_request(lambda request: request.method == "POST"):
             view.say("How many boats?")

@@ -266,7 +266,7 @@ VISITS: dict[str, tuple[str, str, dict[str, str], bool]] = {
     "a form without an origin": ("POST", "/", {}, False),
     "elsewhere": ("GET", "/v1/models", {}, False),
     "a file": ("GET", "/assets/app.js", {}, False),
-    "the state": ("GET", "/api/state", {}, False),
+    "the state": ("GET", "/everlong/api/state", {}, False),
 }
 
 
@@ -320,13 +320,18 @@ def test_a_site_that_is_allowed_reads_answers_and_asks_first() -> None:
     assert "POST" in rights["access-control-allow-methods"]
     assert rights["access-control-allow-headers"] == wanted["access-control-request-headers"]
     assert "access-control-allow-credentials" not in rights
-    assert inside.asked == 1
-    for origin, path in (("https://evil.example", "/v1/models"), (SITE + ".evil", "/v1/models"), (SITE, "/api/state")):
+    assert told("/api/chat", "POST", origin=SITE)[0] == 200  # Ollama's, and so the gateway's
+    assert inside.asked == 2
+    for origin, path in (
+        ("https://evil.example", "/v1/models"),
+        (SITE + ".evil", "/v1/models"),
+        (SITE, "/everlong/api/state"),
+    ):
         for method, more in (("OPTIONS", wanted), ("GET", {})):
             assert told(path, method, origin=origin, sec_fetch_site="cross-site", **more) == (403, {})
     assert told("/v1/models", "GET", sec_fetch_site="cross-site") == (403, {})  # a picture says no origin
     assert told("/v1/models", "GET", origin=SITE, host="evil.example") == (403, {})
-    assert inside.asked == 1
+    assert inside.asked == 2
 
 
 WRONG = {

@@ -30,7 +30,7 @@ def test_broken_bodies_are_refused_with_a_reason() -> None:
         thread = page.thread()
         told = {}
         for name, (body, _status) in BODIES.items():
-            status, answer, _ = page.raw("PATCH", f"/api/threads/{thread}", body)
+            status, answer, _ = page.raw("PATCH", f"/everlong/api/threads/{thread}", body)
             told[name] = status
             if status != 200:
                 assert json.loads(answer)["error"]["message"], name
@@ -38,28 +38,28 @@ def test_broken_bodies_are_refused_with_a_reason() -> None:
 
 
 UNKNOWN = [
-    ("GET", "/api/threads/{t}"),
-    ("GET", "/api/threads/{t}/rows"),
-    ("GET", "/api/threads/{t}/context"),
-    ("GET", "/api/threads/{t}/events"),
-    ("GET", "/api/threads/{t}/rows/0/why"),
-    ("GET", "/api/threads/{t}/original/0123456789abcdef"),
-    ("GET", "/api/threads/{t}/changes"),
-    ("POST", "/api/threads/{t}/changes/x/restore"),
-    ("GET", "/api/threads/{t}/pins"),
-    ("PATCH", "/api/threads/{t}"),
-    ("DELETE", "/api/threads/{t}"),
-    ("POST", "/api/threads/{t}/branch"),
-    ("POST", "/api/threads/{t}/turn"),
-    ("POST", "/api/threads/{t}/stop"),
-    ("POST", "/api/threads/{t}/retry"),
-    ("POST", "/api/threads/{t}/regenerate"),
-    ("POST", "/api/threads/{t}/compact"),
-    ("POST", "/api/threads/{t}/undo"),
-    ("POST", "/api/threads/{t}/answer"),
-    ("POST", "/api/threads/{t}/pins"),
-    ("DELETE", "/api/threads/{t}/pins/x"),
-    ("POST", "/api/threads/{t}/recall"),
+    ("GET", "/everlong/api/threads/{t}"),
+    ("GET", "/everlong/api/threads/{t}/rows"),
+    ("GET", "/everlong/api/threads/{t}/context"),
+    ("GET", "/everlong/api/threads/{t}/events"),
+    ("GET", "/everlong/api/threads/{t}/rows/0/why"),
+    ("GET", "/everlong/api/threads/{t}/original/0123456789abcdef"),
+    ("GET", "/everlong/api/threads/{t}/changes"),
+    ("POST", "/everlong/api/threads/{t}/changes/x/restore"),
+    ("GET", "/everlong/api/threads/{t}/pins"),
+    ("PATCH", "/everlong/api/threads/{t}"),
+    ("DELETE", "/everlong/api/threads/{t}"),
+    ("POST", "/everlong/api/threads/{t}/branch"),
+    ("POST", "/everlong/api/threads/{t}/turn"),
+    ("POST", "/everlong/api/threads/{t}/stop"),
+    ("POST", "/everlong/api/threads/{t}/retry"),
+    ("POST", "/everlong/api/threads/{t}/regenerate"),
+    ("POST", "/everlong/api/threads/{t}/compact"),
+    ("POST", "/everlong/api/threads/{t}/undo"),
+    ("POST", "/everlong/api/threads/{t}/answer"),
+    ("POST", "/everlong/api/threads/{t}/pins"),
+    ("DELETE", "/everlong/api/threads/{t}/pins/x"),
+    ("POST", "/everlong/api/threads/{t}/recall"),
 ]
 
 
@@ -78,6 +78,15 @@ def test_threads_that_are_not_there_or_of_others_are_not_found() -> None:
         assert app.state.threads.thread("a-clients-own").length == 0
 
 
+def test_nothing_of_the_app_is_where_ollamas_api_is() -> None:
+    with an_app() as (app, _):
+        page = app.page()
+        thread = page.thread()
+        for path in ("/state", "/settings", "/threads", f"/threads/{thread}", "/live"):
+            assert page.raw("GET", "/api" + path)[0] == 404, path
+        assert page.get("/everlong/api/state")["version"]
+
+
 QUERIES = ["limit=x", "limit=-1", "before=1e9", "before=%D9%A3", "point=99999999999999", "limit=1.5"]
 
 
@@ -85,6 +94,6 @@ QUERIES = ["limit=x", "limit=-1", "before=1e9", "before=%D9%A3", "point=99999999
 def test_numbers_that_are_none_are_refused(query: str) -> None:
     with an_app() as (app, _):
         page = app.page()
-        status, told = page.ask("GET", f"/api/threads/{page.thread()}/rows?{query}")
+        status, told = page.ask("GET", f"/everlong/api/threads/{page.thread()}/rows?{query}")
         assert status == 400
         assert told["error"]["kind"] == "input"

@@ -36,14 +36,14 @@ def test_only_the_own_page_may_change_anything() -> None:
         told = {}
         for name, (headers, _status) in WHO.items():
             filled = {key: value.replace("PORT", str(app.port)) for key, value in headers.items()}
-            told[name] = page.raw("POST", "/api/threads", b"{}", filled)[0]
+            told[name] = page.raw("POST", "/everlong/api/threads", b"{}", filled)[0]
         assert told == {name: status for name, (_, status) in WHO.items()}
-        assert len(page.get("/api/threads")["threads"]) == 3
+        assert len(page.get("/everlong/api/threads")["threads"]) == 3
 
 
 def test_names_that_were_bound_anew_read_nothing() -> None:
     with an_app() as (app, _):
-        for path in ("/api/state", "/api/threads", "/api/settings", "/"):
+        for path in ("/everlong/api/state", "/everlong/api/threads", "/everlong/api/settings", "/"):
             status, body, _ = app.page().raw("GET", path, None, {"host": "evil.example"})
             assert status == 403, path
             assert b"models" not in body
@@ -53,7 +53,13 @@ def test_every_answer_carries_the_headers_that_keep_browsers_safe() -> None:
     with an_app() as (app, _):
         page = app.page()
         thread = page.thread()
-        for path in ("/", "/assets/none.js", "/api/state", f"/api/threads/{thread}/rows", "/api/threads/none"):
+        for path in (
+            "/",
+            "/assets/none.js",
+            "/everlong/api/state",
+            f"/everlong/api/threads/{thread}/rows",
+            "/everlong/api/threads/none",
+        ):
             headers = page.raw("GET", path)[2]
             policy = headers["content-security-policy"]
             assert "default-src 'none'" in policy
@@ -62,7 +68,7 @@ def test_every_answer_carries_the_headers_that_keep_browsers_safe() -> None:
             assert headers["x-content-type-options"] == "nosniff"
             assert headers["x-frame-options"] == "DENY"
             assert "access-control-allow-origin" not in headers
-        assert page.raw("GET", "/api/state")[2]["cache-control"] == "no-store"
+        assert page.raw("GET", "/everlong/api/state")[2]["cache-control"] == "no-store"
 
 
 HOSTS = {"127.0.0.1": True, "localhost": True, "::1": True, "127.9.9.9": True, "0.0.0.0": False, "::": False, "": False}
@@ -79,28 +85,28 @@ def test_nothing_is_told_before_the_login() -> None:
     guard = Guard(password="open sesame")
     with an_app(guard=guard) as (app, _):
         page = app.page()
-        assert page.ask("GET", "/api/state") == (401, {"error": {"kind": "login", "message": "log in first"}})
-        assert page.raw("POST", "/api/threads", b"{}")[0] == 401
-        assert page.raw("POST", "/api/login", b'{"password": "open sesame"}', {})[0] == 403
-        assert page.ask("POST", "/api/login", {"password": "wrong"})[0] == 401
-        assert page.ask("POST", "/api/login", {"password": 7})[0] == 400
-        _, _, headers = page.raw("POST", "/api/login", b'{"password": "open sesame"}')
+        assert page.ask("GET", "/everlong/api/state") == (401, {"error": {"kind": "login", "message": "log in first"}})
+        assert page.raw("POST", "/everlong/api/threads", b"{}")[0] == 401
+        assert page.raw("POST", "/everlong/api/login", b'{"password": "open sesame"}', {})[0] == 403
+        assert page.ask("POST", "/everlong/api/login", {"password": "wrong"})[0] == 401
+        assert page.ask("POST", "/everlong/api/login", {"password": 7})[0] == 400
+        _, _, headers = page.raw("POST", "/everlong/api/login", b'{"password": "open sesame"}')
         cookie = headers["set-cookie"]
         assert "HttpOnly" in cookie
         assert "samesite=strict" in cookie.lower()
         page.headers["cookie"] = cookie.partition(";")[0]
-        assert page.ask("GET", "/api/state")[0] == 200
-        page.do("POST", "/api/logout")
-        assert page.ask("GET", "/api/state")[0] == 401
+        assert page.ask("GET", "/everlong/api/state")[0] == 200
+        page.do("POST", "/everlong/api/logout")
+        assert page.ask("GET", "/everlong/api/state")[0] == 401
         assert "open sesame" not in repr(guard)
 
 
 def test_guessing_passwords_ends() -> None:
     with an_app(guard=Guard(password="open sesame")) as (app, _):
         page = app.page()
-        told = [page.ask("POST", "/api/login", {"password": f"guess {number}"})[0] for number in range(12)]
+        told = [page.ask("POST", "/everlong/api/login", {"password": f"guess {number}"})[0] for number in range(12)]
         assert told == [401] * 10 + [429] * 2
-        assert page.ask("POST", "/api/login", {"password": "open sesame"})[0] == 429
+        assert page.ask("POST", "/everlong/api/login", {"password": "open sesame"})[0] == 429
 
 
 def test_who_guesses_waits_ever_longer_and_nobody_else_does() -> None:

@@ -21,8 +21,8 @@ def say(port: int, key: str, model: str) -> None:
 def test_without_keys_the_app_shows_every_request(tmp_path: Path) -> None:
     with Site() as upstream, a_server(upstream, tmp_path) as server:
         page = Page(server.port)
-        assert not page.get("/api/state")["live_by_key"]
-        with Stream(page, "/api/live") as stream:
+        assert not page.get("/everlong/api/state")["live_by_key"]
+        with Stream(page, "/everlong/api/live") as stream:
             say(server.port, "k1", "first")
             say(server.port, "k2", "second")
             told = stream.wait(lambda event: event.get("model") == "second")
@@ -33,12 +33,12 @@ def test_with_keys_each_key_watches_its_own_requests(tmp_path: Path) -> None:
     keys = [{"name": "one", "hash": hashed(ONE)}, {"name": "other", "hash": hashed(OTHER)}]
     with Site() as upstream, a_server(upstream, tmp_path, keys=keys) as server:
         page = Page(server.port)
-        assert page.get("/api/state")["live_by_key"]
-        assert page.ask("GET", "/api/live")[0] == 401
+        assert page.get("/everlong/api/state")["live_by_key"]
+        assert page.ask("GET", "/everlong/api/live")[0] == 401
         page.headers["x-api-key"] = "el-wrong"
-        assert page.ask("GET", "/api/live")[0] == 401
+        assert page.ask("GET", "/everlong/api/live")[0] == 401
         page.headers["x-api-key"] = ONE
-        with Stream(page, "/api/live") as stream:
+        with Stream(page, "/everlong/api/live") as stream:
             say(server.port, OTHER, "not for one")
             say(server.port, ONE, "for one")
             told = stream.wait(lambda event: event.get("model") == "for one")

@@ -19,18 +19,21 @@ def test_a_tool_that_acts_asks_first(name: str, tmp_path: Path) -> None:
     script = in_turn([Answer(calls=(("shell", '{"command": "echo from the shell"}'),)), Answer(text="ok")])
     with an_app(script, folder=tmp_path) as (app, _):
         page = app.page()
-        page.do("PUT", "/api/settings", {"tools": True})
+        page.do("PUT", "/everlong/api/settings", {"tools": True})
         thread = page.thread()
         with page.listen(thread) as stream:
-            page.do("POST", f"/api/threads/{thread}/turn", {"text": "use the shell"})
+            page.do("POST", f"/everlong/api/threads/{thread}/turn", {"text": "use the shell"})
             asked = next(event for event in stream.until("ask") if event["type"] == "ask")
             assert asked["tool"] == "shell"
             assert "echo from the shell" in asked["details"]
             with page.listen(thread) as late:
                 assert late.until("ask")[-1]["id"] == asked["id"]
-            page.do("POST", f"/api/threads/{thread}/answer", {"id": asked["id"], **said})
+            page.do("POST", f"/everlong/api/threads/{thread}/answer", {"id": asked["id"], **said})
             events = stream.until("ended")
-            assert page.ask("POST", f"/api/threads/{thread}/answer", {"id": asked["id"], "answer": "once"})[0] == 404
+            assert (
+                page.ask("POST", f"/everlong/api/threads/{thread}/answer", {"id": asked["id"], "answer": "once"})[0]
+                == 404
+            )
         result = next(event for event in events if event["type"] == "result")
         assert result["failed"] is refused
         assert ("from the shell" in result["text"]) is not refused
@@ -42,7 +45,7 @@ def test_no_answer_in_time_is_no(tmp_path: Path) -> None:
     script = in_turn([Answer(calls=(("shell", '{"command": "echo hi"}'),)), Answer(text="ok")])
     with an_app(script, folder=tmp_path, answer_seconds=0.05) as (app, _):
         page = app.page()
-        page.do("PUT", "/api/settings", {"tools": True})
+        page.do("PUT", "/everlong/api/settings", {"tools": True})
         events = page.say(page.thread(), "use the shell")
         assert next(event for event in events if event["type"] == "result")["failed"]
 
@@ -51,12 +54,12 @@ def test_for_this_thread_is_asked_once_in_a_thread(tmp_path: Path) -> None:
     call = Answer(calls=(("shell", '{"command": "echo hi"}'),))
     with an_app(in_turn([call, call, Answer(text="ok")]), folder=tmp_path) as (app, _):
         page = app.page()
-        page.do("PUT", "/api/settings", {"tools": True})
+        page.do("PUT", "/everlong/api/settings", {"tools": True})
         thread = page.thread()
         with page.listen(thread) as stream:
-            page.do("POST", f"/api/threads/{thread}/turn", {"text": "twice"})
+            page.do("POST", f"/everlong/api/threads/{thread}/turn", {"text": "twice"})
             asked = stream.until("ask")[-1]
-            page.do("POST", f"/api/threads/{thread}/answer", {"id": asked["id"], "answer": "thread"})
+            page.do("POST", f"/everlong/api/threads/{thread}/answer", {"id": asked["id"], "answer": "thread"})
             events = stream.until("ended")
         assert sum(event["type"] == "ask" for event in events) == 1
         assert [event["failed"] for event in events if event["type"] == "result"] == [False, False]
@@ -71,11 +74,11 @@ def answered(page: Page, thread: str, *answers: str, say: str = "go") -> tuple[l
     asked: list[Any] = []
     known: set[str] = set()
     with page.listen(thread) as stream:
-        page.do("POST", f"/api/threads/{thread}/turn", {"text": say})
+        page.do("POST", f"/everlong/api/threads/{thread}/turn", {"text": say})
         for answer in answers:
             asked.append(stream.wait(lambda event: event["type"] == "ask" and event["id"] not in known)[-1])
             known.add(asked[-1]["id"])
-            page.do("POST", f"/api/threads/{thread}/answer", {"id": asked[-1]["id"], "answer": answer})
+            page.do("POST", f"/everlong/api/threads/{thread}/answer", {"id": asked[-1]["id"], "answer": answer})
         events = stream.until("ended")
     assert [event["id"] for event in events if event["type"] == "ask"] == [one["id"] for one in asked]
     return asked, events
@@ -87,17 +90,17 @@ def test_a_file_is_asked_for_with_its_diff_and_can_be_restored(tmp_path: Path) -
     script = in_turn([call("write_file", path="notes.txt", content="second\n"), Answer(text="ok")] * 2)
     with an_app(script, folder=tmp_path) as (app, _):
         page = app.page()
-        page.do("PUT", "/api/settings", {"tools": True})
+        page.do("PUT", "/everlong/api/settings", {"tools": True})
         thread = page.thread()
         asked, _ = answered(page, thread, "no")
         assert (asked[0]["kind"], asked[0]["subject"]) == ("file", "notes.txt")
         assert asked[0]["details"] == "@@ -1 +1 @@\n-first\n+second"
         assert file.read_text() == "first\n"
-        assert page.get(f"/api/threads/{thread}/changes") == []
+        assert page.get(f"/everlong/api/threads/{thread}/changes") == []
         answered(page, thread, "once")
         assert file.read_text() == "second\n"
-        (change,) = page.get(f"/api/threads/{thread}/changes")
-        restore = f"/api/threads/{thread}/changes/{change['id']}/restore"
+        (change,) = page.get(f"/everlong/api/threads/{thread}/changes")
+        restore = f"/everlong/api/threads/{thread}/changes/{change['id']}/restore"
         file.write_text("a person's own\n")
         status, told = page.ask("POST", restore, {})
         assert (status, told["error"]["kind"]) == (409, "changed")
@@ -105,14 +108,14 @@ def test_a_file_is_asked_for_with_its_diff_and_can_be_restored(tmp_path: Path) -
         assert page.do("POST", restore, {"force": True}) == {"path": "notes.txt", "removed": False}
         assert file.read_text() == "first\n"
         assert page.ask("POST", restore, {})[0] == 404
-        assert page.get(f"/api/threads/{page.thread()}/changes") == []
+        assert page.get(f"/everlong/api/threads/{page.thread()}/changes") == []
 
 
 def test_a_command_that_ends_out_of_sight_is_refused_and_not_cut(tmp_path: Path) -> None:
     command = "ls" + " " * 21_000 + "; touch made.txt"
     with an_app(in_turn([call("shell", command=command), Answer(text="ok")]), folder=tmp_path) as (app, _):
         page = app.page()
-        page.do("PUT", "/api/settings", {"tools": True})
+        page.do("PUT", "/everlong/api/settings", {"tools": True})
         events = page.say(page.thread(), "list it")
         assert "ask" not in [event["type"] for event in events]
         refused = next(event for event in events if event["type"] == "refused")
@@ -124,7 +127,7 @@ def test_what_is_hidden_in_a_command_is_written_out(tmp_path: Path) -> None:
     command = "echo a" + " " * 300 + "; echo \u202eb\x1b[2K"
     with an_app(in_turn([call("shell", command=command), Answer(text="ok")]), folder=tmp_path) as (app, _):
         page = app.page()
-        page.do("PUT", "/api/settings", {"tools": True})
+        page.do("PUT", "/everlong/api/settings", {"tools": True})
         asked, _ = answered(page, page.thread(), "no")
         assert asked[0]["details"] == "echo a⟨300 spaces⟩; echo ⟨U+202E⟩b⟨U+001B⟩[2K"
         assert asked[0]["answers"] == ["no", "once", "thread"]  # no pattern can say it
@@ -137,7 +140,7 @@ def test_always_is_written_to_the_users_file_and_counts_in_new_threads(tmp_path:
     script = in_turn([call("shell", command="echo hi"), Answer(text="ok")] * 3)
     with an_app(script, folder=tmp_path, config=config) as (app, _):
         page = app.page()
-        page.do("PUT", "/api/settings", {"tools": True})
+        page.do("PUT", "/everlong/api/settings", {"tools": True})
         thread = page.thread()
         asked, _ = answered(page, thread, "always")
         assert asked[0]["pattern"] == "shell:echo hi"
@@ -151,15 +154,15 @@ def test_an_answer_that_was_not_offered_is_refused(tmp_path: Path) -> None:
     script = in_turn([call("shell", command="echo hi"), Answer(text="ok")])
     with an_app(script, folder=tmp_path) as (app, _):
         page = app.page()
-        page.do("PUT", "/api/settings", {"tools": True})
+        page.do("PUT", "/everlong/api/settings", {"tools": True})
         thread = page.thread()
         with page.listen(thread) as stream:
-            page.do("POST", f"/api/threads/{thread}/turn", {"text": "go"})
+            page.do("POST", f"/everlong/api/threads/{thread}/turn", {"text": "go"})
             asked = stream.until("ask")[-1]
             for given in ("always", "yes", "nonsense"):
                 said = {"id": asked["id"], "answer": given}
-                assert page.ask("POST", f"/api/threads/{thread}/answer", said)[0] == 400
-            page.do("POST", f"/api/threads/{thread}/answer", {"id": asked["id"], "answer": "no"})
+                assert page.ask("POST", f"/everlong/api/threads/{thread}/answer", said)[0] == 400
+            page.do("POST", f"/everlong/api/threads/{thread}/answer", {"id": asked["id"], "answer": "no"})
             stream.until("ended")
 
 
@@ -168,7 +171,7 @@ def test_patterns_of_the_server_decide_beforehand(tmp_path: Path) -> None:
     steps = [call("write_file", path="src/a.txt", content="x"), call("shell", command="ls"), Answer(text="ok")]
     with an_app(in_turn(steps), folder=tmp_path, config=config) as (app, _):
         page = app.page()
-        page.do("PUT", "/api/settings", {"tools": True})
+        page.do("PUT", "/everlong/api/settings", {"tools": True})
         _, events = answered(page, page.thread())
         assert [event["failed"] for event in events if event["type"] == "result"] == [False, True]
         (refused,) = (event["reason"] for event in events if event["type"] == "refused")

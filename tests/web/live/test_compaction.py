@@ -19,16 +19,16 @@ def test_sending_is_not_blocked_while_a_summary_is_written() -> None:
 
     with ScriptedServer(writes, models=("writer",)) as slow, an_app(TALKS, window=16_384) as (app, _):
         page = app.page()
-        page.do("POST", "/api/sources", {"name": "slow", "url": slow.url})
-        page.do("PUT", "/api/settings", {"auto": False, "summary_model": "slow/writer"})
+        page.do("POST", "/everlong/api/sources", {"name": "slow", "url": slow.url})
+        page.do("PUT", "/everlong/api/settings", {"auto": False, "summary_model": "slow/writer"})
         thread = page.thread()
         fill(page, thread, 4)
         with page.listen(thread) as stream:
-            page.do("POST", f"/api/threads/{thread}/compact", {"focus": ""})
+            page.do("POST", f"/everlong/api/threads/{thread}/compact", {"focus": ""})
             stream.until("compacting", state=["started"])
-            assert page.get(f"/api/threads/{thread}/context")["compacting"]
-            assert page.ask("POST", f"/api/threads/{thread}/compact", {})[1]["error"]["kind"] == "compacting"
-            page.do("POST", f"/api/threads/{thread}/turn", {"text": "And meanwhile?"})
+            assert page.get(f"/everlong/api/threads/{thread}/context")["compacting"]
+            assert page.ask("POST", f"/everlong/api/threads/{thread}/compact", {})[1]["error"]["kind"] == "compacting"
+            page.do("POST", f"/everlong/api/threads/{thread}/turn", {"text": "And meanwhile?"})
             stream.until("ended")
             may_write.set()
             stream.until("compacting", state=["done"])
@@ -45,13 +45,13 @@ def test_settings_of_a_thread_come_and_go_and_leave_others_alone() -> None:
             ("off", {"recall_share": 0.0, "window": 4000, "summaries": "off", "threshold": 0.95, "cold_mark": 1.0}),
             ("on", {"recall_share": 0.0, "window": 4000}),
         ):
-            page.do("PATCH", f"/api/threads/{thread}", {"auto": auto})
-            page.get(f"/api/threads/{thread}/context")
+            page.do("PATCH", f"/everlong/api/threads/{thread}", {"auto": auto})
+            page.get(f"/everlong/api/threads/{thread}/context")
             assert json.loads(app.state.threads.thread(thread).settings) == expected
-        page.do("PUT", "/api/settings", {"windows": {"main/scripted": 6_000}})
-        assert page.get(f"/api/threads/{thread}/context")["window"] == 6_000
-        page.do("PUT", "/api/settings", {"windows": {}})
-        assert page.get(f"/api/threads/{thread}/context")["window"] == WINDOW
+        page.do("PUT", "/everlong/api/settings", {"windows": {"main/scripted": 6_000}})
+        assert page.get(f"/everlong/api/threads/{thread}/context")["window"] == 6_000
+        page.do("PUT", "/everlong/api/settings", {"windows": {}})
+        assert page.get(f"/everlong/api/threads/{thread}/context")["window"] == WINDOW
 
 
 def test_a_shortened_result_shows_what_the_model_saw_and_what_was_there() -> None:
@@ -73,7 +73,7 @@ def test_a_shortened_result_shows_what_the_model_saw_and_what_was_there() -> Non
         page.say(thread, "How many lines are there?")
         row = page.rows(thread)[2]
         assert row["sent"] in ("shortened", "left out")
-        why = page.get(f"/api/threads/{thread}/rows/2/why")
+        why = page.get(f"/everlong/api/threads/{thread}/rows/2/why")
         assert why["sent"] == row["sent"]
         assert why["original"].startswith("line 0")
         assert why["edits"]
@@ -82,7 +82,7 @@ def test_a_shortened_result_shows_what_the_model_saw_and_what_was_there() -> Non
             assert len(why["as_sent"]) < len(log)
             assert any(why["as_sent"] in message.text or message.results for message in server.requests[-1].messages)
         refs = [edit["ref"] for edit in why["edits"] if edit["ref"]]
-        status, whole, _ = page.raw("GET", f"/api/threads/{thread}/original/{refs[0]}")
+        status, whole, _ = page.raw("GET", f"/everlong/api/threads/{thread}/original/{refs[0]}")
         assert status == 200
         assert b"line 3999" in whole
     with an_app(TALKS, window=16_384, threads=threads) as (app, _):  # the same after the server was started again
@@ -94,7 +94,7 @@ def test_a_pinned_message_stays_whole_through_a_compaction() -> None:
         page = app.page()
         thread = page.thread()
         page.say(thread, "The code word is marigold. Keep it.")
-        page.do("POST", f"/api/threads/{thread}/pins", {"order": 1})
+        page.do("POST", f"/everlong/api/threads/{thread}/pins", {"order": 1})
         fill(page, thread, 4)
         page.compact(thread)
         page.say(thread, "And now?")

@@ -62,7 +62,7 @@ def test_closing_ends_every_stream() -> None:
 def test_requests_of_the_gateway_are_told_to_who_looks_on() -> None:
     with an_app() as (app, _):
         page = app.page()
-        with Stream(page, "/api/live") as stream:
+        with Stream(page, "/everlong/api/live") as stream:
             told = {"type": "request", "id": "r1", "model": "gpt-4o", "tokens": {"before": 9, "after": 5, "saved": 4}}
             app.run(lambda: app.state.report_request(told))
             assert stream.until("request")[-1] == told

@@ -79,7 +79,8 @@ def test_what_cannot_be_said_is_refused_and_nothing_is_kept() -> None:
         page = app.page()
         thread = page.thread()
         answers = {
-            name: page.ask("POST", f"/api/threads/{thread}/turn", said)[0] for name, (said, _) in UNUSABLE.items()
+            name: page.ask("POST", f"/everlong/api/threads/{thread}/turn", said)[0]
+            for name, (said, _) in UNUSABLE.items()
         }
         assert answers == {name: status for name, (_, status) in UNUSABLE.items()}
         assert page.rows(thread) == []
@@ -100,10 +101,10 @@ def test_what_is_said_meanwhile_enters_the_turn() -> None:
         page = app.page()
         thread = page.thread()
         with page.listen(thread) as stream:
-            page.do("POST", f"/api/threads/{thread}/turn", {"text": "one"})
+            page.do("POST", f"/everlong/api/threads/{thread}/turn", {"text": "one"})
             asked_twice.wait(60)
-            assert page.get(f"/api/threads/{thread}")["running"]
-            page.do("POST", f"/api/threads/{thread}/turn", {"text": "two"})
+            assert page.get(f"/everlong/api/threads/{thread}")["running"]
+            page.do("POST", f"/everlong/api/threads/{thread}/turn", {"text": "two"})
             held.set()
             stream.until("ended")
         assert [row["text"] for row in page.rows(thread)][1:] == ["one", "first", "two", "heard 2"]
@@ -120,7 +121,7 @@ def test_a_turn_goes_on_without_a_page_and_a_late_page_sees_it() -> None:
     with an_app(script) as (app, _):
         page = app.page()
         thread = page.thread()
-        page.do("POST", f"/api/threads/{thread}/turn", {"text": "go on"})
+        page.do("POST", f"/everlong/api/threads/{thread}/turn", {"text": "go on"})
         begun.wait(60)
         with page.listen(thread) as stream:
             assert stream.events[0] == {"type": "running", "running": True}
@@ -134,7 +135,7 @@ def test_a_page_that_comes_back_is_told_what_it_missed_once() -> None:
         page = app.page()
         thread = page.thread()
         with page.listen(thread) as stream:
-            page.do("POST", f"/api/threads/{thread}/turn", {"text": "one"})
+            page.do("POST", f"/everlong/api/threads/{thread}/turn", {"text": "one"})
             stream.until("ended")
             last = stream.last
         page.say(thread, "two")
@@ -157,11 +158,11 @@ def test_stop_ends_the_turn_and_the_next_one_works() -> None:
         page = app.page()
         thread = page.thread()
         with page.listen(thread) as stream:
-            page.do("POST", f"/api/threads/{thread}/turn", {"text": "talk"})
+            page.do("POST", f"/everlong/api/threads/{thread}/turn", {"text": "talk"})
             stream.until("said")
-            assert page.do("POST", f"/api/threads/{thread}/stop") == {"stopped": True}
+            assert page.do("POST", f"/everlong/api/threads/{thread}/stop") == {"stopped": True}
             stream.until("ended", reason=["interrupted"])
-        assert page.do("POST", f"/api/threads/{thread}/stop") == {"stopped": False}
+        assert page.do("POST", f"/everlong/api/threads/{thread}/stop") == {"stopped": False}
         page.say(thread, "again")
         assert page.rows(thread)[-1]["text"] == "fine"
 
@@ -178,7 +179,7 @@ def test_a_failure_is_told_and_retry_does_not_say_it_again() -> None:
         assert "given-key" not in failed["message"]
         with page.listen(thread) as late:
             late.until("failed")
-            page.do("POST", f"/api/threads/{thread}/retry")
+            page.do("POST", f"/everlong/api/threads/{thread}/retry")
             late.until("ended")
         assert [row["text"] for row in page.rows(thread)][1:] == ["hello?", "now it works"]
 
@@ -193,7 +194,7 @@ def test_regenerate_answers_on_a_branch_and_changes_nothing() -> None:
         page.say(thread, "tell me")
         before = page.rows(thread)
         with page.listen(thread) as stream:
-            branch = page.do("POST", f"/api/threads/{thread}/regenerate")
+            branch = page.do("POST", f"/everlong/api/threads/{thread}/regenerate")
             moved = stream.until("moved")[-1]
         assert moved["thread"] == branch["id"]
         assert (branch["branch_of"], branch["title"]) == (thread, "A talk")
@@ -202,4 +203,4 @@ def test_regenerate_answers_on_a_branch_and_changes_nothing() -> None:
         told = [row["text"] for row in page.rows(branch["id"])]
         assert told[1:] == ["tell me", "second answer"]
         assert page.rows(thread) == before
-        assert page.get(f"/api/threads/{thread}")["archived"]
+        assert page.get(f"/everlong/api/threads/{thread}")["archived"]

@@ -116,7 +116,7 @@ def free_port() -> int:
 
 
 def added(page: Page, url: str) -> tuple[int, str]:
-    status, told = page.ask("POST", "/api/sources", {"url": url, "name": "x", "key": "sk-1234567890"})
+    status, told = page.ask("POST", "/everlong/api/sources", {"url": url, "name": "x", "key": "sk-1234567890"})
     return status, str(told.get("error", told).get("message"))
 
 
@@ -147,7 +147,7 @@ def test_nobody_learns_what_listens_where() -> None:
         told = {name: added(page, url) for name, url in places.items()}
         assert len(set(told.values())) == 1, told
         assert told["html"][0] == 422
-        assert page.get("/api/sources")[1:] == []
+        assert page.get("/everlong/api/sources")[1:] == []
         assert added(page, f"{at}/v1")[0] == 201  # and one that is there is added
 
 
@@ -162,7 +162,7 @@ def test_an_app_that_others_reach_asks_nothing_near_it(tmp_path: Path) -> None:
             for url in (f"http://127.0.0.1:{site.port}/v1", f"http://localhost:{site.port}/v1"):
                 assert added(page, url)[0] == 422
                 assert added(page, url.replace("http:", "https:"))[0] == 422
-            page.get("/api/state")
-            status, told = page.ask("POST", "/api/threads", {"model": "old/m"})
+            page.get("/everlong/api/state")
+            status, told = page.ask("POST", "/everlong/api/threads", {"model": "old/m"})
             assert (status, told["error"]["kind"]) == (409, "no_model")
         assert site.asked == []

@@ -33,11 +33,11 @@ WRONG: dict[str, dict[str, Any]] = {
 def test_settings_that_make_no_sense_change_nothing(name: str) -> None:
     with an_app() as (app, _):
         page = app.page()
-        before = page.get("/api/settings")
-        status, told = page.ask("PUT", "/api/settings", WRONG[name])
+        before = page.get("/everlong/api/settings")
+        status, told = page.ask("PUT", "/everlong/api/settings", WRONG[name])
         assert status in (400, 409)
         assert told["error"]["message"]
-        assert page.get("/api/settings") == before
+        assert page.get("/everlong/api/settings") == before
 
 
 def test_settings_are_kept_beyond_the_server() -> None:
@@ -54,23 +54,23 @@ def test_settings_are_kept_beyond_the_server() -> None:
         "retention_days": 90,
     }
     with an_app(threads=threads) as (app, _):
-        assert app.page().do("PUT", "/api/settings", chosen) == chosen
-        app.page().do("PUT", "/api/settings", {"threshold": 80})
+        assert app.page().do("PUT", "/everlong/api/settings", chosen) == chosen
+        app.page().do("PUT", "/everlong/api/settings", {"threshold": 80})
     with an_app(threads=threads) as (app, _):
-        assert app.page().get("/api/settings") == chosen | {"threshold": 80}
-        assert app.page().get("/api/state")["language"] == "zh"
+        assert app.page().get("/everlong/api/settings") == chosen | {"threshold": 80}
+        assert app.page().get("/everlong/api/state")["language"] == "zh"
 
 
 def test_every_setting_of_the_engine_can_be_set_by_its_name() -> None:
     threads = MemoryThreads()
     with an_app(threads=threads) as (app, _):
-        before = app.page().get("/api/settings")
-        assert app.page().do("PUT", "/api/settings", {"soft_cap": 20_000}) == before | {"soft_cap": 20_000}
+        before = app.page().get("/everlong/api/settings")
+        assert app.page().do("PUT", "/everlong/api/settings", {"soft_cap": 20_000}) == before | {"soft_cap": 20_000}
     with an_app(threads=threads) as (app, _):
         assert app.state.engine.blocking.context.settings.soft_cap == 20_000
-        status, told = app.page().ask("PUT", "/api/settings", {"treshold": 60})
+        status, told = app.page().ask("PUT", "/everlong/api/settings", {"treshold": 60})
         assert (status, "did you mean threshold?" in told["error"]["message"]) == (400, True)
-        assert app.page().do("PUT", "/api/settings", {"soft_cap": None}) == before
+        assert app.page().do("PUT", "/everlong/api/settings", {"soft_cap": None}) == before
 
 
 def test_settings_that_cannot_be_read_are_the_defaults() -> None:

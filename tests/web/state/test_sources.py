@@ -24,7 +24,7 @@ def test_a_source_is_tried_kept_for_its_owner_and_its_key_never_told(
     caplog.set_level(logging.DEBUG)
     with ScriptedServer(models=("one", "two")) as other, an_app(folder=tmp_path) as (app, _):
         page = app.page()
-        added = page.do("POST", "/api/sources", {"name": "mine", "url": other.url, "key": KEY})
+        added = page.do("POST", "/everlong/api/sources", {"name": "mine", "url": other.url, "key": KEY})
         assert added == {
             "name": "mine",
             "url": other.url,
@@ -34,23 +34,31 @@ def test_a_source_is_tried_kept_for_its_owner_and_its_key_never_told(
             "models": 2,
             "added": True,
         }
-        listed = page.get("/api/sources")
+        listed = page.get("/everlong/api/sources")
         assert [(one["name"], one["has_key"], one["added"]) for one in listed] == [
             ("main", True, False),
             ("mine", True, True),
         ]
-        assert {"mine/one", "mine/two"} <= {model["id"] for model in page.get("/api/state")["models"]}
+        assert {"mine/one", "mine/two"} <= {model["id"] for model in page.get("/everlong/api/state")["models"]}
         file = tmp_path / "sources.json"
         assert KEY in file.read_text(encoding="utf-8")
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         page.say(page.thread(model="mine/two"), "hello")
         assert other.requests[-1].model == "two"
-        told = [page.raw("GET", path)[1] for path in ("/api/sources", "/api/state", "/api/settings", "/api/usage")]
+        told = [
+            page.raw("GET", path)[1]
+            for path in (
+                "/everlong/api/sources",
+                "/everlong/api/state",
+                "/everlong/api/settings",
+                "/everlong/api/usage",
+            )
+        ]
         assert not any(KEY.encode() in body or b"given-key" in body for body in told)
         assert KEY not in repr(app.state.sources.added)
-        assert page.ask("DELETE", "/api/sources/main")[0] == 409
-        assert page.ask("DELETE", "/api/sources/nobody")[0] == 404
-        page.do("DELETE", "/api/sources/mine")
+        assert page.ask("DELETE", "/everlong/api/sources/main")[0] == 409
+        assert page.ask("DELETE", "/everlong/api/sources/nobody")[0] == 404
+        page.do("DELETE", "/everlong/api/sources/mine")
         assert KEY not in file.read_text(encoding="utf-8")
     assert KEY not in caplog.text
 
@@ -72,7 +80,7 @@ UNUSABLE: dict[str, tuple[dict[str, Any], int]] = {
 def test_a_source_that_does_not_work_is_not_kept(name: str, tmp_path: Path) -> None:
     said, expected = UNUSABLE[name]
     with an_app(folder=tmp_path) as (app, _):
-        status, told = app.page().ask("POST", "/api/sources", said)
+        status, told = app.page().ask("POST", "/everlong/api/sources", said)
         assert status == expected, told
         assert "user:pass" not in told["error"]["message"]
         assert not (tmp_path / "sources.json").exists()
@@ -98,13 +106,15 @@ def test_keys_of_the_environment_are_sources() -> None:
 def test_the_first_run_has_no_source_and_one_may_be_added() -> None:
     with ScriptedServer(models=("one",)) as server, an_app(sources=()) as (app, _):
         page = app.page()
-        state = page.get("/api/state")
+        state = page.get("/everlong/api/state")
         assert state["first_run"]
         assert (state["models"], state["default_model"]) == ([], "")
         thread = page.thread()
-        assert page.ask("POST", f"/api/threads/{thread}/turn", {"text": "hi"})[1]["error"]["kind"] == "no_model"
-        page.do("POST", "/api/sources", {"name": "new", "url": server.url})
-        state = page.get("/api/state")
+        assert (
+            page.ask("POST", f"/everlong/api/threads/{thread}/turn", {"text": "hi"})[1]["error"]["kind"] == "no_model"
+        )
+        page.do("POST", "/everlong/api/sources", {"name": "new", "url": server.url})
+        state = page.get("/everlong/api/state")
         assert (state["first_run"], state["default_model"]) == (False, "new/one")
         page.say(thread, "hi")
         assert page.rows(thread)[-1]["text"] == "hi"
@@ -114,13 +124,13 @@ def test_windows_are_told_with_their_source() -> None:
     told = ScriptedServer(window=Window(9_000, told=True), models=("local-one",))
     with told as server, an_app(told=False) as (app, _):
         page = app.page()
-        page.do("POST", "/api/sources", {"name": "served", "url": server.url})
-        page.do("PUT", "/api/settings", {"windows": {"main/other": 5_000}})
-        models = {model["id"]: model for model in page.get("/api/state")["models"]}
+        page.do("POST", "/everlong/api/sources", {"name": "served", "url": server.url})
+        page.do("PUT", "/everlong/api/settings", {"windows": {"main/other": 5_000}})
+        models = {model["id"]: model for model in page.get("/everlong/api/state")["models"]}
         assert (models["served/local-one"]["window"], models["served/local-one"]["window_source"]) == (9_000, "served")
         assert (models["main/scripted"]["window"], models["main/scripted"]["known"]) == (None, False)
-        page.do("PUT", "/api/settings", {"windows": {"main/scripted": 5_000}})
-        models = {model["id"]: model for model in page.get("/api/state")["models"]}
+        page.do("PUT", "/everlong/api/settings", {"windows": {"main/scripted": 5_000}})
+        models = {model["id"]: model for model in page.get("/everlong/api/state")["models"]}
         assert (models["main/scripted"]["window"], models["main/scripted"]["window_source"]) == (5_000, "user")
 
 
@@ -143,11 +153,11 @@ def test_the_model_of_this_machine_is_started_once_when_it_is_chosen() -> None:
 
         with RunningApp(Setup(threads=MemoryThreads(), start_local=start)) as app:
             page = app.page()
-            assert page.get("/api/state")["first_run"]
+            assert page.get("/everlong/api/state")["first_run"]
             for _ in range(2):
-                told = page.do("POST", "/api/sources", {"name": "local", "url": "local"})
+                told = page.do("POST", "/everlong/api/sources", {"name": "local", "url": "local"})
                 assert (told["name"], told["has_key"], told["added"]) == ("local", False, False)
-            state = page.get("/api/state")
+            state = page.get("/everlong/api/state")
             assert (state["first_run"], state["default_model"]) == (False, "local/local")
             assert len(begun) == 1
 
@@ -157,6 +167,6 @@ def test_a_model_that_does_not_start_is_told_and_nothing_is_added() -> None:
         raise InputError("a local model needs one more package")
 
     with RunningApp(Setup(threads=MemoryThreads(), start_local=start)) as app:
-        status, told = app.page().ask("POST", "/api/sources", {"name": "local", "url": "local"})
+        status, told = app.page().ask("POST", "/everlong/api/sources", {"name": "local", "url": "local"})
         assert (status, told["error"]["message"]) == (502, "a local model needs one more package")
-        assert app.page().get("/api/state")["first_run"]
+        assert app.page().get("/everlong/api/state")["first_run"]

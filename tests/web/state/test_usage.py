@@ -97,7 +97,7 @@ def test_usage_of_a_turn_is_told_over_the_api() -> None:
     with an_app() as (app, _):
         page = app.page()
         page.say(page.thread(), "hello there")
-        told = page.get("/api/usage?days=7")
+        told = page.get("/everlong/api/usage?days=7")
         assert len(told["days"]) == 7
         assert told["days"][-1]["prompt"] > 0
         assert told["success"] == {

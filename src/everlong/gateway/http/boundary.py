@@ -50,7 +50,7 @@ NEVER = frozenset(name for name, _ in OWN) | {
 }
 
 PAGE = "/"  # the one place that a link of another site may open
-API = "/api/"  # the app's own: a site that is allowed is a client of the gateway, and the app is not for it
+API = "/everlong/api/"  # the app's own: a site that is allowed is a client of the gateway, and the app is not for it
 HOST = re.compile(r"(?:\[(?P<six>[0-9a-f:.]+)\]|(?P<name>[^:\[\]\s/@\\]+))(?::[0-9]{1,5})?")
 ANY = "*"
 METHODS = "GET, POST, PUT, PATCH, DELETE"

@@ -15,6 +15,7 @@ from everlong.web.build import BUILT
 
 __all__ = ["web_routes"]
 
+API = "/everlong/api"  # beside the gateway's paths, which are named by the APIs it speaks: "/api" is Ollama's
 ACCEPTED, CREATED = 202, 201
 
 
@@ -23,46 +24,46 @@ def web_routes(app: AppState, guard: Guard, built: Path = BUILT) -> list[Route]:
     whole, threads = AppEndpoints(app, guard), ThreadEndpoints(app)
     talk = ConversationEndpoints(app, threads)
     table: list[tuple[str, str, Handler, int]] = [
-        ("GET", "/api/state", whole.state, 200),
-        ("GET", "/api/settings", whole.settings, 200),
-        ("PUT", "/api/settings", whole.set, 200),
-        ("GET", "/api/sources", whole.sources, 200),
-        ("POST", "/api/sources", whole.add_source, CREATED),
-        ("DELETE", "/api/sources/{name}", whole.remove_source, 200),
-        ("GET", "/api/usage", whole.usage, 200),
-        ("GET", "/api/live", whole.live, 200),
-        ("POST", "/api/logout", whole.log_out, 200),
-        ("GET", "/api/threads", threads.find, 200),
-        ("POST", "/api/threads", threads.new, CREATED),
-        ("GET", "/api/threads/{thread}", threads.one, 200),
-        ("PATCH", "/api/threads/{thread}", threads.change, 200),
-        ("DELETE", "/api/threads/{thread}", threads.remove, 200),
-        ("POST", "/api/threads/{thread}/branch", threads.branch, CREATED),
-        ("GET", "/api/threads/{thread}/rows", talk.rows, 200),
-        ("GET", "/api/threads/{thread}/rows/{order:int}/why", talk.why, 200),
-        ("GET", "/api/threads/{thread}/original/{ref}", talk.original, 200),
-        ("GET", "/api/threads/{thread}/context", talk.context, 200),
-        ("GET", "/api/threads/{thread}/events", talk.events, 200),
-        ("POST", "/api/threads/{thread}/stop", talk.stop, 200),
-        ("POST", "/api/threads/{thread}/retry", talk.retry, ACCEPTED),
-        ("POST", "/api/threads/{thread}/regenerate", talk.regenerate, ACCEPTED),
-        ("POST", "/api/threads/{thread}/compact", talk.compact, ACCEPTED),
-        ("POST", "/api/threads/{thread}/undo", talk.undo, 200),
-        ("POST", "/api/threads/{thread}/answer", talk.answer, 200),
-        ("GET", "/api/threads/{thread}/changes", talk.changes, 200),
-        ("POST", "/api/threads/{thread}/changes/{change}/restore", talk.restore, 200),
-        ("GET", "/api/threads/{thread}/pins", talk.pins, 200),
-        ("POST", "/api/threads/{thread}/pins", talk.pin, CREATED),
-        ("DELETE", "/api/threads/{thread}/pins/{pin}", talk.unpin, 200),
-        ("POST", "/api/threads/{thread}/recall", talk.recall, 200),
+        ("GET", "/state", whole.state, 200),
+        ("GET", "/settings", whole.settings, 200),
+        ("PUT", "/settings", whole.set, 200),
+        ("GET", "/sources", whole.sources, 200),
+        ("POST", "/sources", whole.add_source, CREATED),
+        ("DELETE", "/sources/{name}", whole.remove_source, 200),
+        ("GET", "/usage", whole.usage, 200),
+        ("GET", "/live", whole.live, 200),
+        ("POST", "/logout", whole.log_out, 200),
+        ("GET", "/threads", threads.find, 200),
+        ("POST", "/threads", threads.new, CREATED),
+        ("GET", "/threads/{thread}", threads.one, 200),
+        ("PATCH", "/threads/{thread}", threads.change, 200),
+        ("DELETE", "/threads/{thread}", threads.remove, 200),
+        ("POST", "/threads/{thread}/branch", threads.branch, CREATED),
+        ("GET", "/threads/{thread}/rows", talk.rows, 200),
+        ("GET", "/threads/{thread}/rows/{order:int}/why", talk.why, 200),
+        ("GET", "/threads/{thread}/original/{ref}", talk.original, 200),
+        ("GET", "/threads/{thread}/context", talk.context, 200),
+        ("GET", "/threads/{thread}/events", talk.events, 200),
+        ("POST", "/threads/{thread}/stop", talk.stop, 200),
+        ("POST", "/threads/{thread}/retry", talk.retry, ACCEPTED),
+        ("POST", "/threads/{thread}/regenerate", talk.regenerate, ACCEPTED),
+        ("POST", "/threads/{thread}/compact", talk.compact, ACCEPTED),
+        ("POST", "/threads/{thread}/undo", talk.undo, 200),
+        ("POST", "/threads/{thread}/answer", talk.answer, 200),
+        ("GET", "/threads/{thread}/changes", talk.changes, 200),
+        ("POST", "/threads/{thread}/changes/{change}/restore", talk.restore, 200),
+        ("GET", "/threads/{thread}/pins", talk.pins, 200),
+        ("POST", "/threads/{thread}/pins", talk.pin, CREATED),
+        ("DELETE", "/threads/{thread}/pins/{pin}", talk.unpin, 200),
+        ("POST", "/threads/{thread}/recall", talk.recall, 200),
     ]
     routes = [
-        Route(path, Endpoint(guard, handler, status=status), methods=[method])
+        Route(API + path, Endpoint(guard, handler, status=status), methods=[method])
         for method, path, handler, status in table
     ]
     turn = Endpoint(guard, talk.turn, status=ACCEPTED, largest=LARGEST_TURN)
-    routes.append(Route("/api/threads/{thread}/turn", turn, methods=["POST"]))
-    routes.append(Route("/api/login", Endpoint(guard, whole.log_in, login_needed=False), methods=["POST"]))
+    routes.append(Route(API + "/threads/{thread}/turn", turn, methods=["POST"]))
+    routes.append(Route(API + "/login", Endpoint(guard, whole.log_in, login_needed=False), methods=["POST"]))
     files = PageFiles(built)
     page = Page(files)
     return [

@@ -13,6 +13,6 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     rollupOptions: { output: { inlineDynamicImports: true } },
   },
-  server: { proxy: { "/api": "http://127.0.0.1:8787" } },
+  server: { proxy: { "/everlong": "http://127.0.0.1:8787" } },
   test: { include: ["src/**/*.test.ts"] },
 });

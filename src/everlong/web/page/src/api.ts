@@ -62,7 +62,7 @@ async function send(method: Method, path: string, body?: unknown): Promise<Respo
   if (body !== undefined) headers["content-type"] = "application/json";
   let answer: Response;
   try {
-    answer = await fetch(`/api${path}`, {
+    answer = await fetch(`/everlong/api${path}`, {
       method,
       headers,
       body: body === undefined ? undefined : JSON.stringify(body),
@@ -163,7 +163,7 @@ export function listen<T>(path: string, hear: (event: T) => void, connection: (n
   let last = "";
   let timer: ReturnType<typeof setTimeout> | undefined;
   const open = () => {
-    source = new EventSource(`/api${path}${query({ last })}`);
+    source = new EventSource(`/everlong/api${path}${query({ last })}`);
     source.onopen = () => {
       wait = FIRST_WAIT;
       connection("open");
