@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from everlong.core import JsonText
-from everlong.gateway.request import FORMATS as SERVED
+from everlong.gateway.surfaces import FORMATS as SERVED
 from everlong.llm import Answer, ReceivedRequest
 from everlong.llm.scripted.script import reply_of
 from everlong.wire import Usage, format_named

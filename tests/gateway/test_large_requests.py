@@ -17,7 +17,8 @@ from everlong.errors import Refused
 from everlong.gateway import request as requests
 from everlong.gateway.conversations.canonical import unit_of
 from everlong.gateway.operations.services import HEAVY, HEAVY_AT_ONCE
-from everlong.gateway.request import FORMATS, decoded, encoded, parse_request
+from everlong.gateway.request import decoded, encoded, parse_request
+from everlong.gateway.surfaces import FORMATS, SURFACES, Address
 from everlong.llm import ScriptedServer
 from everlong.tokens import Counter
 from tests.gateway.resending import post
@@ -81,7 +82,7 @@ def test_large_bodies_that_are_no_json_are_refused(raw: bytes) -> None:
 def test_a_request_with_endless_messages_is_refused_before_any_is_read() -> None:
     messages = b",".join([b'{"role":"user","content":"x"}'] * 100_001)
     with pytest.raises(Refused, match="at most 100,000") as refused:
-        parse_request(CHAT, b'{"model":"m","messages":[%b]}' % messages)
+        parse_request(Address(surface=SURFACES[0]), b'{"model":"m","messages":[%b]}' % messages)
     assert refused.value.status == 413
 
 

@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from everlong.engine import SETTINGS, Mode, Settings, defaults_of, read_settings, unused_settings, variables_of
 from everlong.errors import InputError
-from everlong.gateway.request import FORMATS
+from everlong.gateway.surfaces import FORMATS
 from everlong.store import LARGEST_CONFIG, read_input
 
 __all__ = ["NO_LIMITS", "GatewayConfig", "Keep", "KeyTable", "Limits", "UpstreamTable", "is_loopback", "load_config"]

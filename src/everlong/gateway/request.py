@@ -11,13 +11,12 @@ from typing import TypeAlias, cast
 
 import msgspec
 
-from everlong.core import LARGE, Json, JsonText, write_json
+from everlong.core import LARGE, Json, JsonObject, JsonText, write_json
 from everlong.errors import Refused
-from everlong.wire import FORMATS as WIRE_FORMATS, OPENAI_CHAT, Format
+from everlong.gateway.surfaces import Address
+from everlong.wire import Api, Format
 
 __all__ = [
-    "DEFAULT_FORMAT",
-    "FORMATS",
     "ModelRequest",
     "Piece",
     "decoded",
@@ -30,10 +29,6 @@ __all__ = [
 #: JSON inside other JSON, byte for byte: a view of the bytes around it, or bytes of its own.
 Piece: TypeAlias = bytes | msgspec.Raw
 
-#: The formats that clients may speak to the gateway: every wire format that says how a server serves it.
-FORMATS: Mapping[str, Format] = {name: each for name, each in WIRE_FORMATS.items() if each.server_side is not None}
-#: The format of a client that does not show which one it speaks.
-DEFAULT_FORMAT = OPENAI_CHAT
 MOST_MESSAGES = 100_000  # in one request; more would keep everybody waiting, and no window holds them
 
 
@@ -44,7 +39,7 @@ class ModelRequest:
     The list itself is not copied: `fields` holds a view of it.
     """
 
-    format: Format
+    address: Address
     fields: Mapping[str, Piece]
     messages: tuple[Piece, ...]
     model: str
@@ -59,6 +54,11 @@ class ModelRequest:
     wants_usage: bool = True
     #: Whether the upstream holds a part of the conversation that is not in the request.
     partial: bool = False
+
+    @property
+    def format(self) -> Format:
+        """The wire format."""
+        return self.address.surface.format
 
     @property
     def fmt(self) -> str:
@@ -90,7 +90,22 @@ class ModelRequest:
 
     def with_model(self, model: str) -> "ModelRequest":
         """Return the request for a model of another name."""
+        if self.address.surface.names_model:
+            return replace(self, address=self.address.with_model(model), model=model)
         return replace(self.with_fields({"model": encoded(model)}), model=model)
+
+    def with_length(self, tokens: int) -> dict[str, bytes]:
+        """Return the field that limits the length of the reply, with another limit.
+
+        It is the field that the client used, else the format's usual one.
+        """
+        lengths = self.format.api.lengths
+        name = next((each for each in lengths if _inner(self.fields, each) is not None), lengths[0])
+        outer, *inside = name.split(".")
+        if not inside:
+            return {outer: b"%d" % tokens}
+        value = self.value(outer)
+        return {outer: encoded(_with_inner(value if isinstance(value, dict) else {}, inside, tokens))}
 
     def written(self, messages: Iterable[bytes], others: Mapping[str, Piece]) -> bytes:
         """Return the body with these messages and these other fields; the rest stays as it came."""
@@ -98,41 +113,62 @@ class ModelRequest:
         return _object_of({**self.fields, field: b"", **others}, {field: listed})
 
 
-def parse_request(format_: Format, body: bytes) -> ModelRequest:
-    """Return the request in a body. Raises Refused, naming what is wrong with it."""
+def parse_request(address: Address, body: bytes) -> ModelRequest:
+    """Return the request that was sent to an address. Raises Refused, naming what is wrong with it."""
+    format_ = address.surface.format
     api, pieces = format_.api, pieces_of_object(body)
     fields: dict[str, Piece] = {name: raw if name == api.messages else bytes(raw) for name, raw in pieces.items()}
-    model = _value(fields, "model")
+    model = address.model if address.surface.names_model else _value(fields, "model")
     if not isinstance(model, str) or not model.strip():
         raise Refused("model is missing: the name of a model, as text", status=400, kind="invalid_body")
     if model.encode(errors="replace").decode() != model:
         raise Refused("model is no name: it holds half a surrogate pair", status=400, kind="invalid_body")
     partial = any(_value(fields, name) is not None for name in api.held_elsewhere)
-    length = next((_value(fields, name) for name in api.lengths if name in fields), None)
     options = _value(fields, "stream_options")
     asks_for_usage = isinstance(options, dict) and options.get("include_usage") is True
     return ModelRequest(
-        format=format_,
+        address=address,
         original=body,
         fields=fields,
         messages=_messages(format_, fields, partial=partial),
         model=model,
-        stream=_value(fields, "stream") is True,
-        max_tokens=length if isinstance(length, int) and not isinstance(length, bool) and length > 0 else None,
-        thinking=_thinking(_value(fields, "thinking")),
+        stream=_is_streamed(address, fields),
+        max_tokens=next((tokens for name in api.lengths if (tokens := _tokens(_inner(fields, name)))), None),
+        thinking=_tokens(_inner(fields, api.thinking)),
         tools=_tools(fields.get("tools", b"null")),
         wants_usage=not api.usage_on_request or asks_for_usage,
         partial=partial,
     )
 
 
-def _thinking(asked: Json) -> int:
-    """The tokens that a request keeps for thinking; 0 if it keeps none.
+def _is_streamed(address: Address, fields: Mapping[str, Piece]) -> bool:
+    """Whether the answer is a stream: the path says so, or a field of the body."""
+    if address.surface.stream is not None:
+        return address.surface.stream
+    api: Api = address.surface.format.api
+    asked = _value(fields, api.stream)
+    return api.streams_unasked if asked is None else asked is True
 
-    Example: {"type": "enabled", "budget_tokens": 4096} -> 4096
-    """
-    budget = asked.get("budget_tokens") if isinstance(asked, dict) else None
-    return budget if isinstance(budget, int) and not isinstance(budget, bool) and budget > 0 else 0
+
+def _tokens(value: Json) -> int:
+    """A number of tokens; 0 for anything else."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def _inner(fields: Mapping[str, Piece], name: str) -> Json:
+    """A field, or with "a.b" one inside another; None if it is missing. Example: "thinking.budget_tokens" -> 4096"""
+    outer, *inside = name.split(".")
+    value = _value(fields, outer)
+    for key in inside:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def _with_inner(value: JsonObject, inside: Sequence[str], new: Json) -> JsonObject:
+    """The object with another value in one field, or in a field inside another."""
+    name, *deeper = inside
+    field = value.get(name)
+    return value | {name: _with_inner(field if isinstance(field, dict) else {}, deeper, new) if deeper else new}
 
 
 def _value(fields: Mapping[str, Piece], name: str) -> Json:

@@ -16,6 +16,7 @@ from everlong.gateway.conversations.conversations import Conversation, Conversat
 from everlong.gateway.conversations.persistence import MemoryFirstThreads, StateStore
 from everlong.gateway.exchange.body import forwarded_body
 from everlong.gateway.request import parse_request
+from everlong.gateway.surfaces import SURFACES, Address
 from everlong.llm import Answer, ReceivedRequest, ScriptedServer, Step, Window
 from everlong.store import MemoryThreads
 from everlong.wire import format_named, problems
@@ -64,7 +65,8 @@ class Desk:
         body: Value = {"model": "gpt-4o", "max_tokens": 300, spoken.api.messages: messages}
         if system:
             body |= {spoken.api.system: system} if spoken.api.system else {}
-        request = parse_request(spoken, json.dumps(body).encode())
+        surface = next(each for each in SURFACES if each.format is spoken)
+        request = parse_request(Address(surface=surface), json.dumps(body).encode())
         transcript = self.conversations.transcript(request, scope, name=name)
         conversation = self.conversations.enter(scope, transcript)
         call = Call(model="gpt-4o", fmt=self.fmt, served=WINDOW, max_tokens=300)

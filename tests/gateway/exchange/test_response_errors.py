@@ -23,7 +23,7 @@ from everlong.errors import (
     WireError,
 )
 from everlong.gateway.exchange.response import OVERFLOW, error_events, status_of as answer_to
-from everlong.gateway.request import FORMATS as SERVED
+from everlong.gateway.surfaces import FORMATS as SERVED
 from everlong.wire import classify, json_bytes
 from everlong.wire.formats.anthropic.server import ERROR_TYPES as ANTHROPIC_TYPES
 from everlong.wire.formats.openai_errors import ERROR_TYPES as OPENAI_TYPES

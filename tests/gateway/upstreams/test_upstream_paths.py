@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 from yarl import URL
 
 from everlong.errors import Refused
-from everlong.gateway.upstreams.routing import upstream_path
+from everlong.gateway.surfaces import checked_path
 
 
 @pytest.mark.parametrize(
@@ -21,12 +21,15 @@ from everlong.gateway.upstreams.routing import upstream_path
         "/...",
         "/%E4%BD%A0",
         "/m:go",
+        "/models/org%2Fname",
+        "/models/claude-opus@20250514:go",
+        "/x%40y",
         "/v1",
     ],
 )
 def test_plain_paths_are_passed_on(path: str) -> None:
-    assert upstream_path(path) == path
-    assert upstream_path(path.removeprefix("/")) == path
+    assert checked_path(path) == path
+    assert checked_path(path.removeprefix("/")) == path
 
 
 BAD_PATHS = [
@@ -41,15 +44,15 @@ BAD_PATHS = [
     "/a/..",
     "/%2e%2e/admin",
     "/.%2E/admin",
-    "/a%2fb",
+    "/a%2f..%2fb",
+    "/a%2F%2Fb",
+    "/%2Fhost",
+    "/a%2F.",
     "/a%5Cb",
     "/a\\b",
     "/%252e%252e/x",
     "/..;/x",
     "/%3b",
-    "/x@evil",
-    "@evil",
-    "/%40evil",
     "/a?b=c",
     "/a#b",
     "/a%3Fb",
@@ -70,7 +73,7 @@ BAD_PATHS = [
 @pytest.mark.parametrize("path", BAD_PATHS)
 def test_tricky_paths_are_refused(path: str) -> None:
     with pytest.raises(Refused) as refused:
-        upstream_path(path)
+        checked_path(path)
     assert (refused.value.status, refused.value.kind) == (400, "bad_path")
 
 
@@ -102,7 +105,7 @@ PIECES = [
 @given(st.lists(st.sampled_from(PIECES) | st.characters(), max_size=8).map("".join))
 def test_whatever_is_passed_on_stays_below_the_upstreams_address(path: str) -> None:
     try:
-        accepted = upstream_path(path)
+        accepted = checked_path(path)
     except Refused:
         return
     for base in ("https://api.example.com/v1", "http://127.0.0.1:8000/api/v1"):

@@ -205,5 +205,4 @@ def _length(request: ModelRequest, prepared: Prepared) -> dict[str, bytes]:
     allowed = prepared.request.max_tokens
     if allowed is None or allowed == request.max_tokens or (request.max_tokens is None and not prepared.remedies):
         return {}
-    lengths = request.format.api.lengths
-    return {next((name for name in lengths if name in request.fields), lengths[0]): b"%d" % allowed}
+    return request.with_length(allowed)

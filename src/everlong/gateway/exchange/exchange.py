@@ -32,6 +32,11 @@ from everlong.gateway.upstreams.routing import Upstream
 __all__ = ["Exchange"]
 
 T = TypeVar("T")
+#: Why a request is not managed.
+TURNED_OFF = "mode off"
+HELD_ELSEWHERE = "the provider holds a part of the conversation"
+EMPTY = "no messages"
+UNREAD = "its messages cannot be read"
 MILLION = 1_000_000
 FAR = 0.75  # of the threshold; no summary is begun below it
 SMALL = 256 * 1024  # bytes; requests up to this size are read in the event loop
@@ -65,7 +70,8 @@ class Exchange:
         original = self.request
         if self._offers_recall:
             await self._offer_recall()
-        if self.mode == "off" or self.request.partial or not self.request.messages:
+        self.report.unmanaged = self._reason_against()
+        if self.report.unmanaged:
             await self._forward_unchanged()
             return
         try:
@@ -75,8 +81,16 @@ class Exchange:
             if error.kind != UNREADABLE or self.writer.begun:
                 raise
             # The upstream may read what we cannot, or refuse it; nobody here would answer a call of our tool.
-            self.request, self._recall = original, None
+            self.request, self._recall, self.report.unmanaged = original, None, UNREAD
             await self._forward_unchanged()
+
+    def _reason_against(self) -> str:
+        """Return why the request is not managed; "" if it is."""
+        if self.mode == "off":
+            return TURNED_OFF
+        if self.request.partial:
+            return HELD_ELSEWHERE
+        return "" if self.request.messages else EMPTY
 
     async def _forward_unchanged(self) -> None:
         """Forward the request and the answer unchanged."""
@@ -242,7 +256,8 @@ class Exchange:
     async def _send(self, body: bytes) -> UpstreamResponse:
         self.report.added_ms = (perf_counter() - self.started) * 1000 - self.report.waited_ms
         before = perf_counter()
-        request = UpstreamRequest("POST", self.request.format.api.path, self.query, self.headers, body)
+        address = self.request.address
+        request = UpstreamRequest("POST", address.path, self.query, self.headers, body, address.surface.base)
         try:
             answer = await self.services.forwarding.send(self.upstream, self.client, request)
         finally:

@@ -7,10 +7,11 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppres
 from typing import Any, TypeAlias
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.routing import BaseRoute, Match, Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from everlong import __version__
 from everlong.engine import counter_for
@@ -18,15 +19,10 @@ from everlong.errors import Refused
 from everlong.gateway.config import GatewayConfig, is_loopback
 from everlong.gateway.exchange.response import status_of
 from everlong.gateway.http.boundary import Boundary
-from everlong.gateway.http.endpoints import (
-    ModelEndpoint,
-    ModelListEndpoint,
-    PassThroughEndpoint,
-    TokenCountEndpoint,
-    format_of,
-)
+from everlong.gateway.http.endpoints import ModelEndpoint, TokenCountEndpoint, format_of, raw_path
+from everlong.gateway.http.passing import FAMILIES, Family, ModelListEndpoint, PassThroughEndpoint
 from everlong.gateway.operations.services import Services
-from everlong.gateway.request import DEFAULT_FORMAT, FORMATS
+from everlong.gateway.surfaces import DEFAULT_FORMAT, SURFACES, Surface
 from everlong.windows import window
 from everlong.wire import Format, json_bytes
 
@@ -39,8 +35,8 @@ TRIMMING = 20.0  # seconds between two times that free memory is given back
 WARMED_UP = ("gpt-4o", "gemini-2.5-pro")
 SWEEPING = 3_600.0  # seconds between two looks for what is too old
 LONGEST_PATH = 200  # characters of a path that an error repeats
-ALL = ["GET", "POST", "PUT", "PATCH", "DELETE"]
-BASES = ("/v1", "")  # some clients want the version in their base address, some write it themselves
+ALL = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
+LISTS = "/models"
 
 
 @asynccontextmanager
@@ -84,7 +80,7 @@ def gateway_app(config: GatewayConfig, made: Callable[[], Services], beside: Bes
     return _Application(config, lifespan=lifespan, exception_handlers={404: _not_found, 405: _not_found, 500: _failed})
 
 
-def _routes(services: Services) -> list[Route]:
+def _routes(services: Services) -> list[BaseRoute]:
     async def health(_: Request) -> Response:
         return JSONResponse({"status": "ok", "version": __version__, "conversations": len(services.conversations)})
 
@@ -96,20 +92,68 @@ def _routes(services: Services) -> list[Route]:
         body, kind = services.metrics.written()
         return Response(body, headers={"content-type": kind})
 
-    routes = [Route("/health", health), Route("/metrics", metrics)]
+    routes: list[BaseRoute] = [Route("/health", health), Route("/metrics", metrics)]
     routes += [
         Route("/everlong/requests", _RecentRequests(services)),
         Route("/everlong/requests/{name}", _RecentRequests(services)),
     ]
-    for start in BASES:
-        for format_ in FORMATS.values():
-            endpoint, path = ModelEndpoint(services, format_), start + format_.api.path
-            routes += [Route(path + end, endpoint, methods=["POST"]) for end in ("", "/")]
-            count_path = format_.api.count_path
-            if count_path:
-                routes.append(Route(start + count_path, TokenCountEndpoint(services, format_), methods=["POST"]))
-        routes.append(Route(start + "/models", ModelListEndpoint(services), methods=["GET"]))
-    return [*routes, Route("/v1/{path:path}", PassThroughEndpoint(services), methods=ALL)]
+    answers, counts = ModelEndpoint(services), TokenCountEndpoint(services)
+    return [
+        *routes,
+        *(_SurfaceRoute(surface, counts if surface.counts else answers) for surface in SURFACES),
+        *(_FamilyRoute(family, ModelListEndpoint(services, family), lists=True) for family in FAMILIES),
+        *(_FamilyRoute(family, PassThroughEndpoint(services, family)) for family in FAMILIES),
+    ]
+
+
+class _PathRoute(BaseRoute):
+    """A route by the path as it was written, still encoded: names of models may hold an encoded slash."""
+
+    #: How the paths look, for people.
+    path: str
+    endpoint: ASGIApp
+    methods: frozenset[str]
+
+    def found(self, path: str) -> dict[str, object] | None:
+        """Return what is noted in the scope of a request to this path; None if the route is not for it."""
+        raise NotImplementedError
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Return whether the route is for a request."""
+        found = self.found(raw_path(scope)) if scope["type"] == "http" else None
+        if found is None:
+            return Match.NONE, {}
+        fits = scope["method"] in self.methods
+        return (Match.FULL if fits else Match.PARTIAL), {"endpoint": self.endpoint, "path_params": {}, **found}
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request that matched, if its method is one that the path has."""
+        if scope["method"] not in self.methods:
+            raise HTTPException(status_code=405)
+        await self.endpoint(scope, receive, send)
+
+
+class _SurfaceRoute(_PathRoute):
+    def __init__(self, surface: Surface, endpoint: ASGIApp) -> None:
+        self.surface, self.endpoint, self.methods = surface, endpoint, frozenset({"POST"})
+        self.path = surface.base + surface.path
+
+    def found(self, path: str) -> dict[str, object] | None:
+        address = self.surface.address(path)
+        return None if address is None else {"address": address}
+
+
+class _FamilyRoute(_PathRoute):
+    """All paths of a family, or only its list of models."""
+
+    def __init__(self, family: Family, endpoint: ASGIApp, *, lists: bool = False) -> None:
+        self.family, self.endpoint, self.lists = family, endpoint, lists
+        self.methods = frozenset({"GET"}) if lists else ALL
+        self.path = family.base + (LISTS if lists else "/{path}")
+
+    def found(self, path: str) -> dict[str, object] | None:
+        rest = self.family.rest(path)
+        return None if rest is None or (self.lists and rest.rstrip("/") != LISTS) else {}
 
 
 def _check_reader(services: Services, request: Request) -> None:

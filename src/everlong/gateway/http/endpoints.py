@@ -1,7 +1,7 @@
-"""The gateway's endpoints: models that answer, token counts, lists of models, and everything else passed through.
+"""The endpoints of models: their answers, and the tokens of a request.
 
 Every endpoint identifies the client, reads the request, reports errors in the client's format, and reports the end.
-What is done with a model's request is decided in the exchange.
+What is done with a model's request is decided in the exchange; `passing` has the endpoints that only pass things on.
 """
 
 import asyncio
@@ -11,34 +11,24 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import perf_counter
-from typing import Any, TypeAlias, cast
-from urllib.parse import unquote
+from typing import Any, TypeAlias
 from uuid import uuid4
 
-from everlong.core import Json, JsonObject
 from everlong.engine import Call, calibration_of, counter_for
 from everlong.errors import EverlongError, ProviderError, Refused
 from everlong.gateway.clients import BYTES_PER_TOKEN, Client, request_mode
 from everlong.gateway.config import GatewayConfig
-from everlong.gateway.exchange.answer import forward_bytes
 from everlong.gateway.exchange.exchange import Exchange
 from everlong.gateway.exchange.response import GONE, Headers, ResponseWriter, Send, status_of, until_disconnect
 from everlong.gateway.operations.reports import Report, log_request
 from everlong.gateway.operations.services import HEAVY, Services
-from everlong.gateway.request import (
-    DEFAULT_FORMAT,
-    FORMATS,
-    ModelRequest,
-    decoded,
-    encoded,
-    parse_request,
-    pieces_of_object,
-)
+from everlong.gateway.request import ModelRequest, decoded, encoded, parse_request
+from everlong.gateway.surfaces import DEFAULT_FORMAT, FORMATS, Address, checked_path
 from everlong.gateway.upstreams.connections import UpstreamRequest
-from everlong.gateway.upstreams.routing import Routes, Upstream, upstream_path
+from everlong.gateway.upstreams.routing import Routes, Upstream
 from everlong.wire import Format
 
-__all__ = ["ModelEndpoint", "ModelListEndpoint", "PassThroughEndpoint", "TokenCountEndpoint", "format_of"]
+__all__ = ["Endpoint", "HttpRequest", "ModelEndpoint", "Scope", "TokenCountEndpoint", "format_of", "raw_path"]
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -118,14 +108,14 @@ class Endpoint(ABC):
     async def answer(self, request: HttpRequest) -> None:
         """Answer one request. Errors that the client must see are raised."""
 
-    def format(self, headers: Headers) -> Format:
+    def format(self, scope: Scope) -> Format:
         """Return the format in which the client wants to be answered."""
-        return format_of(headers)
+        return format_of(scope["headers"])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request and report it."""
         started = perf_counter()
-        format_, path = self.format(scope["headers"]), scope["path"][:LONGEST_SHOWN]
+        format_, path = self.format(scope), scope["path"][:LONGEST_SHOWN]
         report = Report(id=uuid4().hex[:16], time=datetime.now(UTC), path=path, fmt=format_.name)
         writer = ResponseWriter(send, format_.server.errors, report.headers)
         client: Client | None = None
@@ -186,6 +176,18 @@ class Endpoint(ABC):
             self.services.recent.add(client.scope, report)
 
 
+def raw_path(scope: Scope) -> str:
+    """Return the path as it was written in the request, still encoded."""
+    raw: bytes = scope.get("raw_path") or scope["path"].encode()
+    return raw.partition(b"?")[0].decode("latin-1")
+
+
+def address_of(scope: Scope) -> Address:
+    """Return the address that the route has found in the path."""
+    address: Address = scope["address"]
+    return address
+
+
 def format_of(headers: Headers) -> Format:
     """Return the format that a client speaks, by a header that only its kind sends."""
     names = {name.lower() for name, _ in headers} - {b""}
@@ -233,22 +235,20 @@ def _refuse_compressed(headers: Headers) -> None:
 
 
 class ModelEndpoint(Endpoint):
-    """The endpoint of one format: a request is admitted, read, and run as an exchange."""
+    """Answers at the surfaces: a request is admitted, read, and run as an exchange."""
 
-    def __init__(self, services: Services, format_: Format) -> None:
-        super().__init__(services)
-        self._format = format_
+    def format(self, scope: Scope) -> Format:
+        """Return the format of the path."""
+        return address_of(scope).surface.format
 
-    def format(self, headers: Headers) -> Format:  # noqa: ARG002 - the path says it
-        """Return the endpoint's own format."""
-        return self._format
-
-    async def _parsed(self, body: bytes) -> ModelRequest:
+    async def _parsed(self, request: HttpRequest, body: bytes) -> ModelRequest:
         """Return the request in a body; a heavy one is taken apart beside the event loop."""
+        address = address_of(request.scope)
+        checked_path(address.path)
         if len(body) <= HEAVY:
-            return parse_request(self._format, body)
+            return parse_request(address, body)
         async with self.services.turn(len(body)):
-            return await asyncio.to_thread(parse_request, self._format, body)
+            return await asyncio.to_thread(parse_request, address, body)
 
     async def answer(self, request: HttpRequest) -> None:
         """Run the exchange, for as long as the client waits for it."""
@@ -257,7 +257,7 @@ class ModelEndpoint(Endpoint):
         _refuse_compressed(headers)
         body = await request.body(services.config)
         with services.limiter.admit(request.client, len(body) // BYTES_PER_TOKEN):
-            model_request, upstream = _route(services.routes, await self._parsed(body))
+            model_request, upstream = _route(services.routes, await self._parsed(request, body))
             request.note_upstream(upstream, model_request.model)
             report.mode, report.streamed = mode, model_request.stream
             exchange = Exchange(
@@ -302,11 +302,11 @@ class TokenCountEndpoint(ModelEndpoint):
 
     async def answer(self, request: HttpRequest) -> None:
         """Answer with the count."""
-        services, report, server = self.services, request.report, self._format.server
+        services, report, server = self.services, request.report, request.format.server
         _refuse_compressed(request.headers)
         body = await request.body(services.config)
         with services.limiter.admit(request.client):
-            model_request, upstream = _route(services.routes, await self._parsed(body))
+            model_request, upstream = _route(services.routes, await self._parsed(request, body))
             request.note_upstream(upstream, model_request.model)
             if upstream.endpoint.provider != server.maker:
                 async with services.turn(len(body)):
@@ -314,113 +314,18 @@ class TokenCountEndpoint(ModelEndpoint):
                 await request.send_json(200, encoded(server.counted(tokens)))
                 return
             request.note_added_time()
-            path = self._format.api.count_path
-            sent = UpstreamRequest("POST", path, request.query, request.headers, model_request.body)
+            address = model_request.address
+            sent = UpstreamRequest(
+                "POST", address.path, request.query, request.headers, model_request.body, address.surface.base
+            )
             answer = await services.forwarding.send(upstream, request.client, sent)
             counted = await answer.whole(LARGEST_COUNT)
             await request.writer.send_whole(answer.status, [*answer.headers, *report.headers()], counted)
 
     def _count(self, request: ModelRequest, upstream: Upstream) -> int:
         """Our count, corrected by what the upstream reported before."""
-        document = self._format.read_body(decoded(request.body))
+        document = request.format.read_body(decoded(request.body))
         counter = counter_for(request.model)
         counted = counter.messages(document.messages) + counter.tools(document.tools)
         call = Call(model=request.model, endpoint=upstream.endpoint.name)
         return calibration_of(self.services.engine.threads, call, counter).expected(counted)
-
-
-# --- everything else -------------------------------------------------------------------------------
-
-
-class PassThroughEndpoint(Endpoint):
-    """Passes all else below /v1 to the upstream of its model, or to the first there is."""
-
-    async def answer(self, request: HttpRequest) -> None:
-        """Forward one request, and its answer back."""
-        path = upstream_path(_raw_path(request.scope))
-        body = await request.body(self.services.config)
-        tokens = len(body) // BYTES_PER_TOKEN if _is_object(body) else 0  # a picture or a recording has none
-        with self.services.limiter.admit(request.client, tokens):
-            upstream, body = self._route(path, body, request)
-            sent = UpstreamRequest(request.scope["method"], path, request.query, request.headers, body)
-            if await until_disconnect(request.receive, self._forward(upstream, sent, request)) is GONE:
-                self.note_gone(request)
-
-    def _route(self, path: str, body: bytes, request: HttpRequest) -> tuple[Upstream, bytes]:
-        """By the model that the body or the path names, if one does, as its upstream knows it."""
-        routes, fmt = self.services.routes, request.format.name
-        model = _model_in(body)
-        if model:
-            upstream = routes.choose(model, fmt)
-            name = routes.model_sent(upstream, model)
-            if name != model:
-                body = encoded(cast(JsonObject, decoded(body)) | {"model": name})
-        elif path.startswith(ONE_MODEL):
-            model = unquote(path.removeprefix(ONE_MODEL))
-            upstream = routes.choose(model, fmt)
-        else:
-            upstream = routes.default(fmt)
-        request.note_upstream(upstream, model)
-        return upstream, body
-
-    async def _forward(self, upstream: Upstream, sent: UpstreamRequest, request: HttpRequest) -> None:
-        request.note_added_time()
-        writer = request.writer
-        answer = await self.services.forwarding.send(upstream, request.client, sent)
-        request.report.streamed = answer.streamed
-        try:
-            await forward_bytes(answer, writer, request.report.headers)
-            await writer.end()
-        except ProviderError as error:
-            if not writer.begun:
-                raise
-            # What it means is not known here: the connection breaks as it did there.
-            raise ConnectionAbortedError(str(error)) from error
-        finally:
-            answer.close()
-
-
-class ModelListEndpoint(PassThroughEndpoint):
-    """Lists the models of all upstreams; an upstream that does not answer is left out."""
-
-    async def answer(self, request: HttpRequest) -> None:
-        """Answer with the list; that of a lone upstream as it is."""
-        upstreams = [each for each in self.services.routes.upstreams if request.format.name in each.formats]
-        if len(upstreams) == 1:
-            await super().answer(request)
-            return
-        with self.services.limiter.admit(request.client):
-            lists = await asyncio.gather(*(self._rows(each, request.client, request.headers) for each in upstreams))
-        rows: list[Json] = [row for listed in lists for row in listed]
-        await request.send_json(200, encoded({"object": "list", "data": rows, "has_more": False}))
-
-    async def _rows(self, upstream: Upstream, client: Client, headers: Headers) -> list[Json]:
-        try:
-            sent = UpstreamRequest("GET", "/models", "", headers)
-            answer = await self.services.forwarding.send(upstream, client, sent)
-            body = decoded(await answer.whole(LARGEST_LIST))
-        except EverlongError:
-            return []
-        data = body.get("data") if isinstance(body, dict) else None
-        return data if isinstance(data, list) else []
-
-
-def _model_in(body: bytes) -> str:
-    """Return the model that a JSON body names; "" if there is none. The rest of it, which may be long, is not read."""
-    try:
-        model = decoded(pieces_of_object(body).get("model", b"null")) if _is_object(body) else None
-    except Refused:
-        return ""
-    return model if isinstance(model, str) else ""
-
-
-def _is_object(body: bytes) -> bool:
-    """Whether it looks like JSON with fields."""
-    return body[:LONGEST_START].lstrip().startswith(b"{")
-
-
-def _raw_path(scope: Scope) -> str:
-    """Return the path as it was written, below /v1."""
-    raw = scope.get("raw_path") or scope["path"].encode()
-    path: str = raw.partition(b"?")[0].decode("latin-1")
-    return path.removeprefix("/v1") or "/"

@@ -41,6 +41,8 @@ class Report:
     model: str = ""
     upstream: str = ""
     mode: str = ""
+    #: Why it was forwarded without being managed; "" if it was managed.
+    unmanaged: str = ""
     streamed: bool = False
     status: int = 0
     thread: str = ""
@@ -84,6 +86,7 @@ class Report:
         """Return the headers that go with the answer."""
         values = {
             "request": self.id,
+            "managed": f"no; {self.unmanaged}" if self.unmanaged else "yes",
             "tokens-before": str(self.before),
             "tokens-after": str(self.after),
             "edits": str(len(self.edits)),
@@ -107,6 +110,7 @@ class Report:
             "model": self.model,
             "upstream": self.upstream,
             "mode": self.mode,
+            "unmanaged": self.unmanaged,
             "stream": self.streamed,
             "status": self.status,
             "ended_by": self.ended_by,
@@ -207,6 +211,7 @@ def log_request(report: Report) -> None:
         "model": report.model,
         "upstream": report.upstream,
         "mode": report.mode,
+        "unmanaged": report.unmanaged,
         "status": report.status,
         "ended_by": report.ended_by,
         "stream": report.streamed,

@@ -17,7 +17,7 @@ from everlong.gateway.conversations.opaque import OpaqueMemory
 from everlong.gateway.conversations.persistence import MemoryFirstThreads, StateStore
 from everlong.gateway.operations.metrics import Metrics
 from everlong.gateway.operations.reports import Hints, Recent
-from everlong.gateway.request import FORMATS
+from everlong.gateway.surfaces import FORMATS
 from everlong.gateway.upstreams.connections import UpstreamConnections, UpstreamModels
 from everlong.gateway.upstreams.routing import Routes
 from everlong.store import default_store, is_remote, open_store

@@ -19,8 +19,9 @@ from yarl import URL
 
 from everlong.errors import ProviderError, Refused
 from everlong.gateway.clients import Client
+from everlong.gateway.surfaces import FORMATS
 from everlong.gateway.upstreams.headers import Headers, headers_for, headers_from, is_stream
-from everlong.gateway.upstreams.routing import Upstream
+from everlong.gateway.upstreams.routing import USUAL_BASE, Upstream
 from everlong.llm import Connections, Endpoint, HttpModel, UnreadableBody, encoding_of, pieces_of
 
 __all__ = ["UpstreamConnections", "UpstreamModels", "UpstreamRequest", "UpstreamResponse"]
@@ -52,14 +53,15 @@ REASONS: tuple[tuple[type[BaseException], str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class UpstreamRequest:
-    """A request to forward. `path` is below the upstream's address and begins with a slash; both it and `query`
-    are written as in a request line."""
+    """A request to forward. `path` is below `base` at the upstream and begins with a slash; both it and `query` are
+    written as in a request line."""
 
     method: str
     path: str
     query: str = ""
     headers: Headers = ()
     body: bytes = field(default=b"", repr=False)
+    base: str = USUAL_BASE
 
 
 @dataclass(slots=True)
@@ -128,7 +130,7 @@ class UpstreamConnections:
         Raises ProviderError if there is none, with the status for the client; Refused for a request that cannot be
         written as HTTP.
         """
-        address = to.endpoint.name + _target(sent)
+        address = to.address(sent.base) + _target(sent)
         headers = headers_for(to, client, sent.headers)
         name = to.name
         try:
@@ -264,7 +266,8 @@ class UpstreamModels:
 
     def of(self, upstream: Upstream, client: Client, fmt: str) -> HttpModel:
         """Return the model client for calls on behalf of a client."""
-        endpoint = replace(upstream.endpoint, fmt=fmt, key=upstream.endpoint.key or client.key)
+        key, url = upstream.endpoint.key or client.key, upstream.address(FORMATS[fmt].api.base)
+        endpoint = replace(upstream.endpoint, url=url, fmt=fmt, key=key)
         found = self._models.get(endpoint)
         if found is None:
             found = self._models[endpoint] = HttpModel(endpoint)

@@ -12,7 +12,7 @@ from multidict import CIMultiDict
 
 from everlong.errors import Refused
 from everlong.gateway.clients import KEY_HEADERS, Client
-from everlong.gateway.request import DEFAULT_FORMAT, FORMATS
+from everlong.gateway.surfaces import DEFAULT_FORMAT, FORMATS
 from everlong.gateway.upstreams.routing import Upstream
 
 __all__ = ["Headers", "headers_for", "headers_from", "is_stream", "safe_type"]

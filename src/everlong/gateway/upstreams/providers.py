@@ -5,12 +5,12 @@ Known providers are a table: which models they answer for, and which formats the
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
 from everlong.errors import InputError
 from everlong.gateway.config import GatewayConfig, UpstreamTable
-from everlong.gateway.request import FORMATS
+from everlong.gateway.surfaces import FORMATS
 from everlong.gateway.upstreams.routing import USUAL_FORMATS, Routes, Upstream
 from everlong.llm import KNOWN, Endpoint, endpoint_at
 from everlong.wire import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
@@ -19,6 +19,7 @@ __all__ = ["PROVIDERS", "routes_from"]
 
 CHAT, RESPONSES = (OPENAI_CHAT.name,), (OPENAI_CHAT.name, OPENAI_RESPONSES.name)
 MESSAGES = (ANTHROPIC.name,)
+GOOGLE = "https://generativelanguage.googleapis.com"
 #: The providers whose own formats these are.
 MAKERS = tuple(sorted({each.server.maker for each in FORMATS.values()}))
 
@@ -31,8 +32,9 @@ class Provider:
     formats: tuple[str, ...]
     #: "openai/gpt-5" is forwarded as "gpt-5"; OpenRouter and Groq have ids that begin with their own name.
     strips: bool = True
-    #: Where it speaks our formats, if that is not its usual address.
+    #: Where it speaks our formats, if that is not its usual address; and where it has the paths of other bases.
     url: str = ""
+    addresses: Mapping[str, str] = field(default_factory=dict)
 
 
 #: In their order; OpenRouter and Ollama take every model.
@@ -41,7 +43,12 @@ PROVIDERS: Mapping[str, Provider] = {
     "openai": Provider(
         ("gpt-*", "o[1-9]*", "chatgpt-*", "codex*", "computer-use-*", "text-embedding-*", "ft:*"), RESPONSES
     ),
-    "google": Provider(("gemini-*", "gemma-*"), CHAT, url="https://generativelanguage.googleapis.com/v1beta/openai"),
+    "google": Provider(
+        ("gemini-*", "gemma-*"),
+        CHAT,
+        url=f"{GOOGLE}/v1beta/openai",
+        addresses={f"/{version}": f"{GOOGLE}/{version}" for version in ("v1beta", "v1alpha")},
+    ),
     "deepseek": Provider(("deepseek-*",), CHAT),
     "moonshotai": Provider(("moonshot-*", "kimi-*"), CHAT),
     "alibaba": Provider(("qwen*", "qwq*", "qvq*"), RESPONSES),
@@ -99,7 +106,8 @@ def _keyed(environment: Mapping[str, str], *, own_keys: bool) -> Routes:
 
 def _provider(name: str, environment: Mapping[str, str]) -> Upstream:
     endpoint, _ = _endpoint(name, "", environment)
-    return Upstream(name=name, endpoint=endpoint, models=PROVIDERS[name].models, formats=PROVIDERS[name].formats)
+    known = PROVIDERS[name]
+    return Upstream(name=name, endpoint=endpoint, models=known.models, formats=known.formats, addresses=known.addresses)
 
 
 def _one_for_everything(where: str, environment: Mapping[str, str]) -> Routes:
@@ -111,8 +119,10 @@ def _one_for_everything(where: str, environment: Mapping[str, str]) -> Routes:
         raise InputError(f"EVERLONG_FORMAT is one of {', '.join(FORMATS)}, not {fmt!r}")
     endpoint = replace(endpoint, fmt=fmt) if fmt else endpoint
     name = _name(where, endpoint)
+    # A server that does not speak a format says so itself.
+    formats, addresses = (known.formats, known.addresses) if known else (tuple(FORMATS), {})
     return Routes(
-        [Upstream(name=name, endpoint=endpoint, formats=known.formats if known else USUAL_FORMATS)],
+        [Upstream(name=name, endpoint=endpoint, formats=formats, addresses=addresses)],
         stripping=frozenset({name} if known and known.strips else ()),
     )
 
@@ -129,6 +139,7 @@ def _configured(tables: Sequence[UpstreamTable], environment: Mapping[str, str])
             endpoint=replace(endpoint, headers=_headers(table, place)),
             models=table.models or usual,
             formats=table.formats or (known.formats if known else USUAL_FORMATS),
+            addresses=known.addresses if known else {},
         )
         found.append(upstream)
         usually = known is not None and known.strips

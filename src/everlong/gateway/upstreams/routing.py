@@ -1,28 +1,27 @@
-"""Chooses the upstream that answers for a model, and checks the paths that may be requested of it.
+"""Chooses the upstream that answers for a model.
 
-Nothing that a client sends chooses a host: a model's name picks one of the upstreams that the operator has named, and
-a path stays below the upstream's own address.
+Nothing that a client sends chooses a host: a model's name picks one of the upstreams that the operator has named.
 """
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from everlong.errors import Refused
 from everlong.llm import Endpoint
 from everlong.wire import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
 
-__all__ = ["USUAL_FORMATS", "Routes", "Upstream", "upstream_path"]
+__all__ = ["USUAL_BASE", "USUAL_FORMATS", "Routes", "Upstream"]
 
 #: The formats that most servers of models speak. A server that names no formats is taken to speak these and no others,
 #: so that a new format reaches only upstreams that name it.
 USUAL_FORMATS = (OPENAI_CHAT.name, OPENAI_RESPONSES.name, ANTHROPIC.name)
 LONGEST_NAME = 100  # characters of a model's name that an error repeats
-LONGEST_PATH = 1_024
-PLAIN_PATH = re.compile(r"(?:/(?:[A-Za-z0-9._~!$&'()*+,=:-]|%[0-9A-Fa-f]{2})+)+/?")
-#: Bytes that may not be percent-encoded in a path: servers differ in how they read them.
-NEVER_ENCODED = frozenset(range(0x20)) | frozenset(b"#%./;?@\\\x7f")
+USUAL_BASE = "/v1"
+VERSION = re.compile(r"/v[0-9][a-z0-9]*$")
+#: Versions of an API that only Gemini has.
+NOT_USUAL = ("/v1beta", "/v1alpha")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +35,22 @@ class Upstream:
     endpoint: Endpoint
     models: tuple[str, ...] = ("*",)
     formats: tuple[str, ...] = USUAL_FORMATS
+    #: Where it has the paths of a base, if that is not below the root of its own address.
+    addresses: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    def address(self, base: str) -> str:
+        """Return the address before the paths of a base. Its own address is that of /v1, whatever it ends with.
+
+        Example: with http://host/v1 "/v1beta" -> http://host/v1beta, "" -> http://host; with http://host/paas/v4
+        "/v1" -> http://host/paas/v4
+        """
+        url = self.endpoint.name
+        if base in self.addresses:
+            return self.addresses[base]
+        if (base and url.endswith(base)) or (base == USUAL_BASE and not url.endswith(NOT_USUAL)):
+            return url
+        root = VERSION.sub("", url)
+        return root if base and root.endswith(base) else root + base
 
 
 class Routes:
@@ -86,19 +101,3 @@ def _fits(model: str, pattern: str) -> bool:
 
 def _no_upstream(fmt: str) -> Refused:
     return Refused(f"no upstream of this gateway speaks {fmt}", status=404, kind="unknown_model")
-
-
-# --- paths -----------------------------------------------------------------------------------------
-
-
-def upstream_path(path: str) -> str:
-    """Return the path of a request below /v1, as it came (still encoded), if an upstream's address may precede it.
-
-    Example: "/files/file-1" -> "/files/file-1"; "/../admin", "//host", "/a%2Fb" -> Refused (400, "bad_path")
-    """
-    whole = path if path.startswith("/") else "/" + path
-    dots = any(segment in (".", "..") for segment in whole.split("/"))
-    hidden = any(int(digits, 16) in NEVER_ENCODED for digits in re.findall(r"%([0-9A-Fa-f]{2})", whole))
-    if dots or hidden or len(whole) > LONGEST_PATH or not PLAIN_PATH.fullmatch(whole):
-        raise Refused("this path is not forwarded to an upstream", status=400, kind="bad_path")
-    return whole

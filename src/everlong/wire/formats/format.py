@@ -42,6 +42,10 @@ class Api:
     system: str = ""
     #: The field that asks for a stream; "" if the path does.
     stream: str = "stream"
+    #: Whether a request that does not say gets a stream.
+    streams_unasked: bool = False
+    #: The field ("a.b" for one inside another) with the tokens that thinking may take; "" if there is none.
+    thinking: str = ""
     #: Fields ("a.b" for one inside another) that limit the length of the reply. If the caller set none,
     #: the first is written.
     lengths: tuple[str, ...]

@@ -37,6 +37,7 @@ FORMAT = Format(
         system="systemInstruction",
         stream="",
         lengths=("generationConfig.maxOutputTokens",),
+        thinking="generationConfig.thinkingConfig.thinkingBudget",
         models="/models?pageSize=1000",
         key_header=exchange.KEY_HEADER,
         key_prefix="",

@@ -31,6 +31,7 @@ FORMAT = Format(
     api=Api(
         path=exchange.PATH,
         messages="messages",
+        thinking="thinking.budget_tokens",
         lengths=("max_tokens", "max_completion_tokens"),
         usage_on_request=True,
         fixed_headers={},

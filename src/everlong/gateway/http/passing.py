@@ -1,0 +1,183 @@
+"""Endpoints that pass things on: lists of models, and whatever else of a known API is not a conversation.
+
+Nothing passes unmanaged unnoticed: every answer says so, and why.
+"""
+
+import asyncio
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+from urllib.parse import unquote
+
+from everlong.core import Json, JsonObject
+from everlong.errors import EverlongError, ProviderError, Refused
+from everlong.gateway.clients import BYTES_PER_TOKEN, Client
+from everlong.gateway.exchange.answer import forward_bytes
+from everlong.gateway.exchange.response import GONE, Headers, until_disconnect
+from everlong.gateway.http.endpoints import Endpoint, HttpRequest, Scope, format_of, raw_path
+from everlong.gateway.operations.services import Services
+from everlong.gateway.request import decoded, encoded, pieces_of_object
+from everlong.gateway.surfaces import FORMATS, checked_path
+from everlong.gateway.upstreams.connections import UpstreamRequest
+from everlong.gateway.upstreams.routing import USUAL_BASE, Upstream
+from everlong.wire import Format
+
+__all__ = ["FAMILIES", "Family", "ModelListEndpoint", "PassThroughEndpoint"]
+
+NOT_MANAGED = "not a conversation that the gateway knows"
+ONE_MODEL = "/models/"
+LARGEST_LIST = 16 * 1024 * 1024  # bytes of a list of models
+LONGEST_START = 1_024  # bytes in which a body begins
+#: How paths of OpenAI and Anthropic begin, for clients whose base URL lacks the version.
+UNVERSIONED = (
+    "audio",
+    "batches",
+    "chat",
+    "completions",
+    "containers",
+    "conversations",
+    "embeddings",
+    "evals",
+    "files",
+    "fine_tuning",
+    "images",
+    "messages",
+    "models",
+    "moderations",
+    "organizations",
+    "rerank",
+    "responses",
+    "score",
+    "tokenize",
+    "uploads",
+    "vector_stores",
+    "videos",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """The paths of an API: how they begin at the gateway, and the base they are below at an upstream."""
+
+    pattern: re.Pattern[str]
+    base: str
+    #: The format whose upstreams have these paths; None if a header tells.
+    format: Format | None = None
+
+    def rest(self, path: str) -> str | None:
+        """Return what follows the beginning of a path, still encoded; None if it is not of this family."""
+        found = self.pattern.fullmatch(path)
+        return None if found is None else found["rest"]
+
+
+def _families() -> list[Family]:
+    heads = "|".join(UNVERSIONED)
+    usual = rf"(?:(?:/v1){{1,2}}(?=/.)|(?=/(?:{heads})(?:/|$)))(?P<rest>/.+)"
+    others = [each for each in FORMATS.values() if each.api.base != USUAL_BASE]
+    rows = [
+        Family(re.compile(rf"(?:/v1)?{re.escape(each.api.base)}(?P<rest>/.+)"), each.api.base, each) for each in others
+    ]
+    return [*rows, Family(re.compile(usual), USUAL_BASE)]
+
+
+#: Those of formats with a base of their own first.
+FAMILIES: Sequence[Family] = tuple(_families())
+
+
+class PassThroughEndpoint(Endpoint):
+    """Passes what is left of a family to the upstream of its model, or to the first there is."""
+
+    def __init__(self, services: Services, family: Family) -> None:
+        super().__init__(services)
+        self._family = family
+
+    def format(self, scope: Scope) -> Format:
+        """Return the family's format, or the one that a header tells."""
+        return self._family.format or format_of(scope["headers"])
+
+    async def answer(self, request: HttpRequest) -> None:
+        """Forward one request, and its answer back."""
+        request.report.unmanaged = NOT_MANAGED
+        path = checked_path(self._family.rest(raw_path(request.scope)) or "")
+        body = await request.body(self.services.config)
+        tokens = len(body) // BYTES_PER_TOKEN if _is_object(body) else 0  # a picture or a recording has none
+        with self.services.limiter.admit(request.client, tokens):
+            upstream, body = self._route(path, body, request)
+            base = self._family.base
+            sent = UpstreamRequest(request.scope["method"], path, request.query, request.headers, body, base)
+            if await until_disconnect(request.receive, self._forward(upstream, sent, request)) is GONE:
+                self.note_gone(request)
+
+    def _route(self, path: str, body: bytes, request: HttpRequest) -> tuple[Upstream, bytes]:
+        """By the model that the body or the path names, if one does, as its upstream knows it."""
+        routes, fmt = self.services.routes, request.format.name
+        model = _model_in(body)
+        if model:
+            upstream = routes.choose(model, fmt)
+            name = routes.model_sent(upstream, model)
+            if name != model:
+                body = encoded(cast(JsonObject, decoded(body)) | {"model": name})
+        elif path.startswith(ONE_MODEL):
+            model = unquote(path.removeprefix(ONE_MODEL))
+            upstream = routes.choose(model, fmt)
+        else:
+            upstream = routes.default(fmt)
+        request.note_upstream(upstream, model)
+        return upstream, body
+
+    async def _forward(self, upstream: Upstream, sent: UpstreamRequest, request: HttpRequest) -> None:
+        request.note_added_time()
+        writer = request.writer
+        answer = await self.services.forwarding.send(upstream, request.client, sent)
+        request.report.streamed = answer.streamed
+        try:
+            await forward_bytes(answer, writer, request.report.headers)
+            await writer.end()
+        except ProviderError as error:
+            if not writer.begun:
+                raise
+            # What it means is not known here: the connection breaks as it did there.
+            raise ConnectionAbortedError(str(error)) from error
+        finally:
+            answer.close()
+
+
+class ModelListEndpoint(PassThroughEndpoint):
+    """Lists the models of all upstreams; an upstream that does not answer is left out."""
+
+    async def answer(self, request: HttpRequest) -> None:
+        """Answer with the list; that of a lone upstream as it is."""
+        request.report.unmanaged = NOT_MANAGED
+        upstreams = [each for each in self.services.routes.upstreams if request.format.name in each.formats]
+        if len(upstreams) == 1:
+            await super().answer(request)
+            return
+        with self.services.limiter.admit(request.client):
+            lists = await asyncio.gather(*(self._rows(each, request.client, request.headers) for each in upstreams))
+        rows: list[Json] = [row for listed in lists for row in listed]
+        await request.send_json(200, encoded({"object": "list", "data": rows, "has_more": False}))
+
+    async def _rows(self, upstream: Upstream, client: Client, headers: Headers) -> list[Json]:
+        try:
+            sent = UpstreamRequest("GET", "/models", "", headers)
+            answer = await self.services.forwarding.send(upstream, client, sent)
+            body = decoded(await answer.whole(LARGEST_LIST))
+        except EverlongError:
+            return []
+        data = body.get("data") if isinstance(body, dict) else None
+        return data if isinstance(data, list) else []
+
+
+def _model_in(body: bytes) -> str:
+    """Return the model that a JSON body names; "" if there is none. The rest of it, which may be long, is not read."""
+    try:
+        model = decoded(pieces_of_object(body).get("model", b"null")) if _is_object(body) else None
+    except Refused:
+        return ""
+    return model if isinstance(model, str) else ""
+
+
+def _is_object(body: bytes) -> bool:
+    """Whether it looks like JSON with fields."""
+    return body[:LONGEST_START].lstrip().startswith(b"{")

@@ -1,0 +1,120 @@
+"""The paths under which clients ask models: one row for each path of each API.
+
+A format has its own paths; clouds offer some formats under others, with the model's name in the path. A request is
+forwarded to the path that its client used, below the upstream's own address.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import quote, unquote
+
+from everlong.errors import Refused
+from everlong.wire import FORMATS as WIRE_FORMATS, OPENAI_CHAT, Format
+
+__all__ = ["DEFAULT_FORMAT", "FORMATS", "SURFACES", "Address", "Surface", "checked_path"]
+
+#: The formats that clients may speak to the gateway: every wire format that says how a server serves it.
+FORMATS: Mapping[str, Format] = {name: each for name, each in WIRE_FORMATS.items() if each.server_side is not None}
+#: The format of a client that does not show which one it speaks.
+DEFAULT_FORMAT = OPENAI_CHAT
+
+MODEL = "model"
+NAMES = re.compile(r"\{([a-z]+)\}")
+LONGEST_PATH = 1_024
+PLAIN_PATH = re.compile(r"(?:/(?:[A-Za-z0-9._~!$&'()*+,=:@-]|%[0-9A-Fa-f]{2})+)+/?")
+#: Bytes that may not be percent-encoded in a path: servers differ in how they read them. A slash may: names of models
+#: have some; the path is then checked as if it were written out.
+NEVER_ENCODED = frozenset(range(0x20)) | frozenset(b"#%.;?\\\x7f")
+ENCODED_SLASH = re.compile("%2f", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surface:
+    """One path of an API. "{model}" in it is the model's name; any other "{name}" goes along as the client wrote it."""
+
+    format: Format
+    #: How the address of a server with this path ends.
+    base: str
+    #: Below the base.
+    path: str
+    #: Other bases that clients write before it; the upstream is asked below `base` all the same.
+    aliases: tuple[str, ...] = ()
+    #: Whether the path asks for a stream; None if a field of the body does.
+    stream: bool | None = None
+    #: Whether the answer is the number of tokens.
+    counts: bool = False
+    _pattern: re.Pattern[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        names = NAMES.split(self.path)  # text, name, text, name, …
+        pattern = "".join(f"(?P<{part}>[^/]+?)" if at % 2 else re.escape(part) for at, part in enumerate(names))
+        # Some clients want the version in their base address, some write it themselves; then it is there twice or
+        # not at all.
+        bases = "|".join(re.escape(base) for base in (self.base, *self.aliases, *([""] if self.base == "/v1" else ())))
+        object.__setattr__(self, "_pattern", re.compile(rf"(?:/v1)?(?:{bases}){pattern}/?"))
+
+    @property
+    def names_model(self) -> bool:
+        """Whether the path names the model."""
+        return f"{{{MODEL}}}" in self.path
+
+    def address(self, path: str) -> "Address | None":
+        """Return the address that a path of a request is, still encoded; None if it is not one of this surface."""
+        found = self._pattern.fullmatch(path)
+        return None if found is None else Address(surface=self, values=tuple(found.groupdict().items()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """A surface with what a client wrote into its path."""
+
+    surface: Surface
+    #: The names in the path with their values, still encoded.
+    values: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def path(self) -> str:
+        """The path below the surface's base, as it is written in a request."""
+        path = self.surface.path
+        for name, value in self.values:
+            path = path.replace(f"{{{name}}}", value)
+        return path
+
+    @property
+    def model(self) -> str:
+        """The model that the path names; "" if it names none."""
+        return unquote(dict(self.values).get(MODEL, ""))
+
+    def with_model(self, model: str) -> "Address":
+        """Return the address of the same surface for another model."""
+        others = tuple((name, quote(model, safe=":@") if name == MODEL else value) for name, value in self.values)
+        return Address(surface=self.surface, values=others)
+
+
+def checked_path(path: str) -> str:
+    """Return the path of a request, as it came (still encoded), if an upstream's address may precede it.
+
+    Example: "/files/file-1" -> "/files/file-1"; "/../admin", "//host", "/a%2F..%2Fb" -> Refused (400, "bad_path")
+    """
+    whole = path if path.startswith("/") else "/" + path
+    written_out = ENCODED_SLASH.sub("/", whole)
+    dots = any(segment in (".", "..") for segment in written_out.split("/"))
+    hidden = any(int(digits, 16) in NEVER_ENCODED for digits in re.findall(r"%([0-9A-Fa-f]{2})", whole))
+    if dots or hidden or len(whole) > LONGEST_PATH or not PLAIN_PATH.fullmatch(written_out):
+        raise Refused("this path is not forwarded to an upstream", status=400, kind="bad_path")
+    return whole
+
+
+def _own(format_: Format) -> Iterator[Surface]:
+    """The paths that the format's own API has."""
+    api = format_.api
+    yield Surface(format=format_, base=api.base, path=api.path, stream=False if api.stream_path else None)
+    if api.stream_path:
+        yield Surface(format=format_, base=api.base, path=api.stream_path, stream=True)
+    if api.count_path:
+        yield Surface(format=format_, base=api.base, path=api.count_path, counts=True)
+
+
+#: Every path under which a model is asked, those of the formats' own APIs first.
+SURFACES: tuple[Surface, ...] = tuple(surface for format_ in FORMATS.values() for surface in _own(format_))
