@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from everlong.lab.environments import CORE, Environments, folder_from
+from everlong.lab import environments
+from everlong.lab.environments import CORE, PACKAGE, Environments, folder_from
 
 FOLDERS = [
     ("named", {"EVERLONG_LAB": "kept/here", "XDG_CACHE_HOME": "cache"}, Path("kept/here")),
@@ -34,3 +35,15 @@ def test_a_peer_sees_everlong_and_nothing_that_is_installed_beside_it(tmp_path: 
     assert [entry.name for entry in path.iterdir()] == ["everlong"]
     assert (path / "everlong" / "__init__.py").is_file()
     assert where.settings()["PYTHONPATH"] == str(path)
+
+
+def test_two_copies_of_everlong_share_environments_and_each_peer_sees_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = Path(Environments(tmp_path).settings()["PYTHONPATH"])
+    other = tmp_path / "other" / "everlong"
+    other.mkdir(parents=True)
+    monkeypatch.setattr(environments, "PACKAGE", other)
+    theirs = Path(Environments(tmp_path).settings()["PYTHONPATH"])
+    assert (ours / "everlong").resolve() == PACKAGE
+    assert (theirs / "everlong").resolve() == other

@@ -10,6 +10,7 @@ from everlong.doors import open_door
 
 if TYPE_CHECKING:
     from everlong.lab.cases import Cases as Cases, every as every
+    from everlong.lab.clients.results import run_table as run_table, write_runs as write_runs
     from everlong.lab.clients.runner import Runner as Runner
     from everlong.lab.clients.table import CLIENTS as CLIENTS
     from everlong.lab.clients.verdict import Verdict as Verdict
@@ -110,6 +111,7 @@ else:
         __name__,
         {
             "cases": "Cases every",
+            "clients.results": "run_table write_runs",
             "clients.runner": "Runner",
             "clients.table": "CLIENTS",
             "clients.verdict": "Verdict",

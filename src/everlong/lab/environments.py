@@ -13,6 +13,7 @@ import sys
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from importlib.metadata import requires
 from pathlib import Path
 
@@ -214,8 +215,11 @@ class Environments:
         return sum(weights) / 1e6
 
     def _source(self) -> Path:
-        """Return a folder with everlong and nothing else, so that no other package hides one of the peer's own."""
-        source = self.folder / "source"
+        """Return a folder with everlong and nothing else, so that no other package hides one of the peer's own.
+
+        Each copy of everlong has a folder of its own, because several may run with the same environments at once.
+        """
+        source = self.folder / "source" / sha256(str(PACKAGE).encode()).hexdigest()[:12]
         link = source / PACKAGE.name
         if link.is_symlink() and link.resolve() == PACKAGE:
             return source

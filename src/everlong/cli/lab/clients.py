@@ -1,15 +1,14 @@
 """`everlong lab clients`: real clients in conversations that outgrow the window, and how each run ended."""
 
 import os
-from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from everlong.cli.terminal.streams import print_json
-from everlong.cli.terminal.tables import amount
 from everlong.errors import EverlongError
 from everlong.lab import CLIENTS
 
@@ -17,9 +16,6 @@ if TYPE_CHECKING:
     from everlong.lab import Verdict
 
 __all__ = ["clients_command"]
-
-SIZES = ("turns", "requests", "asked", "sent", "window", "errors")
-HEAD = ("client", "version", "mode", *SIZES, "compactions", "breaks", "summaries", "task", "ok")
 
 
 @click.command("clients")
@@ -37,9 +33,21 @@ HEAD = ("client", "version", "mode", *SIZES, "compactions", "breaks", "summaries
     metavar="DIR",
     help="Write every request of every client there, to look at.",
 )
+@click.option(
+    "--write",
+    "pages",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    metavar="DIR",
+    help="Write the runs into the tables of the pages there: README.md and one page a client.",
+)
 @click.option("--json", "json_wanted", is_flag=True, help="Print JSON.")
 def clients_command(
-    names: tuple[str, ...], direct: bool, environments: Path | None, records: Path | None, json_wanted: bool
+    names: tuple[str, ...],
+    direct: bool,
+    environments: Path | None,
+    records: Path | None,
+    pages: Path | None,
+    json_wanted: bool,
 ) -> None:
     """Run real, unmodified clients through the gateway, each in an environment of its own.
 
@@ -53,7 +61,12 @@ def clients_command(
         Environments,
         Runner,
         folder_from,
+        run_table,
+        write_runs,
     )
+
+    if direct and pages is not None:
+        raise click.UsageError("--write records runs through the gateway; leave out --direct")
 
     where = Environments(environments or folder_from(os.environ), lambda line: click.echo(line, err=True))
     runner = Runner(where, direct=direct, records=records)
@@ -65,7 +78,9 @@ def clients_command(
     if json_wanted:
         print_json([asdict(row) | {"ok": row.ok} for row in verdicts])
     else:
-        click.echo(_table(verdicts, direct))
+        click.echo(run_table("Clients without the gateway" if direct else "Clients through the gateway", verdicts))
+    if pages is not None:
+        write_runs(pages, verdicts, f"{datetime.now(UTC):%Y-%m-%d}")
     bad = sum(bool(row.faults) for row in verdicts)
     if bad:
         raise EverlongError(f"{bad} of {len(verdicts)} runs are not ok")
@@ -77,21 +92,3 @@ def _line(row: "Verdict") -> str:
 
 def _verdict(row: "Verdict") -> str:
     return "ok" if row.ok else "left out" if row.left_out else row.faults[0]
-
-
-def _table(verdicts: "Sequence[Verdict]", direct: bool) -> str:
-    from everlong.lab import Table  # noqa: PLC0415
-
-    title = "Clients without the gateway" if direct else "Clients through the gateway"
-    faults = [(row, fault) for row in verdicts for fault in (*row.faults, *filter(None, (row.left_out,)))]
-    notes = tuple(f"- {row.client} {row.mode}: {fault}" for row, fault in faults)
-    return str(Table(title, HEAD, tuple(map(_cells, verdicts)), notes))
-
-
-def _cells(row: "Verdict") -> tuple[str, ...]:
-    if row.left_out:
-        return (row.client, *("–" for _ in HEAD[2:]), "left out")
-    sizes = (amount(size) for size in (row.wanted, row.largest, row.window))
-    figures = (str(row.turns), str(row.requests), *sizes, str(row.errors))
-    kept = (str(row.compactions), str(row.breaks), str(row.summaries), f"{row.task}/{row.tasked}")
-    return (row.client, row.version, row.mode, *figures, *kept, "yes" if row.ok else "no")

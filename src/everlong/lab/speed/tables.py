@@ -27,13 +27,18 @@ class Table:
     data: object = field(default=None, compare=False)
     shown: Shown | None = None
 
-    def __str__(self) -> str:
+    @property
+    def body(self) -> str:
+        """The table and its notes, without the title."""
         lines = [self.head, *self.rows]
         widths = [max(_width(line[column]) for line in lines) for column in range(len(self.head))]
         rule = tuple("-" * width for width in widths)
         body = "\n".join(_line(cells, widths) for cells in (self.head, rule, *self.rows))
         notes = "".join(f"\n{note}" for note in self.notes)
-        return f"## {self.title}\n\n{body}\n{notes}\n" if notes else f"## {self.title}\n\n{body}\n"
+        return f"{body}\n{notes}\n" if notes else f"{body}\n"
+
+    def __str__(self) -> str:
+        return f"## {self.title}\n\n{self.body}"
 
 
 def figure(value: float) -> str:
