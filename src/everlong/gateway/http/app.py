@@ -20,7 +20,7 @@ from everlong.gateway.config import GatewayConfig, is_loopback
 from everlong.gateway.exchange.response import status_of
 from everlong.gateway.http.boundary import Boundary
 from everlong.gateway.http.endpoints import ModelEndpoint, TokenCountEndpoint, format_of, raw_path
-from everlong.gateway.http.passing import FAMILIES, Family, ModelListEndpoint, PassThroughEndpoint
+from everlong.gateway.http.families import FAMILIES, Family, ModelListEndpoint, PassThroughEndpoint
 from everlong.gateway.operations.services import Services
 from everlong.gateway.surfaces import DEFAULT_FORMAT, SURFACES, Surface
 from everlong.windows import window

@@ -1,7 +1,7 @@
 """The endpoints of models: their answers, and the tokens of a request.
 
 Every endpoint identifies the client, reads the request, reports errors in the client's format, and reports the end.
-What is done with a model's request is decided in the exchange; `passing` has the endpoints that only pass things on.
+What is done with a model's request is decided in the exchange; `families` has the endpoints that only pass things on.
 """
 
 import asyncio
