@@ -59,7 +59,7 @@ class Desk:
         return self.placed(messages, scope=scope, system=system, name=name)[1]
 
     def placed(
-        self, messages: list[Value], *, scope: str = "one", system: str = "", name: str = ""
+        self, messages: list[Value], *, scope: str = "one", system: str | list[Value] = "", name: str = ""
     ) -> tuple[Conversation, bytes]:
         spoken = format_named(self.fmt)
         body: Value = {"model": "gpt-4o", "max_tokens": 300, spoken.api.messages: messages}

@@ -3,17 +3,19 @@
 A message that the view left alone is the client's, with its own cache marks; one that it changed or added is written by
 the wire format. Both are in one form: a process that reads a compaction from the store sends the same bytes as the one
 that made it. Every other field stays byte for byte. If a client sets no cache marks, they are added in the few
-places worth one; a client that sets any itself gets no others.
+places worth one. A client that sets any itself gets no others: they go where it set them, by position, because equal
+messages are one object here, and no more of them than the provider takes.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import cast
 
 from everlong.core import History, JsonObject, Message, Role
 from everlong.engine import Prepared, breakpoints
-from everlong.gateway.conversations.canonical import in_one_form
+from everlong.gateway.conversations.canonical import Unit, in_one_form
 from everlong.gateway.conversations.conversations import Conversation, Transcript
 from everlong.gateway.request import ModelRequest, Piece, decoded, encoded, pieces_of_list, pieces_of_object
 from everlong.wire import CacheMarks
@@ -48,19 +50,20 @@ def marked_front(marks: CacheMarks, field: str, fields: Mapping[str, Piece], sec
     system = bytes(fields.get(field, b"")).strip()
     if system[:1] == b'"' and marks.may_bear({"type": "text", "text": decoded(system)}):
         system = b'[{"type":"text","text":%s}]' % system
-    marked = _list_marked(marks, system, seconds)
+    mark = marks.mark(seconds)
+    marked = _list_marked(marks, system, mark)
     if marked is not None:
         return {field: marked}
-    tools = _list_marked(marks, bytes(fields.get("tools", b"")).strip(), seconds, tools=True)
+    tools = _list_marked(marks, bytes(fields.get("tools", b"")).strip(), mark, tools=True)
     return {} if tools is None else {"tools": tools}
 
 
 def marked_members(marks: CacheMarks, members: Sequence[bytes], places: Sequence[int], seconds: float) -> list[bytes]:
     """Return the messages with marks at these places; if a message may not have one, the nearest before it gets it."""
-    marked = list(members)
+    marked, mark = list(members), marks.mark(seconds)
     for place in places:
         for at in range(place, -1, -1):
-            borne = marked[at] is not members[at] or _member_marked(marks, members[at], seconds)
+            borne = marked[at] is not members[at] or _member_marked(marks, members[at], mark)
             if isinstance(borne, bytes):
                 marked[at] = borne
             if borne:
@@ -68,18 +71,18 @@ def marked_members(marks: CacheMarks, members: Sequence[bytes], places: Sequence
     return marked
 
 
-def _member_marked(marks: CacheMarks, member: bytes, seconds: float) -> bytes | None:
+def _member_marked(marks: CacheMarks, member: bytes, mark: JsonObject) -> bytes | None:
     fields = dict(pieces_of_object(member))
     if bytes(fields.get("role", b"")) == SYSTEM_ROLE:
         return None
-    content = _list_marked(marks, bytes(fields.get("content", b"")), seconds)
+    content = _list_marked(marks, bytes(fields.get("content", b"")), mark)
     if content is None:
         return None
     fields["content"] = content
     return b"{" + b",".join(encoded(name) + b":" + raw for name, raw in fields.items()) + b"}"
 
 
-def _list_marked(marks: CacheMarks, raw: bytes, seconds: float, *, tools: bool = False) -> bytes | None:
+def _list_marked(marks: CacheMarks, raw: bytes, mark: JsonObject, *, tools: bool = False) -> bytes | None:
     """A list of blocks or tools with a mark on the last member that may have one; None if no member may."""
     if raw[:1] != b"[":
         return None
@@ -89,7 +92,7 @@ def _list_marked(marks: CacheMarks, raw: bytes, seconds: float, *, tools: bool =
     if last is None:
         return None
     # The mark goes first, where its name would sort it, and no other byte is written again.
-    members[last] = b"{%s:%s,%s" % (_key(marks), encoded(marks.mark(seconds)), members[last].lstrip()[1:])
+    members[last] = b"{%s:%s,%s" % (_key(marks), encoded(mark), members[last].lstrip()[1:])
     return b"[" + b",".join(members) + b"]"
 
 
@@ -98,9 +101,9 @@ def forwarded_body(
 ) -> bytes:
     """Return the body that is sent for a prepared request."""
     view = prepared.request.messages
-    own = _own(transcript, conversation)
     in_field = len(transcript.head) - sum(len(unit.messages) for unit in transcript.leading)
     messages, others = _past_the_head(request, view, conversation.opening[:in_field])
+    own = _own(messages, transcript, conversation)
     members = list(_members(request, messages, own))
     sent = [member for member, _ in members]
     caching, marks = prepared.request.caching, request.format.marks
@@ -110,6 +113,8 @@ def forwarded_body(
         ends = [head + until for _, until in members]
         counts = breakpoints(prepared.request) if _likely_continues(request, messages) else ()
         sent = marked_members(marks, sent, [bisect_right(ends, count) - 1 for count in counts], caching.seconds)
+    elif marks is not None:
+        sent = _with_clients_marks(marks, members, own, marks.most - _marks_in_front(marks, request, others))
     return request.written(sent, others | _length(request, prepared))
 
 
@@ -122,14 +127,75 @@ def _likely_continues(request: ModelRequest, messages: Sequence[Message]) -> boo
     return bool(request.tools) or any(message.role is Role.ASSISTANT for message in messages)
 
 
-def _own(transcript: Transcript, conversation: Conversation) -> dict[int, bytes]:
-    """The bytes that the client sent for each message of the thread, by the message's identity."""
+def _own(view: Sequence[Message], transcript: Transcript, conversation: Conversation) -> list[Unit | None]:
+    """The client's message that each message of the view is; None for one that was changed or added.
+
+    The view leaves messages out and keeps their order. So equal ones, which are one object, are told apart from the
+    end: what the client said last is always sent.
+    """
     at = len(conversation.opening) - sum(len(unit.messages) for unit in transcript.leading)
-    leading = {
-        id(message): unit.sent for message, unit in zip(conversation.opening[at:], transcript.leading, strict=False)
-    }
-    pairs = zip(conversation.messages, transcript.units, strict=False)
-    return leading | {id(messages[0]): unit.sent for messages, unit in pairs if len(messages) == 1}
+    said = [
+        *zip(conversation.opening[at:], transcript.leading, strict=False),
+        *((one[0], unit) for one, unit in zip(conversation.messages, transcript.units, strict=False) if len(one) == 1),
+    ]
+    places: dict[int, list[int]] = {}
+    for place, (message, _) in enumerate(said):
+        places.setdefault(id(message), []).append(place)
+    own: list[Unit | None] = []
+    end = len(said)
+    for message in reversed(view):
+        alike = places.get(id(message), ())
+        nearest = bisect_left(alike, end) - 1
+        if nearest >= 0:
+            end = alike[nearest]
+            own.append(said[end][1])
+        else:  # one that was moved goes without its marks
+            own.append(_unmarked(said[alike[0]][1]) if alike else None)
+    return own[::-1]
+
+
+def _unmarked(unit: Unit) -> Unit:
+    return replace(unit, sent=unit.plain)
+
+
+def _with_clients_marks(
+    marks: CacheMarks, members: Sequence[tuple[bytes, int]], own: Sequence[Unit | None], room: int
+) -> list[bytes]:
+    """The messages with the client's marks and no more than `room` of them, the last ones.
+
+    A message that was written anew, because the provider wants it joined with its neighbours, gets its mark back.
+    """
+    sent, ends = [member for member, _ in members], [until for _, until in members]
+    for count in range(len(own), 0, -1):
+        unit = own[count - 1]
+        if unit is None or unit.sent is unit.plain:
+            continue
+        at, key = bisect_left(ends, count), _key(marks) + b":"
+        borne = unit.sent.count(key) - unit.plain.count(key)
+        if sent[at] is unit.sent:
+            sent[at] = unit.sent if borne <= room else unit.plain
+        elif sent[at] is members[at][0] and room > 0:
+            sent[at], borne = _member_marked(marks, sent[at], _last_mark(marks, unit)) or sent[at], 1
+        room -= 0 if sent[at] is unit.plain else borne
+    return sent
+
+
+def _last_mark(marks: CacheMarks, unit: Unit) -> JsonObject:
+    content = cast(JsonObject, decoded(unit.sent)).get("content")
+    blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    found = (mark for block in reversed(blocks) if isinstance(mark := block.get(marks.field), dict))
+    return next(found, None) or marks.mark(0)
+
+
+def _marks_in_front(marks: CacheMarks, request: ModelRequest, others: Mapping[str, bytes]) -> int:
+    """How many marks the system text, the tools and the request itself have."""
+    names = (request.format.api.system, "tools", marks.field)
+    raw = {name: piece for name in names if (piece := others.get(name, request.fields.get(name))) is not None}
+    if not any(_key(marks) in bytes(piece) for piece in raw.values()) and marks.field not in raw:
+        return 0
+    front = {name: decoded(piece) for name, piece in raw.items()}
+    key = _key(marks) + b":"
+    return encoded(front).count(key) - encoded(marks.remove(front)).count(key)
 
 
 def _past_the_head(request: ModelRequest, view: History, head: History) -> tuple[History, dict[str, bytes]]:
@@ -147,19 +213,18 @@ def _past_the_head(request: ModelRequest, view: History, head: History) -> tuple
     return view[end:], {request.format.api.system: encoded(rendered.get(request.format.api.system))}
 
 
-def _members(request: ModelRequest, view: Sequence[Message], own: dict[int, bytes]) -> Iterator[tuple[bytes, int]]:
+def _members(request: ModelRequest, view: Sequence[Message], own: Sequence[Unit | None]) -> Iterator[tuple[bytes, int]]:
     """The objects that are sent, and for each how many messages of the view it ends after."""
     ours: list[Message] = []
     torn = set(_torn(request, view))
-    for count, message in enumerate(view):
-        sent = None if count in torn else own.get(id(message))
-        if sent is None:
+    for count, (message, unit) in enumerate(zip(view, own, strict=True)):
+        if unit is None or count in torn:
             ours.append(message)
             continue
         if ours:
             yield from _rendered(request, ours, count - len(ours))
             ours = []
-        yield sent, count + 1
+        yield unit.sent, count + 1
     if ours:
         yield from _rendered(request, ours, len(view) - len(ours))
 
