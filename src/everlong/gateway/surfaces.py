@@ -99,9 +99,10 @@ def checked_path(path: str) -> str:
     """
     whole = path if path.startswith("/") else "/" + path
     written_out = ENCODED_SLASH.sub("/", whole)
-    dots = any(segment in (".", "..") for segment in written_out.split("/"))
+    # A segment that begins with an at sign could be taken for a host.
+    tricky = any(segment in (".", "..") or segment.startswith(("@", "%40")) for segment in written_out.split("/"))
     hidden = any(int(digits, 16) in NEVER_ENCODED for digits in re.findall(r"%([0-9A-Fa-f]{2})", whole))
-    if dots or hidden or len(whole) > LONGEST_PATH or not PLAIN_PATH.fullmatch(written_out):
+    if tricky or hidden or len(whole) > LONGEST_PATH or not PLAIN_PATH.fullmatch(written_out):
         raise Refused("this path is not forwarded to an upstream", status=400, kind="bad_path")
     return whole
 

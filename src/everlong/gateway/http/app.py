@@ -22,7 +22,7 @@ from everlong.gateway.http.boundary import Boundary
 from everlong.gateway.http.endpoints import ModelEndpoint, TokenCountEndpoint, format_of, raw_path
 from everlong.gateway.http.families import FAMILIES, Family, ModelListEndpoint, PassThroughEndpoint
 from everlong.gateway.operations.services import Services
-from everlong.gateway.surfaces import DEFAULT_FORMAT, SURFACES, Surface
+from everlong.gateway.surfaces import DEFAULT_FORMAT, FORMATS, SURFACES, Surface
 from everlong.windows import window
 from everlong.wire import Format, json_bytes
 
@@ -34,9 +34,11 @@ M_ARENA_MAX = -8  # glibc's number for the most heaps
 TRIMMING = 20.0  # seconds between two times that free memory is given back
 WARMED_UP = ("gpt-4o", "gemini-2.5-pro")
 SWEEPING = 3_600.0  # seconds between two looks for what is too old
-LONGEST_PATH = 200  # characters of a path that an error repeats
 ALL = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
 LISTS = "/models"
+#: Paths that are bases and no endpoints; people open them to see whether something is there.
+ROOTS = tuple(base + end for base in sorted({each.api.base for each in FORMATS.values()}) for end in ("", "/"))
+LONGEST_PATH = 200  # characters of a path that an error repeats
 
 
 @asynccontextmanager
@@ -92,7 +94,11 @@ def _routes(services: Services) -> list[BaseRoute]:
         body, kind = services.metrics.written()
         return Response(body, headers={"content-type": kind})
 
+    async def root(request: Request) -> Response:
+        return JSONResponse({"message": f"the gateway is here: {_guide(request)}", "version": __version__})
+
     routes: list[BaseRoute] = [Route("/health", health), Route("/metrics", metrics)]
+    routes += [Route(path, root) for path in ROOTS]
     routes += [
         Route("/everlong/requests", _RecentRequests(services)),
         Route("/everlong/requests/{name}", _RecentRequests(services)),
@@ -101,7 +107,7 @@ def _routes(services: Services) -> list[BaseRoute]:
     return [
         *routes,
         *(_SurfaceRoute(surface, counts if surface.counts else answers) for surface in SURFACES),
-        *(_FamilyRoute(family, ModelListEndpoint(services, family), lists=True) for family in FAMILIES),
+        *(_FamilyRoute(family, ModelListEndpoint(services, family), lists=True) for family in FAMILIES if family.usual),
         *(_FamilyRoute(family, PassThroughEndpoint(services, family)) for family in FAMILIES),
     ]
 
@@ -198,10 +204,36 @@ def _error(format_: Format, status: int, kind: str, message: str) -> Response:
     return _json(json_bytes(format_.server.errors.body(status, kind, message)), status)
 
 
-async def _not_found(request: Request, _: Exception) -> Response:
+async def _not_found(request: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 404
+    message = _guide_elsewhere(request, status)
+    return _error(format_of(request.scope["headers"]), status, "unknown_endpoint", message)
+
+
+# --- what somebody is told who asks at a wrong address: one sentence with the address to use ----------
+
+
+def _guide(request: Request) -> str:
+    """Return the base URL of each kind of client, as one sentence."""
+    bases: dict[str, list[str]] = {}
+    for each in FORMATS.values():
+        titles = bases.setdefault(each.server.client_base, [])
+        titles += [each.server.title] if each.server.title not in titles else []
+    here = f"{request.url.scheme}://{request.url.netloc}"
+    uses = [f"{_listed(titles)} clients use {here}{base}" for base, titles in sorted(bases.items(), reverse=True)]
+    return f"{_listed(uses)} as their base URL"
+
+
+def _guide_elsewhere(request: Request, status: int) -> str:
+    """Return what to say of a path that has no endpoint, or has none for the method."""
     path = request.scope["path"][:LONGEST_PATH]
-    message = f"no endpoint {request.method} {path}; the API is below /v1"
-    return _error(format_of(request.scope["headers"]), 404, "unknown_endpoint", message)
+    if status == 405:
+        return f"{path} is not there for {request.method}"
+    return f"no endpoint {request.method} {path}; this is a gateway to models: {_guide(request)}"
+
+
+def _listed(words: list[str]) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]
 
 
 async def _failed(request: Request, _: Exception) -> Response:

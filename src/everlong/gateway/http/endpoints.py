@@ -116,7 +116,8 @@ class Endpoint(ABC):
         """Answer one request and report it."""
         started = perf_counter()
         format_, path = self.format(scope), scope["path"][:LONGEST_SHOWN]
-        report = Report(id=uuid4().hex[:16], time=datetime.now(UTC), path=path, fmt=format_.name)
+        method = scope["method"]
+        report = Report(id=uuid4().hex[:16], time=datetime.now(UTC), method=method, path=path, fmt=format_.name)
         writer = ResponseWriter(send, format_.server.errors, report.headers)
         client: Client | None = None
         try:
@@ -171,6 +172,7 @@ class Endpoint(ABC):
         report.seconds = perf_counter() - started
         report.bytes_out = writer.sent
         self.services.metrics.answered(report)
+        self.services.hints.observe_request(report)
         log_request(report)
         if client is not None:
             self.services.recent.add(client.scope, report)

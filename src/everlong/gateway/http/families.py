@@ -33,7 +33,6 @@ LONGEST_START = 1_024  # bytes in which a body begins
 UNVERSIONED = (
     "audio",
     "batches",
-    "chat",
     "completions",
     "containers",
     "conversations",
@@ -64,6 +63,11 @@ class Family:
     base: str
     #: The format whose upstreams have these paths; None if a header tells.
     format: Format | None = None
+
+    @property
+    def usual(self) -> bool:
+        """Whether these are the paths of OpenAI and Anthropic."""
+        return self.format is None
 
     def rest(self, path: str) -> str | None:
         """Return what follows the beginning of a path, still encoded; None if it is not of this family."""

@@ -48,6 +48,7 @@ class Metrics:
         self._recalls = counter("recalls", "Blocks that were brought back for a question.")
         self._conversations = counter("conversations", "Conversations that began.")
         self._refusals = counter("refusals", "Requests that the gateway itself refused, by kind.", "kind")
+        self._unmanaged = counter("unmanaged", "Requests that were forwarded as they came, by reason.", "reason")
         self._gone = counter("clients_gone", "Clients that went away before their answer ended.")
         self._ended = counter("requests_ended", "Requests, by who ended them.", "by")
         self._closed = counter("connections_closed", "Connections that were closed early, by reason.", "reason")
@@ -102,6 +103,8 @@ class Metrics:
         """Count a request that is over."""
         self._requests.labels(report.fmt, report.upstream, str(report.status)).inc()
         self._ended.labels(report.ended_by).inc()
+        if report.unmanaged:
+            self._unmanaged.labels(report.unmanaged).inc()
         self._seconds.observe(report.seconds)
         self._added.observe(report.added_ms / 1000)
         if report.after:

@@ -26,6 +26,7 @@ EndedBy: TypeAlias = Literal["answer", "client", "upstream", "gateway", "shutdow
 MOST_CLIENTS, MOST_EACH = 512, 100
 MOST_HINTS = 256  # clients may make up names of models
 BEGINNING = 20  # characters by which a hint is told from another, before any figure
+SEGMENTS = 4  # parts of a path that tell an API; what follows are names and ids
 NOTE = "requests"
 
 
@@ -36,6 +37,7 @@ class Report:
     id: str
     time: datetime
     client: str = ""
+    method: str = "POST"
     path: str = ""
     fmt: str = ""
     model: str = ""
@@ -232,7 +234,10 @@ def log_request(report: Report) -> None:
 
 
 class Hints:
-    """Logs what an operator can mend, once for each model: a window that nobody knows, a prompt that fills it."""
+    """Logs what an operator can mend, once for each model: a window that nobody knows, a prompt that fills it.
+
+    It also logs once for each path and reason that requests are not managed.
+    """
 
     def __init__(self) -> None:
         self._given: set[tuple[str, str]] = set()
@@ -245,6 +250,14 @@ class Hints:
         if hint not in self._given and len(self._given) < MOST_HINTS:
             self._given.add(hint)
             log.warning("%s: %s", event.model, event.reason)
+
+    def observe_request(self, report: Report) -> None:
+        """Log that a request to a model was not managed. What is only passed on, such as a list, is none."""
+        hint = ("/".join(report.path.split("/")[:SEGMENTS]), report.unmanaged)
+        asked = report.unmanaged and report.method == "POST"
+        if asked and hint not in self._given and len(self._given) < MOST_HINTS:
+            self._given.add(hint)
+            log.warning("requests to %r are forwarded as they come: %s", *hint)
 
 
 def set_up_logging(*, lines: bool) -> None:

@@ -46,6 +46,7 @@ class Services:
     models: UpstreamModels
     recent: Recent
     metrics: Metrics
+    hints: Hints
     #: Held while a heavy request is read and prepared: a few at a time, so that threads are left for all others.
     heavy: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(HEAVY_AT_ONCE))
     #: Called when the server is about to end, before it waits for requests under way.
@@ -89,7 +90,8 @@ def services_for(
     )
     metrics = Metrics()
     threads = MemoryFirstThreads(state_store, ticks)
-    watching = (metrics.observe, Hints().observe, *observers)
+    hints = Hints()
+    watching = (metrics.observe, hints.observe, *observers)
     engine = Engine(threads, settings=config.engine, registry=registry, observers=watching)
     models = UpstreamModels()
     return Services(
@@ -106,6 +108,7 @@ def services_for(
         models=models,
         recent=Recent(state_store),
         metrics=metrics,
+        hints=hints,
     )
 
 

@@ -69,8 +69,11 @@ class UsageShape:
 class ServerSide:
     """One format as clients speak it to a server between them and the provider."""
 
-    #: The provider whose own format it is.
+    #: The provider whose own format it is, and the name by which people know its clients.
     maker: str
+    title: str
+    #: How the base URL of such a client usually ends.
+    client_base: str = ""
     #: A header that only clients of this format send.
     client_header: bytes = b""
     #: The answer of the API's `count_path`, given the tokens.

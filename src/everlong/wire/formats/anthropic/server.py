@@ -139,6 +139,7 @@ DELTAS = Deltas(split=_split, join=_join, endings=frozenset({"message_stop"}))
 
 SERVER = ServerSide(
     maker="anthropic",
+    title="Anthropic",
     client_header=b"anthropic-version",
     counted=lambda tokens: {"input_tokens": tokens},
     errors=Errors(body=_error_body, events=_error_events, overflow=_overflow),

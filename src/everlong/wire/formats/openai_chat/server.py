@@ -227,6 +227,8 @@ DELTAS = Deltas(split=_split, join=_join)
 
 SERVER = ServerSide(
     maker="openai",
+    title="OpenAI",
+    client_base="/v1",
     errors=Errors(body=error_body, events=_error_events, overflow=overflow_text),
     canonical=Canonical(form=_plain, noise=frozenset({"index"})),
     usage=UsageShape(

@@ -140,6 +140,8 @@ DELTAS = Deltas(split=_split, join=_join, endings=ENDINGS)
 
 SERVER = ServerSide(
     maker="openai",
+    title="OpenAI",
+    client_base="/v1",
     text_message=lambda text: {"role": "user", "content": text},
     continues="previous_response_id",
     errors=Errors(body=error_body, events=_error_events, overflow=overflow_text),
