@@ -63,6 +63,13 @@ if TYPE_CHECKING:
         json_bytes as json_bytes,
         sse_bytes as sse_bytes,
     )
+    from everlong.wire.framings import (
+        JSON_ARRAY as JSON_ARRAY,
+        NDJSON as NDJSON,
+        SSE as SSE,
+        Framing as Framing,
+        framing_of as framing_of,
+    )
     from everlong.wire.json_files import decode_bytes as decode_bytes
     from everlong.wire.refusals.classify import as_error as as_error, classify as classify
     from everlong.wire.refusals.overflow_signs import HOSTED_SIGNS as HOSTED_SIGNS, OverflowSign as OverflowSign
@@ -127,6 +134,7 @@ else:
             "formats.translation": "arguments_object",
             "formats.validation": "Problem",
             "framing": "BYTE_ORDER_MARK DONE SseEvent SseReader json_bytes sse_bytes",
+            "framings": "JSON_ARRAY NDJSON SSE Framing framing_of",
             "json_files": "decode_bytes",
             "refusals.classify": "as_error classify",
             "refusals.overflow_signs": "HOSTED_SIGNS OverflowSign",

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from everlong.gateway import Report
-from everlong.gateway.exchange.response import COMMENT, ResponseWriter
-from everlong.wire import format_named
+from everlong.gateway.exchange.response import ResponseWriter
+from everlong.wire import SSE, format_named
 from tests.gateway.raw_upstream import CHUNKED, PATIENCE, Talk, chunk, response
 from tests.gateway.running import RunningGateway
 from tests.gateway.talking import FORMATS, PATHS, RawClient, body_of, events_of, talk_through, whole_of
@@ -343,7 +343,7 @@ def test_no_comment_stands_within_an_answer() -> None:
         await writer.end()
         return b"".join(message.get("body", b"") for message in told)
 
-    assert asyncio.run(speak()) == COMMENT * 2 + b'data: {"half": 1}\n\n'
+    assert asyncio.run(speak()) == SSE.comment * 2 + b'data: {"half": 1}\n\n'
     assert (b"x-everlong-request", b"7") in told[0]["headers"]
 
 

@@ -5,7 +5,8 @@ import re
 import pytest
 from hypothesis import given, strategies as st
 
-from everlong.gateway.upstreams.headers import headers_from, is_stream, safe_type
+from everlong.gateway.upstreams.headers import headers_from, safe_type, stream_framing
+from everlong.wire import JSON_ARRAY, NDJSON, SSE
 
 
 def test_only_what_programs_read_passes() -> None:
@@ -88,6 +89,14 @@ def test_what_passes_can_be_written(raw: list[tuple[bytes, bytes]]) -> None:
 
 
 def test_a_stream_is_known_by_its_first_type() -> None:
-    assert is_stream([(b"Content-Type", b"text/event-stream; charset=utf-8")])
-    assert not is_stream([(b"content-type", b"application/json"), (b"content-type", b"text/event-stream")])
-    assert not is_stream([])
+    assert stream_framing([(b"Content-Type", b"text/event-stream; charset=utf-8")]) is SSE
+    assert stream_framing([(b"content-type", b"application/x-ndjson")]) is NDJSON
+    assert stream_framing([(b"content-type", b"application/json"), (b"content-type", b"text/event-stream")]) is None
+    assert stream_framing([]) is None
+
+
+def test_json_is_a_stream_where_an_array_was_asked_for() -> None:
+    kind = [(b"content-type", b"application/json; charset=UTF-8")]
+    assert stream_framing(kind, JSON_ARRAY) is JSON_ARRAY
+    assert stream_framing(kind, NDJSON) is None
+    assert stream_framing([(b"content-type", b"text/event-stream")], JSON_ARRAY) is SSE

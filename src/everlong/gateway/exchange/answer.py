@@ -15,11 +15,23 @@ import msgspec
 from everlong.core import Json, JsonObject, Message
 from everlong.engine import Finished
 from everlong.errors import EverlongError, ProviderError
-from everlong.gateway.exchange.response import Headers, ResponseWriter
+from everlong.gateway.exchange.response import UNBUFFERED, Headers, ResponseWriter
 from everlong.gateway.exchange.usage import PromptSizes, UsageRewriter, rewritten_body
 from everlong.gateway.recall.exchange import RecallExchange
 from everlong.gateway.upstreams.connections import UpstreamResponse
-from everlong.wire import BYTE_ORDER_MARK, DONE, Deltas, Format, Place, SseEvent, SseReader, as_error, classify
+from everlong.wire import (
+    BYTE_ORDER_MARK,
+    DONE,
+    SSE,
+    Deltas,
+    Format,
+    Framing,
+    Place,
+    SseEvent,
+    SseReader,
+    as_error,
+    classify,
+)
 
 __all__ = ["AnswerForwarder", "AnswerReader", "Refusal", "forward_bytes"]
 
@@ -31,8 +43,6 @@ LARGEST_ERROR = 1024 * 1024  # bytes of a refusal
 SMALL = 256 * 1024  # bytes of an answer that is read in the event loop
 LARGEST_ANSWER = 64 * 1024 * 1024  # bytes of a plain answer
 HELD = 64 * 1024  # bytes of a stream that are held until its first event is whole
-#: Of a stream: nobody between us and the client keeps it back.
-UNBUFFERED: Headers = ((b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no"))
 JSON_TYPE = (b"content-type", b"application/json")
 BROKE_OFF = "the upstream's answer ended before its end"
 END = DONE.encode()
@@ -231,8 +241,9 @@ async def forward_bytes(
     half an answer. Raises ProviderError where it breaks off.
     """
     held, size = [], 0
-    if answer.streamed:
-        await _begin(answer, writer, headers)
+    framing = answer.framing(writer.framing)
+    if framing is not None:
+        await _begin(answer, writer, headers, framing)
     async with aclosing(answer.chunks()) as chunks:
         async for chunk in chunks:
             seen(chunk)
@@ -242,7 +253,7 @@ async def forward_bytes(
             held.append(chunk)
             size += len(chunk)
             if size > HELD:
-                await _begin(answer, writer, headers)
+                await writer.begin(answer.status, [*answer.headers, *headers()])
                 await writer.write(b"".join(held))
     if not writer.begun:
         await writer.send_whole(answer.status, [*answer.headers, *headers()], b"".join(held))
@@ -252,9 +263,14 @@ def _without_type(headers: Headers) -> list[tuple[bytes, bytes]]:
     return [(name, value) for name, value in headers if name != JSON_TYPE[0]]
 
 
-async def _begin(answer: UpstreamResponse, writer: ResponseWriter, headers: Callable[[], Headers]) -> None:
-    own = UNBUFFERED if answer.streamed else ()
-    await writer.begin(answer.status, [*answer.headers, *own, *headers()])
+async def _begin(
+    answer: UpstreamResponse, writer: ResponseWriter, headers: Callable[[], Headers], framing: Framing
+) -> None:
+    """Send the head of a stream; its type is the upstream's own unless the client's framing is another."""
+    told = answer.headers
+    if framing is not writer.framing:
+        told = [(JSON_TYPE[0], writer.framing.content_type), *_without_type(told)]
+    await writer.begin(answer.status, [*told, *UNBUFFERED, *headers()])
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,52 +381,58 @@ class AnswerForwarder:
             body = self.recall.shown_body(body)
         shown = body if len(body) > LARGEST_READ else rewritten_body(self.format.server.usage, body, self.sizes)
         if self.writer.begun:  # a stream was promised, and its head cannot be taken back
-            shown = b"data: " + shown.replace(b"\n", b" ") + b"\n\n"
+            await self.writer.write_events(b"data: " + shown.replace(b"\n", b" ") + b"\n\n")
+            await self.writer.end()
+            return
         # What was read is JSON, whatever its upstream calls it.
         headers = answer.headers if self.finished is None else [JSON_TYPE, *_without_type(answer.headers)]
         await self.writer.send_whole(answer.status, [*headers, *self.headers()], shown)
 
-    async def forward_stream(self, answer: UpstreamResponse) -> Refusal | None:
-        """Forward a stream; return the refusal if its first event is one."""
+    async def forward_stream(self, answer: UpstreamResponse, framing: Framing) -> Refusal | None:
+        """Forward a stream that is written in a framing; return the refusal if its first event is one."""
         reader = AnswerReader(self.format, streamed=True, status=answer.status)
         try:
-            return await self._forward(answer, reader)
+            return await self._forward(answer, framing, reader)
         finally:
             if self.finished is None and reader.complete:  # the client left with all of it
                 self.finished = reader.finished()
 
-    async def _forward(self, answer: UpstreamResponse, reader: AnswerReader) -> Refusal | None:
-        filters = StreamFilters(self.format, self.sizes, self.recall)
-        held, opened = b"", False
+    async def _forward(self, answer: UpstreamResponse, framing: Framing, reader: AnswerReader) -> Refusal | None:
+        filters, decoder = StreamFilters(self.format, self.sizes, self.recall), framing.decoder()
+        held, raw, opened = b"", b"", False
         try:
             async with aclosing(answer.chunks()) as chunks:
                 async for chunk in chunks:
-                    self._read(reader, chunk)
+                    events = decoder.feed(chunk)
+                    self._read(reader, events)
                     if opened:
-                        await self.writer.write(filters.feed(chunk))
+                        await self.writer.write_events(filters.feed(events))
                         continue
-                    held += chunk
+                    held, raw = held + events, raw + chunk
                     if reader.error is not None and not reader.begun:
-                        return Refusal(reader.error, answer.status, answer.headers, held)
+                        return Refusal(reader.error, answer.status, answer.headers, raw)
                     if reader.events or len(held) > HELD:
                         opened = True
-                        await self._open(answer)
-                        await self.writer.write(filters.feed(held))
+                        await self._open(answer, framing)
+                        await self.writer.write_events(filters.feed(held))
+            last = decoder.close()
+            self._read(reader, last)
+            if not opened:
+                refusal = _short_refusal(answer, reader, raw)
+                if refusal is not None:
+                    return refusal
+                opened, last = True, held + last
+                await self._open(answer, framing)
+            await self.writer.write_events(filters.feed(last))
+            self.finished = reader.finished()
+            self.continues = self.recall is not None and filters.held and self.recall.continues_after(self.finished)
+            self.response = filters.response
+            await self.writer.write_events(filters.close(ending=not self.continues))
         except ProviderError as error:
             if not opened:
                 return Refusal(error, error.status or 502)
             await self._break(str(error), error.status or 502)
             return None
-        if not opened:
-            refusal = _short_refusal(answer, reader, held)
-            if refusal is not None:
-                return refusal
-            await self._open(answer)
-            await self.writer.write(filters.feed(held))
-        self.finished = reader.finished()
-        self.continues = self.recall is not None and filters.held and self.recall.continues_after(self.finished)
-        self.response = filters.response
-        await self.writer.write(filters.close(ending=not self.continues))
         if not self.continues:
             await self._end(reader)
         return None
@@ -425,36 +447,40 @@ class AnswerForwarder:
 
     async def forward_unchanged(self, answer: UpstreamResponse) -> None:
         """Forward every byte unchanged, whatever the answer is. Raises ProviderError if nothing was sent yet."""
-        reader = AnswerReader(self.format, answer.streamed, status=answer.status)
+        framing = answer.framing(self.writer.framing)
+        reader = AnswerReader(self.format, framing is not None, status=answer.status)
+        decoder = (framing or SSE).decoder()
+        mendable = framing is not None and framing.gap != b""
         self.opening()
         try:
-            await forward_bytes(answer, self.writer, self.headers, reader.feed)
+            await forward_bytes(answer, self.writer, self.headers, lambda chunk: reader.feed(decoder.feed(chunk)))
+            reader.feed(decoder.close())
         except ProviderError as error:
             if not self.writer.begun:
                 raise
-            await self._break(str(error), error.status or 502, event=answer.streamed)
+            await self._break(str(error), error.status or 502, event=mendable)
             return
         finally:
-            self.finished = reader.finished() if reader.complete or not answer.streamed else None
-        if answer.streamed:
-            await self._end(reader)
+            self.finished = reader.finished() if reader.complete or framing is None else None
+        if framing is not None:
+            await self._end(reader, mendable=mendable)
         await self.writer.end()
 
-    async def _open(self, answer: UpstreamResponse) -> None:
+    async def _open(self, answer: UpstreamResponse, framing: Framing) -> None:
         self.opening()
-        await _begin(answer, self.writer, self.headers)
+        await _begin(answer, self.writer, self.headers, framing)
 
-    async def _end(self, reader: AnswerReader) -> None:
+    async def _end(self, reader: AnswerReader, *, mendable: bool = True) -> None:
         self.finished = reader.finished()
         if reader.complete or reader.error is not None:
             await self.writer.end()
         else:
-            await self._break(BROKE_OFF, 502)
+            await self._break(BROKE_OFF, 502, event=mendable)
 
     async def _break(self, reason: str, status: int, *, event: bool = True) -> None:
         self.broken = reason
         if event:
             await self.writer.send_error(status, "upstream_broke_off", reason)
         else:
-            # Half of a plain answer must not pass for a whole one: the connection breaks here as it did there.
+            # Half of an answer must not pass for a whole one: the connection breaks here as it did there.
             raise ConnectionAbortedError(reason)

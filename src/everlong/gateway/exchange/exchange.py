@@ -198,8 +198,9 @@ class Exchange:
         try:
             if not 200 <= answer.status < 300:
                 return await forwarder.read_refusal(answer)
-            if answer.streamed:
-                refusal = await forwarder.forward_stream(answer)
+            framing = answer.framing(self.writer.framing)
+            if framing is not None:
+                refusal = await forwarder.forward_stream(answer, framing)
             else:
                 refusal = await self._forward_plain(turn, forwarder, answer)
         except asyncio.CancelledError:

@@ -18,10 +18,11 @@ from everlong.errors import (
     Refused,
     StoreError,
 )
-from everlong.wire import Errors, json_bytes, sse_bytes
+from everlong.wire import SSE, Errors, Framing, json_bytes, sse_bytes
 
 __all__ = [
     "GONE",
+    "UNBUFFERED",
     "Gone",
     "Headers",
     "ResponseWriter",
@@ -39,25 +40,23 @@ Receive: TypeAlias = Callable[[], Awaitable[Mapping[str, Any]]]
 #: Waits for a future, but not longer than this many seconds.
 Wait: TypeAlias = Callable[["asyncio.Future[Any]", float], Awaitable[object]]
 
-COMMENT = b": everlong is making room\n\n"
-EVENT_ENDS = (b"\n\n", b"\r\n\r\n")
-STREAM: Headers = (
-    (b"content-type", b"text/event-stream; charset=utf-8"),
-    (b"cache-control", b"no-cache"),
-    (b"x-accel-buffering", b"no"),
-)
+#: Of a stream: nobody between us and the client keeps it back.
+UNBUFFERED: Headers = ((b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no"))
 #: The kind of a request that does not fit; OpenAI's own word for it.
 OVERFLOW = "context_length_exceeded"
 UNFORESEEN = "something went wrong inside the gateway; its log says more"
 
 
 class ResponseWriter:
-    """Writes one response. `status` is that of the head, 0 before it was sent."""
+    """Writes one response. `status` is that of the head, 0 before it was sent; `framing` is how streams are written."""
 
-    def __init__(self, send: Send, errors: Errors, own: Callable[[], Headers] = tuple) -> None:
+    def __init__(self, send: Send, errors: Errors, own: Callable[[], Headers] = tuple, framing: Framing = SSE) -> None:
         self._send = send
         self._errors = errors
         self._own = own  # our headers, if the head is sent for a comment
+        self.framing = framing
+        self._encoder = framing.encoder()
+        self._framed = False  # whether events were written
         self._comments = 0  # bytes of comments
         self._tail = b""  # the last bytes that were sent
         self.status = 0
@@ -80,8 +79,13 @@ class ResponseWriter:
             self.status = status
             await self._send({"type": "http.response.start", "status": status, "headers": list(headers)})
 
+    async def write_events(self, events: bytes) -> None:
+        """Send events, or parts of one, in the client's framing."""
+        self._framed = True
+        await self.write(self._encoder.feed(events))
+
     async def write(self, data: bytes) -> None:
-        """Send bytes at once."""
+        """Send bytes at once, as they are."""
         if data and not self._bodiless:
             self.sent += len(data)
             self._tail = data[-4:] if len(data) >= 4 else (self._tail + data)[-4:]
@@ -89,9 +93,12 @@ class ResponseWriter:
 
     async def end(self) -> None:
         """End the response; a second time does nothing."""
-        if not self.over:
-            self.over = True
-            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+        if self.over:
+            return
+        last = self._encoder.close() if self._framed and not self._bodiless else b""
+        self.over = True
+        self.sent += len(last)
+        await self._send({"type": "http.response.body", "body": last, "more_body": False})
 
     async def send_whole(self, status: int, headers: Headers, body: bytes) -> None:
         """Send a response whose body is complete."""
@@ -105,12 +112,12 @@ class ResponseWriter:
         await self._send({"type": "http.response.body", "body": body, "more_body": False})
 
     async def send_comment(self) -> None:
-        """Send a comment, which every reader of events skips, unless the answer itself has begun."""
+        """Send a comment, which every reader of the stream skips, unless the answer itself has begun."""
         if self.sent > self._comments or (self.begun and not self._comments):
             return
-        await self.begin(200, [*STREAM, *self._own()])
-        self._comments += len(COMMENT)
-        await self.write(COMMENT)
+        await self.begin(200, [(b"content-type", self.framing.content_type), *UNBUFFERED, *self._own()])
+        self._comments += len(self.framing.comment)
+        await self.write(self.framing.comment)
 
     async def send_error(self, status: int, kind: str, message: str, headers: Headers = ()) -> None:
         """Send an error of ours in the client's own format: a response, or events if the answer has begun."""
@@ -118,11 +125,12 @@ class ResponseWriter:
             return
         if self.begun:
             # An answer that broke off in the middle of an event must not swallow the error.
-            separator = b"" if not self._tail or self._tail.endswith(EVENT_ENDS) else b"\n\n"
-            await self.write(separator + error_events(self._errors, status, kind, message))
+            self._encoder.cut()
+            await self.write(self.framing.gap_after(self._tail) if self.sent > self._comments else b"")
+            await self.write_events(error_events(self._errors, status, kind, message))
             await self.end()
             return
-        body = json_bytes(self._errors.body(status, kind, message))
+        body = self.framing.error_body(json_bytes(self._errors.body(status, kind, message)))
         await self.send_whole(status, [(b"content-type", b"application/json"), *headers], body)
 
 

@@ -20,9 +20,10 @@ from yarl import URL
 from everlong.errors import ProviderError, Refused
 from everlong.gateway.clients import Client
 from everlong.gateway.surfaces import FORMATS
-from everlong.gateway.upstreams.headers import Headers, headers_for, headers_from, is_stream
+from everlong.gateway.upstreams.headers import Headers, headers_for, headers_from, stream_framing
 from everlong.gateway.upstreams.routing import USUAL_BASE, Upstream
 from everlong.llm import Connections, Endpoint, HttpModel, UnreadableBody, encoding_of, pieces_of
+from everlong.wire import SSE, Framing
 
 __all__ = ["UpstreamConnections", "UpstreamModels", "UpstreamRequest", "UpstreamResponse"]
 
@@ -82,7 +83,12 @@ class UpstreamResponse:
         self.empty = response.status in EMPTY
         #: Fit to be forwarded; the gateway sets the length itself.
         self.headers: list[tuple[bytes, bytes]] = headers_from(response.raw_headers)
-        self.streamed = is_stream(response.raw_headers) and not self.empty
+        #: Whether it says that it is a stream.
+        self.streamed = self.framing() is not None
+
+    def framing(self, expected: Framing = SSE) -> Framing | None:
+        """Return how its stream is written, given what was asked for; None if it is no stream."""
+        return None if self.empty else stream_framing(self._response.raw_headers, expected)
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
         """Yield the bytes as they come. Raises ProviderError if they break off. Leaving early cancels it."""

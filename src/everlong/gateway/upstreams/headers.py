@@ -14,8 +14,9 @@ from everlong.errors import Refused
 from everlong.gateway.clients import KEY_HEADERS, Client
 from everlong.gateway.surfaces import DEFAULT_FORMAT, FORMATS
 from everlong.gateway.upstreams.routing import Upstream
+from everlong.wire import SSE, Framing, framing_of
 
-__all__ = ["Headers", "headers_for", "headers_from", "is_stream", "safe_type"]
+__all__ = ["Headers", "headers_for", "headers_from", "safe_type", "stream_framing"]
 
 Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 
@@ -205,10 +206,10 @@ def safe_type(value: bytes) -> bytes:
     return TEXT + b"; charset=utf-8" if kind.startswith(b"text/") else BYTES
 
 
-def is_stream(raw: Headers) -> bool:
-    """Whether an answer says that it is a stream of events."""
+def stream_framing(raw: Headers, expected: Framing = SSE) -> Framing | None:
+    """Return how the stream is written that an answer says it is; None if it says that it is none."""
     types = [value for name, value in raw if name.lower() == TYPE]
-    return bool(types) and types[0].partition(b";")[0].strip().lower() == STREAM
+    return framing_of(types[0], expected) if types else None
 
 
 def _reads_well(parameters: bytes) -> bool:

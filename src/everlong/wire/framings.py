@@ -1,0 +1,271 @@
+"""How a stream of events is written outside: server-sent events, an object a line, or one JSON array.
+
+Inside, every stream is server-sent events. A `Framing` decodes a provider's bytes to them and encodes them for a
+client: both take chunks, however they are cut, and hold no more than one event.
+"""
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from everlong.errors import ProviderError
+from everlong.wire.framing import DONE, LONGEST, SseReader
+
+__all__ = ["JSON_ARRAY", "NDJSON", "SSE", "Decoder", "Encoder", "Framing", "framing_of"]
+
+START, END = b"data: ", b"\n\n"
+NOT_AN_OBJECT = DONE.encode()
+#: Line ends inside JSON stand between its tokens, where a blank says as much.
+ONE_LINE = bytes.maketrans(b"\r\n", b"  ")
+
+
+class Decoder(ABC):
+    """Makes server-sent events of a stream. What it gives for several chunks is what it gives for all at once."""
+
+    @abstractmethod
+    def feed(self, chunk: bytes) -> bytes:
+        """Return the events, or parts of one, that a chunk holds."""
+
+    def close(self) -> bytes:
+        """Return what is left when there are no more chunks."""
+        return b""
+
+
+class Encoder(ABC):
+    """Writes server-sent events, and parts of them, in another way."""
+
+    @abstractmethod
+    def feed(self, events: bytes) -> bytes:
+        """Return what can be written now. Raises ProviderError for an event that is too long."""
+
+    def cut(self) -> None:  # noqa: B027 - most hold nothing back
+        """Forget an event of which no more will come."""
+
+    def close(self) -> bytes:
+        """Return the end of the stream."""
+        return b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Framing:
+    """One way to write a stream."""
+
+    name: str
+    #: The content type that a client is told; the types, without parameters, by which a stream is recognised.
+    content_type: bytes
+    types: frozenset[bytes]
+    #: Bytes that every reader skips, to keep a waiting stream open.
+    comment: bytes
+    decoder: Callable[[], Decoder]
+    encoder: Callable[[], Encoder]
+    #: How whole events end, and what ends one that was cut off, so that another can follow it. If `gap` is empty,
+    #: nothing can.
+    ends: tuple[bytes, ...] = ()
+    gap: bytes = b""
+    #: An error that comes instead of a stream.
+    error_body: Callable[[bytes], bytes] = lambda body: body
+
+    def gap_after(self, tail: bytes) -> bytes:
+        """Return what must follow the last bytes that were written, before another event."""
+        return b"" if not tail or tail.endswith(self.ends) else self.gap
+
+
+# --- server-sent events ----------------------------------------------------------------------------
+
+
+class _SameBytes(Decoder, Encoder):
+    """Changes nothing."""
+
+    def feed(self, chunk: bytes) -> bytes:
+        return chunk
+
+    def close(self) -> bytes:
+        return b""
+
+
+SSE = Framing(
+    name="sse",
+    content_type=b"text/event-stream; charset=utf-8",
+    types=frozenset({b"text/event-stream"}),
+    comment=b": everlong is making room\n\n",
+    decoder=_SameBytes,
+    encoder=_SameBytes,
+    ends=(b"\n\n", b"\r\n\r\n"),
+    gap=END,
+)
+
+
+# --- whole events, one by one ----------------------------------------------------------------------
+
+
+class _EachEncoder(Encoder):
+    """Writes the data of each event once all of it is there. Comments, names and the mark of the end are left out."""
+
+    def __init__(self, longest: int = LONGEST) -> None:
+        self._longest = longest
+        self._events = SseReader(longest)
+        self._too_long = False  # what came before it is given first
+
+    @abstractmethod
+    def written(self, data: bytes) -> bytes:
+        """Return how one object is written."""
+
+    def feed(self, events: bytes) -> bytes:
+        out: list[bytes] = []
+        for event in () if self._too_long else self._events.feed(events):
+            self._too_long = event.too_long
+            if event.too_long:
+                break
+            data = event.data
+            if data and data != NOT_AN_OBJECT:
+                out.append(self.written(data.translate(ONE_LINE)))
+        self._too_long = self._too_long or self._events.too_long
+        if self._too_long and not out:
+            raise ProviderError(f"the stream holds an event of more than {self._longest:,} bytes", status=502)
+        return b"".join(out)
+
+    def cut(self) -> None:
+        self._events, self._too_long = SseReader(self._longest), False
+
+    def close(self) -> bytes:
+        return self.feed(b"")
+
+
+# --- an object a line ------------------------------------------------------------------------------
+
+
+class _LineDecoder(Decoder):
+    """Makes an event of each line; blank lines, and blanks before an object, say nothing."""
+
+    def __init__(self) -> None:
+        self._inside = False
+
+    def feed(self, chunk: bytes) -> bytes:
+        *lines, rest = chunk.split(b"\n")
+        out = []
+        for line in lines:
+            out.append(self._part(line))
+            if self._inside:
+                self._inside = False
+                out.append(END)
+        out.append(self._part(rest))
+        return b"".join(out)
+
+    def _part(self, part: bytes) -> bytes:
+        part = part.replace(b"\r", b" ")
+        if self._inside:
+            return part
+        part = part.lstrip()
+        self._inside = bool(part)
+        return START + part if part else b""
+
+    def close(self) -> bytes:
+        ended, self._inside = self._inside, False
+        return END if ended else b""
+
+
+class _LineEncoder(_EachEncoder):
+    def written(self, data: bytes) -> bytes:
+        return data + b"\n"
+
+
+#: One object a line, as Ollama writes. A reader of lines takes a blank line for a broken object, but skips blanks.
+NDJSON = Framing(
+    name="ndjson",
+    content_type=b"application/x-ndjson",
+    types=frozenset({b"application/x-ndjson", b"application/ndjson", b"application/jsonl", b"application/x-jsonlines"}),
+    comment=b" ",
+    decoder=_LineDecoder,
+    encoder=_LineEncoder,
+    ends=(b"\n",),
+    gap=b"\n",
+)
+
+
+# --- one JSON array --------------------------------------------------------------------------------
+
+
+class _ArrayDecoder(Decoder):
+    """Makes an event of each object in an array, or of the one object that came instead."""
+
+    #: Up to the end of a string or of the chunk; a backslash at the very end is left.
+    STRING = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
+    SIGN = re.compile(rb'["{}\[\]]')
+
+    def __init__(self) -> None:
+        self._depth = 0  # of brackets inside an object
+        self._quoted = False
+        self._escaped = False  # the next byte belongs to an escape
+
+    def feed(self, chunk: bytes) -> bytes:
+        out: list[bytes] = []
+        at = start = 0  # up to `start` everything is in `out`
+        while at < len(chunk):
+            if self._quoted:
+                at = self._past_string(chunk, at)
+                continue
+            found = self.SIGN.search(chunk, at)
+            if found is None:
+                break
+            at, sign = found.end(), found[0]
+            if sign == b'"':
+                self._quoted = True
+            elif self._depth or sign == b"{":
+                if not self._depth:
+                    out.append(START)
+                    start = at - 1
+                self._depth += 1 if sign in b"{[" else -1
+                if not self._depth:
+                    out += [chunk[start:at].translate(ONE_LINE), END]
+        if self._depth:
+            out.append(chunk[start:].translate(ONE_LINE))
+        return b"".join(out)
+
+    def _past_string(self, chunk: bytes, at: int) -> int:
+        """Return the place after the string that is open, or the end of the chunk."""
+        if self._escaped:
+            self._escaped = False
+            at += 1
+        found = self.STRING.match(chunk, at)
+        end = found.end() if found else at
+        if end >= len(chunk):
+            return len(chunk)
+        self._quoted = chunk[end : end + 1] != b'"'
+        self._escaped = self._quoted
+        return end + 1
+
+
+class _ArrayEncoder(_EachEncoder):
+    def __init__(self, longest: int = LONGEST) -> None:
+        super().__init__(longest)
+        self._begun = False
+
+    def written(self, data: bytes) -> bytes:
+        before = b",\r\n" if self._begun else b"["
+        self._begun = True
+        return before + data
+
+    def close(self) -> bytes:
+        return super().close() + (b"]\n" if self._begun else b"[]\n")
+
+
+#: One JSON array whose members come one by one, as Gemini streams unless it is asked for events.
+JSON_ARRAY = Framing(
+    name="json-array",
+    content_type=b"application/json; charset=utf-8",
+    types=frozenset({b"application/json"}),
+    comment=b" ",
+    decoder=_ArrayDecoder,
+    encoder=_ArrayEncoder,
+    error_body=lambda body: b"[" + body + b"]\n",
+)
+
+
+def framing_of(content_type: bytes, expected: Framing = SSE) -> Framing | None:
+    """Return the framing of a stream of this type: the expected one if it fits; None if it is no stream.
+
+    Example: b"text/event-stream; charset=utf-8" -> SSE; b"application/json" -> None, or JSON_ARRAY if that is expected
+    """
+    kind = content_type.partition(b";")[0].strip().lower()
+    return next((each for each in (expected, SSE, NDJSON) if kind in each.types), None)
