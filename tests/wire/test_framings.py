@@ -8,7 +8,8 @@ from hypothesis import given, settings, strategies as st
 
 from everlong.core import Json, JsonObject
 from everlong.errors import ProviderError
-from everlong.wire import JSON_ARRAY, NDJSON, SSE, Framing, SseReader, framing_of, sse_bytes
+from everlong.wire import NDJSON, SSE, Framing, SseReader, framing_of, sse_bytes
+from everlong.wire.framings import JSON_ARRAY
 
 FRAMINGS = (SSE, NDJSON, JSON_ARRAY)
 #: What Google sends without alt=sse, line ends and all.

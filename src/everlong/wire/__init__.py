@@ -64,7 +64,6 @@ if TYPE_CHECKING:
         sse_bytes as sse_bytes,
     )
     from everlong.wire.framings import (
-        JSON_ARRAY as JSON_ARRAY,
         NDJSON as NDJSON,
         SSE as SSE,
         Framing as Framing,
@@ -134,7 +133,7 @@ else:
             "formats.translation": "arguments_object",
             "formats.validation": "Problem",
             "framing": "BYTE_ORDER_MARK DONE SseEvent SseReader json_bytes sse_bytes",
-            "framings": "JSON_ARRAY NDJSON SSE Framing framing_of",
+            "framings": "NDJSON SSE Framing framing_of",
             "json_files": "decode_bytes",
             "refusals.classify": "as_error classify",
             "refusals.overflow_signs": "HOSTED_SIGNS OverflowSign",

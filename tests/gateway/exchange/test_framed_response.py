@@ -9,7 +9,8 @@ import pytest
 
 from everlong.core import Json
 from everlong.gateway.exchange.response import ResponseWriter
-from everlong.wire import JSON_ARRAY, NDJSON, SSE, Framing, SseReader, format_named
+from everlong.wire import NDJSON, SSE, Framing, SseReader, format_named
+from everlong.wire.framings import JSON_ARRAY
 
 EVENTS = b'data: {"n": 1}\n\ndata: {"n": 2}\n\n'
 

@@ -26,7 +26,7 @@ from everlong.gateway.request import ModelRequest, decoded, encoded, parse_reque
 from everlong.gateway.surfaces import DEFAULT_FORMAT, FORMATS, Address, checked_path
 from everlong.gateway.upstreams.connections import UpstreamRequest
 from everlong.gateway.upstreams.routing import Routes, Upstream
-from everlong.wire import Format
+from everlong.wire import SSE, Format, Framing
 
 __all__ = ["Endpoint", "HttpRequest", "ModelEndpoint", "Scope", "TokenCountEndpoint", "format_of", "raw_path"]
 
@@ -112,13 +112,17 @@ class Endpoint(ABC):
         """Return the format in which the client wants to be answered."""
         return format_of(scope["headers"])
 
+    def framing(self, scope: Scope) -> Framing:  # noqa: ARG002 - of some paths it is another
+        """Return how the client reads streams."""
+        return SSE
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request and report it."""
         started = perf_counter()
         format_, path = self.format(scope), scope["path"][:LONGEST_SHOWN]
         method = scope["method"]
         report = Report(id=uuid4().hex[:16], time=datetime.now(UTC), method=method, path=path, fmt=format_.name)
-        writer = ResponseWriter(send, format_.server.errors, report.headers)
+        writer = ResponseWriter(send, format_.server.errors, report.headers, self.framing(scope))
         client: Client | None = None
         try:
             client = self.services.clients.identify(scope["headers"])
@@ -242,6 +246,10 @@ class ModelEndpoint(Endpoint):
     def format(self, scope: Scope) -> Format:
         """Return the format of the path."""
         return address_of(scope).surface.format
+
+    def framing(self, scope: Scope) -> Framing:
+        """Return the framing of the path."""
+        return address_of(scope).surface.framing
 
     async def _parsed(self, request: HttpRequest, body: bytes) -> ModelRequest:
         """Return the request in a body; a heavy one is taken apart beside the event loop."""
