@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from everlong.gateway.upstreams.headers import headers_from, safe_type, stream_framing
-from everlong.wire.framings import JSON_ARRAY, NDJSON, SSE
+from everlong.wire import NDJSON, SSE
+from everlong.wire.framings import JSON_ARRAY
 
 
 def test_only_what_programs_read_passes() -> None:
