@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from urllib.parse import quote, unquote
 
 from everlong.errors import Refused
-from everlong.wire import FORMATS as WIRE_FORMATS, OPENAI_CHAT, SSE, Format, Framing
+from everlong.wire import FORMATS as WIRE_FORMATS, OPENAI_CHAT, Format
 
 __all__ = ["DEFAULT_FORMAT", "FORMATS", "SURFACES", "Address", "Surface", "checked_path"]
 
@@ -44,8 +44,6 @@ class Surface:
     stream: bool | None = None
     #: Whether the answer is the number of tokens.
     counts: bool = False
-    #: How its streams are written.
-    framing: Framing = SSE
     _pattern: re.Pattern[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

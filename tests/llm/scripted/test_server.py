@@ -130,3 +130,18 @@ def test_headers_of_a_refusal_arrive() -> None:
         answer = there.getresponse()
         assert (answer.status, answer.headers["retry-after"]) == (429, "7")
         there.close()
+
+
+def test_gemini_streams_an_array_unless_it_is_asked_for_events() -> None:
+    def streamed(query: str) -> tuple[str, bytes]:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port)
+        body = json.dumps({"contents": [{"parts": [{"text": "hello"}]}]})
+        connection.request("POST", f"/v1beta/models/m:streamGenerateContent{query}", body)
+        answer = connection.getresponse()
+        return answer.headers.get_content_type(), answer.read()
+
+    with ScriptedServer(lambda _: Answer(text="two words")) as server:
+        kind, array = streamed("")
+        assert (kind, json.loads(array)[-1]["candidates"][0]["finishReason"]) == ("application/json", "STOP")
+        kind, events = streamed("?alt=sse&x=1")
+        assert (kind, events.startswith(b"data: {")) == ("text/event-stream", True)

@@ -248,8 +248,10 @@ class ModelEndpoint(Endpoint):
         return address_of(scope).surface.format
 
     def framing(self, scope: Scope) -> Framing:
-        """Return the framing of the path."""
-        return address_of(scope).surface.framing
+        """Return the framing of the format's streams; an answer that is none needs no other than the usual."""
+        surface = address_of(scope).surface
+        query: bytes = scope["query_string"]
+        return SSE if surface.stream is False else surface.format.api.stream_framing(query.decode("latin-1"))
 
     async def _parsed(self, request: HttpRequest, body: bytes) -> ModelRequest:
         """Return the request in a body; a heavy one is taken apart beside the event loop."""

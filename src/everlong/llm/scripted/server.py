@@ -185,7 +185,9 @@ class ScriptedServer:
                 if pieces is not None and request.transport is not None:
                     request.transport.abort()
                 return web.json_response(writer.whole(reply_of(asked, answer)))
-            response = web.StreamResponse(headers={"content-type": "text/event-stream", "cache-control": "no-cache"})
+            framing = format_named(asked.fmt).api.stream_framing(request.query_string)
+            encoder, kind = framing.encoder(), framing.content_type.decode()
+            response = web.StreamResponse(headers={"content-type": kind, "cache-control": "no-cache"})
             await response.prepare(request)
             for number, (name, data) in enumerate(writer.events(reply_of(asked, answer))):
                 if pieces is not None and number >= pieces:
@@ -193,9 +195,9 @@ class ScriptedServer:
                         request.transport.abort()
                     return response
                 text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
-                await response.write(sse_bytes(name, text))
+                await response.write(encoder.feed(sse_bytes(name, text)))
                 await asyncio.sleep(answer.between)
-            await response.write_eof()
+            await response.write_eof(encoder.close())
         except (asyncio.CancelledError, ConnectionError):
             self.cancelled += 1
             raise

@@ -17,6 +17,7 @@ from everlong.wire.formats.reply_reader import Outgoing, ReplyReader
 from everlong.wire.formats.reply_writer import ReplyWriter
 from everlong.wire.formats.server import ServerSide
 from everlong.wire.formats.validation import Problem, unwritable_problems
+from everlong.wire.framings import SSE, Framing
 from everlong.wire.replies import Request
 
 __all__ = ["Api", "CacheMarks", "Deltas", "Format", "Place", "Rules", "Signs", "Tools"]
@@ -44,6 +45,9 @@ class Api:
     stream: str = "stream"
     #: Whether a request that does not say gets a stream.
     streams_unasked: bool = False
+    #: How its streams are written; and the part of a query that asks for events instead, if there is one.
+    framing: Framing = SSE
+    events_query: str = ""
     #: The field ("a.b" for one inside another) with the tokens that thinking may take; "" if there is none.
     thinking: str = ""
     #: Fields ("a.b" for one inside another) that limit the length of the reply. If the caller set none,
@@ -66,6 +70,10 @@ class Api:
     def headers(self, key: str) -> dict[str, str]:
         """Return the headers of a request with this key; without one, only those that every request has."""
         return {**self.fixed_headers, **({self.key_header: f"{self.key_prefix}{key}"} if key else {})}
+
+    def stream_framing(self, query: str) -> Framing:
+        """Return how a stream is written that was asked for with this query."""
+        return SSE if self.events_query and self.events_query in query.split("&") else self.framing
 
     def length(self, body: JsonObject) -> int | None:
         """Return how long the reply to a body may be; None if it does not say."""

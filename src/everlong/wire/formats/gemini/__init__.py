@@ -5,6 +5,7 @@ from everlong.wire.formats.format import Api, Format, Signs, Tools
 from everlong.wire.formats.gemini import exchange, messages
 from everlong.wire.formats.gemini.rules import RULES, gemini_problems, problems_beside
 from everlong.wire.formats.gemini.written import WRITER
+from everlong.wire.framings import JSON_ARRAY
 
 __all__ = ["FORMAT"]
 
@@ -36,6 +37,8 @@ FORMAT = Format(
         messages="contents",
         system="systemInstruction",
         stream="",
+        framing=JSON_ARRAY,
+        events_query="alt=sse",
         lengths=("generationConfig.maxOutputTokens",),
         thinking="generationConfig.thinkingConfig.thinkingBudget",
         models="/models?pageSize=1000",
