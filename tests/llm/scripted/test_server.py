@@ -4,6 +4,7 @@ import asyncio
 import http.client
 import json
 import threading
+from contextlib import closing
 
 import pytest
 
@@ -134,11 +135,11 @@ def test_headers_of_a_refusal_arrive() -> None:
 
 def test_gemini_streams_an_array_unless_it_is_asked_for_events() -> None:
     def streamed(query: str) -> tuple[str, bytes]:
-        connection = http.client.HTTPConnection("127.0.0.1", server.port)
-        body = json.dumps({"contents": [{"parts": [{"text": "hello"}]}]})
-        connection.request("POST", f"/v1beta/models/m:streamGenerateContent{query}", body)
-        answer = connection.getresponse()
-        return answer.headers.get_content_type(), answer.read()
+        with closing(http.client.HTTPConnection("127.0.0.1", server.port)) as connection:
+            body = json.dumps({"contents": [{"parts": [{"text": "hello"}]}]})
+            connection.request("POST", f"/v1beta/models/m:streamGenerateContent{query}", body)
+            answer = connection.getresponse()
+            return answer.headers.get_content_type(), answer.read()
 
     with ScriptedServer(lambda _: Answer(text="two words")) as server:
         kind, array = streamed("")
