@@ -6,13 +6,26 @@ forwarded to the path that its client used, below the upstream's own address.
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from urllib.parse import quote, unquote
 
 from everlong.errors import Refused
-from everlong.wire import FORMATS as WIRE_FORMATS, OPENAI_CHAT, Format
+from everlong.wire import ANTHROPIC, FORMATS as WIRE_FORMATS, OPENAI_CHAT, OPENAI_RESPONSES, Format
 
-__all__ = ["DEFAULT_FORMAT", "FORMATS", "SURFACES", "Address", "Surface", "checked_path"]
+__all__ = [
+    "AZURE",
+    "BEDROCK",
+    "DEFAULT_FORMAT",
+    "FORMATS",
+    "SURFACES",
+    "VERTEX",
+    "Address",
+    "Surface",
+    "checked_path",
+]
+
+#: Clouds with paths of their own, as the registry of windows names them.
+AZURE, VERTEX, BEDROCK = "azure", "google-vertex", "amazon-bedrock"
 
 #: The formats that clients may speak to the gateway: every wire format that says how a server serves it.
 FORMATS: Mapping[str, Format] = {name: each for name, each in WIRE_FORMATS.items() if each.server_side is not None}
@@ -44,6 +57,8 @@ class Surface:
     stream: bool | None = None
     #: Whether the answer is the number of tokens.
     counts: bool = False
+    #: The cloud whose paths these are; "" if any server may have them.
+    cloud: str = ""
     _pattern: re.Pattern[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -117,5 +132,18 @@ def _own(format_: Format) -> Iterator[Surface]:
         yield Surface(format=format_, base=api.base, path=api.count_path, counts=True)
 
 
+def _azure() -> Iterator[Surface]:
+    """Azure's paths: a deployment's name stands for the model. Its newer API is OpenAI's below another base, and there
+    is Anthropic's below a third; other providers have these two as well."""
+    yield Surface(format=OPENAI_CHAT, base="/openai", path="/deployments/{model}/chat/completions", cloud=AZURE)
+    yield Surface(format=OPENAI_RESPONSES, base="/openai", path="/responses", cloud=AZURE)
+    yield Surface(format=OPENAI_CHAT, base="", path="/models/chat/completions", cloud=AZURE)
+    for format_, base in ((OPENAI_CHAT, "/openai/v1"), (OPENAI_RESPONSES, "/openai/v1"), (ANTHROPIC, "/anthropic/v1")):
+        yield from (replace(surface, base=base) for surface in _own(format_))
+
+
 #: Every path under which a model is asked, those of the formats' own APIs first.
-SURFACES: tuple[Surface, ...] = tuple(surface for format_ in FORMATS.values() for surface in _own(format_))
+SURFACES: tuple[Surface, ...] = (
+    *(surface for format_ in FORMATS.values() for surface in _own(format_)),
+    *_azure(),
+)

@@ -10,6 +10,7 @@ from everlong.doors import open_door
 if TYPE_CHECKING:
     from everlong.windows.bounds import Bounds as Bounds
     from everlong.windows.entries import Entry as Entry, Prices as Prices
+    from everlong.windows.providers import canonical as canonical
     from everlong.windows.registry import Registry as Registry
     from everlong.windows.resolution import Window as Window, window as window
     from everlong.windows.served import (
@@ -36,6 +37,7 @@ else:
         {
             "bounds": "Bounds",
             "entries": "Entry Prices",
+            "providers": "canonical",
             "registry": "Registry",
             "resolution": "Window window",
             "served": "Served listing_window llama_cpp_window ollama_running_window ollama_show_window row_window",

@@ -115,7 +115,7 @@ def test_unknown_headers_cross_in_order_repeated_ones_too() -> None:
         ("x-api-key", "openai-chat", "openai", ("authorization", f"Bearer {KEY}")),
         ("", "anthropic", "", ("x-api-key", KEY)),
         ("", "openai-responses", "", ("authorization", f"Bearer {KEY}")),
-        ("api-key", "openai-chat", "", ("authorization", f"Bearer {KEY}")),
+        ("api-key", "openai-chat", "", ("api-key", KEY)),
     ],
 )
 def test_an_upstreams_own_key_takes_the_place_of_the_clients(

@@ -129,7 +129,7 @@ class Exchange:
             model=request.model,
             fmt=request.fmt,
             endpoint=upstream.endpoint.name,
-            provider=upstream.endpoint.provider,
+            provider=upstream.endpoint.provider or request.address.surface.cloud,
             served=await self.services.models.served(upstream, self.client, request.fmt, request.model),
             tools=request.tools,
             max_tokens=request.max_tokens,

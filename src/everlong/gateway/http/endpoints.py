@@ -291,7 +291,8 @@ class ModelEndpoint(Endpoint):
 
 def _route(routes: Routes, request: ModelRequest) -> tuple[ModelRequest, Upstream]:
     """Return the upstream of a request, and the request with the model's name as it is known there."""
-    upstream = routes.choose(request.model, request.fmt)
+    surface = request.address.surface
+    upstream = routes.choose(request.model, request.fmt, surface.cloud)
     if len(request.model) > LONGEST_MODEL:
         raise Refused(f"no model's name has more than {LONGEST_MODEL} characters", status=404, kind="unknown_model")
     name = routes.model_sent(upstream, request.model)
@@ -320,7 +321,7 @@ class TokenCountEndpoint(ModelEndpoint):
         with services.limiter.admit(request.client):
             model_request, upstream = _route(services.routes, await self._parsed(request, body))
             request.note_upstream(upstream, model_request.model)
-            if upstream.endpoint.provider != server.maker:
+            if upstream.endpoint.provider != (model_request.address.surface.cloud or server.maker):
                 async with services.turn(len(body)):
                     tokens = await asyncio.to_thread(self._count, model_request, upstream)
                 await request.send_json(200, encoded(server.counted(tokens)))

@@ -5,7 +5,7 @@ Nothing passes unmanaged unnoticed: every answer says so, and why.
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 from urllib.parse import unquote
@@ -18,15 +18,17 @@ from everlong.gateway.exchange.response import GONE, Headers, until_disconnect
 from everlong.gateway.http.endpoints import Endpoint, HttpRequest, Scope, format_of, raw_path
 from everlong.gateway.operations.services import Services
 from everlong.gateway.request import decoded, encoded, pieces_of_object
-from everlong.gateway.surfaces import FORMATS, checked_path
+from everlong.gateway.surfaces import AZURE, FORMATS, checked_path
 from everlong.gateway.upstreams.connections import UpstreamRequest
 from everlong.gateway.upstreams.routing import USUAL_BASE, Upstream
-from everlong.wire import Format
+from everlong.wire import ANTHROPIC, OPENAI_CHAT, Format
 
 __all__ = ["FAMILIES", "Family", "ModelListEndpoint", "PassThroughEndpoint"]
 
 NOT_MANAGED = "not a conversation that the gateway knows"
-ONE_MODEL = "/models/"
+#: Where paths name a model; "count-tokens" and the like are none, but their bodies have one.
+ONE_MODEL = re.compile(r"/models/(?P<model>.+)")
+DEPLOYMENT = re.compile(r"/deployments/(?P<model>[^/]+)(?:/.*)?")
 LARGEST_LIST = 16 * 1024 * 1024  # bytes of a list of models
 LONGEST_START = 1_024  # bytes in which a body begins
 #: How paths of OpenAI and Anthropic begin, for clients whose base URL lacks the version.
@@ -63,6 +65,10 @@ class Family:
     base: str
     #: The format whose upstreams have these paths; None if a header tells.
     format: Format | None = None
+    #: The cloud whose paths they are; "" if any server may have them.
+    cloud: str = ""
+    #: How a path below the base names a model.
+    model: re.Pattern[str] = ONE_MODEL
 
     @property
     def usual(self) -> bool:
@@ -74,6 +80,11 @@ class Family:
         found = self.pattern.fullmatch(path)
         return None if found is None else found["rest"]
 
+    def model_in(self, path: str, body: bytes) -> str:
+        """Return the model that a path below the base names, or a body; "" if neither does."""
+        found = self.model.fullmatch(path)
+        return unquote(found["model"]) if found else _model_in(body)
+
 
 def _families() -> list[Family]:
     heads = "|".join(UNVERSIONED)
@@ -82,7 +93,13 @@ def _families() -> list[Family]:
     rows = [
         Family(re.compile(rf"(?:/v1)?{re.escape(each.api.base)}(?P<rest>/.+)"), each.api.base, each) for each in others
     ]
-    return [*rows, Family(re.compile(usual), USUAL_BASE)]
+    return [*rows, *_clouds(), Family(re.compile(usual), USUAL_BASE)]
+
+
+def _clouds() -> Iterator[Family]:
+    yield Family(re.compile(r"(?:/v1)?/openai/v1(?P<rest>/.+)"), "/openai/v1", OPENAI_CHAT)
+    yield Family(re.compile(r"(?:/v1)?/anthropic/v1(?P<rest>/.+)"), "/anthropic/v1", ANTHROPIC)
+    yield Family(re.compile(r"(?:/v1)?/openai(?P<rest>/.+)"), "/openai", OPENAI_CHAT, AZURE, DEPLOYMENT)
 
 
 #: Those of formats with a base of their own first.
@@ -114,19 +131,13 @@ class PassThroughEndpoint(Endpoint):
                 self.note_gone(request)
 
     def _route(self, path: str, body: bytes, request: HttpRequest) -> tuple[Upstream, bytes]:
-        """By the model that the body or the path names, if one does, as its upstream knows it."""
-        routes, fmt = self.services.routes, request.format.name
-        model = _model_in(body)
-        if model:
-            upstream = routes.choose(model, fmt)
-            name = routes.model_sent(upstream, model)
-            if name != model:
-                body = encoded(cast(JsonObject, decoded(body)) | {"model": name})
-        elif path.startswith(ONE_MODEL):
-            model = unquote(path.removeprefix(ONE_MODEL))
-            upstream = routes.choose(model, fmt)
-        else:
-            upstream = routes.default(fmt)
+        """By the model that the path or the body names, if one does, as its upstream knows it."""
+        routes, fmt, cloud = self.services.routes, request.format.name, self._family.cloud
+        model = self._family.model_in(path, body)
+        upstream = routes.choose(model, fmt, cloud) if model else routes.default(fmt, cloud)
+        name = routes.model_sent(upstream, model)
+        if name != model and model == _model_in(body):
+            body = encoded(cast(JsonObject, decoded(body)) | {"model": name})
         request.note_upstream(upstream, model)
         return upstream, body
 
@@ -153,7 +164,9 @@ class ModelListEndpoint(PassThroughEndpoint):
     async def answer(self, request: HttpRequest) -> None:
         """Answer with the list; that of a lone upstream as it is."""
         request.report.unmanaged = NOT_MANAGED
-        upstreams = [each for each in self.services.routes.upstreams if request.format.name in each.formats]
+        upstreams = [
+            one for one in self.services.routes.upstreams if one.speaks(request.format.name, self._family.cloud)
+        ]
         if len(upstreams) == 1:
             await super().answer(request)
             return

@@ -90,9 +90,8 @@ def headers_for(to: Upstream, client: Client, sent: Headers) -> CIMultiDict[str]
 
 def _credential_header(to: Upstream, used: set[bytes]) -> str:
     """The header of the upstream's key: the format's; for a provider we do not know, the one the client used."""
-    usual = FORMATS.get(to.endpoint.fmt, DEFAULT_FORMAT).api.key_header
-    known = [kind for kind in (b"authorization", b"x-api-key") if kind in used]
-    return known[0].decode() if len(known) == 1 and not to.endpoint.provider else usual
+    usual = to.key_header or FORMATS.get(to.endpoint.fmt, DEFAULT_FORMAT).api.key_header
+    return next(iter(used)).decode() if len(used) == 1 and not to.endpoint.provider else usual
 
 
 def _named_by_connection(headers: Headers) -> set[bytes]:

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from everlong.errors import InputError
 from everlong.gateway.config import GatewayConfig, UpstreamTable
 from everlong.gateway.surfaces import FORMATS
+from everlong.gateway.upstreams.clouds import Cloud, cloud_at, cloud_named
 from everlong.gateway.upstreams.routing import USUAL_FORMATS, Routes, Upstream
 from everlong.llm import KNOWN, Endpoint, endpoint_at
 from everlong.wire import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
@@ -35,6 +36,9 @@ class Provider:
     #: Where it speaks our formats, if that is not its usual address; and where it has the paths of other bases.
     url: str = ""
     addresses: Mapping[str, str] = field(default_factory=dict)
+    #: The cloud whose own paths it has and no others, and the header of its key if that is not the format's.
+    only: str = ""
+    key_header: str = ""
 
 
 #: In their order; OpenRouter and Ollama take every model.
@@ -107,7 +111,23 @@ def _keyed(environment: Mapping[str, str], *, own_keys: bool) -> Routes:
 def _provider(name: str, environment: Mapping[str, str]) -> Upstream:
     endpoint, _ = _endpoint(name, "", environment)
     known = PROVIDERS[name]
-    return Upstream(name=name, endpoint=endpoint, models=known.models, formats=known.formats, addresses=known.addresses)
+    return _upstream(name, endpoint, known, models=known.models)
+
+
+def _upstream(
+    name: str, endpoint: Endpoint, known: Provider | None, *, models: tuple[str, ...], formats: tuple[str, ...] = ()
+) -> Upstream:
+    """The upstream with what is known of it; `formats` are those that its operator named."""
+    known = known or Provider(models, USUAL_FORMATS)
+    return Upstream(
+        name=name,
+        endpoint=endpoint,
+        models=models,
+        formats=formats or known.formats,
+        addresses=known.addresses,
+        only=known.only,
+        key_header=known.key_header,
+    )
 
 
 def _one_for_everything(where: str, environment: Mapping[str, str]) -> Routes:
@@ -120,9 +140,9 @@ def _one_for_everything(where: str, environment: Mapping[str, str]) -> Routes:
     endpoint = replace(endpoint, fmt=fmt) if fmt else endpoint
     name = _name(where, endpoint)
     # A server that does not speak a format says so itself.
-    formats, addresses = (known.formats, known.addresses) if known else (tuple(FORMATS), {})
+    formats = () if known else tuple(FORMATS)
     return Routes(
-        [Upstream(name=name, endpoint=endpoint, formats=formats, addresses=addresses)],
+        [_upstream(name, endpoint, known, models=("*",), formats=formats)],
         stripping=frozenset({name} if known and known.strips else ()),
     )
 
@@ -134,14 +154,8 @@ def _configured(tables: Sequence[UpstreamTable], environment: Mapping[str, str])
         endpoint, known = _endpoint(table.url, _key(table, place, environment), environment)
         name = table.name or _name(table.url, endpoint)
         usual = known.models if known and len(tables) > 1 else ("*",)
-        upstream = Upstream(
-            name=name,
-            endpoint=replace(endpoint, headers=_headers(table, place)),
-            models=table.models or usual,
-            formats=table.formats or (known.formats if known else USUAL_FORMATS),
-            addresses=known.addresses if known else {},
-        )
-        found.append(upstream)
+        endpoint = replace(endpoint, headers=_headers(table, place))
+        found.append(_upstream(name, endpoint, known, models=table.models or usual, formats=table.formats))
         usually = known is not None and known.strips
         if usually if table.strip_prefix is None else table.strip_prefix:
             stripping.add(name)
@@ -150,6 +164,9 @@ def _configured(tables: Sequence[UpstreamTable], environment: Mapping[str, str])
 
 def _endpoint(where: str, key: str, environment: Mapping[str, str]) -> tuple[Endpoint, Provider | None]:
     """The endpoint at a provider's name or an address, and what is known of it. A bare address gets /v1."""
+    named = cloud_named(where, environment)
+    if named is not None:
+        return _cloud_endpoint(*named, key or environment.get(named[0].key_variable, ""))
     if where in KNOWN:
         known = PROVIDERS.get(where)
         if known is None:
@@ -165,10 +182,28 @@ def _endpoint(where: str, key: str, environment: Mapping[str, str]) -> tuple[End
         proper = False
     if not proper:  # it is not repeated: it may be a key in the wrong place
         raise InputError(f"an upstream is an http or https address or one of {', '.join(KNOWN)}")
+    cloud = cloud_at(where)
+    if cloud is not None:
+        return _cloud_endpoint(cloud, where, key)
     endpoint = endpoint_at(where if address.path.strip("/") else where.rstrip("/") + "/v1", key=key)
     # Other paths of a provider often speak other formats: DeepSeek's /anthropic.
     usual = endpoint.provider in MAKERS or endpoint.url in (url for url, _, _ in KNOWN.values())
     return endpoint, PROVIDERS.get(endpoint.provider) if usual else None
+
+
+def _cloud_endpoint(cloud: Cloud, where: str, key: str) -> tuple[Endpoint, Provider]:
+    """The endpoint at an address of a cloud, and what that address means."""
+    place = cloud.place(urlsplit(where))
+    endpoint = replace(endpoint_at(place.url, key=key, fmt=place.formats[0]), provider=cloud.name)
+    known = Provider(
+        ("*",),
+        place.formats,
+        strips=False,
+        addresses=place.addresses,
+        only=cloud.name if place.only else "",
+        key_header=cloud.key_header,
+    )
+    return endpoint, known
 
 
 def _name(where: str, endpoint: Endpoint) -> str:

@@ -37,6 +37,19 @@ class Upstream:
     formats: tuple[str, ...] = USUAL_FORMATS
     #: Where it has the paths of a base, if that is not below the root of its own address.
     addresses: Mapping[str, str] = field(default_factory=dict, hash=False)
+    #: The cloud whose own paths it has and no others; "" for a server with the formats' usual paths.
+    only: str = ""
+    #: The header of its key, if that is not the format's.
+    key_header: str = ""
+
+    def speaks(self, fmt: str, cloud: str = "") -> bool:
+        """Return whether it speaks a format below the usual paths, or below those of a cloud.
+
+        A server that we do not know may have any cloud's paths.
+        """
+        provider = self.endpoint.provider
+        reached = cloud == self.only if self.only else not cloud or provider in ("", cloud)
+        return fmt in self.formats and reached
 
     def address(self, base: str) -> str:
         """Return the address before the paths of a base. Its own address is that of /v1, whatever it ends with.
@@ -50,7 +63,8 @@ class Upstream:
         if (base and url.endswith(base)) or (base == USUAL_BASE and not url.endswith(NOT_USUAL)):
             return url
         root = VERSION.sub("", url)
-        return root if base and root.endswith(base) else root + base
+        first = "/" + base.split("/")[1] if base else ""  # "/openai" of "/openai/v1" may be there already
+        return (root.removesuffix(first) if root.endswith(first) else root) + base
 
 
 class Routes:
@@ -60,12 +74,13 @@ class Routes:
         self.upstreams = tuple(upstreams)
         self._stripping = stripping
 
-    def choose(self, model: str, fmt: str) -> Upstream:
+    def choose(self, model: str, fmt: str, cloud: str = "") -> Upstream:
         """Return the upstream named before the slash, if there is one; else the first whose pattern fits the model.
 
-        Raises Refused (404, "unknown_model") if no upstream that speaks the format answers for it.
+        With `cloud` it is one that has that cloud's paths. Raises Refused (404, "unknown_model") if no upstream that
+        speaks the format answers for it.
         """
-        speaking = [one for one in self.upstreams if fmt in one.formats]
+        speaking = [one for one in self.upstreams if one.speaks(fmt, cloud)]
         prefix = model.partition("/")[0].lower() if "/" in model else ""
         named = (one for one in speaking if prefix and one.name.lower() == prefix)
         fitting = (one for one in speaking if any(_fits(model, pattern) for pattern in one.models))
@@ -73,16 +88,16 @@ class Routes:
         if found:
             return found
         if not speaking:
-            raise _no_upstream(fmt)
+            raise _no_upstream(fmt, cloud)
         patterns = ", ".join(dict.fromkeys(pattern for one in speaking for pattern in one.models))
         problem = f"no upstream answers for the model {model[:LONGEST_NAME]!r}"
         raise Refused(f"{problem}; those for {fmt}: {patterns}", status=404, kind="unknown_model")
 
-    def default(self, fmt: str) -> Upstream:
+    def default(self, fmt: str, cloud: str = "") -> Upstream:
         """Return the upstream of a request that names no model: the first that speaks the format."""
-        found = next((one for one in self.upstreams if fmt in one.formats), None)
+        found = next((one for one in self.upstreams if one.speaks(fmt, cloud)), None)
         if found is None:
-            raise _no_upstream(fmt)
+            raise _no_upstream(fmt, cloud)
         return found
 
     def model_sent(self, upstream: Upstream, model: str) -> str:
@@ -99,5 +114,8 @@ def _fits(model: str, pattern: str) -> bool:
     return fnmatchcase(model.lower(), pattern.lower())
 
 
-def _no_upstream(fmt: str) -> Refused:
-    return Refused(f"no upstream of this gateway speaks {fmt}", status=404, kind="unknown_model")
+def _no_upstream(fmt: str, cloud: str = "") -> Refused:
+    problem = f"no upstream of this gateway speaks {fmt}"
+    if cloud:
+        problem = f"this path is one of {cloud}, and no upstream of this gateway is there: its operator names one"
+    return Refused(problem, status=404, kind="unknown_model")

@@ -22,11 +22,30 @@ from everlong.llm.arrivals import ArrivalLimits
 from everlong.llm.scripted.model import ScriptedModel, Window
 from everlong.llm.scripted.script import Answer, Broken, Raw, ReceivedRequest, Refusal, Script, echo, reply_of
 from everlong.llm.sites import DEFAULT_LIMITS, guarded_site
-from everlong.wire import FORMATS, Api, Format, Request, format_named, sse_bytes
+from everlong.wire import (
+    ANTHROPIC,
+    FORMATS,
+    OPENAI_CHAT,
+    OPENAI_RESPONSES,
+    Api,
+    Format,
+    Request,
+    format_named,
+    sse_bytes,
+)
 
 __all__ = ["ScriptedServer"]
 
 LARGEST_BODY = 256 * 1024 * 1024
+#: Paths of clouds, and the formats of which they are: in some the path names the model, or asks for a stream.
+CLOUD_PATHS: tuple[tuple[str, Format], ...] = (
+    ("/openai/deployments/{model}/chat/completions", OPENAI_CHAT),
+    ("/openai/responses", OPENAI_RESPONSES),
+    ("/openai/v1/chat/completions", OPENAI_CHAT),
+    ("/openai/v1/responses", OPENAI_RESPONSES),
+    ("/models/chat/completions", OPENAI_CHAT),
+    ("/anthropic/v1/messages", ANTHROPIC),
+)
 #: What a script does wrong is told to its client: a test then fails with its reason.
 SCRIPT_ERRORS = (ArithmeticError, AssertionError, AttributeError, EverlongError, LookupError, TypeError, ValueError)
 
@@ -108,7 +127,10 @@ class ScriptedServer:
                 app.router.add_post(_route(api, api.stream_path), self._answers(spoken, streamed=True))
             if api.count_path:
                 app.router.add_post(_route(api, api.count_path), self._counts(spoken))
-        app.router.add_get("/v1/models", self._lists)
+        for path, spoken in CLOUD_PATHS:
+            app.router.add_post(path, self._answers(spoken))
+        for path in ("/v1/models", "/openai/models", "/openai/v1/models"):
+            app.router.add_get(path, self._lists)
         return app
 
     async def _lists(self, _: web.Request) -> web.Response:

@@ -1,0 +1,150 @@
+"""Clouds that offer models of others below addresses of their customers: how those addresses are written.
+
+Azure's is a resource, Vertex's and Bedrock's a region. So a name alone is not enough, unless a variable that their own
+SDKs read says the rest.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import SplitResult, urlsplit
+
+from everlong.errors import InputError
+from everlong.gateway.surfaces import AZURE, BEDROCK, FORMATS, VERTEX
+from everlong.gateway.upstreams.routing import USUAL_BASE, USUAL_FORMATS
+from everlong.windows import canonical
+from everlong.wire import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
+
+__all__ = ["Cloud", "Place", "cloud_at", "cloud_named"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """What an address at a cloud is: the base URL of the formats there, and where other bases are."""
+
+    url: str
+    formats: tuple[str, ...]
+    addresses: Mapping[str, str] = field(default_factory=dict)
+    #: Whether it has the cloud's own paths and no others.
+    only: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cloud:
+    """One cloud: its name in the registry of windows, how its hosts are called, and what an address there means."""
+
+    name: str
+    hosts: re.Pattern[str]
+    #: How its address is written, for people.
+    example: str
+    place: Callable[[SplitResult], Place]
+    #: The address that variables of its SDKs name; "" if they name none.
+    from_environment: Callable[[Mapping[str, str]], str]
+    #: The variable of its key, and the header that the key is sent in; "" for that of the format.
+    key_variable: str = ""
+    key_header: str = ""
+
+
+def cloud_at(url: str) -> Cloud | None:
+    """Return the cloud that an address belongs to. Example: "https://me.openai.azure.com/openai" -> Azure"""
+    host = urlsplit(url).hostname or ""
+    return next((cloud for cloud in CLOUDS if cloud.hosts.fullmatch(host)), None)
+
+
+def cloud_named(name: str, environment: Mapping[str, str]) -> tuple[Cloud, str] | None:
+    """Return the cloud of that name and the address that the environment gives; None if it is no cloud's name.
+
+    Raises InputError, with what to write, if the environment does not say it.
+    """
+    cloud = next((cloud for cloud in CLOUDS if cloud.name == canonical(name)), None)
+    if cloud is None:
+        return None
+    address = cloud.from_environment(environment)
+    if not address:
+        raise InputError(f"the name {name} does not say whose it is: write the address, such as {cloud.example}")
+    return cloud, address
+
+
+def _root(address: SplitResult) -> str:
+    return f"{address.scheme}://{address.netloc}"
+
+
+# --- Azure -----------------------------------------------------------------------------------------
+
+RESOURCES = re.compile(
+    r"[a-z0-9-]+\.(?:openai\.azure\.(?:com|us|cn)|cognitiveservices\.azure\.(?:com|us|cn)|services\.ai\.azure\.com"
+    r"|api\.cognitive\.microsoft\.(?:com|us))"
+)
+RESOURCE = "https://RESOURCE.openai.azure.com"
+OPENAI, CLAUDE = "/openai/v1", "/anthropic/v1"
+
+
+def _azure_place(address: SplitResult) -> Place:
+    """Whatever part of the way a person wrote; the rest of it is known."""
+    root, path = _root(address), address.path.rstrip("/")
+    if "/deployments" in path:
+        raise InputError(f"an upstream at Azure is written without a deployment: {RESOURCE}; clients name deployments")
+    if path.endswith(("/anthropic", CLAUDE)):
+        return Place(url=root + path.removesuffix("/v1") + USUAL_BASE, formats=(ANTHROPIC.name,))
+    if path in ("", USUAL_BASE) or path.endswith(("/openai", OPENAI)) or re.fullmatch("/api/projects/[^/]+", path):
+        before = path.removesuffix("/v1").removesuffix("/openai")
+        return Place(
+            url=root + before + OPENAI,
+            formats=(OPENAI_CHAT.name, OPENAI_RESPONSES.name, ANTHROPIC.name),
+            addresses={"": root, CLAUDE: root + CLAUDE},
+        )
+    return Place(url=root + path, formats=(OPENAI_CHAT.name, OPENAI_RESPONSES.name))
+
+
+# --- Vertex and Bedrock ----------------------------------------------------------------------------
+
+
+def _regional_place(address: SplitResult) -> Place:
+    """An address without a path has the cloud's own paths; one with a path has the formats' own below it."""
+    path = address.path.rstrip("/")
+    if path in ("", "/v1", "/v1beta1"):
+        return Place(url=_root(address) + USUAL_BASE, formats=tuple(FORMATS), only=True)
+    return Place(url=_root(address) + path, formats=USUAL_FORMATS)
+
+
+def _vertex_host(environment: Mapping[str, str]) -> str:
+    region = environment.get("CLOUD_ML_REGION", "").strip()
+    if region in ("us", "eu"):
+        return f"https://aiplatform.{region}.rep.googleapis.com"
+    prefix = "" if region == "global" else f"{region}-"
+    return f"https://{prefix}aiplatform.googleapis.com" if region else ""
+
+
+def _bedrock_host(environment: Mapping[str, str]) -> str:
+    region = (environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or "").strip()
+    return f"https://bedrock-runtime.{region}.amazonaws.com" if region else ""
+
+
+CLOUDS = (
+    Cloud(
+        name=AZURE,
+        hosts=RESOURCES,
+        example=RESOURCE,
+        place=_azure_place,
+        from_environment=lambda environment: environment.get("AZURE_OPENAI_ENDPOINT", "").strip(),
+        key_variable="AZURE_OPENAI_API_KEY",
+        key_header="api-key",
+    ),
+    Cloud(
+        name=VERTEX,
+        hosts=re.compile(r"(?:[a-z0-9-]+-)?aiplatform(?:\.[a-z]+\.rep)?\.googleapis\.com"),
+        example="https://REGION-aiplatform.googleapis.com",
+        place=_regional_place,
+        from_environment=_vertex_host,
+        key_header="authorization",
+    ),
+    Cloud(
+        name=BEDROCK,
+        hosts=re.compile(r"bedrock-runtime(?:-fips)?\.[a-z0-9-]+\.amazonaws\.com(?:\.cn)?"),
+        example="https://bedrock-runtime.REGION.amazonaws.com",
+        place=_regional_place,
+        from_environment=_bedrock_host,
+        key_variable="AWS_BEARER_TOKEN_BEDROCK",
+        key_header="authorization",
+    ),
+)
