@@ -126,7 +126,7 @@ def test_foundry() -> None:
         anthropic.AnthropicFoundry(base_url=f"{gateway.address}/anthropic", api_key="k", max_retries=0) as client,
     ):
         said = client.messages.create(
-            model="claude-sonnet-4-5", max_tokens=100, messages=[{"role": "user", "content": "Say fish."}]
+            model="claude-opus-4-5", max_tokens=100, messages=[{"role": "user", "content": "Say fish."}]
         )
     assert "fish" in str(said.content[0])
     assert [each.fmt for each in server.requests] == ["anthropic"]

@@ -40,9 +40,9 @@ class Cloud:
     place: Callable[[SplitResult], Place]
     #: The address that variables of its SDKs name; "" if they name none.
     from_environment: Callable[[Mapping[str, str]], str]
-    #: The variable of its key, and the header that the key is sent in; "" for that of the format.
+    #: The variable of its key, and the headers in which the key is read, the usual one first.
     key_variable: str = ""
-    key_header: str = ""
+    key_headers: tuple[str, ...] = ("authorization",)
 
 
 def cloud_at(url: str) -> Cloud | None:
@@ -128,7 +128,7 @@ CLOUDS = (
         place=_azure_place,
         from_environment=lambda environment: environment.get("AZURE_OPENAI_ENDPOINT", "").strip(),
         key_variable="AZURE_OPENAI_API_KEY",
-        key_header="api-key",
+        key_headers=("api-key", "x-api-key"),
     ),
     Cloud(
         name=VERTEX,
@@ -136,7 +136,6 @@ CLOUDS = (
         example="https://REGION-aiplatform.googleapis.com",
         place=_regional_place,
         from_environment=_vertex_host,
-        key_header="authorization",
     ),
     Cloud(
         name=BEDROCK,
@@ -145,6 +144,5 @@ CLOUDS = (
         place=_regional_place,
         from_environment=_bedrock_host,
         key_variable="AWS_BEARER_TOKEN_BEDROCK",
-        key_header="authorization",
     ),
 )

@@ -90,8 +90,10 @@ def headers_for(to: Upstream, client: Client, sent: Headers) -> CIMultiDict[str]
 
 def _credential_header(to: Upstream, used: set[bytes]) -> str:
     """The header of the upstream's key: the format's; for a provider we do not know, the one the client used."""
-    usual = to.key_header or FORMATS.get(to.endpoint.fmt, DEFAULT_FORMAT).api.key_header
-    return next(iter(used)).decode() if len(used) == 1 and not to.endpoint.provider else usual
+    read = to.key_headers or (FORMATS.get(to.endpoint.fmt, DEFAULT_FORMAT).api.key_header,)
+    if len(used) == 1 and not to.endpoint.provider:
+        return next(iter(used)).decode()
+    return next((header for header in read if header.encode() in used), read[0])
 
 
 def _named_by_connection(headers: Headers) -> set[bytes]:

@@ -36,9 +36,9 @@ class Provider:
     #: Where it speaks our formats, if that is not its usual address; and where it has the paths of other bases.
     url: str = ""
     addresses: Mapping[str, str] = field(default_factory=dict)
-    #: The cloud whose own paths it has and no others, and the header of its key if that is not the format's.
+    #: The cloud whose own paths it has and no others, and the headers in which it reads a key.
     only: str = ""
-    key_header: str = ""
+    key_headers: tuple[str, ...] = ()
 
 
 #: In their order; OpenRouter and Ollama take every model.
@@ -126,7 +126,7 @@ def _upstream(
         formats=formats or known.formats,
         addresses=known.addresses,
         only=known.only,
-        key_header=known.key_header,
+        key_headers=known.key_headers,
     )
 
 
@@ -201,7 +201,7 @@ def _cloud_endpoint(cloud: Cloud, where: str, key: str) -> tuple[Endpoint, Provi
         strips=False,
         addresses=place.addresses,
         only=cloud.name if place.only else "",
-        key_header=cloud.key_header,
+        key_headers=cloud.key_headers,
     )
     return endpoint, known
 

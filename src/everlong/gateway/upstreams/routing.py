@@ -39,8 +39,8 @@ class Upstream:
     addresses: Mapping[str, str] = field(default_factory=dict, hash=False)
     #: The cloud whose own paths it has and no others; "" for a server with the formats' usual paths.
     only: str = ""
-    #: The header of its key, if that is not the format's.
-    key_header: str = ""
+    #: The headers in which it reads a key, the usual one first; if there are none, that of the format.
+    key_headers: tuple[str, ...] = ()
 
     def speaks(self, fmt: str, cloud: str = "") -> bool:
         """Return whether it speaks a format below the usual paths, or below those of a cloud.
