@@ -20,6 +20,9 @@ COMMANDS = (
     CommandRow(
         "demo", "everlong.cli.commands.demo:demo_command", "Watch a conversation outgrow its window, and what is kept."
     ),
+    CommandRow(
+        "doctor", "everlong.cli.commands.doctor:doctor_command", "Show what is there for a client, and what is missing."
+    ),
     CommandRow("fit", "everlong.cli.commands.fit:fit_command", "Bring a conversation under a budget of tokens."),
     CommandRow(
         "inspect", "everlong.cli.commands.inspect:inspect_command", "Show where the window of a conversation goes."
@@ -30,6 +33,11 @@ COMMANDS = (
         "serve", "everlong.cli.commands.serve:serve_command", "Serve the gateway: any client, one changed base URL."
     ),
     CommandRow("sessions", "everlong.cli.commands.sessions:sessions_command", "Keep, find and mend conversations."),
+    CommandRow(
+        "wrap",
+        "everlong.cli.commands.wrap:wrap_command",
+        "Start a client behind the gateway: claude, codex and others.",
+    ),
 )
 
 

@@ -2,12 +2,14 @@
 
 import re
 import webbrowser
+from pathlib import Path
 from threading import Timer
 from typing import Any
 
 import click
 
 from everlong.cli.permissions import permission_options
+from everlong.cli.wrap.lease import Lease, end_this_process
 from everlong.errors import InputError
 
 __all__ = ["serve_command"]
@@ -34,8 +36,11 @@ BROWSE_AFTER = 1.5  # seconds, until the server answers
 @click.option("--sample", is_flag=True, help="Put a sample thread into the app, if it has none yet.")
 @click.option("--browse", is_flag=True, help="Open the app in the browser.")
 @permission_options
+@click.option("--while-used", "lease", hidden=True, help="End when nobody holds a lock on this file any more.")
 @click.option("--new-key", is_flag=True, help="Make a key for a client, print it and its table for the file, and end.")
-def serve_command(file: str | None, local: bool, new_key: bool, sample: bool, browse: bool, **given: Any) -> None:
+def serve_command(
+    file: str | None, local: bool, new_key: bool, sample: bool, browse: bool, lease: str | None, **given: Any
+) -> None:
     """Serve OpenAI and Anthropic clients: set their base URL to http://127.0.0.1:8333/v1 and change nothing else.
 
     The chat app is at http://127.0.0.1:8333, for people.
@@ -54,6 +59,8 @@ def serve_command(file: str | None, local: bool, new_key: bool, sample: bool, br
         key = fresh_key()
         click.echo(f'{key}\n\n[[keys]]\nname = "…"\nhash = "{hashed(key)}"')
         return
+    if lease:
+        Lease(Path(lease)).keep(end_this_process)
 
     def report(line: str) -> None:
         click.echo(line, err=True)

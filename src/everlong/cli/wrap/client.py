@@ -1,0 +1,237 @@
+"""What a client is to `everlong wrap`: how it is found, what it is told for one run, and what it does by itself."""
+
+import json
+import shlex
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+__all__ = [
+    "BASES",
+    "NO_LIMIT",
+    "NO_LOGIN",
+    "PLACEHOLDER",
+    "Base",
+    "Client",
+    "Launch",
+    "Login",
+    "Server",
+    "Situation",
+    "environment_of_run",
+]
+
+#: A key for servers that ask for none, where a client does not start without one.
+PLACEHOLDER = "everlong"
+#: Tokens that no conversation reaches: limits of clients that are to leave the window to the gateway.
+NO_LIMIT = 100_000_000
+#: A key goes with each request; a login's token does so too; or the login goes to an address that nobody can change.
+LoginKind: TypeAlias = Literal["key", "token", "elsewhere", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server that the user has set for a client: its address with the version, and what it is asked for there."""
+
+    url: str
+    formats: tuple[str, ...]
+    models: tuple[str, ...] = ("*",)
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """A variable that holds the address of a server, and what a client puts between that address and its paths."""
+
+    variable: str
+    formats: tuple[str, ...]
+    version: str = ""
+
+    def address(self, root: str) -> str:
+        """Return the value that leads to a gateway. Example: http://127.0.0.1:8333 -> http://127.0.0.1:8333/v1"""
+        return root if self.version else f"{root}/v1"
+
+    def server(self, value: str) -> Server:
+        """Return the server at an address that the user has set."""
+        where = value.strip().rstrip("/")
+        if "://" not in where:
+            where = f"http://{where}" if ":" in where else f"http://{where}:{OLLAMA_PORT}"
+        return Server(where if where.endswith(self.version) else where + self.version, self.formats)
+
+
+OLLAMA_PORT = 11434
+OPENAI = ("openai-chat", "openai-responses")
+#: The variables that clients and SDKs read, in the order in which they count.
+BASES = (
+    Base("OPENAI_BASE_URL", OPENAI),
+    Base("OPENAI_API_BASE", OPENAI),
+    Base("ANTHROPIC_BASE_URL", ("anthropic",), "/v1"),
+    Base("GOOGLE_GEMINI_BASE_URL", ("gemini",), "/v1beta"),
+    Base("OLLAMA_HOST", ("ollama",), "/api"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Login:
+    """How a client proves who its user is: a key in a `variable`, or a login of its own. `remedy` is what to do."""
+
+    kind: LoginKind = "none"
+    name: str = ""
+    remedy: str = ""
+
+
+NO_LOGIN = Login()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """What is known when a client is started. `folder` is for this run alone; `models` are what the upstream lists."""
+
+    environment: Mapping[str, str]
+    arguments: tuple[str, ...] = ()
+    gateway: str = "http://127.0.0.1:8333"
+    upstream: str = ""
+    window: int | None = None
+    models: tuple[str, ...] = ()
+    folder: Path = Path("everlong-run")
+
+    @property
+    def home(self) -> Path:
+        """The user's home."""
+        return Path(self.environment.get("HOME") or self.environment.get("USERPROFILE") or Path.home())
+
+    def has(self, *variables: str) -> str:
+        """Return the first of the variables that is set; "" if none is."""
+        return next((name for name in variables if self.environment.get(name, "").strip()), "")
+
+    def option(self, *names: str) -> str:
+        """Return the value of an option among the arguments. Example: -m gpt-5, or --model=gpt-5 -> gpt-5"""
+        for at, argument in enumerate(self.arguments):
+            name, equals, value = argument.partition("=")
+            if name in names:
+                return value if equals else next(iter(self.arguments[at + 1 :]), "")
+        return ""
+
+    def read(self, *places: Path) -> dict[str, Any]:
+        """Return the first of these JSON files that can be read; comments in it are left out. {} if there is none."""
+        for place in places:
+            try:
+                found = json.loads(_without_comments(place.read_text(encoding="utf-8")))
+            except (OSError, ValueError):
+                continue
+            if isinstance(found, dict):
+                return found
+        return {}
+
+
+def _without_comments(text: str) -> str:
+    """Return JSON without the comments and last commas that people write into settings."""
+    kept, at, quoted = [], 0, False
+    while at < len(text):
+        letter, pair = text[at], text[at : at + 2]
+        if quoted and letter == "\\":
+            kept.append(pair)
+            at += 2
+            continue
+        if letter == '"':
+            quoted = not quoted
+        elif not quoted and pair in ("//", "/*"):
+            end = text.find("\n" if pair == "//" else "*/", at)
+            at = len(text) if end < 0 else end + (0 if pair == "//" else 2)
+            continue
+        elif not quoted and letter in "}]":
+            while kept and kept[-1].isspace():
+                kept.pop()
+            if kept and kept[-1] == ",":
+                kept.pop()
+        kept.append(letter)
+        at += 1
+    return "".join(kept)
+
+
+@dataclass(slots=True, kw_only=True)
+class Launch:
+    """What one run of a client gets: variables, arguments, files in the folder of the run, and notes for the user.
+
+    `refused` says in one line why the client cannot be behind the gateway as it is set up.
+    """
+
+    variables: dict[str, str] = field(default_factory=dict)
+    arguments: tuple[str, ...] = ()
+    files: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    refused: str = ""
+
+    def write(self, folder: Path) -> None:
+        """Write the files of the run, for this user alone."""
+        for name, text in self.files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch(mode=0o600)
+            path.write_text(text, encoding="utf-8")
+
+    def shown(self, program: Sequence[str], folder: Path) -> list[str]:
+        """Return the lines by which a person does the same in a shell."""
+        lines = []
+        if self.files:
+            lines.append(f"mkdir -p {shlex.quote(str(folder))}")
+        for name, text in self.files.items():
+            lines += [
+                f"cat > {shlex.quote(str(folder / name))} <<'EVERLONG'",
+                *text.rstrip("\n").split("\n"),
+                "EVERLONG",
+            ]
+        lines += [f"export {name}={shlex.quote(value)}" for name, value in self.variables.items()]
+        return [*lines, shlex.join([*program, *self.arguments])]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Client:
+    """One client. `prepare` says what a run gets; `own_servers` which servers the user's settings of it name.
+
+    `login` says how its user is known to the provider. `listed` is whether it must be told which models there are.
+    """
+
+    name: str
+    title: str
+    program: str
+    install: str
+    prepare: Callable[[Situation], Launch]
+    aliases: tuple[str, ...] = ()
+    bases: tuple[Base, ...] = BASES
+    #: Variables that hold a key it uses, the usual one first.
+    keys: tuple[str, ...] = ()
+    own_servers: Callable[[Situation], tuple[Server, ...]] = lambda _: ()
+    login: Callable[[Situation], Login] = lambda _: NO_LOGIN
+    #: The model of a run as far as that can be known before it; "" if only the client knows.
+    model: Callable[[Situation], str] = lambda _: ""
+    listed: bool = False
+    version: tuple[str, ...] = ("--version",)
+
+    def found(self, path: str | None) -> str:
+        """Return where the program is on a PATH; "" if it is not there."""
+        return shutil.which(self.program, path=path) or ""
+
+    def servers(self, situation: Situation) -> tuple[Server, ...]:
+        """Return the servers that the user has set: in the client's own settings, else in variables."""
+        values = ((base, situation.environment.get(base.variable, "").strip()) for base in self.bases)
+        in_variables = [base.server(value) for base, value in values if value]
+        return (*self.own_servers(situation), *in_variables)
+
+    def signed_in(self, situation: Situation) -> Login:
+        """Return how its user is known: by a login of its own, or by a key in a variable."""
+        found = self.login(situation)
+        if found.kind != "none":
+            return found
+        key = situation.has(*self.keys)
+        return Login(kind="key", name=key) if key else found
+
+
+def environment_of_run(environment: Mapping[str, str], launch: Launch) -> dict[str, str]:
+    """Return all variables of the client's process. What goes to this machine goes past proxies."""
+    merged = {**environment, **launch.variables}
+    if any(merged.get(name) or merged.get(name.lower()) for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")):
+        for name in ("NO_PROXY", "no_proxy"):
+            near = [part for part in merged.get(name, "").split(",") if part.strip()]
+            merged[name] = ",".join([*near, *(one for one in ("127.0.0.1", "localhost") if one not in near)])
+    return merged

@@ -1,0 +1,96 @@
+"""OpenClaw: a configuration that includes the user's and stands above it for this run alone.
+
+OpenClaw takes windows from its catalogue or from the configuration and compacts before a request that would not fit;
+a model of `--upstream` is described with a window that is never full. Its sessions and logins stay where they are.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from everlong.cli.wrap.client import Base, Client, Launch, Server, Situation
+from everlong.cli.wrap.providers import (
+    OPENAI,
+    OWN_NAME,
+    PROVIDERS,
+    configured_servers,
+    key_or_placeholder,
+    models_shown,
+    providers_in_use,
+)
+
+__all__ = ["OPENCLAW"]
+
+CONFIG, ROOTS = "OPENCLAW_CONFIG_PATH", "OPENCLAW_INCLUDE_ROOTS"
+FILE = "openclaw.json"
+
+
+def _users_file(given: Situation) -> Path:
+    named = given.environment.get(CONFIG)
+    if named:
+        return Path(named)
+    state = given.environment.get("OPENCLAW_STATE_DIR")
+    return (Path(state) if state else given.home / ".openclaw") / "openclaw.json"
+
+
+def _addressed(given: Situation) -> dict[str, tuple[str, Base, tuple[str, ...]]]:
+    """Return the providers to which the user's configuration gives an address."""
+    known = {provider.name: provider.base for provider in PROVIDERS}
+    models = given.read(_users_file(given)).get("models") or {}
+    found = {}
+    for name, row in (models.get("providers") or {}).items():
+        address = row.get("baseUrl") if isinstance(row, dict) else None
+        if isinstance(address, str) and address:
+            names = tuple(str(model.get("id")) for model in row.get("models") or () if isinstance(model, dict))
+            found[name] = (address, known.get(name, OPENAI), names)
+    return found
+
+
+def _own_servers(given: Situation) -> tuple[Server, ...]:
+    return configured_servers(_addressed(given))
+
+
+def _prepare(given: Situation) -> Launch:
+    launch = Launch(arguments=given.arguments)
+    mine = _users_file(given)
+    providers: dict[str, Any] = {
+        provider.name: {"baseUrl": _address(provider.base, given.gateway), "models": []}
+        for provider in providers_in_use(given, ())
+    }
+    for name, (_, base, _) in _addressed(given).items():
+        providers[name] = {"baseUrl": _address(base, given.gateway)}
+    config: dict[str, Any] = {"models": {"mode": "merge", "providers": providers}}
+    if mine.is_file():
+        config = {"$include": [str(mine)], **config}
+        roots = [root for root in given.environment.get(ROOTS, "").split(":") if root]
+        launch.variables[ROOTS] = ":".join([*roots, str(mine.parent)])
+    if given.upstream and given.models:
+        models = [
+            {"id": name, "name": name, "input": ["text"], "contextWindow": row["window"], "maxTokens": row["output"]}
+            for name, row in models_shown(given).items()
+        ]
+        own = {"baseUrl": f"{given.gateway}/v1", "apiKey": key_or_placeholder(given), "api": "openai-completions"}
+        providers[OWN_NAME] = own | {"models": models}
+        config["agents"] = {"defaults": {"model": {"primary": f"{OWN_NAME}/{given.models[0]}"}}}
+    launch.files[FILE] = json.dumps(config, indent=2) + "\n"
+    launch.variables[CONFIG] = str(given.folder / FILE)
+    launch.variables.setdefault("OPENCLAW_STATE_DIR", given.environment.get("OPENCLAW_STATE_DIR") or str(mine.parent))
+    return launch
+
+
+def _address(base: Base, gateway: str) -> str:
+    """OpenClaw writes Anthropic's version itself, and wants the others in the address."""
+    return gateway if base.version == "/v1" else gateway + (base.version or "/v1")
+
+
+OPENCLAW = Client(
+    name="openclaw",
+    title="OpenClaw",
+    program="openclaw",
+    install="npm install -g openclaw",
+    prepare=_prepare,
+    bases=(),
+    keys=tuple(key for provider in PROVIDERS for key in provider.keys),
+    own_servers=_own_servers,
+    listed=True,
+)

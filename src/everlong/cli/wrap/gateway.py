@@ -1,0 +1,274 @@
+"""The gateway of a run: one that runs already, one that another run has started, or a new one.
+
+A gateway that a run has started ends with the last run that uses it. Those of this user are listed in the folder of the
+user's state, one file for each set of settings; runs with the same settings share one.
+"""
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+from everlong import __version__
+from everlong.cli.wrap.lease import SHARING, Lease, alone_in
+from everlong.errors import EverlongError, InputError
+from everlong.gateway import load_config
+from everlong.llm import KNOWN
+
+__all__ = ["GATEWAY", "Running", "Wanted", "answer_of", "health_of", "look_for", "running_gateway", "state_folder"]
+
+#: The variable that names a gateway to use.
+GATEWAY = "EVERLONG_GATEWAY"
+STARTING = 60.0  # seconds until a gateway must answer
+LOOKING = 0.05  # seconds between two looks at one that starts
+ANSWERING = 5.0  # seconds for one answer
+KEPT_LOGS = 20
+LISTENS = re.compile(r"listens at (http://\S+?)/v1")
+#: Addresses on this machine are reached past every proxy.
+_direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """The settings of a gateway for a run; "" and None where nothing was said. `upstreams` are tables of them.
+
+    `plain` is whether a gateway that the user started otherwise would do as well.
+    """
+
+    upstream: str = ""
+    upstreams: tuple[Mapping[str, Any], ...] = ()
+    window: int | None = None
+    preset: str = ""
+    mode: str = ""
+    store: str = ""
+    plain: bool = True
+
+    def options(self) -> list[str]:
+        """Return the options of `everlong serve`."""
+        given = {"--upstream": self.upstream, "--preset": self.preset, "--mode": self.mode, "--store": self.store}
+        return [part for name, value in given.items() if value for part in (name, value)]
+
+    def variables(self) -> dict[str, str]:
+        """Return the variables of `everlong serve` for what has no option. It is for this machine and has no keys."""
+        given = {"EVERLONG_GATEWAY_KEYS": "[]"}
+        if self.upstreams:
+            given["EVERLONG_GATEWAY_UPSTREAMS"] = json.dumps(self.upstreams)
+        if self.window is not None:
+            given["EVERLONG_GATEWAY_WINDOW"] = str(self.window)
+        return given
+
+    def check(self, environment: Mapping[str, str]) -> "Wanted":
+        """Return what is wanted where the user's own configuration names its upstreams. Raises InputError."""
+        given = {"upstream": self.upstream, "preset": self.preset, "mode": self.mode, "store": self.store}
+        said = {name: value for name, value in given.items() if value}
+        config = load_config(None, said, {**environment, **self.variables()})
+        own = load_config(None, {}, environment)
+        if self.plain and (config.upstream or own.upstreams):
+            return replace(self, upstreams=())
+        return self
+
+    def name(self, environment: Mapping[str, str]) -> str:
+        """Return the name that gateways of the same settings share; no setting can be read from it."""
+        variables = {name: value for name, value in environment.items() if name.startswith("EVERLONG_")}
+        file = Path("everlong.toml")
+        key = environment.get(KNOWN[self.upstream][2], "") if self.upstream in KNOWN else ""
+        parts = [__version__, sys.executable, asdict(self), variables, key]
+        parts.append(str(file.resolve()) if file.is_file() else "")
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:24]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Running:
+    """A gateway that answers at `address`. `log` is the file it writes to, if a run has started it."""
+
+    address: str
+    log: str = ""
+    #: Whether this run has started it, and the name of its lease.
+    started: bool = False
+    lease: Lease | None = field(default=None, compare=False)
+
+
+def state_folder(environment: Mapping[str, str]) -> Path:
+    """Return the folder in which gateways that were started by runs are listed."""
+    base = environment.get("XDG_STATE_HOME") or environment.get("LOCALAPPDATA")
+    return (Path(base) if base else Path.home() / ".local" / "state") / "everlong" / "wrap"
+
+
+# --- asking a gateway ------------------------------------------------------------------------------
+
+
+def answer_of(url: str, headers: Mapping[str, str] | None = None) -> bytes | None:
+    """Return what a server on this machine or the user's own answers to a GET; None if it does not."""
+    try:
+        with _direct.open(urllib.request.Request(url, headers=dict(headers or {})), timeout=ANSWERING) as answer:
+            body: bytes = answer.read()
+            return body
+    except (OSError, ValueError, urllib.error.URLError):
+        return None
+
+
+def health_of(address: str) -> str:
+    """Return the version of the gateway at an address; "" if there is none."""
+    try:
+        found = json.loads(answer_of(f"{address}/health") or b"null")
+    except ValueError:
+        return ""
+    told = isinstance(found, dict) and found.get("status") == "ok" and "conversations" in found
+    return str(found.get("version", "")) if told else ""
+
+
+def look_for(wanted: Wanted, environment: Mapping[str, str]) -> Running | None:
+    """Return a gateway that the user has named, or that runs at the usual port and would do. Raises InputError."""
+    named = environment.get(GATEWAY, "").strip().rstrip("/").removesuffix("/v1")
+    if named:
+        if not health_of(named):
+            raise InputError(f"{GATEWAY}: no gateway answers at {_shown(named)}; start it, or unset the variable")
+        return Running(address=named)
+    if not wanted.plain:
+        return None
+    port = load_config(None, {}, environment).port
+    address = f"http://127.0.0.1:{port}"
+    if port and _is_ours(port) and health_of(address) == __version__:
+        return Running(address=address)
+    return None
+
+
+def _shown(address: str) -> str:
+    """The address without a name or password in it."""
+    return f"{urlsplit(address).scheme}://{urlsplit(address).hostname}"
+
+
+def _is_ours(port: int) -> bool:
+    """Whether this user listens at a port, where the system tells: whoever listens there is given keys."""
+    try:
+        lines = Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]
+    except OSError:
+        return True
+    listening = (line.split() for line in lines)
+    return any(
+        fields[3] == "0A" and int(fields[1].rpartition(":")[2], 16) == port and int(fields[7]) == os.getuid()
+        for fields in listening
+    )
+
+
+# --- starting and sharing --------------------------------------------------------------------------
+
+
+@contextmanager
+def running_gateway(wanted: Wanted, environment: Mapping[str, str]) -> Iterator[Running]:
+    """Have a gateway inside: found, shared or started. Raises InputError, EverlongError if none can be had."""
+    found = look_for(wanted, environment)
+    if found is not None:
+        yield found
+        return
+    folder = state_folder(environment)
+    name = wanted.name(environment)
+    with alone_in(folder):
+        _clean(folder)
+        shared = _join(folder / f"{name}.json") if SHARING else None
+        running, process = (shared, None) if shared else _start(wanted, environment, folder, name)
+    try:
+        yield running
+    finally:
+        if running.lease is not None:
+            running.lease.release()
+        if process is not None and not SHARING:
+            process.terminate()
+
+
+def _join(record: Path) -> Running | None:
+    """Use the gateway that another run with the same settings has started, if it still answers."""
+    try:
+        told = json.loads(record.read_text(encoding="utf-8"))
+        address, log, lease = str(told["address"]), str(told["log"]), Lease(Path(told["lease"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    if not lease.path.is_file() or not lease.lives() or not lease.take():
+        return None
+    if health_of(address) == __version__:
+        return Running(address=address, log=log, lease=lease)
+    lease.release()
+    return None
+
+
+def _start(
+    wanted: Wanted, environment: Mapping[str, str], folder: Path, name: str
+) -> tuple[Running, subprocess.Popen[bytes]]:
+    """Start a gateway on a free port; it is ready when this returns."""
+    identity = uuid4().hex[:12]
+    lease, log = Lease(folder / f"{identity}.used"), folder / f"{identity}.log"
+    lease.take()
+    command = [sys.executable, "-P", "-m", "everlong", "serve", "--host", "127.0.0.1", "--port", "0"]
+    command += ["--no-app", "--workers", "1", *wanted.options()]
+    command += ["--while-used", str(lease.path)] if SHARING else []
+    log.touch(mode=0o600)
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**environment, **wanted.variables()},
+            start_new_session=True,  # what the terminal tells the client is not for the gateway
+        )
+    try:
+        address = _ready(process, log)
+    except BaseException:
+        lease.release()
+        process.terminate()
+        raise
+    told = {"address": address, "log": str(log), "lease": str(lease.path), "pid": process.pid, "version": __version__}
+    _write(folder / f"{name}.json", json.dumps(told))
+    return Running(address=address, log=str(log), started=True, lease=lease), process
+
+
+def _ready(process: subprocess.Popen[bytes], log: Path) -> str:
+    """Wait until the gateway answers; return its address."""
+    end = time.monotonic() + STARTING
+    while time.monotonic() < end:
+        ended = process.poll() is not None
+        text = log.read_text(encoding="utf-8", errors="replace")
+        found = LISTENS.search(text)
+        if found and health_of(found[1]):
+            return found[1]
+        if ended:
+            said = [line.removeprefix("everlong: ") for line in text.splitlines() if line.strip()]
+            raise EverlongError(f"the gateway did not start: {said[-1] if said else 'it said nothing'} (log: {log})")
+        time.sleep(LOOKING)
+    raise EverlongError(f"the gateway did not answer within {STARTING:.0f} s (log: {log})")
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file at once, for this user alone."""
+    fresh = path.with_suffix(".new")
+    fresh.touch(mode=0o600)
+    fresh.write_text(text, encoding="utf-8")
+    fresh.replace(path)
+
+
+def _clean(folder: Path) -> None:
+    """Remove what gateways that are no more have left, and all but the newest logs."""
+    for path in folder.glob("*.used"):
+        lease = Lease(path)
+        if not lease.lives():
+            lease.forget()
+    for record in folder.glob("*.json"):
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            if not Path(json.loads(record.read_text(encoding="utf-8"))["lease"]).is_file():
+                record.unlink()
+    logs = sorted(folder.glob("*.log"), key=lambda path: path.stat().st_mtime, reverse=True)
+    for old in logs[KEPT_LOGS:]:
+        with suppress(OSError):
+            old.unlink()

@@ -1,0 +1,77 @@
+"""Agents that ask many providers (opencode, pi, OpenClaw): which of them are asked at the gateway, and under what name.
+
+A provider of the user's is known by its key, its login or its row in the client's settings. Those whose models cannot
+be told from another provider's by their names, OpenRouter among them, are asked at their own addresses.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from everlong.cli.wrap.client import BASES, NO_LIMIT, PLACEHOLDER, Base, Server, Situation
+
+__all__ = [
+    "OWN_NAME",
+    "PROVIDERS",
+    "Provider",
+    "configured_servers",
+    "key_or_placeholder",
+    "models_shown",
+    "providers_in_use",
+]
+
+#: The name of the provider that stands for `--upstream`.
+OWN_NAME = "everlong"
+LONGEST_ANSWER = 32_000  # tokens, of a model that only its server knows
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """A provider that agents know by name: the variables that hold its key, and the API that it is asked by."""
+
+    name: str
+    keys: tuple[str, ...]
+    base: Base
+
+
+def _base(variable: str) -> Base:
+    return next(base for base in BASES if base.variable == variable)
+
+
+OPENAI, ANTHROPIC, GOOGLE = (_base(f"{name}_BASE_URL") for name in ("OPENAI", "ANTHROPIC", "GOOGLE_GEMINI"))
+PROVIDERS = (
+    Provider("anthropic", ("ANTHROPIC_API_KEY", "ANTHROPIC_OAUTH_TOKEN"), ANTHROPIC),
+    Provider("openai", ("OPENAI_API_KEY",), OPENAI),
+    Provider("google", ("GEMINI_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY"), GOOGLE),
+    Provider("deepseek", ("DEEPSEEK_API_KEY",), OPENAI),
+    Provider("xai", ("XAI_API_KEY",), OPENAI),
+    Provider("mistral", ("MISTRAL_API_KEY",), OPENAI),
+    Provider("moonshotai", ("MOONSHOT_API_KEY",), OPENAI),
+)
+
+
+def providers_in_use(given: Situation, signed_in: Collection[str]) -> Iterator[Provider]:
+    """Yield the providers whose key is in a variable or that the client is signed in to."""
+    for provider in PROVIDERS:
+        if given.has(*provider.keys) or provider.name in signed_in:
+            yield provider
+
+
+def configured_servers(rows: Mapping[str, tuple[str, Base, tuple[str, ...]]]) -> tuple[Server, ...]:
+    """Return the servers of providers that the user's settings describe: their address, API and models."""
+    found = []
+    for address, base, models in rows.values():
+        server = base.server(address)
+        found.append(Server(server.url, server.formats, models or ("*",)))
+    return tuple(found)
+
+
+def models_shown(given: Situation) -> dict[str, dict[str, Any]]:
+    """Return the models of `--upstream` with the figures that a client must be told, by name."""
+    window = max(given.window or 0, NO_LIMIT)
+    return {name: {"window": window, "output": LONGEST_ANSWER} for name in given.models}
+
+
+def key_or_placeholder(given: Situation) -> str:
+    """Return the key that goes to `--upstream`: OpenAI's, if there is one."""
+    return given.environment.get("OPENAI_API_KEY", "").strip() or PLACEHOLDER
