@@ -11,7 +11,11 @@ from everlong.doors import open_door
 
 if TYPE_CHECKING:
     from everlong.gateway.clients import Client as Client, hashed as hashed, new_key as new_key
-    from everlong.gateway.config import GatewayConfig as GatewayConfig, load_config as load_config
+    from everlong.gateway.config import (
+        GatewayConfig as GatewayConfig,
+        is_loopback as is_loopback,
+        load_config as load_config,
+    )
     from everlong.gateway.http.boundary import Boundary as Boundary
     from everlong.gateway.http.server import (
         application as application,
@@ -25,7 +29,7 @@ else:
         __name__,
         {
             "clients": "Client hashed new_key",
-            "config": "GatewayConfig load_config",
+            "config": "GatewayConfig is_loopback load_config",
             "http.boundary": "Boundary",
             "http.server": "application config_from_environment serve",
             "operations.reports": "Report",

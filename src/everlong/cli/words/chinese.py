@@ -620,7 +620,6 @@ WRAP: Mapping[str, str] = {
     "upstream_remedy": "请启动 {where} 上的服务，或用 --upstream 指定另一个",
     "window_of": "{model}：{n} 个词元（{source}）",
     "window_unknown": "模型由客户端选择；everlong models NAME 显示窗口及其来源",
-    "managed_apis": "{apis}",
     "managed_compaction": "运行期间客户端自带的压缩保持关闭",
     "fine": "一切就绪：everlong wrap {name}",
     "missing": "缺少：{what}",

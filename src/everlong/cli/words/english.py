@@ -631,7 +631,6 @@ WRAP: Mapping[str, str] = {
     "upstream_remedy": "start the server at {where}, or name another with --upstream",
     "window_of": "{n} tokens for {model} ({source})",
     "window_unknown": "the client chooses the model; everlong models NAME shows a window and its source",
-    "managed_apis": "{apis}",
     "managed_compaction": "the client's own compaction stays off for the run",
     "fine": "All that is needed is there: everlong wrap {name}",
     "missing": "Missing: {what}",

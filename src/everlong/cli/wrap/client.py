@@ -206,7 +206,16 @@ class Client:
     #: The model of a run as far as that can be known before it; "" if only the client knows.
     model: Callable[[Situation], str] = lambda _: ""
     listed: bool = False
+    #: Whether it shortens conversations by itself, if it is let.
+    compacts: bool = True
+    #: The formats it speaks, if it has no variables for their addresses.
+    speaks: tuple[str, ...] = ()
     version: tuple[str, ...] = ("--version",)
+
+    @property
+    def apis(self) -> tuple[str, ...]:
+        """The formats that it speaks."""
+        return self.speaks or tuple(dict.fromkeys(name for base in self.bases for name in base.formats))
 
     def found(self, path: str | None) -> str:
         """Return where the program is on a PATH; "" if it is not there."""

@@ -27,7 +27,17 @@ from everlong.errors import EverlongError, InputError
 from everlong.gateway import load_config
 from everlong.llm import KNOWN
 
-__all__ = ["GATEWAY", "Running", "Wanted", "answer_of", "health_of", "look_for", "running_gateway", "state_folder"]
+__all__ = [
+    "GATEWAY",
+    "Running",
+    "Wanted",
+    "answer_of",
+    "health_of",
+    "look_for",
+    "reaches",
+    "running_gateway",
+    "state_folder",
+]
 
 #: The variable that names a gateway to use.
 GATEWAY = "EVERLONG_GATEWAY"
@@ -117,6 +127,17 @@ def answer_of(url: str, headers: Mapping[str, str] | None = None) -> bytes | Non
             return body
     except (OSError, ValueError, urllib.error.URLError):
         return None
+
+
+def reaches(address: str) -> bool:
+    """Whether anything answers at an address, whatever it says."""
+    try:
+        with _direct.open(address, timeout=ANSWERING):
+            return True
+    except urllib.error.HTTPError:
+        return True
+    except (OSError, ValueError):
+        return False
 
 
 def health_of(address: str) -> str:

@@ -11,12 +11,15 @@ from typing import Any
 from everlong.cli.wrap.client import BASES, NO_LIMIT, PLACEHOLDER, Base, Server, Situation
 
 __all__ = [
+    "OPENAI",
     "OWN_NAME",
     "PROVIDERS",
+    "SPOKEN",
     "Provider",
     "configured_servers",
     "key_or_placeholder",
     "models_shown",
+    "none_of",
     "providers_in_use",
 ]
 
@@ -48,6 +51,8 @@ PROVIDERS = (
     Provider("mistral", ("MISTRAL_API_KEY",), OPENAI),
     Provider("moonshotai", ("MOONSHOT_API_KEY",), OPENAI),
 )
+#: The formats by which these are asked.
+SPOKEN = tuple(dict.fromkeys(name for provider in PROVIDERS for name in provider.base.formats))
 
 
 def providers_in_use(given: Situation, signed_in: Collection[str]) -> Iterator[Provider]:
@@ -75,3 +80,12 @@ def models_shown(given: Situation) -> dict[str, dict[str, Any]]:
 def key_or_placeholder(given: Situation) -> str:
     """Return the key that goes to `--upstream`: OpenAI's, if there is one."""
     return given.environment.get("OPENAI_API_KEY", "").strip() or PLACEHOLDER
+
+
+def none_of(title: str) -> str:
+    """Return why a client with no such provider cannot be behind the gateway, and what to do."""
+    keys = ", ".join(provider.keys[0] for provider in PROVIDERS[:3])
+    return (
+        f"{title} has no provider that can be asked at the gateway, all goes past the gateway: set a key ({keys} …), "
+        "or name a server with --upstream"
+    )

@@ -16,10 +16,11 @@ from everlong.errors import InputError
 from everlong.llm import KNOWN
 from everlong.wire import FORMATS
 
-__all__ = ["Outcome", "launch_of", "run_behind_gateway", "wanted_for"]
+__all__ = ["SERVED", "Outcome", "launch_of", "run_behind_gateway", "wanted_for"]
 
 #: Providers that answer for their own models wherever a client asks for them; after them each format's maker.
 BY_MODEL = ("deepseek", "moonshotai", "alibaba", "zhipuai", "xai", "mistral", "groq")
+#: The formats that the gateway speaks.
 SERVED = tuple(name for name, each in FORMATS.items() if each.server_side is not None)
 
 

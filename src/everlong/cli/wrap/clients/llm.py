@@ -35,5 +35,6 @@ LLM = Client(
     prepare=_prepare,
     bases=OWN,
     keys=KEYS,
+    compacts=False,
     model=lambda given: given.option("-m", "--model") or given.environment.get("LLM_MODEL", ""),
 )

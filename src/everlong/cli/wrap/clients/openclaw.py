@@ -13,9 +13,11 @@ from everlong.cli.wrap.providers import (
     OPENAI,
     OWN_NAME,
     PROVIDERS,
+    SPOKEN,
     configured_servers,
     key_or_placeholder,
     models_shown,
+    none_of,
     providers_in_use,
 )
 
@@ -46,6 +48,13 @@ def _addressed(given: Situation) -> dict[str, tuple[str, Base, tuple[str, ...]]]
     return found
 
 
+def _signed_in(given: Situation) -> set[str]:
+    """Return the providers that the user's configuration has a key or a login for."""
+    auth = given.read(_users_file(given)).get("auth") or {}
+    profiles = (auth.get("profiles") or {}).values() if isinstance(auth, dict) else ()
+    return {str(profile.get("provider", "")) for profile in profiles if isinstance(profile, dict)}
+
+
 def _own_servers(given: Situation) -> tuple[Server, ...]:
     return configured_servers(_addressed(given))
 
@@ -55,7 +64,7 @@ def _prepare(given: Situation) -> Launch:
     mine = _users_file(given)
     providers: dict[str, Any] = {
         provider.name: {"baseUrl": _address(provider.base, given.gateway), "models": []}
-        for provider in providers_in_use(given, ())
+        for provider in providers_in_use(given, _signed_in(given))
     }
     for name, (_, base, _) in _addressed(given).items():
         providers[name] = {"baseUrl": _address(base, given.gateway)}
@@ -72,6 +81,8 @@ def _prepare(given: Situation) -> Launch:
         own = {"baseUrl": f"{given.gateway}/v1", "apiKey": key_or_placeholder(given), "api": "openai-completions"}
         providers[OWN_NAME] = own | {"models": models}
         config["agents"] = {"defaults": {"model": {"primary": f"{OWN_NAME}/{given.models[0]}"}}}
+    if not providers:
+        launch.refused = none_of("OpenClaw")
     launch.files[FILE] = json.dumps(config, indent=2) + "\n"
     launch.variables[CONFIG] = str(given.folder / FILE)
     launch.variables.setdefault("OPENCLAW_STATE_DIR", given.environment.get("OPENCLAW_STATE_DIR") or str(mine.parent))
@@ -93,4 +104,5 @@ OPENCLAW = Client(
     keys=tuple(key for provider in PROVIDERS for key in provider.keys),
     own_servers=_own_servers,
     listed=True,
+    speaks=SPOKEN,
 )

@@ -14,9 +14,11 @@ from everlong.cli.wrap.providers import (
     OPENAI,
     OWN_NAME,
     PROVIDERS,
+    SPOKEN,
     configured_servers,
     key_or_placeholder,
     models_shown,
+    none_of,
     providers_in_use,
 )
 
@@ -94,6 +96,8 @@ def _prepare(given: Situation) -> Launch:
         providers[OWN_NAME] = own
         if not _config(given).get("model"):
             config |= {"model": f"{OWN_NAME}/{given.models[0]}", "small_model": f"{OWN_NAME}/{given.models[0]}"}
+    if not providers:
+        launch.refused = launch.refused or none_of("opencode")
     before = given.environment.get(CONFIG, "")
     launch.variables[CONFIG] = json.dumps(_merged(_parsed(before), config))
     return launch
@@ -128,4 +132,5 @@ OPENCODE = Client(
     login=_login,
     model=lambda given: (given.option("-m", "--model") or str(_config(given).get("model", ""))).partition("/")[2],
     listed=True,
+    speaks=SPOKEN,
 )

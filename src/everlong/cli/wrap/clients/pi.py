@@ -14,9 +14,11 @@ from everlong.cli.wrap.providers import (
     OPENAI,
     OWN_NAME,
     PROVIDERS,
+    SPOKEN,
     configured_servers,
     key_or_placeholder,
     models_shown,
+    none_of,
     providers_in_use,
 )
 
@@ -82,6 +84,8 @@ def _prepare(given: Situation) -> Launch:
         providers[OWN_NAME] = own | {"models": models}
         if not given.option("--model", "--provider", "--models"):
             chosen = ("--provider", OWN_NAME, "--model", given.models[0])
+    if not providers:
+        launch.refused = none_of("pi")
     launch.files[FILE] = EXTENSION.format(providers=json.dumps(providers, indent=2))
     launch.arguments = ("--extension", str(given.folder / FILE), *chosen, *given.arguments)
     return launch
@@ -104,4 +108,5 @@ PI = Client(
     login=_login,
     model=lambda given: given.option("--model").rpartition("/")[2],
     listed=True,
+    speaks=SPOKEN,
 )

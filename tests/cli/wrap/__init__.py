@@ -1,0 +1,1 @@
+"""Tests of `everlong wrap` and `everlong doctor`."""
