@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from everlong.gateway.config import (
         GatewayConfig as GatewayConfig,
         is_loopback as is_loopback,
-        load_config as load_config,
+        settings_here as settings_here,
     )
     from everlong.gateway.http.boundary import Boundary as Boundary
     from everlong.gateway.http.server import (
@@ -29,7 +29,7 @@ else:
         __name__,
         {
             "clients": "Client hashed new_key",
-            "config": "GatewayConfig is_loopback load_config",
+            "config": "GatewayConfig is_loopback settings_here",
             "http.boundary": "Boundary",
             "http.server": "application config_from_environment serve",
             "operations.reports": "Report",

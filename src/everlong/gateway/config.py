@@ -21,7 +21,17 @@ from everlong.errors import InputError
 from everlong.gateway.surfaces import FORMATS
 from everlong.store import LARGEST_CONFIG, read_input
 
-__all__ = ["NO_LIMITS", "GatewayConfig", "Keep", "KeyTable", "Limits", "UpstreamTable", "is_loopback", "load_config"]
+__all__ = [
+    "NO_LIMITS",
+    "GatewayConfig",
+    "Keep",
+    "KeyTable",
+    "Limits",
+    "UpstreamTable",
+    "is_loopback",
+    "load_config",
+    "settings_here",
+]
 
 #: What is stored of a conversation.
 Keep: TypeAlias = Literal["nothing", "edits", "text"]
@@ -401,6 +411,11 @@ def load_config(file: str | None, options: Mapping[str, Any], environment: Mappi
             "add [[keys]], or set open = true (--open) to serve everyone"
         )
     return config
+
+
+def settings_here(options: Mapping[str, Any], environment: Mapping[str, str]) -> GatewayConfig:
+    """Return the settings that `everlong serve` would have with these options in this folder. Raises InputError."""
+    return load_config(None, options, environment)
 
 
 def _config_of(values: Mapping[str, Any], origins: Mapping[str, str]) -> GatewayConfig:

@@ -20,13 +20,13 @@ WAITS = (
     "say(base=os.environ['ANTHROPIC_BASE_URL']); messages(1, 10)\nif sys.argv[1:] == ['wait']: sys.stdin.readline()\n"
 )
 LISTENS = (
-    "heard = []\n"
-    "def hear(number, _):\n"
-    "    heard.append(number); say(heard=number)\n"
-    "    if number == signal.SIGTERM: signal.signal(number, signal.SIG_DFL); os.kill(os.getpid(), number)\n"
-    "for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP): signal.signal(number, hear)\n"
+    "wanted = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}\n"
+    "signal.pthread_sigmask(signal.SIG_BLOCK, wanted)\n"
     "say(ready=True, terminal=[os.isatty(place) for place in (0, 1, 2)])\n"
-    "while signal.SIGTERM not in heard and len(heard) < 2: signal.pause()\n"
+    "for _ in range(2):\n"
+    "    number = signal.sigwait(wanted); say(heard=number)\n"
+    "    if number == signal.SIGTERM:\n"
+    "        os.kill(os.getpid(), number); signal.pthread_sigmask(signal.SIG_UNBLOCK, wanted)\n"
     "sys.exit(5)\n"
 )
 

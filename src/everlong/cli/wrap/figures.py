@@ -71,7 +71,7 @@ def _counted(name: str, labels: Mapping[str, str]) -> tuple[str, ...]:
         case "requests":
             failed = labels.get("status", "0").isdigit() and int(labels.get("status", "0")) >= ERRORS
             return ("requests", "failed") if failed else ("requests",)
-        case "unmanaged" | "requests_unmanaged" | "unmanaged_requests":
+        case "unmanaged":
             return ("unmanaged",)
         case "tokens":
             return {"original": ("asked",), "sent": ("sent",)}.get(what, ())

@@ -24,7 +24,7 @@ from uuid import uuid4
 from everlong import __version__
 from everlong.cli.wrap.lease import SHARING, Lease, alone_in
 from everlong.errors import EverlongError, InputError
-from everlong.gateway import load_config
+from everlong.gateway import settings_here
 from everlong.llm import KNOWN
 
 __all__ = [
@@ -83,8 +83,8 @@ class Wanted:
         """Return what is wanted where the user's own configuration names its upstreams. Raises InputError."""
         given = {"upstream": self.upstream, "preset": self.preset, "mode": self.mode, "store": self.store}
         said = {name: value for name, value in given.items() if value}
-        config = load_config(None, said, {**environment, **self.variables()})
-        own = load_config(None, {}, environment)
+        config = settings_here(said, {**environment, **self.variables()})
+        own = settings_here({}, environment)
         if self.plain and (config.upstream or own.upstreams):
             return replace(self, upstreams=())
         return self
@@ -159,7 +159,7 @@ def look_for(wanted: Wanted, environment: Mapping[str, str]) -> Running | None:
         return Running(address=named)
     if not wanted.plain:
         return None
-    port = load_config(None, {}, environment).port
+    port = settings_here({}, environment).port
     address = f"http://127.0.0.1:{port}"
     if port and _is_ours(port) and health_of(address) == __version__:
         return Running(address=address)
@@ -244,12 +244,13 @@ def _start(
             env={**environment, **wanted.variables()},
             start_new_session=True,  # what the terminal tells the client is not for the gateway
         )
+    address = ""
     try:
         address = _ready(process, log)
-    except BaseException:
-        lease.release()
-        process.terminate()
-        raise
+    finally:
+        if not address:
+            lease.release()
+            process.terminate()
     told = {"address": address, "log": str(log), "lease": str(lease.path), "pid": process.pid, "version": __version__}
     _write(folder / f"{name}.json", json.dumps(told))
     return Running(address=address, log=str(log), started=True, lease=lease), process
