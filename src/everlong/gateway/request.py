@@ -17,6 +17,7 @@ from everlong.gateway.surfaces import Address
 from everlong.wire import Api, Format
 
 __all__ = [
+    "MOST_MESSAGES",
     "ModelRequest",
     "Piece",
     "decoded",
@@ -87,6 +88,13 @@ class ModelRequest:
     def with_fields(self, others: Mapping[str, Piece]) -> "ModelRequest":
         """Return the request with other fields; not those that have an attribute here."""
         return replace(self, fields={**self.fields, **others}, original=b"")
+
+    def without_fields(self, names: Iterable[str]) -> "ModelRequest":
+        """Return the request without fields that name what its upstream holds: it is all there is."""
+        gone = frozenset(names)
+        fields = {name: raw for name, raw in self.fields.items() if name not in gone}
+        partial = any(_value(fields, name) is not None for name in self.format.api.held_elsewhere)
+        return replace(self, fields=fields, original=b"", partial=partial)
 
     def with_model(self, model: str) -> "ModelRequest":
         """Return the request for a model of another name."""

@@ -52,7 +52,12 @@ if TYPE_CHECKING:
         ReplyStream as ReplyStream,
     )
     from everlong.wire.formats.reply_writer import WrittenReply as WrittenReply, text_pieces as text_pieces
-    from everlong.wire.formats.server import Canonical as Canonical, Errors as Errors, UsageShape as UsageShape
+    from everlong.wire.formats.server import (
+        Canonical as Canonical,
+        Errors as Errors,
+        Held as Held,
+        UsageShape as UsageShape,
+    )
     from everlong.wire.formats.translation import arguments_object as arguments_object
     from everlong.wire.formats.validation import Problem as Problem
     from everlong.wire.framing import (
@@ -129,7 +134,7 @@ else:
             "formats.opaque": "Find",
             "formats.reply_reader": "Outgoing ReplyReader ReplyStream",
             "formats.reply_writer": "WrittenReply text_pieces",
-            "formats.server": "Canonical Errors UsageShape",
+            "formats.server": "Canonical Errors Held UsageShape",
             "formats.translation": "arguments_object",
             "formats.validation": "Problem",
             "framing": "BYTE_ORDER_MARK DONE SseEvent SseReader json_bytes sse_bytes",

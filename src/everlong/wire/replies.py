@@ -121,6 +121,8 @@ class Finished:
     message: Message
     usage: Usage | None
     stop: str
+    #: The provider's id of the answer, where it may be continued by it; "" if not.
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

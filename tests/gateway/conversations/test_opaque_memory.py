@@ -4,7 +4,7 @@ from everlong.gateway.conversations.opaque import Notes
 
 
 def test_long_notes_take_no_more_than_their_room() -> None:
-    notes = Notes(room=100_000)
+    notes = Notes[str](100_000, len)
     for number in range(1_000):
         notes.keep(("scope", f"call {number}"), "x" * 10_000)
     assert 5 <= len(notes) <= 10
@@ -13,7 +13,7 @@ def test_long_notes_take_no_more_than_their_room() -> None:
 
 
 def test_a_note_that_is_written_again_takes_its_room_once() -> None:
-    notes = Notes(room=100_000)
+    notes = Notes[str](100_000, len)
     notes.keep(("scope", "first"), "1")
     for _ in range(1_000):
         notes.keep(("scope", "call"), "x" * 10_000)
@@ -21,7 +21,7 @@ def test_a_note_that_is_written_again_takes_its_room_once() -> None:
 
 
 def test_what_is_in_use_stays() -> None:
-    notes = Notes(room=100_000)
+    notes = Notes[str](100_000, len)
     notes.keep(("scope", "used"), "1")
     for number in range(1_000):
         notes.keep(("scope", f"call {number}"), "x" * 10_000)
@@ -29,7 +29,7 @@ def test_what_is_in_use_stays() -> None:
 
 
 def test_nothing_is_a_note_too_and_scopes_are_apart() -> None:
-    notes = Notes()
+    notes = Notes[str](16 * 1024 * 1024, len)
     notes.keep(("one", "call"), None)
     notes.keep(("two", "call"), "2")
     assert ("one", "call") in notes

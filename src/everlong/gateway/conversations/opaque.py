@@ -4,8 +4,9 @@ The formats say what it is and where it goes back to. Here it is kept: in memory
 """
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from threading import Lock
+from typing import Generic, TypeVar
 
 from everlong.core import JsonObject, JsonText, Message
 from everlong.gateway.conversations.canonical import Restore
@@ -14,21 +15,23 @@ from everlong.wire import Find, Format
 
 __all__ = ["Notes", "OpaqueMemory"]
 
+T = TypeVar("T")
 KIND = "opaque"  # of notes in the store
 CAPACITY = 16 * 1024 * 1024  # bytes
 OVERHEAD = 200  # bytes that a note takes beside its text and its name
 
 
-class Notes:
-    """Short texts by client and name, in memory; the one used longest ago goes first.
+class Notes(Generic[T]):
+    """Values by client and name, in memory; the one used longest ago goes first. `size` are the bytes of one.
 
     That there is nothing under a name is a note too.
     """
 
-    def __init__(self, room: int = CAPACITY) -> None:
+    def __init__(self, room: int, size: Callable[[T], int]) -> None:
         self._room = room
+        self._size_of = size
         self._held = 0
-        self._known: OrderedDict[tuple[str, str], JsonText | None] = OrderedDict()
+        self._known: OrderedDict[tuple[str, str], T | None] = OrderedDict()
         self._mine = Lock()
 
     def __contains__(self, place: tuple[str, str]) -> bool:
@@ -38,31 +41,35 @@ class Notes:
     def __len__(self) -> int:
         return len(self._known)
 
-    def get(self, place: tuple[str, str]) -> JsonText | None:
+    def get(self, place: tuple[str, str]) -> T | None:
         """Return what there is under (scope, name)."""
         with self._mine:
             if place in self._known:
                 self._known.move_to_end(place)
             return self._known.get(place)
 
-    def keep(self, place: tuple[str, str], text: JsonText | None) -> None:
-        """Keep a note; drop others if there is no room. A missing text never replaces one."""
+    def keep(self, place: tuple[str, str], note: T | None) -> None:
+        """Keep a note; drop others if there is no room. A missing one never replaces one."""
         with self._mine:
-            if text is None and place in self._known:  # it was written while the store was looked into
+            if note is None and place in self._known:  # it was written while the store was looked into
                 return
             self._drop(place)
-            self._known[place] = text
-            self._held += _size(place, text)
+            self._known[place] = note
+            self._held += self._size(place, note)
             while self._held > self._room and len(self._known) > 1:
                 self._drop(next(iter(self._known)))
 
+    def forget(self, place: tuple[str, str]) -> None:
+        """Drop a note."""
+        with self._mine:
+            self._drop(place)
+
     def _drop(self, place: tuple[str, str]) -> None:
         if place in self._known:
-            self._held -= _size(place, self._known.pop(place))
+            self._held -= self._size(place, self._known.pop(place))
 
-
-def _size(place: tuple[str, str], text: JsonText | None) -> int:
-    return OVERHEAD + len(place[1]) + len(text or "")
+    def _size(self, place: tuple[str, str], note: T | None) -> int:
+        return OVERHEAD + len(place[1]) + (0 if note is None else self._size_of(note))
 
 
 class OpaqueMemory:
@@ -70,7 +77,7 @@ class OpaqueMemory:
 
     def __init__(self, store: StateStore) -> None:
         self._store = store
-        self._notes = Notes()
+        self._notes: Notes[JsonText] = Notes(CAPACITY, len)
 
     def finder(self, scope: str, model: str) -> Find:
         """Return a function that finds what was remembered of a model's calls for a client."""

@@ -90,6 +90,11 @@ class AnswerReader:
         """Whether the answer reported its own end."""
         return self._done or self._reply.complete
 
+    @property
+    def name(self) -> str:
+        """The provider's id of the whole answer; "" if it cannot be continued by it."""
+        return self._reply.name
+
     def feed(self, chunk: bytes) -> None:
         """Read the next bytes, as they came."""
         self._read(chunk)
@@ -234,8 +239,11 @@ async def forward_bytes(
     writer: ResponseWriter,
     headers: Callable[[], Headers],
     seen: Callable[[bytes], None] = lambda _: None,
+    ending: Callable[[], None] = lambda: None,
 ) -> None:
     """Forward every byte of an answer, but not its end. `headers` gives ours, `seen` is told every piece.
+
+    `ending` is called when all has come, before a client can have seen the end.
 
     The head of a plain answer waits for the first bytes, so that an answer which breaks off there is an error and not
     half an answer. Raises ProviderError where it breaks off.
@@ -255,6 +263,7 @@ async def forward_bytes(
             if size > HELD:
                 await writer.begin(answer.status, [*answer.headers, *headers()])
                 await writer.write(b"".join(held))
+    ending()
     if not writer.begun:
         await writer.send_whole(answer.status, [*answer.headers, *headers()], b"".join(held))
 
@@ -334,7 +343,8 @@ class StreamFilters:
 class AnswerForwarder:
     """Forwards one answer. `headers` gives ours; `opening` is called right before the first byte.
 
-    `ending` is called right before the last bytes, after which the client has the whole answer and may ask again.
+    `ending` is called with the message and its name at the provider right before the last bytes, after which the client
+    has the whole answer and may ask again.
     """
 
     format: Format
@@ -342,7 +352,7 @@ class AnswerForwarder:
     headers: Callable[[], Headers]
     sizes: PromptSizes
     opening: Callable[[], None]
-    ending: Callable[[Message], None]
+    ending: Callable[[Message, str], None]
     recall: RecallExchange | None = None
     finished: Finished | None = None
     #: Whether the answer continues in another one: its end was not forwarded.
@@ -372,7 +382,7 @@ class AnswerForwarder:
         """Forward a plain answer, or hold it until the answer that continues it is there."""
         self.opening()
         if self.finished is not None:
-            self.ending(self.finished.message)
+            self.ending(self.finished.message, self.finished.name)
         if self.recall is not None:
             if self.recall.continues_after(self.finished):
                 self.continues = True
@@ -443,7 +453,7 @@ class AnswerForwarder:
         if reader.complete and not over:
             message = reader.message()
             if message is not None:
-                self.ending(message)
+                self.ending(message, reader.name)
 
     async def forward_unchanged(self, answer: UpstreamResponse) -> None:
         """Forward every byte unchanged, whatever the answer is. Raises ProviderError if nothing was sent yet."""

@@ -15,6 +15,7 @@ from typing import cast
 
 from everlong.core import History, JsonObject, Message, Role
 from everlong.engine import Prepared, breakpoints
+from everlong.gateway.chains.continuation import Continuation
 from everlong.gateway.conversations.canonical import Unit, in_one_form
 from everlong.gateway.conversations.conversations import Conversation, Transcript
 from everlong.gateway.request import ModelRequest, Piece, decoded, encoded, pieces_of_list, pieces_of_object
@@ -97,9 +98,13 @@ def _list_marked(marks: CacheMarks, raw: bytes, mark: JsonObject, *, tools: bool
 
 
 def forwarded_body(
-    request: ModelRequest, transcript: Transcript, conversation: Conversation, prepared: Prepared
+    request: ModelRequest,
+    transcript: Transcript,
+    conversation: Conversation,
+    prepared: Prepared,
+    continuation: Continuation | None = None,
 ) -> bytes:
-    """Return the body that is sent for a prepared request."""
+    """Return the body that is sent for a prepared request. What its provider holds is left out of it."""
     view = prepared.request.messages
     in_field = len(transcript.head) - sum(len(unit.messages) for unit in transcript.leading)
     messages, others = _past_the_head(request, view, conversation.opening[:in_field])
@@ -115,6 +120,9 @@ def forwarded_body(
         sent = marked_members(marks, sent, [bisect_right(ends, count) - 1 for count in counts], caching.seconds)
     elif marks is not None:
         sent = _with_clients_marks(marks, members, own, marks.most - _marks_in_front(marks, request, others))
+    if continuation is not None:
+        sent, named = continuation.narrowed(request, transcript, conversation, messages, members)
+        others |= named
     return request.written(sent, others | _length(request, prepared))
 
 

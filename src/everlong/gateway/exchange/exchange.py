@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import TypeVar
 
-from everlong.core import Message
+from everlong.core import Json, Message
 from everlong.engine import Call, Finished, Prepared, Turn, counter_for, whole, window_hint
-from everlong.errors import BudgetImpossible, EverlongError, ProviderError, Refused
+from everlong.errors import BudgetImpossible, ContextOverflow, EverlongError, ProviderError, Refused
+from everlong.gateway.chains.continuation import Continuation, continuation_of
+from everlong.gateway.chains.provider import Provider
 from everlong.gateway.clients import Client
 from everlong.gateway.conversations.canonical import UNREADABLE
 from everlong.gateway.conversations.conversations import Conversation, Transcript
@@ -64,13 +66,25 @@ class Exchange:
     _entered: bool = False
     _recall: RecallExchange | None = None
     _continues: bool = False
+    _continuation: Continuation | None = None
 
     async def run(self) -> None:
         """Answer the client. Errors of ours that it must see are raised."""
+        if self.mode != "off":
+            await self._find_past()
+        await self._manage()
+
+    async def _manage(self) -> None:
+        """Answer the client, with a request that is managed if it can be."""
         original = self.request
         if self._offers_recall:
             await self._offer_recall()
+        if self._continuation is not None:
+            self._continuation.begin(self.request)
         self.report.unmanaged = self._reason_against()
+        if self.report.unmanaged == HELD_ELSEWHERE and self._continuation is not None:
+            await self._forward_unseen(self._continuation)
+            return
         if self.report.unmanaged:
             await self._forward_unchanged()
             return
@@ -82,6 +96,8 @@ class Exchange:
                 raise
             # The upstream may read what we cannot, or refuse it; nobody here would answer a call of our tool.
             self.request, self._recall, self.report.unmanaged = original, None, UNREAD
+            if self._continuation is not None:
+                self.request, self._continuation = self._continuation.asked, None
             await self._forward_unchanged()
 
     def _reason_against(self) -> str:
@@ -91,6 +107,67 @@ class Exchange:
         if self.request.partial:
             return HELD_ELSEWHERE
         return "" if self.request.messages else EMPTY
+
+    # --- what the provider holds -------------------------------------------------------------------
+
+    async def _find_past(self) -> None:
+        """Find what the request continues, and take it in if all of it was seen."""
+        chains, scope, upstream = self.services.chains, self.client.scope, self.upstream.name
+        if self.services.state_store.near:
+            self._continuation = continuation_of(chains, scope, upstream, self.request)
+        else:
+            self._continuation = await asyncio.to_thread(continuation_of, chains, scope, upstream, self.request)
+        if self._continuation is not None:
+            self.request = self._continuation.with_past()
+
+    async def _forward_unseen(self, continuation: Continuation) -> None:
+        """Forward a request whose past was not seen here; if it is too long, ask the provider for its past."""
+        refusal = await self._attempt_unseen()
+        if refusal is None:
+            return
+        too_long = isinstance(refusal.error, ContextOverflow) and self.request.messages
+        if too_long and await self._with_comments(continuation.fetch(self._provider(continuation))):
+            self.request = continuation.with_past()
+            await self._manage()
+        else:
+            await self._forward_refusal(refusal, refusal.error)
+
+    async def _attempt_unseen(self) -> Refusal | None:
+        """Forward the request and the answer unchanged; return the refusal if it is one."""
+        try:
+            answer = await self._send(self.request.body)
+        except ProviderError as error:
+            return Refusal(error, error.status or 502)
+        forwarder = self._forwarder(PromptSizes())
+        try:
+            if not 200 <= answer.status < 300:
+                return await forwarder.read_refusal(answer)
+            if answer.streamed:
+                refusal = await forwarder.forward_stream(answer)
+            else:
+                body, refusal = await forwarder.read_plain(answer)
+                if refusal is None:
+                    await forwarder.forward_plain(answer, body)
+        finally:
+            answer.close()
+            self.complete = forwarder.finished is not None
+            self._report_answer(forwarder.finished)
+            self._report_broken(forwarder)
+        return refusal
+
+    async def _complete_conversation(self) -> None:
+        """Add to the provider's conversation what was said in it and sent apart from it."""
+        continuation = self._continuation
+        if continuation is not None and continuation.apart and continuation.kept is not None and not self._continues:
+            items = continuation.kept.items
+            await whole(self._provider(continuation).add(continuation.conversation, items))
+
+    def _provider(self, continuation: Continuation) -> Provider:
+        base = self.request.address.surface.base
+        held, forwarding = continuation.held, self.services.forwarding
+        return Provider(forwarding, self.upstream, self.client, self.headers, held, base, self.query)
+
+    # --- what is forwarded as it is ----------------------------------------------------------------
 
     async def _forward_unchanged(self) -> None:
         """Forward the request and the answer unchanged."""
@@ -154,7 +231,7 @@ class Exchange:
             lock.release()
 
     async def _prepare_turn(self, turn: Turn, call: Call) -> None:
-        async with self.services.turn(self.report.bytes_in):
+        async with self.services.turn(self._size):
             turn.prepared = await asyncio.to_thread(self._prepare, call)
 
     def _read(self) -> Transcript:
@@ -218,9 +295,11 @@ class Exchange:
 
     async def _written(self, transcript: Transcript, conversation: Conversation, prepared: Prepared) -> bytes:
         """Return what is sent; a heavy body is written beside the event loop."""
-        if self.report.bytes_in <= HEAVY:
-            return forwarded_body(self.request, transcript, conversation, prepared)
-        return await asyncio.to_thread(forwarded_body, self.request, transcript, conversation, prepared)
+        if self._size <= HEAVY:
+            return forwarded_body(self.request, transcript, conversation, prepared, self._continuation)
+        return await asyncio.to_thread(
+            forwarded_body, self.request, transcript, conversation, prepared, self._continuation
+        )
 
     async def _forward_plain(self, turn: Turn, forwarder: AnswerForwarder, answer: UpstreamResponse) -> Refusal | None:
         body, refusal = await forwarder.read_plain(answer)
@@ -234,6 +313,8 @@ class Exchange:
 
     async def _try_again(self, turn: Turn, refusal: Refusal) -> Refusal | None:
         """Send another, smaller request; if there is none, forward the upstream's refusal unchanged."""
+        if self._continuation is not None and self._continuation.gives_up(refusal):
+            return await self._attempt(turn)
         try:
             await turn.refused(refusal.error)
         except (ProviderError, BudgetImpossible) as final:
@@ -275,15 +356,24 @@ class Exchange:
             headers=self.report.headers,
             sizes=sizes,
             opening=self._leave,
-            ending=self._keep_opaque,
+            ending=self._keep_answer,
             recall=self._recall,
         )
 
-    def _keep_opaque(self, message: Message) -> None:
-        """Remember what a client may drop of an answer, before it has all of it and asks again."""
+    def _keep_answer(self, message: Message, name: str) -> None:
+        """Remember an answer before its client has all of it and asks again: what it may drop, and what it may name."""
         request = self.request
         shown = message if self._recall is None else without_recall(message)
         self.services.opaque.keep_answer(request.format, self.client.scope, request.model, shown)
+        if self._continuation is None or not name:
+            return
+        rounds = [] if self._recall is None else self._recall.rounds
+        shown_before = [without_recall(round_.message) for round_ in rounds]
+        resent = request.format.server.tool.resent
+        answers: list[list[Json]] = [[*resent(each)] for each in (*shown_before, shown)]
+        names = [round_.response for round_ in rounds if round_.response]
+        whole_request = None if rounds or self.report.unmanaged else self._transcript
+        self._continuation.keep([*names, name], answers, whole_request)
 
     def _sizes(self, prepared: Prepared) -> PromptSizes:
         original = self.services.config.usage == "original"
@@ -316,6 +406,7 @@ class Exchange:
         if self._recall is not None:
             await self._recall_results(self._recall, turn, forwarder, finished)
         self.complete = True
+        await self._complete_conversation()
         if not self._far_from_full(turn.request):
             model = self.services.models.of(self.upstream, self.client, self.request.fmt)
             for observer in self.services.engine.after_turn:
@@ -367,7 +458,12 @@ class Exchange:
     @property
     def _takes_no_time(self) -> bool:
         """Whether reading the request and what is kept of it may be done in the event loop."""
-        return self.report.bytes_in <= SMALL and self.services.state_store.near
+        return self._size <= SMALL and self.services.state_store.near
+
+    @property
+    def _size(self) -> int:
+        """Bytes of the request with what its provider holds."""
+        return self.report.bytes_in + (0 if self._continuation is None else self._continuation.size)
 
     def _leave(self) -> None:
         """Let others continue the conversation: from here on nothing is recovered."""

@@ -12,6 +12,7 @@ from urllib.parse import unquote
 
 from everlong.core import Json, JsonObject
 from everlong.errors import EverlongError, ProviderError, Refused
+from everlong.gateway.chains.watch import Watch
 from everlong.gateway.clients import BYTES_PER_TOKEN, Client
 from everlong.gateway.exchange.answer import forward_bytes
 from everlong.gateway.exchange.response import GONE, Headers, until_disconnect
@@ -146,8 +147,9 @@ class PassThroughEndpoint(Endpoint):
         writer = request.writer
         answer = await self.services.forwarding.send(upstream, request.client, sent)
         request.report.streamed = answer.streamed
+        watch = Watch(self.services.chains, request.client.scope, sent.method, sent.path, sent.body)
         try:
-            await forward_bytes(answer, writer, request.report.headers)
+            await forward_bytes(answer, writer, request.report.headers, watch.feed, lambda: watch.end(answer.status))
             await writer.end()
         except ProviderError as error:
             if not writer.begun:

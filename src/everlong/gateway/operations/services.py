@@ -10,6 +10,7 @@ from time import monotonic
 
 from everlong.engine import Author, Engine, Observer, Summaries
 from everlong.errors import InputError, Refused
+from everlong.gateway.chains.links import Chains
 from everlong.gateway.clients import Client, Clients, Limiter
 from everlong.gateway.config import GatewayConfig
 from everlong.gateway.conversations.conversations import Conversations
@@ -43,6 +44,7 @@ class Services:
     state_store: StateStore
     conversations: Conversations
     opaque: OpaqueMemory
+    chains: Chains
     models: UpstreamModels
     recent: Recent
     metrics: Metrics
@@ -105,6 +107,7 @@ def services_for(
         state_store=state_store,
         conversations=Conversations(engine, state_store, room=int(config.memory), began=metrics.began),
         opaque=OpaqueMemory(state_store),
+        chains=Chains(state_store, int(config.memory) // 4),
         models=models,
         recent=Recent(state_store),
         metrics=metrics,

@@ -46,10 +46,10 @@ def with_earlier(request: ModelRequest, find: Find) -> ModelRequest:
     whole = put_back(request.format, messages, find)
     if whole is not messages:
         request = request.with_messages([encoded(message) for message in whole])
-    field_name = request.format.server.continues
-    before = request.value(field_name) if field_name else None
+    held = request.format.server.held
+    before = None if held is None else request.value(held.previous)
     name = continued_response(before, find) if isinstance(before, str) else before
-    return request if name == before else request.with_fields({field_name: encoded(name)})
+    return request if held is None or name == before else request.with_fields({held.previous: encoded(name)})
 
 
 @dataclass(slots=True)

@@ -3,7 +3,8 @@
     with ScriptedServer(reads_files(2), window=Window(16_000)) as server:
         …  # server.url is the base address of an OpenAI or Anthropic client, server.requests what was asked
 
-Streams piece by piece, breaks connections, refuses, truncates: whatever the script says.
+Streams piece by piece, breaks connections, refuses, truncates: whatever the script says. Answers are held as OpenAI
+holds them: a request may name an earlier answer or a conversation, and the script sees everything before it.
 """
 
 import asyncio
@@ -19,6 +20,7 @@ from aiohttp import web
 from everlong.core import Json, JsonObject
 from everlong.errors import EverlongError
 from everlong.llm.arrivals import ArrivalLimits
+from everlong.llm.scripted.held import HeldAnswers, UnknownName
 from everlong.llm.scripted.model import ScriptedModel, Window
 from everlong.llm.scripted.script import Answer, Broken, Raw, ReceivedRequest, Refusal, Script, echo, reply_of
 from everlong.llm.sites import DEFAULT_LIMITS, guarded_site
@@ -67,6 +69,8 @@ class ScriptedServer:
         self.model = ScriptedModel(script, window or Window())
         self.models = models or ("scripted",)
         self.cancelled = 0
+        #: What it holds for clients, by the name of the format.
+        self.held = {name: HeldAnswers(each) for name, each in FORMATS.items() if each.server_side and each.server.held}
         self.port = 0
         self._limits = limits
         self._ready = Signal()
@@ -131,6 +135,8 @@ class ScriptedServer:
             app.router.add_post(path, self._answers(spoken))
         for path in ("/v1/models", "/openai/models", "/openai/v1/models"):
             app.router.add_get(path, self._lists)
+        for held in self.held.values():
+            app.router.add_routes(held.routes())
         return app
 
     async def _lists(self, _: web.Request) -> web.Response:
@@ -155,6 +161,8 @@ class ScriptedServer:
             body = await request.read()
             try:
                 asked = self._asked(spoken, request, body, streamed=streamed)
+            except UnknownName as error:
+                return _unknown(error)
             except (EverlongError, ValueError) as error:
                 return _refused(400, f"the body cannot be read: {error}")
             try:
@@ -178,6 +186,8 @@ class ScriptedServer:
         raw = json.loads(body)
         if not isinstance(raw, dict):
             raise ValueError("not an object")
+        if spoken.name in self.held:
+            raw = self.held[spoken.name].resolved(raw)
         # Marks are no part of what is said: a prefix is known whether or not they have moved.
         document = spoken.read_body(raw if spoken.marks is None else spoken.marks.remove(raw))
         temperature = raw.get("temperature")
@@ -201,6 +211,8 @@ class ScriptedServer:
     ) -> web.StreamResponse:
         """Send the answer, streamed or whole; with `pieces` the connection breaks after so many events."""
         writer = format_named(asked.fmt).writer
+        if asked.fmt in self.held and pieces is None:
+            self.held[asked.fmt].keep(json.loads(asked.body), writer.whole(reply_of(asked, answer)))
         try:
             await asyncio.sleep(answer.before)
             if not asked.stream:
@@ -232,6 +244,12 @@ def _route(api: Api, path: str) -> str:
 
 def _refused(status: int, message: str) -> web.Response:
     return web.json_response({"error": {"message": message}}, status=status)
+
+
+def _unknown(error: UnknownName) -> web.Response:
+    code = "previous_response_not_found" if "response" in error.field_name else "conversation_not_found"
+    shown = {"message": str(error), "type": "invalid_request_error", "param": error.field_name, "code": code}
+    return web.json_response({"error": shown}, status=404)
 
 
 async def _sent(request: web.Request, raw: Raw) -> web.StreamResponse:

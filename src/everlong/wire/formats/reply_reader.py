@@ -61,6 +61,8 @@ class ReplyReader(ABC):
     def __init__(self) -> None:
         self.usage: Usage | None = None
         self.stop = ""
+        #: The provider's id of the whole answer, if it may be asked for it again.
+        self.name = ""
         #: Whether the stream said itself that it is over; one that just ends was cut.
         self.complete = False
 
@@ -75,7 +77,8 @@ class ReplyReader(ABC):
     def finished(self) -> Finished:
         """The last piece. An answer with calls ended because of them, whatever reason the server gives."""
         message, stop = self.message(), STOPS.get(self.stop, self.stop)
-        return Finished(message, self.usage, "calls" if message.calls and stop in ("", "stop") else stop)
+        stop = "calls" if message.calls and stop in ("", "stop") else stop
+        return Finished(message, self.usage, stop, self.name)
 
     def note_usage(self, raw: Json, style: str) -> None:
         """Take in a report; streams send several, each figure only grows."""

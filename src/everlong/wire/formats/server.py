@@ -4,14 +4,14 @@ Errors, the canonical form of messages, usage, opaque parts and hidden tools. A 
 the gateway, whose table of providers says which upstreams speak it.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from everlong.core import Json, JsonObject
 from everlong.wire.formats.hidden_tool import Event, HiddenTool
 from everlong.wire.formats.opaque import OpaqueParts
 
-__all__ = ["Canonical", "Errors", "ServerSide", "UsageShape"]
+__all__ = ["Canonical", "Errors", "Held", "ServerSide", "UsageShape"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +66,30 @@ class UsageShape:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """How the provider holds conversations for its clients: such a request has only what is new.
+
+    Fields of a request, and the paths below the base address at which the provider shows what it holds.
+    """
+
+    #: The field that names an earlier answer, and the one that names a conversation: a text, or an object with an id.
+    previous: str
+    conversation: str
+    #: The field that is false if the answer is not to be kept.
+    store: str
+    #: The paths of kept answers and of conversations; below one of them, of what was said.
+    answers: str
+    inputs: str
+    conversations: str
+    items: str
+    #: The field of an answer that holds what was said, and the values of `status` of one that is whole.
+    output: str
+    whole: frozenset[str]
+    #: The items of an answer as they may be sent again, to whoever does not hold it.
+    resent: Callable[[Sequence[Json]], list[JsonObject]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSide:
     """One format as clients speak it to a server between them and the provider."""
 
@@ -80,8 +104,8 @@ class ServerSide:
     counted: Callable[[int], JsonObject] = lambda tokens: {"tokens": tokens}
     #: The message for a plain text, if a request may have one instead of a list of messages.
     text_message: Callable[[str], JsonObject] | None = None
-    #: The field that names an earlier answer which the provider holds.
-    continues: str = ""
+    #: None if the provider holds nothing: every request is the whole conversation.
+    held: Held | None = None
     errors: Errors
     canonical: Canonical
     usage: UsageShape

@@ -8,7 +8,7 @@ from everlong.wire.formats.reply_reader import Outgoing, ReplyReader, body_field
 from everlong.wire.refusals.classify import as_error, classify
 from everlong.wire.replies import CallGrew, Reply, Request, Said, Thought
 
-__all__ = ["PATH", "ResponsesReader", "ask"]
+__all__ = ["PATH", "WHOLE", "ResponsesReader", "ask"]
 
 PATH = "/responses"
 
@@ -16,6 +16,7 @@ WORDS = ("response.output_text.delta", "response.refusal.delta")
 THOUGHTS = ("response.reasoning_summary_text.delta", "response.reasoning_text.delta")
 ENDS = ("response.completed", "response.incomplete")
 SEALED = "reasoning.encrypted_content"
+WHOLE = frozenset({"completed", "incomplete"})  # the statuses of an answer that will not grow
 
 
 def ask(request: Request, key: str) -> Outgoing:
@@ -109,6 +110,8 @@ class ResponsesReader(ReplyReader):
         if not isinstance(response, dict):
             return
         self.note_usage(response, NAME)
+        if response.get("status") in WHOLE:
+            self.name = text_of(response.get("id"))
         details = response.get("incomplete_details")
         reason = details.get("reason") if isinstance(details, dict) else None
         self.stop = str(reason) if reason else "completed"

@@ -1,5 +1,6 @@
 """A tool that clients never see, in Responses: items hidden, two answers as one."""
 
+from collections.abc import Sequence
 from typing import cast
 
 from everlong.core import Json, JsonObject, Message
@@ -7,7 +8,7 @@ from everlong.wire.formats.hidden_tool import Event, HiddenTool, Shown, StreamEd
 from everlong.wire.formats.openai_responses.items import CALLS, OUTPUTS
 from everlong.wire.formats.openai_responses.messages import write_message
 
-__all__ = ["TOOL", "ResponsesEditor"]
+__all__ = ["TOOL", "ResponsesEditor", "sendable"]
 
 BEGINS = frozenset({"response.created", "response.in_progress", "response.queued"})
 ENDS = frozenset({"response.completed", "response.incomplete"})
@@ -144,16 +145,21 @@ def _declare(name: str, description: str, parameters: Json) -> JsonObject:
     return {"type": "function", "name": name, "description": description, "parameters": parameters, "strict": False}
 
 
-def _resent(message: Message) -> list[JsonObject]:
-    """The items without reasoning that is not sealed: the provider knows it by its id alone, and may not have kept it.
+def sendable(items: Sequence[Json]) -> list[JsonObject]:
+    """Return the items without reasoning that is not sealed.
 
-    If such an item is left out, the others lose their ids: the provider would look for it by them.
+    The provider knows such reasoning by its id alone, and may not have kept it. If one is left out, the others lose
+    their ids: the provider would look for it by them.
     """
-    items = write_message(message)
-    sealed = [item for item in items if item.get("type") != "reasoning" or item.get("encrypted_content")]
-    if len(sealed) == len(items):
-        return items
+    known = [item for item in items if isinstance(item, dict)]
+    sealed = [item for item in known if item.get("type") != "reasoning" or item.get("encrypted_content")]
+    if len(sealed) == len(known):
+        return known
     return [{name: value for name, value in item.items() if name != "id"} for item in sealed]
+
+
+def _resent(message: Message) -> list[JsonObject]:
+    return sendable(cast("list[Json]", write_message(message)))
 
 
 def _hide(answer: JsonObject, tool: str) -> JsonObject:

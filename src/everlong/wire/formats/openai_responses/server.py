@@ -8,10 +8,11 @@ from everlong.wire.formats.format import Deltas, Place
 from everlong.wire.formats.hidden_tool import Event
 from everlong.wire.formats.opaque import Find, ThoughtParts
 from everlong.wire.formats.openai_errors import error_body, error_object, overflow_text
-from everlong.wire.formats.openai_responses.hidden_tool import TOOL
+from everlong.wire.formats.openai_responses.exchange import WHOLE
+from everlong.wire.formats.openai_responses.hidden_tool import TOOL, sendable
 from everlong.wire.formats.openai_responses.items import CALLS, OUTPUTS
 from everlong.wire.formats.openai_responses.messages import COMPACTIONS
-from everlong.wire.formats.server import Canonical, Errors, ServerSide, UsageShape
+from everlong.wire.formats.server import Canonical, Errors, Held, ServerSide, UsageShape
 
 __all__ = ["DELTAS", "SERVER", "THOUGHTS", "ItemParts"]
 
@@ -138,12 +139,25 @@ def _join(place: Place, text: str) -> JsonObject:
 ENDINGS = frozenset({"response.completed", "response.incomplete", "response.failed"})
 DELTAS = Deltas(split=_split, join=_join, endings=ENDINGS)
 
+HELD = Held(
+    previous="previous_response_id",
+    conversation="conversation",
+    store="store",
+    answers="/responses",
+    inputs="/input_items",
+    conversations="/conversations",
+    items="/items",
+    output="output",
+    whole=WHOLE,
+    resent=sendable,
+)
+
 SERVER = ServerSide(
     maker="openai",
     title="OpenAI",
     client_base="/v1",
     text_message=lambda text: {"role": "user", "content": text},
-    continues="previous_response_id",
+    held=HELD,
     errors=Errors(body=error_body, events=_error_events, overflow=overflow_text),
     canonical=Canonical(
         form=_in_blocks, compared=_compared, noise=frozenset({"id", "status"}), of_assistant=_of_assistant
