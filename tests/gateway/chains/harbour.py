@@ -57,7 +57,14 @@ class Talk:
     def say(self, text: Any, **options: Any) -> str:
         named = {"previous_response_id": self.previous} if self.previous else {}
         named = {"conversation": self.conversation} if self.conversation else named
-        asked: dict[str, Any] = {"model": "gpt-4o", "input": text, "stream": self.stream, **named, **self.options, **options}
+        asked: dict[str, Any] = {
+            "model": "gpt-4o",
+            "input": text,
+            "stream": self.stream,
+            **named,
+            **self.options,
+            **options,
+        }
         raw = self.client.responses.with_raw_response.create(**asked)
         self.headers.append(raw.headers)
         answer = raw.parse()

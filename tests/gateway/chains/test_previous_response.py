@@ -188,7 +188,10 @@ def test_a_restarted_gateway_goes_on(tmp_path: Path, keep: str) -> None:
 def test_gateways_on_one_store_continue_each_others_answers(tmp_path: Path) -> None:
     options = {"mode": "trim", "store": f"sqlite:///{tmp_path}/state.db", "keep": "text"}
     with harbour(6_000) as provider:
-        with RunningGateway(upstream=provider.url, **options) as one, RunningGateway(upstream=provider.url, **options) as two:
+        with (
+            RunningGateway(upstream=provider.url, **options) as one,
+            RunningGateway(upstream=provider.url, **options) as two,
+        ):
             talk = Talk(client_of("http://unused"))
             for turn in range(1, 31):
                 gateway = (one, two)[turn % 2]
