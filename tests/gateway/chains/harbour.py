@@ -6,8 +6,8 @@ from typing import Any
 
 from openai import OpenAI
 
+from everlong.llm import ReceivedRequest
 from everlong.llm.scripted.held import HeldAnswers
-from everlong.llm.scripted.script import ReceivedRequest
 from everlong.testing import Answer, ScriptedServer, Window
 from everlong.wire import OPENAI_RESPONSES
 

@@ -4,7 +4,6 @@ import pytest
 from openai import NotFoundError
 
 from everlong.wire import OPENAI_RESPONSES
-
 from tests.gateway.chains.harbour import (
     ORDER,
     QUESTION,

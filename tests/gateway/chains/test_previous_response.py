@@ -1,14 +1,17 @@
-"""Clients that name the answer before: within the window nothing changes for the provider, beyond it nothing for them."""
+"""Clients that name the answer before: within the window the provider notices nothing, beyond it they do not."""
 
+import itertools
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
-from openai import BadRequestError, NotFoundError
+from openai import APIError, BadRequestError, NotFoundError
 
 from everlong.core import Role
 from everlong.gateway.recall.tool import NAME
-from everlong.llm.scripted.script import ReceivedRequest
+from everlong.llm import ReceivedRequest
+from everlong.llm.scripted.script import Broken
 from everlong.testing import Answer, Refusal, ScriptedServer, Window
 from tests.gateway.chains.harbour import (
     ORDER,
@@ -50,7 +53,7 @@ def test_between_compactions_the_provider_reads_the_same_beginning_and_continues
         for turn in range(1, 31):
             talk.say(entry(turn))
         turns = [one for one in turns_of(provider) if one.tokens <= 6_000]
-        for before, one in zip(turns, turns[1:], strict=False):
+        for before, one in itertools.pairwise(turns):
             if continues(one):
                 assert continues(one) == f"resp_{before.number}"
                 assert _said(one)[: len(before.messages)] == _said(before)
@@ -186,7 +189,7 @@ def test_a_restarted_gateway_goes_on(tmp_path: Path, keep: str) -> None:
 
 
 def test_gateways_on_one_store_continue_each_others_answers(tmp_path: Path) -> None:
-    options = {"mode": "trim", "store": f"sqlite:///{tmp_path}/state.db", "keep": "text"}
+    options: dict[str, Any] = {"mode": "trim", "store": f"sqlite:///{tmp_path}/state.db", "keep": "text"}
     with harbour(6_000) as provider:
         with (
             RunningGateway(upstream=provider.url, **options) as one,
@@ -205,40 +208,49 @@ def test_gateways_on_one_store_continue_each_others_answers(tmp_path: Path) -> N
         assert len(whole) - 1 == talk.compactions, "no process sends more than a cut makes necessary"
 
 
-def test_with_recall_the_next_request_continues_after_what_the_client_did_not_see() -> None:
+@pytest.mark.parametrize("stream", [False, True], ids=["plain", "stream"])
+def test_with_recall_the_next_request_continues_after_what_the_client_did_not_see(stream: bool) -> None:
     def recalls(asked: ReceivedRequest) -> Answer:
         last = asked.messages[-1]
+        if last.role is Role.TOOL and "Three boats" in str(last.results):
+            return Answer(text="Three.")
         if last.role is Role.TOOL:
-            return Answer(text="Found it.")
+            return Answer(text="Found it.", calls=(("look", "{}"),))
         if QUESTION in last.text:
             return Answer(calls=((NAME, json.dumps({"query": "order number"})),))
         return Answer(text="Noted. " * 100)
 
-    for stream in (False, True):
-        with ScriptedServer(recalls, window=Window(6_000)) as provider:
-            with RunningGateway(upstream=provider.url, mode="trim", recall_tool=True) as gateway:
-                talk = Talk(client_of(gateway.url), stream=stream)
-                for turn in range(1, 13):
-                    talk.say(RULE if turn == 3 else entry(turn))
-                compactions = talk.compactions
-                assert compactions
-                assert talk.say(QUESTION) == "Found it."
-                talk.say("Thank you.")
-                if talk.compactions == compactions:
-                    assert continues(provider.requests[-1]) == f"resp_{provider.requests[-2].number}"
-                said = [message.text for message in provider.requests[-1].messages]
-                assert sum("Found it." in text for text in said) == 1
+    provider = ScriptedServer(recalls, window=Window(16_000))
+    options: dict[str, Any] = {"mode": "trim", "recall_tool": True}
+    tool = {"type": "function", "name": "look", "parameters": {"type": "object", "properties": {}}}
+    with provider, RunningGateway(upstream=provider.url, **options) as gateway:
+        talk = Talk(client_of(gateway.url), stream=stream, options={"tools": [tool]})
+        talk.say(RULE)
+        while not talk.compactions:
+            talk.say(entry(len(talk.answers)))
+        assert talk.say(QUESTION) == "Found it."
+        call = held_by(provider).answers[f"resp_{provider.requests[-1].number}"].body["output"][-1]["call_id"]
+        talk.say([{"type": "function_call_output", "call_id": call, "output": "Three boats"}])
+        assert talk.answers[-1] == "Three."
+        assert talk.compactions == 1
+        assert continues(provider.requests[-1]) == f"resp_{provider.requests[-2].number}"
+        said = [message.text for message in provider.requests[-1].messages]
+        assert sum("Found it." in text for text in said) == 1
+        talk.say("Thank you.")
+        assert continues(provider.requests[-1]) == f"resp_{provider.requests[-2].number}"
 
 
 def test_an_answer_that_broke_off_is_no_link() -> None:
     with harbour() as provider, RunningGateway(upstream=provider.url) as gateway:
         talk = Talk(client_of(gateway.url), stream=True)
         talk.say(RULE)
-        first = talk.previous
-        with pytest.raises(NotFoundError):
-            talk.say("x", previous_response_id="resp_of_nobody")
-        talk.previous = first
+        script, provider.model.script = provider.model.script, lambda _: Broken(Answer(text="Half of it. " * 9), 6)
+        with pytest.raises(APIError):
+            talk.say(entry(2))
+        assert not gateway.services.chains.past(_scope(gateway), "resp_1").links
+        provider.model.script = script
         assert talk.say(QUESTION) == f"It is {ORDER}."
+        assert continues(provider.requests[-1]) == "resp_0"
 
 
 def test_other_refusals_reach_the_client_as_they_are() -> None:

@@ -59,7 +59,7 @@ def test_a_conversation_begun_elsewhere_is_managed_once_it_is_too_long(stream: b
             talk.say(entry(turn))
         assert talk.say(QUESTION) == f"It is {ORDER}."
         assert talk.compactions >= 2
-        assert len(held_by(provider).conversations[name]) == 1 + 2 * 25
+    assert len(held_by(provider).conversations[name]) == 1 + 2 * 25
 
 
 def test_a_past_that_the_provider_does_not_show_ends_in_its_own_error() -> None:

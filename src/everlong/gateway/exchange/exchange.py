@@ -125,7 +125,7 @@ class Exchange:
         refusal = await self._attempt_unseen()
         if refusal is None:
             return
-        too_long = isinstance(refusal.error, ContextOverflow) and self.request.messages
+        too_long = isinstance(refusal.error, ContextOverflow) and bool(self.request.messages)
         if too_long and await self._with_comments(continuation.fetch(self._provider(continuation))):
             self.request = continuation.with_past()
             await self._manage()
@@ -142,8 +142,9 @@ class Exchange:
         try:
             if not 200 <= answer.status < 300:
                 return await forwarder.read_refusal(answer)
-            if answer.streamed:
-                refusal = await forwarder.forward_stream(answer)
+            framing = answer.framing(self.writer.framing)
+            if framing is not None:
+                refusal = await forwarder.forward_stream(answer, framing)
             else:
                 body, refusal = await forwarder.read_plain(answer)
                 if refusal is None:
