@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from everlong.core import History, Json, Message
-from everlong.errors import ContextOverflow
+from everlong.errors import ContextOverflow, ProviderError
 from everlong.gateway.chains.links import NOTHING_SENT, Chains, Link, Past, View, raw, view_of
 from everlong.gateway.chains.provider import Provider
 from everlong.gateway.conversations.canonical import Unit, grouped, prefix_digests, unit_of
 from everlong.gateway.conversations.conversations import Conversation, Transcript
-from everlong.gateway.exchange.answer import Refusal
 from everlong.gateway.request import ModelRequest, Piece, encoded
 from everlong.wire import Held
 
@@ -182,12 +181,12 @@ class Continuation:
             return None
         return [member for member, end in sent.members if end > until]
 
-    def gives_up(self, refusal: Refusal) -> bool:
+    def gives_up(self, error: ProviderError, told: bytes) -> bool:
         """Whether the provider refuses because it lost what the last body names; from now on nothing is named."""
-        if not self.continues or isinstance(refusal.error, ContextOverflow) or refusal.status not in UNKNOWN:
+        if not self.continues or isinstance(error, ContextOverflow) or error.status not in UNKNOWN:
             return False
         name = self.conversation or self._newest.name
-        self.lost = name.encode() in (refusal.body or b"") or self.held.previous.encode() in (refusal.body or b"")
+        self.lost = name.encode() in told or self.held.previous.encode() in told
         return self.lost
 
     # --- what is kept ------------------------------------------------------------------------------

@@ -314,7 +314,7 @@ class Exchange:
 
     async def _try_again(self, turn: Turn, refusal: Refusal) -> Refusal | None:
         """Send another, smaller request; if there is none, forward the upstream's refusal unchanged."""
-        if self._continuation is not None and self._continuation.gives_up(refusal):
+        if self._continuation is not None and self._continuation.gives_up(refusal.error, refusal.body or b""):
             return await self._attempt(turn)
         try:
             await turn.refused(refusal.error)
