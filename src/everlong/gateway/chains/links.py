@@ -6,8 +6,10 @@ conversation is a name that moves from link to link. Links are held in memory, a
 Everything is under the client's scope.
 """
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -99,6 +101,7 @@ class Chains:
     def __init__(self, store: StateStore, room: int) -> None:
         self._store = store
         self._links: Notes[Link] = Notes(room, lambda link: link.size)
+        self._orders: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     def get(self, scope: str, name: str) -> Link | None:
         """Return the link of a name; None if it is not known."""
@@ -141,6 +144,10 @@ class Chains:
         self._links.forget((scope, name))
         if self._store.keep == "text":
             self._store.keep_note(KIND, scope, name, "null")
+
+    def order(self, scope: str, conversation: str) -> asyncio.Lock:
+        """Return what keeps additions to a conversation at the provider in their order. In the event loop only."""
+        return self._orders.setdefault((scope, conversation), asyncio.Lock())
 
     def past(self, scope: str, name: str) -> Past:
         """Return everything up to a name, as far as it is known."""

@@ -156,12 +156,18 @@ class Exchange:
             self._report_broken(forwarder)
         return refusal
 
-    async def _complete_conversation(self) -> None:
-        """Add to the provider's conversation what was said in it and sent apart from it."""
-        continuation = self._continuation
-        if continuation is not None and continuation.apart and continuation.kept is not None and not self._continues:
-            items = continuation.kept.items
-            await whole(self._provider(continuation).add(continuation.conversation, items))
+    @property
+    def _apart(self) -> bool:
+        """Whether the provider's conversation does not get what is said."""
+        return self._continuation is not None and self._continuation.apart
+
+    async def _complete_conversation(self, continuation: Continuation) -> None:
+        """Add to the provider's conversation what was said in it and sent apart from it, one answer after the other."""
+        if continuation.kept is None:
+            return
+        name, items = continuation.conversation, continuation.kept.items
+        async with self.services.chains.order(self.client.scope, name):
+            await self._provider(continuation).add(name, items)
 
     def _provider(self, continuation: Continuation) -> Provider:
         base = self.request.address.surface.base
@@ -290,7 +296,7 @@ class Exchange:
             self._report_broken(forwarder)
         if refusal is None:
             finishing = self._finish(turn, forwarder)
-            at_once = forwarder.finished is not None and self._recall is None
+            at_once = forwarder.finished is not None and self._recall is None and not self._apart
             await (finishing if at_once else whole(finishing))
         return refusal
 
@@ -407,7 +413,8 @@ class Exchange:
         if self._recall is not None:
             await self._recall_results(self._recall, turn, forwarder, finished)
         self.complete = True
-        await self._complete_conversation()
+        if self._apart and self._continuation is not None and not self._continues:
+            await self._complete_conversation(self._continuation)
         if not self._far_from_full(turn.request):
             model = self.services.models.of(self.upstream, self.client, self.request.fmt)
             for observer in self.services.engine.after_turn:
