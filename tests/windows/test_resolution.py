@@ -93,16 +93,20 @@ FIGURE = st.one_of(st.none(), st.integers(-10, 300_000))
     provider=st.sampled_from(("", "openrouter", "my-endpoint", "ollama")),
     override=st.one_of(st.none(), st.integers(0, 300_000)),
     learned=FIGURE,
+    asked=FIGURE,
     served=FIGURE,
 )
 @settings(max_examples=200, deadline=None)
 def test_the_first_that_speaks_counts(
-    model: str, provider: str, override: int | None, learned: int | None, served: int | None
+    model: str, provider: str, override: int | None, learned: int | None, asked: int | None, served: int | None
 ) -> None:
-    answer = window(model, provider=provider, override=override, learned=learned, served=served, registry=SMALL)
+    answer = window(
+        model, provider=provider, override=override, learned=learned, asked=asked, served=served, registry=SMALL
+    )
     expected = {
         "user": override,
         "learned": learned if learned and learned > 0 else None,
+        "asked": asked if asked and asked > 0 else None,
         "served": served if served and served > 0 else None,
     }
     spoken = [(source, figure) for source, figure in expected.items() if figure is not None]

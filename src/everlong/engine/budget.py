@@ -312,6 +312,7 @@ def _window_for(threads: Threads, settings: Settings, call: Call, registry: Regi
         learned=learned_window(threads, call),
         refuted=taught.refuted,
         prompt=taught.prompt.limit if taught.prompt.refusals > 1 else None,
+        asked=call.asked,
         served=call.served,
         default=settings.rules.unknown_window,
         registry=registry,
@@ -425,11 +426,11 @@ def learned_limits(threads: Threads, call: Call) -> Limits:
 def keep_limits(threads: Threads, call: Call, limits: Limits) -> None:
     """Keep what was taught."""
     kept: JsonObject = {name: getattr(limits, name).encoded() for name in ("total", "prompt", "size")}
-    threads.keep_fact(LIMITS, _key(call), json.dumps(kept | {"refuted": limits.refuted}))
+    threads.keep_fact(LIMITS, _window_key(call), json.dumps(kept | {"refuted": limits.refuted}))
 
 
 def _fact(threads: Threads, kind: str, call: Call) -> Json:
-    fact = threads.fact(kind, _key(call))
+    fact = threads.fact(kind, _window_key(call))
     try:
         read: Json = None if fact is None else json.loads(fact)
     except ValueError:
@@ -441,7 +442,7 @@ def learn_window(threads: Threads, call: Call, window: int) -> bool:
     """Keep the window that the provider reported; return whether it is new."""
     if _learned_figure(threads, call) == window:
         return False
-    threads.keep_fact(WINDOW, _key(call), json.dumps(window))
+    threads.keep_fact(WINDOW, _window_key(call), json.dumps(window))
     return True
 
 
@@ -474,3 +475,8 @@ def calibration_from(fact: JsonText | None, prior: float) -> Calibration:
 
 def _key(call: Call) -> str:
     return json.dumps([call.endpoint, call.model], ensure_ascii=False)
+
+
+def _window_key(call: Call) -> str:
+    """What is learned of a model's usual window says nothing about a larger one that a request asks for."""
+    return _key(call) if call.asked is None else json.dumps([call.endpoint, call.model, call.asked], ensure_ascii=False)

@@ -260,7 +260,8 @@ class Call:
     """What a caller asks of a model; the messages come from the thread.
 
     `endpoint` names the server for what is learned of it, `provider` is its name in the registry, `served` the window
-    that the server itself reports. `parent` is the event this call belongs to, such as an agent's turn.
+    that the server itself reports, `asked` the one that the request asks for, such as a beta. `parent` is the event
+    this call belongs to, such as an agent's turn.
 
     `standing` and `tail` are sent and counted but never kept: they come with each call, no compaction and no summary
     touches them. `standing` is system text and follows the thread's own; it changes seldom, for a change costs the
@@ -272,6 +273,7 @@ class Call:
     endpoint: str = ""
     provider: str = ""
     served: int | None = None
+    asked: int | None = None
     #: The tools' schemas as JSON texts; dicts that are given become texts.
     tools: tuple[JsonText, ...] = ()
     max_tokens: int | None = None
@@ -290,7 +292,7 @@ class Call:
     def __post_init__(self) -> None:
         for name in ("model", "fmt", "endpoint", "provider", "extra", "parent", "recall_tool"):
             expect_text(name, getattr(self, name), TEXTS.get(name, "a text"))
-        for name in ("served", "max_tokens"):
+        for name in ("served", "asked", "max_tokens"):
             if getattr(self, name) is not None:
                 expect_number(name, getattr(self, name), "a number of tokens")
         expect_number("thinking", self.thinking, "a number of tokens")

@@ -1,4 +1,4 @@
-"""Which window counts: the user's > learned from an overflow > served > the registry's > a default.
+"""Which window counts: the user's > learned from an overflow > asked for > served > the registry's > a default.
 
 Every answer names its source, and what it was chosen over stays visible. Where a provider refused a request within
 the user's figure, what that taught counts in its place. A place that no table knows does
@@ -19,7 +19,7 @@ __all__ = ["DEFAULT_WINDOW", "Source", "Window", "window"]
 
 DEFAULT_WINDOW = 128_000  # tokens; most models of the last two years take at least this
 
-Source: TypeAlias = Literal["user", "learned", "served", "registry", "default"]
+Source: TypeAlias = Literal["user", "learned", "asked", "served", "registry", "default"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +59,7 @@ def window(  # noqa: PLR0913 - the places a figure can come from are the point
     learned: int | None = None,
     refuted: int | None = None,
     prompt: int | None = None,
+    asked: int | None = None,
     served: int | None = None,
     default: int = DEFAULT_WINDOW,
     registry: Registry | None = None,
@@ -66,7 +67,8 @@ def window(  # noqa: PLR0913 - the places a figure can come from are the point
     """Return the window of a model. An override always counts, also 0; other figures only if they are plausible.
 
     `provider` is where the model is used, if that is known: a name no table has is a server of one's own. `refuted` is
-    a figure of the user's that the learned one lowers, `prompt` the largest prompt that refusals left.
+    a figure of the user's that the learned one lowers, `prompt` the largest prompt that refusals left, `asked` what
+    the request itself asks for, such as a beta.
     Example: window("anthropic/claude-opus-4-5").context -> 200_000, source "registry"
     """
     expect_text("model", model, "a model's name")
@@ -77,6 +79,7 @@ def window(  # noqa: PLR0913 - the places a figure can come from are the point
     stated: tuple[tuple[Source, int | None], ...] = (
         ("user", override),
         ("learned", tokens(learned)),
+        ("asked", tokens(asked)),
         ("served", tokens(served)),
     )
     given = [(source, figure) for source, figure in stated if figure is not None]

@@ -67,9 +67,12 @@ class Exchange:
     _recall: RecallExchange | None = None
     _continues: bool = False
     _continuation: Continuation | None = None
+    #: The window that the request asks for, if it asks for one.
+    _asked: int | None = None
 
     async def run(self) -> None:
         """Answer the client. Errors of ours that it must see are raised."""
+        self._read_window()
         if self.mode != "off":
             await self._find_past()
         await self._manage()
@@ -99,6 +102,16 @@ class Exchange:
             if self._continuation is not None:
                 self.request, self._continuation = self._continuation.asked, None
             await self._forward_unchanged()
+
+    def _read_window(self) -> None:
+        """Note the window that the request asks for; the format's maker is asked in the one way that it knows."""
+        server, request, endpoint = self.request.format.server, self.request, self.upstream.endpoint
+        if server.long_context is None:
+            return
+        self._asked = server.long_context.asked(request.model, self.headers, request.value(server.long_context.field))
+        if endpoint.provider == server.maker:
+            name, self.headers = server.long_context.for_maker(request.model, self.headers)
+            self.request = request if name == request.model else request.with_model(name)
 
     def _reason_against(self) -> str:
         """Return why the request is not managed; "" if it is."""
@@ -215,6 +228,7 @@ class Exchange:
             endpoint=upstream.endpoint.name,
             provider=upstream.endpoint.provider or request.address.surface.cloud,
             served=await self.services.models.served(upstream, self.client, request.fmt, request.model),
+            asked=self._asked,
             tools=request.tools,
             max_tokens=request.max_tokens,
             thinking=request.thinking,

@@ -4,6 +4,7 @@ Errors, the canonical form of messages, usage, opaque parts and hidden tools. A 
 the gateway, whose table of providers says which upstreams speak it.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,7 +12,7 @@ from everlong.core import Json, JsonObject
 from everlong.wire.formats.hidden_tool import Event, HiddenTool
 from everlong.wire.formats.opaque import OpaqueParts
 
-__all__ = ["Canonical", "Errors", "Held", "ServerSide", "UsageShape"]
+__all__ = ["Canonical", "Errors", "Held", "LongContext", "ServerSide", "UsageShape"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +66,51 @@ class UsageShape:
     frame: frozenset[str] = frozenset()
 
 
+#: Headers as they came: names and values.
+Headers = Sequence[tuple[bytes, bytes]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LongContext:
+    """How a request asks for a larger window than its model usually has: by a beta, or behind the model's name."""
+
+    #: The window that is asked for.
+    tokens: int
+    #: The header and the field of the body that list betas, and the beta; another date of it means the same.
+    header: bytes
+    field: str
+    beta: str
+    #: What clients write behind a model's name; the maker itself knows no such name.
+    suffix: str
+    #: Models that have no larger window, whatever is asked.
+    without: re.Pattern[str]
+
+    def asked(self, model: str, headers: Headers, listed: Json = None) -> int | None:
+        """Return the window that a request asks for; None if it asks for none, or the model has none.
+
+        `listed` are the betas in the body.
+        """
+        wanted = model.lower().endswith(self.suffix) or self._has_beta(headers, listed)
+        return self.tokens if wanted and not self.without.search(model.lower()) else None
+
+    def for_maker(self, model: str, headers: Headers) -> tuple[str, Headers]:
+        """Return the model's name without the suffix, and the headers with the beta in its place."""
+        if not model.lower().endswith(self.suffix):
+            return model, headers
+        name = model[: -len(self.suffix)]
+        if self._has_beta(headers, None):
+            return name, headers
+        betas = [value for header, value in headers if header.lower() == self.header]
+        others = [(header, value) for header, value in headers if header.lower() != self.header]
+        return name, [*others, (self.header, b",".join([*betas, self.beta.encode()]))]
+
+    def _has_beta(self, headers: Headers, listed: Json) -> bool:
+        lists = (value.decode("latin-1").split(",") for name, value in headers if name.lower() == self.header)
+        named = [*(name for names in lists for name in names), *(listed if isinstance(listed, list) else ())]
+        begins = self.beta.rstrip("-0123456789") + "-"
+        return any(isinstance(name, str) and name.strip().startswith(begins) for name in named)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
     """How the provider holds conversations for its clients: such a request has only what is new.
@@ -106,6 +152,8 @@ class ServerSide:
     text_message: Callable[[str], JsonObject] | None = None
     #: None if the provider holds nothing: every request is the whole conversation.
     held: Held | None = None
+    #: How a request asks for a larger window, if it can.
+    long_context: LongContext | None = None
     errors: Errors
     canonical: Canonical
     usage: UsageShape

@@ -1,5 +1,6 @@
 """Anthropic Messages as clients speak it to a server of ours: errors, one form of a message, usage, opaque blocks."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import cast
 
@@ -8,7 +9,15 @@ from everlong.wire.formats.anthropic.hidden_tool import TOOL
 from everlong.wire.formats.format import Deltas, Place
 from everlong.wire.formats.hidden_tool import Event, object_in
 from everlong.wire.formats.opaque import Find, ThoughtParts
-from everlong.wire.formats.server import Canonical, Errors, ServerSide, UsageShape, error_type, writable
+from everlong.wire.formats.server import (
+    Canonical,
+    Errors,
+    LongContext,
+    ServerSide,
+    UsageShape,
+    error_type,
+    writable,
+)
 
 __all__ = ["DELTAS", "ERROR_TYPES", "SERVER", "THOUGHTS", "BlockParts"]
 
@@ -137,9 +146,20 @@ def _join(place: Place, text: str) -> JsonObject:
 
 DELTAS = Deltas(split=_split, join=_join, endings=frozenset({"message_stop"}))
 
+#: The window of a million. Models that came later than those without it have it, with the beta or without.
+LONG_CONTEXT = LongContext(
+    tokens=1_000_000,
+    header=b"anthropic-beta",
+    field="anthropic_beta",
+    beta="context-1m-2025-08-07",
+    suffix="[1m]",
+    without=re.compile(r"claude-(?:[123]\b|instant)|haiku|opus-4(?:[-.@][015]\b|[-.@]20\d{6}|\[|$)"),
+)
+
 SERVER = ServerSide(
     maker="anthropic",
     title="Anthropic",
+    long_context=LONG_CONTEXT,
     client_header=b"anthropic-version",
     counted=lambda tokens: {"input_tokens": tokens},
     errors=Errors(body=_error_body, events=_error_events, overflow=_overflow),
