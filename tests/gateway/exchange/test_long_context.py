@@ -66,7 +66,7 @@ def loose() -> Any:
 
 def test_a_refusal_counts_more_and_teaches_nothing_about_the_usual_window() -> None:
     message = "prompt is too long: {tokens} tokens > {window} maximum"
-    refusal = '{"type":"error","error":{"type":"invalid_request_error","message":"%s"}}' % message
+    refusal = json.dumps({"type": "error", "error": {"type": "invalid_request_error", "message": message}})
     long = " ".join(f"word{number}" for number in range(6_000))
     with (
         ScriptedServer(lambda _: Answer(text="ok"), window=Window(8_000, body=refusal)) as server,
