@@ -10,7 +10,7 @@ from everlong.compress.draft import Draft, Task
 from everlong.compress.excerpts import Place, Selection
 from everlong.compress.newest_steps import Abridged
 from everlong.compress.text.boundaries import Cut, cut_characters
-from everlong.compress.text.changes import Cause, Change, Origins, rewrite
+from everlong.compress.text.changes import Cause, Change, Origins, part_tokens, rewrite
 from everlong.compress.text.tool_results import PlacedResult, abridged, shortened, texts_at
 from everlong.core import Ref, ToolResult
 from everlong.relevance import Chunk
@@ -69,7 +69,7 @@ class Abridgement:
             kept = counter.text("\n".join(piece.text for piece in pieces)) if pieces else 0
             said = abridged(whole, pieces, max(0, text.given.tokens - kept), text.ref, self._task)
         now = text.found.saying(said)
-        if counter.part(now) >= text.given.tokens:
+        if counter.part(now) >= text.found.tokens:
             return None
         return Change(text.found.position, text.found.part, now, text.ref)
 
@@ -82,7 +82,8 @@ def _texts(draft: Draft, task: Task, parts: Iterable[Abridged]) -> Iterator[_Tex
         slot = draft.slots[position]
         part = slot.message.parts[given.part]
         if isinstance(part, ToolResult):
-            found = [PlacedResult(position, given.part, slot, part, None, given.tokens, open=True)]
+            size = part_tokens(slot, given.part, task.counter)
+            found = [PlacedResult(position, given.part, slot, part, None, size, open=True)]
         else:
             texts = texts_at(draft, position, task.counter, frame=given.framed)
             found = [text for text in texts if text.part == given.part]

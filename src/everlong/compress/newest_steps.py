@@ -3,7 +3,7 @@
 An abridged text stays in place with its needed parts. The newest steps always stand, at least three; older ones as far
 as the room for the newest goes. A small result stays whole. A large one keeps at least a quarter of its tokens wherever
 the room allows, the newest ones first. What was asked, said, thought and called stays as it is; only where there is no
-other way, long texts in the arguments of calls are described.
+other way, long texts in the arguments of calls are described. Of older steps those with pictures stand first.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,7 +14,7 @@ from everlong.compress.excerpts import Place
 from everlong.compress.text.argument_texts import described
 from everlong.compress.text.boundaries import fair_cap
 from everlong.compress.text.changes import Change, Origins, part_tokens, sealed
-from everlong.core import Protection, Role, Step, Text, ToolCall, ToolResult, steps_of
+from everlong.core import Image, Part, Protection, Role, Step, Text, ToolCall, ToolResult, steps_of
 
 __all__ = ["Abridged", "Standing", "before_newest", "has_results", "movable", "stand"]
 
@@ -25,12 +25,14 @@ STUB_TOKENS = 50  # what an abridged text costs beside its parts
 LONGEST_ARGUMENT = 1_000  # characters, where arguments have to give way
 ROOMY = 0.4  # of the room for the newest; with less, excerpts serve better than parts of older steps in place
 MOST_SKIPPED = 3  # steps that are too large even abridged, before no older one is tried
+PICTURES_SHARE = 0.25  # of the room, for older steps with pictures
+MOST_PICTURED = 3  # older steps with pictures that are tried
 HELD = 2  # where not even a quarter of each fits, they get this part of the room: other work is needed too
 
 
 @dataclass(frozen=True, slots=True)
 class Abridged:
-    """A part that stays with its needed pieces only: at least `least` tokens of them.
+    """A part that stays with its needed pieces only: at least `least` tokens of them, of `tokens` of text.
 
     `place` is where it stands in the history, `part` its index in the message as it is now.
     """
@@ -123,8 +125,37 @@ def stand(draft: Draft, task: Task, newest: int) -> Standing:
         kept |= set(piece.positions)
         abridged += cut
         left -= size
+    shown, cut = _with_pictures(draft, task, [step for step in steps if step.start not in kept], room)
+    kept |= shown
     gone = tuple(n for n in range(len(draft.slots)) if n not in kept)
-    return Standing(gone, abridged, changes)
+    return Standing(gone, abridged + cut, changes)
+
+
+def _with_pictures(draft: Draft, task: Task, steps: Sequence[Step], room: int) -> tuple[set[int], tuple[Abridged, ...]]:
+    """The newest of these steps that hold pictures, as far as their share of the room goes, and what is abridged.
+
+    Words can be quoted after they left, pictures cannot.
+    """
+    kept: set[int] = set()
+    abridged: tuple[Abridged, ...] = ()
+    left, tried = int(room * PICTURES_SHARE), 0
+    for step in reversed(steps):
+        if tried == MOST_PICTURED or not _holds_pictures(draft, step):
+            continue
+        tried += 1
+        piece = _pieces(draft, task, step, words=True)
+        cut = piece.fitted(left)
+        if piece.size(cut) <= left:
+            kept |= set(piece.positions)
+            abridged += cut
+            left -= piece.size(cut)
+    return kept, abridged
+
+
+def _holds_pictures(draft: Draft, step: Step) -> bool:
+    parts = (part for slot in draft.slots[step.start : step.stop] for part in slot.message.parts)
+    within = (inner for part in parts for inner in (part.content if isinstance(part, ToolResult) else (part,)))
+    return any(isinstance(inner, Image) for inner in within)
 
 
 def _firm(draft: Draft, steps: Sequence[Step]) -> set[int]:
@@ -201,9 +232,15 @@ def _large(draft: Draft, task: Task, position: int, *, results: bool, words: boo
     for index, part in enumerate(slot.message.parts):
         said = isinstance(part, Text) and slot.message.role is Role.USER and (results or words) and not sealed(part)
         origin = origins.index(slot, index) if said or isinstance(part, ToolResult) else None
-        tokens = 0 if origin is None else part_tokens(slot, index, task.counter)
+        tokens = 0 if origin is None else part_tokens(slot, index, task.counter) - _picture_tokens(part, task)
         if origin is not None and tokens > SMALL:
             yield Abridged((slot.at, origin), index, tokens, int(tokens * LEAST_SHARE), framed=said and results)
+
+
+def _picture_tokens(part: Part, task: Task) -> int:
+    """The tokens of the pictures in a result: these cannot be abridged."""
+    content = part.content if isinstance(part, ToolResult) else ()
+    return sum(task.counter.part(inner) for inner in content if isinstance(inner, Image))
 
 
 def _within(last: _Pieces, room: int) -> tuple[Abridged, ...]:

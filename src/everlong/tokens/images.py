@@ -48,10 +48,14 @@ def _patches(width: int, height: int, *, side: int, most: int, factor: float) ->
     return math.ceil(min(count, most) * factor)
 
 
-def _area(width: int, height: int) -> int:
-    """Anthropic: longest edge to 1568, then pixels / 750."""
-    scale = min(1.0, 1_568 / max(width, height))
-    return math.ceil(width * scale * height * scale / 750)
+def _area(width: int, height: int, *, edge: int = 1_568, most: int = 1_640) -> int:
+    """Anthropic: longest edge to 1568, then pixels / 750; what would come to more is made smaller first."""
+    scale = min(1.0, edge / max(width, height))
+    return min(most, math.ceil(width * scale * height * scale / 750))
+
+
+#: Claude models that see more of a picture.
+SHARP = partial(_area, edge=2_576, most=4_784)
 
 
 def _crops(width: int, height: int) -> int:
@@ -74,6 +78,7 @@ RULES: tuple[tuple[str, ImageRule], ...] = (
     ("o1", ImageRule(partial(_tiles, base=75, tile=150), unknown=675, low=75)),
     ("o3", ImageRule(partial(_tiles, base=75, tile=150), unknown=675, low=75)),
     ("claude", ImageRule(_area, unknown=1_600)),
+    *((name, ImageRule(SHARP, unknown=4_784)) for name in ("claude-opus-4-7", "claude-opus-4-8", "claude-sonnet-5")),
     ("gemini-3", ImageRule(lambda _width, _height: 1_120, unknown=1_120)),
     ("gemini", ImageRule(_crops, unknown=1_290)),
     ("gemma", ImageRule(lambda _width, _height: 258, unknown=258)),
