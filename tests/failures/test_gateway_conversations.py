@@ -2,8 +2,9 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -66,6 +67,30 @@ class Serving:
         with RunningGateway(**self._options) as gateway:
             yield gateway
             self.cuts += figure(gateway, "compactions")
+
+
+def stamped(_fmt: str, messages: Sequence[dict[str, Any]], turn: int) -> list[dict[str, Any]]:
+    """As some agents do: the last message of each request says what the time is, and not any more the next time."""
+    *before, last = messages
+    if last.get("role") == "user" and isinstance(last["content"], str):
+        return [*before, last | {"content": f"{last['content']}\n\nIt is {turn} o'clock."}]
+    return [*messages]
+
+
+@every_format
+def test_J2_a_client_that_writes_its_last_message_anew_each_time(fmt: str) -> None:
+    with ScriptedServer(talking(), window=WINDOW) as server:
+        serving = Serving(server, keep="text")
+        with serving.gateway() as gateway:
+            client = Resending(fmt, disguise=stamped)
+            for turn in range(TURNS):
+                say(client, gateway, turn)
+            assert len(gateway.services.conversations) == 2, "the very first message was another one, too"
+    valid_upstream(server)
+    assert 0 < own_requests(server) <= MOST_SUMMARIES
+    shown = [members(asked) for asked in of_clients(server)]
+    broken = sum(later[: len(earlier) - 1] != earlier[:-1] for earlier, later in pairwise(shown))
+    assert 0 < broken <= serving.cuts
 
 
 @every_format

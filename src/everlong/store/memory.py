@@ -104,6 +104,10 @@ class _StoredThread:
                 self.words[order] = _Words(terms, sum(terms.values()))
         return self.words
 
+    def forget_words(self, start: int) -> None:
+        """Have the words of the messages from this order on computed again."""
+        self.words = {order: words for order, words in self.words.items() if order < start}
+
 
 @dataclass(slots=True)
 class Memory:

@@ -1,8 +1,11 @@
 """Finds the conversation that a request continues, by its messages: most clients have no name for it.
 
 The longest known prefix decides. A request that extends a conversation is appended to it, so that its compactions,
-recalled blocks and summaries stay valid and the forwarded prefix stays as it was. A request that differs earlier begins
-a conversation of its own, keeping the compactions that still apply. Clients with different keys never share one.
+recalled blocks and summaries stay valid and the forwarded prefix stays as it was; so does one whose last message was
+another the time before, as some clients write it anew with each request. A request that differs earlier begins a
+conversation of its own, keeping the compactions that still apply. So does one with other system text that shares no
+answer of the model: a side call or a sub-agent may begin with the same words. Clients with different keys never share
+one.
 """
 
 import json
@@ -17,7 +20,7 @@ from uuid import uuid4
 
 from everlong.core import Event, EventKind, History, Json, JsonObject, Message, Point, Recalled, Role
 from everlong.engine import SUMMARY, Engine, Threads, text_title
-from everlong.errors import NoThread
+from everlong.errors import NoThread, Refused
 from everlong.gateway.conversations.canonical import Restore, Unit, Units, grouped, head_digest, prefix_digests
 from everlong.gateway.conversations.persistence import (
     OURS,
@@ -73,6 +76,8 @@ class Conversation:
     messages: list[History] = field(default_factory=list)
     opening: History = ()
     size: int = 0
+    #: Bytes of its last unit.
+    last_size: int = 0
     #: Bytes of its system text, which are part of its size.
     head_size: int = 0
     #: Requests of it that are under way, and the digest of their messages.
@@ -211,9 +216,7 @@ class Conversations:
         format_ = request.format
         # What is restored belongs to one model: another would not know it.
         units = self._units.of(format_, f"{scope}/{request.model}", grouped(format_, request.messages), restore)
-        leading = 0
-        while leading < len(units) and all(message.role is Role.SYSTEM for message in units[leading].messages):
-            leading += 1
+        leading = _leading(units)
         field = request.fields.get(format_.api.system, b"null")
         in_field = decoded(field)
         digest = head_digest(format_, units[:leading], in_field)
@@ -224,6 +227,22 @@ class Conversations:
         head = (*_head_in_field(request, in_field), *(message for unit in units[:leading] for message in unit.messages))
         size = memoryview(field).nbytes + sum(len(unit.plain) for unit in units[:leading])
         return Transcript(head, digest, tuple(units[:leading]), tuple(rest), tuple(digests), root, size)
+
+    def contexts(self, request: ModelRequest, scope: str) -> list[str]:
+        """Return for each message of a request, and for its answer, a name of what comes before.
+
+        System text does not count, and neither does the message right before: some clients write that anew each time.
+        """
+        format_ = request.format
+        groups = grouped(format_, request.messages)
+        try:
+            units = self._units.of(format_, f"{scope}/as sent", groups)
+        except Refused:  # the upstream may read what we cannot
+            return [""] * (len(request.messages) + 1)
+        leading = _leading(units)
+        names = [digest.hex() for digest in prefix_digests(units[leading:], format_.name.encode())]
+        before = [""] * (leading + 2) + names
+        return [before[at] for at, group in enumerate((*groups, (b"",))) for _ in group]
 
     def enter(self, scope: str, transcript: Transcript) -> Conversation:
         """Return the conversation that the request continues, with its messages in the thread. Leave it afterwards."""
@@ -238,6 +257,7 @@ class Conversations:
         else:
             with found.lock:
                 self._renew(found, transcript)
+                self._replace_last(found, transcript)
                 self._put(found, transcript, self._made_elsewhere(found, transcript))
         self._make_room()
         return found
@@ -247,6 +267,8 @@ class Conversations:
         with self._mine:
             found = self._extended_by(scope, transcript)
             if found is None or found.busy or found.head != transcript.head_digest:
+                return ""
+            if found.shared_with(transcript.digests) < len(found.digests):
                 return ""
             new = sum(len(unit.plain) for unit in transcript.units[len(found.digests) :])
             return found.thread if new < min(LITTLE, found.quiet) else ""
@@ -305,22 +327,50 @@ class Conversations:
         return len(self._all)
 
     def _extended_by(self, scope: str, transcript: Transcript) -> Conversation | None:
-        """Return the longest conversation that the request continues unchanged.
+        """Return the longest conversation that the request continues, unchanged but perhaps for its last message.
 
         While another request of it is under way, only the same request may share it: no other may see its messages.
         """
-        found, longest = None, (-1, False)
+        found, longest = None, (-1, False, False)
         for one in self._roots.get((scope, transcript.root), ()):
             if one.busy:
                 if one.head == transcript.head_digest and one.last == transcript.last:
                     return one
                 continue
-            length = (len(one.digests), one.head == transcript.head_digest)
-            if length <= longest or len(one.opening) != len(transcript.head):
+            shared, same = one.shared_with(transcript.digests), one.head == transcript.head_digest
+            rank = (shared, shared == len(one.digests), same)
+            if rank <= longest or len(one.opening) != len(transcript.head):
                 continue
-            if one.shared_with(transcript.digests) == len(one.digests):
-                found, longest = one, length
+            if not same and not any(unit.messages[0].role is Role.ASSISTANT for unit in transcript.units[:shared]):
+                continue
+            if rank[1] or self._may_replace_last(one, transcript, shared):
+                found, longest = one, rank
         return found
+
+    def _may_replace_last(self, one: Conversation, transcript: Transcript, shared: int) -> bool:
+        """Whether only the last message of a conversation is another one now, and nothing was made of it."""
+        if shared == 0 or shared != len(one.digests) - 1 or shared >= len(transcript.units):
+            return False
+        if len(one.messages[shared]) != len(transcript.units[shared].messages):
+            return False
+        point = next((row for row, stands in reversed(self._threads.points(one.thread)) if stands), None)
+        return point is None or all(mark.upto <= shared for mark in marks_in([point], one.starts))
+
+    def _replace_last(self, conversation: Conversation, transcript: Transcript) -> None:
+        """Put the last message as it is now where another one stood; what came before stays as it was sent."""
+        last = len(conversation.digests) - 1
+        if conversation.shared_with(transcript.digests) > last:
+            return
+        unit, digest = transcript.units[last], transcript.digests[last]
+        self._threads.renew(conversation.thread, unit.messages, conversation.starts[last])
+        self._engine.context.states.drop(conversation.thread)
+        more = FACTOR * (len(unit.plain) - conversation.last_size)
+        conversation.messages[last], conversation.digests[last] = unit.messages, digest
+        conversation.counted.clear()
+        conversation.size += more
+        self._texts.forget(conversation)  # the thread that holds the other one is branched
+        with self._mine:
+            self._held += more
 
     def _renew(self, conversation: Conversation, transcript: Transcript) -> None:
         """Replace system text that changed; nothing else depends on it."""
@@ -419,6 +469,7 @@ class Conversations:
             conversation.messages.append(unit.messages)
             conversation.digests.append(digest)
             conversation.size += FACTOR * len(unit.plain)
+            conversation.last_size = len(unit.plain)
             order += len(unit.messages)
         with self._mine:
             self._held += FACTOR * sum(len(unit.plain) for unit in new)
@@ -456,6 +507,12 @@ class Conversations:
 def _better(one: list[Mark], other: list[Mark]) -> list[Mark]:
     """Return the row of marks whose point covers more."""
     return other if other and (not one or other[0].upto > one[0].upto) else one
+
+
+def _leading(units: Sequence[Unit]) -> int:
+    """How many units at the beginning are system text."""
+    speaks = (at for at, unit in enumerate(units) if any(said.role is not Role.SYSTEM for said in unit.messages))
+    return next(speaks, len(units))
 
 
 def _head_in_field(request: ModelRequest, field: Json) -> tuple[Message, ...]:

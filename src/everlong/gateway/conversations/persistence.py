@@ -358,11 +358,13 @@ class MemoryFirstThreads(MemoryThreads):
                 return True
         return bool(self.unfinished(thread))
 
-    def renew(self, thread: str, leading: History) -> None:
-        """Replace the system text in front by as many messages: the client sends it again with each request."""
+    def renew(self, thread: str, messages: History, start: int = 0) -> None:
+        """Replace rows by as many messages: the client sends them again with each request, and wrote others now."""
         with self._held() as memory:
-            rows = memory.threads[thread].rows
-            rows[: len(leading)] = [replace(row, entry=said) for row, said in zip(rows, leading, strict=False)]
+            stored = memory.threads[thread]
+            renewed = [replace(row, entry=said) for row, said in zip(stored.rows[start:], messages, strict=False)]
+            stored.rows[start : start + len(renewed)] = renewed
+            stored.forget_words(start)
 
     def remove(self, thread: str) -> None:
         """Drop a thread."""

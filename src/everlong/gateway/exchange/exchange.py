@@ -456,11 +456,12 @@ class Exchange:
             await asyncio.to_thread(self._add_recall_tool)
 
     def _add_recall_tool(self) -> None:
-        offering = with_tool(self.request)
+        offering, scope = with_tool(self.request), self.client.scope
+        *contexts, last = self.services.conversations.contexts(self.request, scope)
         if offering is not self.request:
-            self._recall = RecallExchange(self.request.format)
-        find = self.services.opaque.finder(self.client.scope, self.request.model)
-        self.request = with_earlier(offering, find)
+            self._recall = RecallExchange(self.request.format, last)
+        find = self.services.opaque.finder(scope, self.request.model)
+        self.request = with_earlier(offering, find, contexts)
 
     async def _recall_results(
         self, recall: RecallExchange, turn: Turn, forwarder: AnswerForwarder, finished: Finished

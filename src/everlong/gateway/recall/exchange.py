@@ -4,6 +4,7 @@ The model's call is hidden from the answer, and its result is put into a request
 the answer again, what it did not see is put back, so that the prefix stays what it was.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from everlong.core import CallId, Json, Message
@@ -40,10 +41,13 @@ def with_tool(request: ModelRequest) -> ModelRequest:
     return request if more is tools else request.with_tools(more)
 
 
-def with_earlier(request: ModelRequest, find: Find) -> ModelRequest:
-    """Return the request with what earlier answers recalled and the client was not shown."""
+def with_earlier(request: ModelRequest, find: Find, contexts: Sequence[str] = ()) -> ModelRequest:
+    """Return the request with what earlier answers recalled and the client was not shown.
+
+    `contexts` says of each message what comes before it.
+    """
     messages: list[Json] = [decoded(raw) for raw in request.messages]
-    whole = put_back(request.format, messages, find)
+    whole = put_back(request.format, messages, find, contexts)
     if whole is not messages:
         request = request.with_messages([encoded(message) for message in whole])
     held = request.format.server.held
@@ -57,6 +61,8 @@ class RecallExchange:
     """What was recalled while one request was answered."""
 
     format: Format
+    #: What comes before the answer.
+    context: str = ""
     rounds: list[Round] = field(default_factory=list)
     _shown: Shown | None = None
     _body: bytes | None = None
@@ -103,4 +109,4 @@ class RecallExchange:
 
     def notes(self, last: Round) -> dict[str, str]:
         """Return what must be remembered for the client's next request."""
-        return notes_of(self.format, [*self.rounds, last])
+        return notes_of(self.format, [*self.rounds, last], self.context)

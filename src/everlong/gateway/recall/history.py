@@ -2,7 +2,8 @@
 
 The model reads a history with its recall and the result, so the prefix stays what it was and nothing is
 recalled twice. An answer is known by its first call or its first sealed thought; it is put back only if it still
-says what the client was shown.
+says what the client was shown, and only after the messages that it was given after (its context): another
+conversation may hold an equal answer, and must not see what was recalled in this one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,13 +32,13 @@ class Round:
     response: str = ""
 
 
-def notes_of(format_: Format, rounds: Sequence[Round]) -> dict[str, JsonText]:
+def notes_of(format_: Format, rounds: Sequence[Round], context: str = "") -> dict[str, JsonText]:
     """Return what is to be kept of an exchange, each under its key; nothing if our tool was not called in it."""
     if not any(recall_calls(round_.message) for round_ in rounds):
         return {}
     first, last = rounds[0], rounds[-1]
     results = results_of(format_, last.message, last.results)
-    notes = _answer_notes(format_, rounds, results)
+    notes = _answer_notes(format_, rounds, results, context)
     if format_.server.tool.called_elsewhere is not None and results:
         notes |= {RESULT_KEY + call.id: dump(cast(Json, results)) for call in without_recall(last.message).calls[:1]}
     if first.response and last.response != first.response:
@@ -45,7 +46,9 @@ def notes_of(format_: Format, rounds: Sequence[Round]) -> dict[str, JsonText]:
     return notes
 
 
-def _answer_notes(format_: Format, rounds: Sequence[Round], results: list[JsonObject]) -> dict[str, JsonText]:
+def _answer_notes(
+    format_: Format, rounds: Sequence[Round], results: list[JsonObject], context: str
+) -> dict[str, JsonText]:
     """All answers with their results. Those of the last are separate: they go beside those of the client's calls."""
     resent = format_.server.tool.resent
     shown: list[Json] = [item for round_ in rounds for item in resent(without_recall(round_.message))]
@@ -55,7 +58,7 @@ def _answer_notes(format_: Format, rounds: Sequence[Round], results: list[JsonOb
     *earlier, last = rounds
     instead = [item for round_ in earlier for item in continuation(format_, round_.message, round_.results)]
     kept: Json = [cast(Json, [*instead, *resent(last.message)]), cast(Json, results)]
-    return {KEY + name: "", _key(format_, name, shown): dump(kept)}
+    return {KEY + name: "", _key(format_, name, shown, context): dump(kept)}
 
 
 def continued_response(response: str, find: Find) -> str:
@@ -65,15 +68,20 @@ def continued_response(response: str, find: Find) -> str:
     return last if isinstance(last, str) else response
 
 
-def put_back(format_: Format, messages: list[Json], find: Find) -> list[Json]:
-    """Return the messages (of Responses: items) of a request with our calls; the same list if there are none."""
+def put_back(format_: Format, messages: list[Json], find: Find, contexts: Sequence[str] = ()) -> list[Json]:
+    """Return the messages (of Responses: items) of a request with our calls; the same list if there are none.
+
+    `contexts` has the context of each of them.
+    """
     tool = format_.server.tool
     whole: list[Json] = []
     waiting: list[Json] = []  # results that go into the next message of the user
     changed = False
     unanswered = tool.called_elsewhere(messages) if tool.called_elsewhere is not None else frozenset()
+    at = 0
     for group in _grouped(format_, messages):
-        kept = _kept(format_, group, find)
+        kept = _kept(format_, group, find, contexts[at] if contexts else "")
+        at += len(group)
         if kept is not None:
             changed = True
             instead, results = kept
@@ -116,12 +124,12 @@ def _is_answer(format_: Format, message: Json) -> bool:
     return str(fields.get("type")) in opaque.SEALS or opaque.call_id(message) is not None
 
 
-def _kept(format_: Format, group: list[Json], find: Find) -> tuple[list[Json], list[Json]] | None:
+def _kept(format_: Format, group: list[Json], find: Find, context: str) -> tuple[list[Json], list[Json]] | None:
     """What replaces this answer, and the results that follow; None if no answer that says the same is known."""
     name = _name(format_, group) if _is_answer(format_, group[0]) else ""
     if not name or find(KEY + name) is None:
         return None
-    text = find(_key(format_, name, group))
+    text = find(_key(format_, name, group, context))
     if text is None:
         return None
     instead, results = _list(load(text))
@@ -148,13 +156,13 @@ def _name(format_: Format, answer: Sequence[Json]) -> str:
     return f"seal:{ref_of(seal)}" if seal else ""
 
 
-def _key(format_: Format, name: str, answer: Sequence[Json]) -> str:
-    """The name with a mark of what one or several messages (or items) of the assistant say and call together."""
+def _key(format_: Format, name: str, answer: Sequence[Json], context: str) -> str:
+    """The name with a mark of what one or several messages (or items) of the assistant say and call, and where."""
     opaque, blocks = format_.server.opaque, format_.server.tool.blocks(answer)
     messages = [_fields(item) for item in answer if _fields(item).get("role") == "assistant"]
     text = "".join(_text(message.get("content")) for message in messages)
     calls = [opaque.call_key(_fields(block)) for block in blocks if opaque.call_id(block)]
-    return f"{KEY}{name}:{ref_of(dump([text, *calls]))}"
+    return f"{KEY}{name}:{ref_of(dump([context, text, *calls]))}"
 
 
 def _text(content: Json) -> str:
