@@ -28,6 +28,7 @@ __all__ = [
     "Clients",
     "Limiter",
     "hashed",
+    "is_signed",
     "new_key",
     "request_mode",
 ]
@@ -40,6 +41,8 @@ SCOPE_DIGITS = 24
 KEY_LENGTH = 40
 #: Where clients put their key: the header of each format, and Azure's.
 KEY_HEADERS = frozenset(each.api.key_header.encode() for each in FORMATS.values()) | {b"api-key"}
+#: The beginning of a request's signature as AWS wants it: the scheme, and the name of the key that signed.
+SIGNATURE = re.compile(rb"(AWS4-[A-Z0-9-]+)\s+(?:[A-Za-z]+=[^,\s]*,\s*)*Credential=([A-Za-z0-9_-]+)/[^,\s]+,")
 #: What a key is made of, with a scheme in front at most; a comma means that two headers were joined into one.
 KEY = re.compile(rb"(?:[A-Za-z0-9-]+ )?[\x21-\x2b\x2d-\x7e]+")
 
@@ -146,11 +149,20 @@ def _key_in(headers: HeaderList) -> bytes:
     return key
 
 
+def is_signed(headers: HeaderList) -> bool:
+    """Return whether the request carries a signature of AWS, which covers its body."""
+    return any(name.lower() == b"authorization" and SIGNATURE.match(value.strip()) for name, value in headers)
+
+
 def _without_scheme(value: bytes) -> bytes:
     """The key in a header's value. With another scheme it stays whole: it identifies a client but is no key of ours.
 
+    Of a signature only the name of its key stays, which is the same in every request.
     Example: b"Bearer el-1" -> b"el-1"; b"el-1" -> b"el-1"; b"Basic dTpw" -> b"Basic dTpw"
     """
+    signed = SIGNATURE.match(value)
+    if signed:
+        return signed[1] + b" " + signed[2]
     scheme, _, key = value.partition(b" ")
     return key.strip() if scheme.lower() == b"bearer" else value
 

@@ -55,6 +55,8 @@ class ModelRequest:
     wants_usage: bool = True
     #: Whether the upstream holds a part of the conversation that is not in the request.
     partial: bool = False
+    #: Whether its body is of a format that we do not know; then nothing else is known of it.
+    foreign: bool = False
 
     @property
     def format(self) -> Format:
@@ -131,6 +133,12 @@ def parse_request(address: Address, body: bytes) -> ModelRequest:
         raise Refused("model is missing: the name of a model, as text", status=400, kind="invalid_body")
     if model.encode(errors="replace").decode() != model:
         raise Refused("model is no name: it holds half a surrogate pair", status=400, kind="invalid_body")
+    sign = address.surface.sign
+    if sign and sign not in fields:
+        streamed = bool(address.surface.stream)
+        return ModelRequest(
+            address=address, original=body, fields=fields, messages=(), model=model, stream=streamed, foreign=True
+        )
     partial = any(_value(fields, name) is not None for name in api.held_elsewhere)
     options = _value(fields, "stream_options")
     asks_for_usage = isinstance(options, dict) and options.get("include_usage") is True

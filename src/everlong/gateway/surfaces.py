@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import quote, unquote
 
 from everlong.errors import Refused
-from everlong.wire import ANTHROPIC, FORMATS as WIRE_FORMATS, OPENAI_CHAT, OPENAI_RESPONSES, Format
+from everlong.wire import ANTHROPIC, AWS_FRAMES, FORMATS as WIRE_FORMATS, OPENAI_CHAT, OPENAI_RESPONSES, Format, Framing
 
 __all__ = [
     "AZURE",
@@ -59,6 +59,10 @@ class Surface:
     counts: bool = False
     #: The cloud whose paths these are; "" if any server may have them.
     cloud: str = ""
+    #: How its streams are written, if not as the format says.
+    framing: Framing | None = None
+    #: A field of the format's bodies here; a body without it is of a format that we do not know.
+    sign: str = ""
     _pattern: re.Pattern[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -142,8 +146,37 @@ def _azure() -> Iterator[Surface]:
         yield from (replace(surface, base=base) for surface in _own(format_))
 
 
+PROJECT = "/projects/{project}/locations/{location}"
+
+
+def _vertex() -> Iterator[Surface]:
+    """Vertex's paths, below two versions: Anthropic's models, formats whose own paths name a model, and OpenAI's."""
+    for base in ("/v1", "/v1beta1"):
+        for name, counts in (("count-tokens:rawPredict", True), ("{model}:rawPredict", False)):
+            path = f"{PROJECT}/publishers/anthropic/models/{name}"
+            yield Surface(format=ANTHROPIC, base=base, path=path, counts=counts, cloud=VERTEX)
+        path = f"{PROJECT}/publishers/anthropic/models/{{model}}:streamRawPredict"
+        yield Surface(format=ANTHROPIC, base=base, path=path, cloud=VERTEX)
+        path = f"{PROJECT}/endpoints/{{endpoint}}/chat/completions"
+        yield Surface(format=OPENAI_CHAT, base=base, path=path, cloud=VERTEX)
+        for surface in (each for format_ in FORMATS.values() for each in _own(format_) if each.names_model):
+            for before in (PROJECT, ""):
+                path = f"{before}/publishers/google{surface.path}"
+                yield replace(surface, base=base, path=path, cloud=VERTEX)
+
+
+def _bedrock() -> Iterator[Surface]:
+    """Bedrock's paths for bodies of Anthropic's models; those of others look different."""
+    path, sign = "/model/{model}/invoke", "anthropic_version"
+    yield Surface(format=ANTHROPIC, base="", path=path, stream=False, cloud=BEDROCK, sign=sign)
+    streamed = f"{path}-with-response-stream"
+    yield Surface(format=ANTHROPIC, base="", path=streamed, stream=True, framing=AWS_FRAMES, cloud=BEDROCK, sign=sign)
+
+
 #: Every path under which a model is asked, those of the formats' own APIs first.
 SURFACES: tuple[Surface, ...] = (
     *(surface for format_ in FORMATS.values() for surface in _own(format_)),
     *_azure(),
+    *_vertex(),
+    *_bedrock(),
 )

@@ -69,6 +69,7 @@ if TYPE_CHECKING:
         sse_bytes as sse_bytes,
     )
     from everlong.wire.framings import (
+        AWS_FRAMES as AWS_FRAMES,
         NDJSON as NDJSON,
         SSE as SSE,
         Framing as Framing,
@@ -138,7 +139,7 @@ else:
             "formats.translation": "arguments_object",
             "formats.validation": "Problem",
             "framing": "BYTE_ORDER_MARK DONE SseEvent SseReader json_bytes sse_bytes",
-            "framings": "NDJSON SSE Framing framing_of",
+            "framings": "AWS_FRAMES NDJSON SSE Framing framing_of",
             "json_files": "decode_bytes",
             "refusals.classify": "as_error classify",
             "refusals.overflow_signs": "HOSTED_SIGNS OverflowSign",

@@ -1,18 +1,22 @@
-"""How a stream of events is written outside: server-sent events, an object a line, or one JSON array.
+"""How a stream of events is written outside: server-sent events, an object a line, one JSON array, or AWS's frames.
 
 Inside, every stream is server-sent events. A `Framing` decodes a provider's bytes to them and encodes them for a
 client: both take chunks, however they are cut, and hold no more than one event.
 """
 
+import json
 import re
 from abc import ABC, abstractmethod
+from base64 import b64decode, b64encode
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from everlong.core import Json, JsonObject
 from everlong.errors import ProviderError
-from everlong.wire.framing import DONE, LONGEST, SseReader
+from everlong.wire.aws_frames import Frame, FrameReader, frame_bytes
+from everlong.wire.framing import DONE, LONGEST, SseReader, sse_bytes
 
-__all__ = ["JSON_ARRAY", "NDJSON", "SSE", "Decoder", "Encoder", "Framing", "framing_of"]
+__all__ = ["AWS_FRAMES", "JSON_ARRAY", "NDJSON", "SSE", "Decoder", "Encoder", "Framing", "framing_of"]
 
 START, END = b"data: ", b"\n\n"
 NOT_AN_OBJECT = DONE.encode()
@@ -262,10 +266,94 @@ JSON_ARRAY = Framing(
 )
 
 
+# --- AWS's frames ----------------------------------------------------------------------------------
+
+
+class _FrameDecoder(Decoder):
+    """Makes an event of each frame that holds one, and an error event of one that is an exception."""
+
+    def __init__(self) -> None:
+        self._frames = FrameReader()
+
+    def feed(self, chunk: bytes) -> bytes:
+        return b"".join(map(_event_in, self._frames.feed(chunk)))
+
+    def close(self) -> bytes:
+        if not self._frames.between:
+            raise ProviderError("the stream ends inside a frame", status=502)
+        return b""
+
+
+def _event_in(frame: Frame) -> bytes:
+    """The event in a frame; b"" if there is none."""
+    headers, told = frame.headers, _object(frame.payload)
+    if headers.get(":message-type") in ("exception", "error"):
+        kind = headers.get(":exception-type") or headers.get(":error-code") or "internalServerException"
+        message = told.get("message") or headers.get(":error-message") or frame.payload.decode("utf-8", "replace")
+        return sse_bytes("error", {"type": "error", "error": {"type": kind, "message": message}})
+    held = told.get("bytes")
+    if not isinstance(held, str):
+        return b""
+    try:
+        data = b64decode(held)
+    except ValueError:
+        raise ProviderError("the stream holds a frame whose bytes are not written as base64", status=502) from None
+    named = _object(data).get("type")
+    name = f"event: {named}\n".encode() if isinstance(named, str) and named.isidentifier() else b""
+    return name + START + data.translate(ONE_LINE) + END
+
+
+def _object(data: bytes) -> JsonObject:
+    """The object in JSON; an empty one for anything else."""
+    try:
+        value: Json = json.loads(data)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+class _FrameEncoder(_EachEncoder):
+    def written(self, data: bytes) -> bytes:
+        told = _object(data) if b'"error"' in data else {}
+        error = told.get("error")
+        if told.get("type") != "error" or not isinstance(error, dict):
+            return _chunk(data)
+        kind = str(error.get("type"))
+        headers = {
+            ":exception-type": kind if kind.endswith("Exception") else EXCEPTIONS.get(kind, "internalServerException"),
+            ":content-type": "application/json",
+            ":message-type": "exception",
+        }
+        return frame_bytes(headers, json.dumps({"message": str(error.get("message"))}).encode())
+
+
+def _chunk(data: bytes) -> bytes:
+    headers = {":event-type": "chunk", ":content-type": "application/json", ":message-type": "event"}
+    return frame_bytes(headers, b'{"bytes":"' + b64encode(data) + b'"}')
+
+
+#: What Anthropic calls its errors, as AWS does.
+EXCEPTIONS = {
+    "invalid_request_error": "validationException",
+    "rate_limit_error": "throttlingException",
+    "overloaded_error": "serviceUnavailableException",
+    "timeout_error": "modelTimeoutException",
+}
+#: As Bedrock streams the events of a model. Readers know nothing that they skip but the model's own word for it.
+AWS_FRAMES = Framing(
+    name="aws-frames",
+    content_type=b"application/vnd.amazon.eventstream",
+    types=frozenset({b"application/vnd.amazon.eventstream"}),
+    comment=_chunk(b'{"type":"ping"}'),
+    decoder=_FrameDecoder,
+    encoder=_FrameEncoder,
+)
+
+
 def framing_of(content_type: bytes, expected: Framing = SSE) -> Framing | None:
     """Return the framing of a stream of this type: the expected one if it fits; None if it is no stream.
 
     Example: b"text/event-stream; charset=utf-8" -> SSE; b"application/json" -> None, or JSON_ARRAY if that is expected
     """
     kind = content_type.partition(b";")[0].strip().lower()
-    return next((each for each in (expected, SSE, NDJSON) if kind in each.types), None)
+    return next((each for each in (expected, SSE, NDJSON, AWS_FRAMES) if kind in each.types), None)

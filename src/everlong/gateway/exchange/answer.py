@@ -250,8 +250,8 @@ async def forward_bytes(
     """
     held, size = [], 0
     framing = answer.framing(writer.framing)
-    if framing is not None:
-        await _begin(answer, writer, headers, framing)
+    if framing is not None:  # of whatever kind: its bytes are not written anew
+        await writer.begin(answer.status, [*answer.headers, *UNBUFFERED, *headers()])
     async with aclosing(answer.chunks()) as chunks:
         async for chunk in chunks:
             seen(chunk)

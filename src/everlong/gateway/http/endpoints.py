@@ -16,8 +16,10 @@ from uuid import uuid4
 
 from everlong.engine import Call, calibration_of, counter_for
 from everlong.errors import EverlongError, ProviderError, Refused
-from everlong.gateway.clients import BYTES_PER_TOKEN, Client, request_mode
+from everlong.gateway.chains.watch import Watch
+from everlong.gateway.clients import BYTES_PER_TOKEN, Client, is_signed, request_mode
 from everlong.gateway.config import GatewayConfig
+from everlong.gateway.exchange.answer import forward_bytes
 from everlong.gateway.exchange.exchange import Exchange
 from everlong.gateway.exchange.response import GONE, Headers, ResponseWriter, Send, status_of, until_disconnect
 from everlong.gateway.operations.reports import Report, log_request
@@ -35,6 +37,8 @@ Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 log = logging.getLogger("everlong.gateway")
 
+FOREIGN = "a body of a format that the gateway does not know"
+SIGNED = "its client has signed every byte of it"
 CLIENT_GONE = 499  # the usual status for a client that did not wait
 FAILED = 500
 BROKE_OFF = 502
@@ -115,6 +119,24 @@ class Endpoint(ABC):
     def framing(self, scope: Scope) -> Framing:  # noqa: ARG002 - of some paths it is another
         """Return how the client reads streams."""
         return SSE
+
+    async def pass_on(self, upstream: Upstream, sent: UpstreamRequest, request: HttpRequest) -> None:
+        """Forward a request as it is, and its answer back, without looking into either."""
+        request.note_added_time()
+        writer = request.writer
+        answer = await self.services.forwarding.send(upstream, request.client, sent)
+        request.report.streamed = answer.streamed
+        watch = Watch(self.services.chains, request.client.scope, sent.method, sent.path, sent.body)
+        try:
+            await forward_bytes(answer, writer, request.report.headers, watch.feed, lambda: watch.end(answer.status))
+            await writer.end()
+        except ProviderError as error:
+            if not writer.begun:
+                raise
+            # What it means is not known here: the connection breaks as it did there.
+            raise ConnectionAbortedError(str(error)) from error
+        finally:
+            answer.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request and report it."""
@@ -251,7 +273,9 @@ class ModelEndpoint(Endpoint):
         """Return the framing of the format's streams; an answer that is none needs no other than the usual."""
         surface = address_of(scope).surface
         query: bytes = scope["query_string"]
-        return SSE if surface.stream is False else surface.format.api.stream_framing(query.decode("latin-1"))
+        if surface.stream is False:
+            return SSE
+        return surface.framing or surface.format.api.stream_framing(query.decode("latin-1"))
 
     async def _parsed(self, request: HttpRequest, body: bytes) -> ModelRequest:
         """Return the request in a body; a heavy one is taken apart beside the event loop."""
@@ -272,6 +296,10 @@ class ModelEndpoint(Endpoint):
             model_request, upstream = _route(services.routes, await self._parsed(request, body))
             request.note_upstream(upstream, model_request.model)
             report.mode, report.streamed = mode, model_request.stream
+            report.unmanaged = _reason_to_pass(model_request, upstream, headers)
+            if report.unmanaged:
+                await self._pass(request, model_request, upstream)
+                return
             exchange = Exchange(
                 services=services,
                 client=request.client,
@@ -287,6 +315,20 @@ class ModelEndpoint(Endpoint):
             )
             if await until_disconnect(request.receive, exchange.run()) is GONE and not exchange.complete:
                 self.note_gone(request)
+
+    async def _pass(self, request: HttpRequest, asked: ModelRequest, upstream: Upstream) -> None:
+        """Forward a request that nothing may be changed in."""
+        address = asked.address
+        sent = UpstreamRequest("POST", address.path, request.query, request.headers, asked.body, address.surface.base)
+        if await until_disconnect(request.receive, self.pass_on(upstream, sent, request)) is GONE:
+            self.note_gone(request)
+
+
+def _reason_to_pass(request: ModelRequest, upstream: Upstream, headers: Headers) -> str:
+    """Return why the request must go as it came; "" if it may be changed."""
+    if request.foreign:
+        return FOREIGN
+    return SIGNED if is_signed(headers) and not upstream.endpoint.key else ""
 
 
 def _route(routes: Routes, request: ModelRequest) -> tuple[ModelRequest, Upstream]:

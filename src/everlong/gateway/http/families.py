@@ -11,15 +11,13 @@ from typing import cast
 from urllib.parse import unquote
 
 from everlong.core import Json, JsonObject
-from everlong.errors import EverlongError, ProviderError, Refused
-from everlong.gateway.chains.watch import Watch
+from everlong.errors import EverlongError, Refused
 from everlong.gateway.clients import BYTES_PER_TOKEN, Client
-from everlong.gateway.exchange.answer import forward_bytes
 from everlong.gateway.exchange.response import GONE, Headers, until_disconnect
 from everlong.gateway.http.endpoints import Endpoint, HttpRequest, Scope, format_of, raw_path
 from everlong.gateway.operations.services import Services
 from everlong.gateway.request import decoded, encoded, pieces_of_object
-from everlong.gateway.surfaces import AZURE, FORMATS, checked_path
+from everlong.gateway.surfaces import AZURE, BEDROCK, FORMATS, VERTEX, checked_path
 from everlong.gateway.upstreams.connections import UpstreamRequest
 from everlong.gateway.upstreams.routing import USUAL_BASE, Upstream
 from everlong.wire import ANTHROPIC, OPENAI_CHAT, Format
@@ -27,9 +25,11 @@ from everlong.wire import ANTHROPIC, OPENAI_CHAT, Format
 __all__ = ["FAMILIES", "Family", "ModelListEndpoint", "PassThroughEndpoint"]
 
 NOT_MANAGED = "not a conversation that the gateway knows"
-#: Where paths name a model; "count-tokens" and the like are none, but their bodies have one.
+#: Where paths name a model.
 ONE_MODEL = re.compile(r"/models/(?P<model>.+)")
 DEPLOYMENT = re.compile(r"/deployments/(?P<model>[^/]+)(?:/.*)?")
+PUBLISHED = re.compile(r"/.*/models/(?P<model>[^/:]+)(?:[:/].*)?")
+INVOKED = re.compile(r"/model/(?P<model>[^/]+)/.*")
 LARGEST_LIST = 16 * 1024 * 1024  # bytes of a list of models
 LONGEST_START = 1_024  # bytes in which a body begins
 #: How paths of OpenAI and Anthropic begin, for clients whose base URL lacks the version.
@@ -101,6 +101,9 @@ def _clouds() -> Iterator[Family]:
     yield Family(re.compile(r"(?:/v1)?/openai/v1(?P<rest>/.+)"), "/openai/v1", OPENAI_CHAT)
     yield Family(re.compile(r"(?:/v1)?/anthropic/v1(?P<rest>/.+)"), "/anthropic/v1", ANTHROPIC)
     yield Family(re.compile(r"(?:/v1)?/openai(?P<rest>/.+)"), "/openai", OPENAI_CHAT, AZURE, DEPLOYMENT)
+    yield Family(re.compile(r"(?:/v1)?/v1beta1(?P<rest>/.+)"), "/v1beta1", None, VERTEX, PUBLISHED)
+    yield Family(re.compile(r"(?:/v1){0,2}(?P<rest>/(?:projects|publishers)/.+)"), "/v1", None, VERTEX, PUBLISHED)
+    yield Family(re.compile(r"(?:/v1)?(?P<rest>/model/.+)"), "", ANTHROPIC, BEDROCK, INVOKED)
 
 
 #: Those of formats with a base of their own first.
@@ -128,7 +131,7 @@ class PassThroughEndpoint(Endpoint):
             upstream, body = self._route(path, body, request)
             base = self._family.base
             sent = UpstreamRequest(request.scope["method"], path, request.query, request.headers, body, base)
-            if await until_disconnect(request.receive, self._forward(upstream, sent, request)) is GONE:
+            if await until_disconnect(request.receive, self.pass_on(upstream, sent, request)) is GONE:
                 self.note_gone(request)
 
     def _route(self, path: str, body: bytes, request: HttpRequest) -> tuple[Upstream, bytes]:
@@ -141,23 +144,6 @@ class PassThroughEndpoint(Endpoint):
             body = encoded(cast(JsonObject, decoded(body)) | {"model": name})
         request.note_upstream(upstream, model)
         return upstream, body
-
-    async def _forward(self, upstream: Upstream, sent: UpstreamRequest, request: HttpRequest) -> None:
-        request.note_added_time()
-        writer = request.writer
-        answer = await self.services.forwarding.send(upstream, request.client, sent)
-        request.report.streamed = answer.streamed
-        watch = Watch(self.services.chains, request.client.scope, sent.method, sent.path, sent.body)
-        try:
-            await forward_bytes(answer, writer, request.report.headers, watch.feed, lambda: watch.end(answer.status))
-            await writer.end()
-        except ProviderError as error:
-            if not writer.begun:
-                raise
-            # What it means is not known here: the connection breaks as it did there.
-            raise ConnectionAbortedError(str(error)) from error
-        finally:
-            answer.close()
 
 
 class ModelListEndpoint(PassThroughEndpoint):

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from multidict import CIMultiDict
 
 from everlong.errors import Refused
-from everlong.gateway.clients import KEY_HEADERS, Client
+from everlong.gateway.clients import KEY_HEADERS, Client, is_signed
 from everlong.gateway.surfaces import DEFAULT_FORMAT, FORMATS
 from everlong.gateway.upstreams.routing import Upstream
 from everlong.wire import SSE, Framing, framing_of
@@ -52,6 +52,8 @@ NOT_SENT = HOP_BY_HOP | {
     b"x-real-ip",
     b"x-requested-with",
 }
+#: Beside a signature; they go where it goes.
+OF_SIGNATURES = frozenset({b"x-amz-content-sha256", b"x-amz-date", b"x-amz-security-token"})
 NOT_SENT_FAMILIES = (
     b"access-control-",
     b"cf-",
@@ -66,7 +68,9 @@ NOT_SENT_FAMILIES = (
 def headers_for(to: Upstream, client: Client, sent: Headers) -> CIMultiDict[str]:
     """Return the headers of a request for the upstream. Raises Refused for one that would break the request."""
     own, result = to.endpoint, CIMultiDict[str]()
-    unwanted = NOT_SENT | _named_by_connection(sent)
+    passes_key, signed = bool(client.key) and not own.key, is_signed(sent)
+    # A signature may cover what the client can read.
+    unwanted = (NOT_SENT - ({b"accept-encoding"} if signed and passes_key else set())) | _named_by_connection(sent)
     used: set[bytes] = set()
     for name, value in sent:
         low = name.lower()
@@ -76,14 +80,16 @@ def headers_for(to: Upstream, client: Client, sent: Headers) -> CIMultiDict[str]
             )
         if low in KEY_HEADERS:
             used.add(low)
-            if own.key or not client.key:
+            if not passes_key:
                 continue
+        if low in OF_SIGNATURES and not passes_key:
+            continue
         if low not in unwanted and not low.startswith(NOT_SENT_FAMILIES):
             result.add(name.decode("ascii"), _header_text(value))
     if own.key:
         header = _credential_header(to, used)
         result[header] = f"Bearer {own.key}" if header == "authorization" else own.key
-    result["accept-encoding"] = "identity"
+    result.setdefault("accept-encoding", "identity")
     result.update(own.headers)
     return result
 
@@ -163,6 +169,7 @@ SAFE_TYPES = frozenset(
         b"application/jsonl",
         b"application/jsonlines",
         b"application/ndjson",
+        b"application/vnd.amazon.eventstream",
         b"application/x-jsonlines",
         b"application/x-ndjson",
         b"image/avif",

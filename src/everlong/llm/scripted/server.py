@@ -26,11 +26,13 @@ from everlong.llm.scripted.script import Answer, Broken, Raw, ReceivedRequest, R
 from everlong.llm.sites import DEFAULT_LIMITS, guarded_site
 from everlong.wire import (
     ANTHROPIC,
+    AWS_FRAMES,
     FORMATS,
     OPENAI_CHAT,
     OPENAI_RESPONSES,
     Api,
     Format,
+    Framing,
     Request,
     format_named,
     sse_bytes,
@@ -39,7 +41,8 @@ from everlong.wire import (
 __all__ = ["ScriptedServer"]
 
 LARGEST_BODY = 256 * 1024 * 1024
-#: Paths of clouds, and the formats of which they are: in some the path names the model, or asks for a stream.
+VERTEX = "/{version:v1|v1beta1}/projects/{project}/locations/{location}"
+#: Paths of clouds, and the formats of which they are; a stream of Bedrock's has another path.
 CLOUD_PATHS: tuple[tuple[str, Format], ...] = (
     ("/openai/deployments/{model}/chat/completions", OPENAI_CHAT),
     ("/openai/responses", OPENAI_RESPONSES),
@@ -47,7 +50,12 @@ CLOUD_PATHS: tuple[tuple[str, Format], ...] = (
     ("/openai/v1/responses", OPENAI_RESPONSES),
     ("/models/chat/completions", OPENAI_CHAT),
     ("/anthropic/v1/messages", ANTHROPIC),
+    (VERTEX + "/endpoints/openapi/chat/completions", OPENAI_CHAT),
+    (VERTEX + "/publishers/anthropic/models/{model:[^:/]+}:rawPredict", ANTHROPIC),
+    (VERTEX + "/publishers/anthropic/models/{model:[^:/]+}:streamRawPredict", ANTHROPIC),
+    ("/model/{model}/invoke", ANTHROPIC),
 )
+BEDROCK_STREAM = "/model/{model}/invoke-with-response-stream"
 #: What a script does wrong is told to its client: a test then fails with its reason.
 SCRIPT_ERRORS = (ArithmeticError, AssertionError, AttributeError, EverlongError, LookupError, TypeError, ValueError)
 
@@ -131,6 +139,8 @@ class ScriptedServer:
                 app.router.add_post(_route(api, api.stream_path), self._answers(spoken, streamed=True))
             if api.count_path:
                 app.router.add_post(_route(api, api.count_path), self._counts(spoken))
+        app.router.add_post(VERTEX + "/publishers/anthropic/models/count-tokens:rawPredict", self._counts(ANTHROPIC))
+        app.router.add_post(BEDROCK_STREAM, self._answers(ANTHROPIC, streamed=True, framing=AWS_FRAMES))
         for path, spoken in CLOUD_PATHS:
             app.router.add_post(path, self._answers(spoken))
         for path in ("/v1/models", "/openai/models", "/openai/v1/models"):
@@ -156,9 +166,10 @@ class ScriptedServer:
 
         return handle
 
-    def _answers(self, spoken: Format, *, streamed: bool = False) -> Handler:
+    def _answers(self, spoken: Format, *, streamed: bool = False, framing: Framing | None = None) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
             body = await request.read()
+            written = framing or spoken.api.stream_framing(request.query_string)
             try:
                 asked = self._asked(spoken, request, body, streamed=streamed)
             except UnknownName as error:
@@ -174,11 +185,11 @@ class ScriptedServer:
                     kind = "application/json" if text.lstrip().startswith("{") else "text/plain"
                     return web.Response(status=status, text=text, content_type=kind, headers=dict(headers))
                 case Broken(answer, pieces):
-                    return await self._told(request, asked, answer, pieces)
+                    return await self._told(request, asked, answer, written, pieces)
                 case Raw() as raw:
                     return await _sent(request, raw)
                 case Answer() as answer:
-                    return await self._told(request, asked, answer, None)
+                    return await self._told(request, asked, answer, written)
 
         return handle
 
@@ -207,7 +218,7 @@ class ScriptedServer:
         return asked
 
     async def _told(
-        self, request: web.Request, asked: ReceivedRequest, answer: Answer, pieces: int | None
+        self, request: web.Request, asked: ReceivedRequest, answer: Answer, framing: Framing, pieces: int | None = None
     ) -> web.StreamResponse:
         """Send the answer, streamed or whole; with `pieces` the connection breaks after so many events."""
         writer = format_named(asked.fmt).writer
@@ -219,7 +230,6 @@ class ScriptedServer:
                 if pieces is not None and request.transport is not None:
                     request.transport.abort()
                 return web.json_response(writer.whole(reply_of(asked, answer)))
-            framing = format_named(asked.fmt).api.stream_framing(request.query_string)
             encoder, kind = framing.encoder(), framing.content_type.decode()
             response = web.StreamResponse(headers={"content-type": kind, "cache-control": "no-cache"})
             await response.prepare(request)
