@@ -9,7 +9,8 @@ from urllib.request import urlopen
 import anthropic
 import pytest
 
-from everlong.llm import Answer, Raw, ReceivedRequest, ScriptedServer, Window, echo, reads_files
+from everlong.llm import Answer, ReceivedRequest, ScriptedServer, Window, echo, reads_files
+from everlong.llm.scripted.script import Raw
 from everlong.wire import AWS_FRAMES, SseReader, problems
 from everlong.wire.aws_frames import FrameReader, frame_bytes
 from tests.engine.authors import both, is_asked_to_summarise
@@ -186,7 +187,7 @@ def test_an_overflow_inside_a_stream_is_recovered_before_the_first_byte() -> Non
     def script(asked: ReceivedRequest) -> Any:
         if asked.tokens > 6_000:
             refused.append(asked)
-            return Raw(TOO_LONG, content_type="application/vnd.amazon.eventstream", times=1)
+            return Raw(chunk=TOO_LONG, content_type="application/vnd.amazon.eventstream")
         return Answer(text="fish")
 
     with ScriptedServer(script) as server, RunningGateway(upstream=server.address) as gateway:
