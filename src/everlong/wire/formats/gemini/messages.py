@@ -3,15 +3,13 @@
     {"systemInstruction": {…}, "contents": [{"role": "model", "parts": [{"functionCall": {…}}]}], "tools": […]}
 
 System text has a field of its own; it is the leading system message here, and one that comes
-later is sent in its place as text of the user. Calls often have no id: `gemini_pairing` gives them
-one of ours, which is never sent. The provider wants all results of parallel calls in one content,
+later is sent in its place as text of the user. Calls often have no id: `pairing` gives them one
+of ours, which is never sent. The provider wants all results of parallel calls in one content,
 right after the calls and in their order, and turns that alternate: neighbours of one side that did
 not both come in this format are put together, results first.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from sys import maxsize
 from typing import TypeAlias, cast
 
@@ -24,20 +22,19 @@ from everlong.core import (
     Part,
     Role,
     Text,
-    ToolCall,
     ToolResult,
     head_length,
 )
 from everlong.errors import WireError
 from everlong.wire.document import Document
 from everlong.wire.fields import dump, load, pack, shown, unpack
-from everlong.wire.formats.gemini.parts import NAME, Callee, callee_of, part_in, part_out, result_out, written_id
+from everlong.wire.formats.gemini.parts import NAME, Callee, callee_of, part_in, part_out, result_out
+from everlong.wire.formats.pairing import paired
 from everlong.wire.formats.translation import marked_system, runs_of
 
 __all__ = [
     "NAME",
     "UNSIGNED_CALL",
-    "paired",
     "read_body",
     "read_message",
     "read_messages",
@@ -46,63 +43,6 @@ __all__ = [
     "write_history",
     "write_message",
 ]
-
-
-def paired(messages: Iterable[Message]) -> tuple[Message, ...]:
-    """The messages with an id on every call, and every result under the id of its call.
-
-    A result without an id takes the first open call of its name. Calls are open until the next calls
-    after a result: one that was never answered does not take the answer of a later one.
-
-    Example: call f, call f, response f, response f -> call_f_0, call_f_1, call_f_0, call_f_1
-    """
-    numbers: Counter[str] = Counter()
-    still_open: list[ToolCall] = []
-    answered = False
-    out = []
-    for message in messages:
-        parts: list[Part] = []
-        for part in message.parts:
-            match part:
-                case ToolCall():
-                    if answered:
-                        still_open, answered = [], False
-                    call = part if part.id else replace(part, id=_numbered(part.name, numbers))
-                    still_open.append(call)
-                    parts.append(call)
-                case ToolResult():
-                    answered = True
-                    parts.append(_answer(part, still_open, numbers))
-                case _:
-                    parts.append(part)
-        out.append(message.with_parts(tuple(parts)))
-    return tuple(out)
-
-
-def _answer(result: ToolResult, still_open: list[ToolCall], numbers: Counter[str]) -> ToolResult:
-    call = _call_of(result, still_open)
-    if call is None:
-        return result if result.call else replace(result, call=_numbered(result.name, numbers))
-    still_open.remove(call)
-    if result.call in ("", call.id):
-        return replace(result, call=call.id)
-    fields, shape = unpack(result.extra)
-    return replace(result, call=call.id, extra=pack(fields, **{**shape, "written": result.call}))
-
-
-def _call_of(result: ToolResult, still_open: list[ToolCall]) -> ToolCall | None:
-    for call in still_open:
-        if result.call and call.id == result.call:
-            return call
-    for call in still_open:
-        if call.name == result.name and not (result.call and written_id(call)):
-            return call
-    return None
-
-
-def _numbered(name: str, numbers: Counter[str]) -> CallId:
-    numbers[name] += 1
-    return CallId(f"call_{name}_{numbers[name] - 1}")
 
 
 ROLES = {"user": Role.USER, "model": Role.ASSISTANT, "function": Role.TOOL}

@@ -27,9 +27,10 @@ from everlong.core import (
 )
 from everlong.errors import WireError
 from everlong.wire.fields import dump, load, opaque_body, pack, unpack
+from everlong.wire.formats.pairing import written_id
 from everlong.wire.formats.translation import arguments_object, image_note, inline_image, is_web_url
 
-__all__ = ["NAME", "Callee", "callee_of", "part_in", "part_out", "result_out", "written_id"]
+__all__ = ["NAME", "Callee", "callee_of", "part_in", "part_out", "result_out"]
 
 NAME = "gemini"
 
@@ -81,14 +82,6 @@ def part_out(part: Part, *, own: bool) -> JsonObject | None:
             return cast(JsonObject, opaque_body(part)) if own else None
         case _:
             assert_never(part)
-
-
-def written_id(part: ToolCall | ToolResult) -> str | None:
-    """The id under which a part of this format was written; None if it had none."""
-    shape = unpack(part.extra)[1]
-    if shape.get("id") == "absent":
-        return None
-    return cast(str, shape.get("written", part.id if isinstance(part, ToolCall) else part.call))
 
 
 def callee_of(call: ToolCall, rank: int, *, own: bool) -> Callee:

@@ -1,0 +1,79 @@
+"""Ollama's chat: a request as it goes out, and its reply, an object a line."""
+
+from typing import cast
+
+from everlong.core import Json, JsonObject, Message
+from everlong.wire.fields import dump
+from everlong.wire.formats.ollama.messages import NAME, read_message, write_history
+from everlong.wire.formats.reply_reader import Outgoing, ReplyReader, body_fields, text_of, tools_of
+from everlong.wire.replies import CallGrew, Reply, Request, Said, Thought
+
+__all__ = ["LENGTH", "PATH", "OllamaReader", "ask"]
+
+PATH = "/chat"
+LENGTH = "num_predict"
+
+
+def ask(request: Request, key: str) -> Outgoing:
+    """The request as it goes out."""
+    body = body_fields(request) | write_history(request.messages)
+    body |= {"model": request.model, "stream": True}
+    if request.tools:
+        body["tools"] = tools_of(request)
+    settings = body.get("options")
+    options: JsonObject = dict(settings) if isinstance(settings, dict) else {}
+    if request.max_tokens is not None:
+        options[LENGTH] = request.max_tokens
+    if request.temperature is not None:
+        options["temperature"] = request.temperature
+    if options:
+        body["options"] = options
+    return Outgoing(PATH, body, {"authorization": f"Bearer {key}"} if key else {})
+
+
+class OllamaReader(ReplyReader):
+    """`message` after `message`, the last one with `done`. Calls come whole. Of a completion `response` are the words."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: list[str] = []
+        self._thought: list[str] = []
+        self._calls: list[Json] = []
+
+    def take(self, event: JsonObject) -> list[Reply]:
+        """The pieces of one line."""
+        self.note_usage(event, NAME)
+        if event.get("done") is True:
+            self.stop, self.complete = text_of(event.get("done_reason")) or "stop", True
+        message = event.get("message")
+        said = message if isinstance(message, dict) else event
+        words = text_of(said.get("content") if said is message else event.get("response"))
+        thoughts = text_of(said.get("thinking"))
+        pieces: list[Reply] = []
+        if thoughts:
+            self._thought.append(thoughts)
+            pieces.append(Thought(thoughts))
+        if words:
+            self._said.append(words)
+            pieces.append(Said(words))
+        calls = said.get("tool_calls")
+        return [*pieces, *(self._called(call) for call in calls if isinstance(call, dict))] if isinstance(
+            calls, list
+        ) else pieces
+
+    def _called(self, call: JsonObject) -> CallGrew:
+        self._calls.append(call)
+        function = call.get("function")
+        said = function if isinstance(function, dict) else {}
+        arguments = said.get("arguments")
+        text = arguments if isinstance(arguments, str) else dump(arguments or {})
+        return CallGrew(len(self._calls) - 1, text_of(call.get("id")), text_of(said.get("name")), text)
+
+    def message(self) -> Message:
+        """Everything said so far."""
+        fields: JsonObject = {"role": "assistant", "content": "".join(self._said)}
+        if self._thought:
+            fields["thinking"] = "".join(self._thought)
+        if self._calls:
+            fields["tool_calls"] = cast(Json, self._calls)
+        return read_message(fields)

@@ -1,0 +1,99 @@
+"""Ollama's chat as clients speak it to a server of ours: errors, one form of a message, usage."""
+
+from collections.abc import Sequence
+
+from everlong.core import Json, JsonObject, JsonText, ref_of
+from everlong.wire.fields import dump
+from everlong.wire.formats.format import Deltas, Place
+from everlong.wire.formats.hidden_tool import Event, object_in
+from everlong.wire.formats.ollama.hidden_tool import TOOL
+from everlong.wire.formats.opaque import Find, OpaqueParts
+from everlong.wire.formats.server import Canonical, Errors, ServerSide, UsageShape, writable
+
+__all__ = ["DELTAS", "SERVER"]
+
+
+class CallParts(OpaqueParts):
+    """Nothing is sealed here. A call without an id is known by what it calls."""
+
+    def call_id(self, call: Json) -> str | None:
+        """Return the id of an entry of `tool_calls`, else one made of its function."""
+        if not isinstance(call, dict):
+            return None
+        identity = call.get("id")
+        return identity if isinstance(identity, str) and identity else ref_of(dump([*self.call_content(call)]))
+
+    def call_content(self, call: JsonObject) -> tuple[Json, Json]:
+        """Return the name and the arguments."""
+        function = object_in(call.get("function"))
+        return function.get("name"), function.get("arguments")
+
+    def parts(self, members: Sequence[Json], model: str = "") -> dict[str, JsonText]:  # noqa: ARG002 - see the class
+        """Return nothing: what a client drops, the model does without."""
+        return {}
+
+    def restored(self, members: list[JsonObject], find: Find) -> list[JsonObject]:  # noqa: ARG002 - see the class
+        """Return the messages as they are."""
+        return members
+
+
+def _error_body(_status: int, _kind: str, message: str) -> JsonObject:
+    return {"error": writable(message)}
+
+
+def _error_events(status: int, kind: str, message: str, _sequence: int) -> list[Event]:
+    return [("", _error_body(status, kind, message))]
+
+
+def _overflow(limit: int | None, needed: int | None) -> str:
+    """Return Ollama's words for a request that does not fit."""
+    figures = f" of {limit} tokens" if limit is not None else ""
+    return f"the input length exceeds the context length{figures}" + (
+        f": it has {needed} tokens." if needed is not None else "."
+    )
+
+
+# --- one form of a message -------------------------------------------------------------------------
+
+
+def _plain(message: JsonObject) -> JsonObject:
+    """The message with its role as the server reads it."""
+    role = message.get("role")
+    return message | {"role": role.lower()} if isinstance(role, str) and not role.islower() else message
+
+
+# --- events that hold nothing but more of one text -------------------------------------------------
+
+
+def _split(event: JsonObject) -> tuple[Place, str] | None:
+    message = event.get("message")
+    if not isinstance(message, dict) or event.get("done") or event.get("error"):
+        return None
+    pieces = [(name, value) for name, value in message.items() if value and name != "role"]
+    if len(pieces) != 1:
+        return None
+    name, value = pieces[0]
+    return ((name, 0), value) if isinstance(value, str) and name in ("content", "thinking") else None
+
+
+def _join(place: Place, text: str) -> JsonObject:
+    return {"message": {"role": "assistant", place[0]: text}, "done": False}
+
+
+DELTAS = Deltas(split=_split, join=_join)
+
+SERVER = ServerSide(
+    maker="ollama",
+    errors=Errors(body=_error_body, events=_error_events, overflow=_overflow),
+    canonical=Canonical(form=_plain, noise=frozenset({"index"})),
+    usage=UsageShape(
+        field="",
+        prompt="prompt_eval_count",
+        output="eval_count",
+        known_by="done",
+        whole=(b"true",),
+        marks=(b'"done":true', b'"done": true'),
+    ),
+    opaque=CallParts(),
+    tool=TOOL,
+)
