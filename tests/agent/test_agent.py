@@ -128,7 +128,7 @@ def test_tools_are_switched_off_by_name_and_two_of_one_name_are_refused() -> Non
         Agent(Engine(MemoryThreads()), ScriptedModel(), [tools[0], tools[0]], CONFIG)
 
 
-@pytest.mark.parametrize("fmt", ["anthropic", "gemini", "openai-chat", "openai-responses"])
+@pytest.mark.parametrize("fmt", ["anthropic", "gemini", "ollama", "openai-chat", "openai-responses"])
 def test_every_format_has_its_schema(fmt: str) -> None:
     (schema,) = schemas_of([Ran().tool()], fmt)
     assert '"name": "read"' in schema

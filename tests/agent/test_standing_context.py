@@ -41,7 +41,7 @@ PLACES: dict[str, tuple[History, History]] = {
 }
 
 
-@pytest.mark.parametrize("fmt", ["anthropic", "gemini", "openai-chat", "openai-responses"])
+@pytest.mark.parametrize("fmt", ["anthropic", "gemini", "ollama", "openai-chat", "openai-responses"])
 @pytest.mark.parametrize("name", PLACES)
 def test_what_is_beside_a_thread_has_its_place_and_every_provider_takes_it(name: str, fmt: str) -> None:
     messages, expected = PLACES[name]

@@ -18,7 +18,7 @@ from tests.core.build import result, system, user
 
 __all__ = ["FORMATS", "IMPATIENT", "Talk", "lawful", "over_http", "pages"]
 
-FORMATS = ("anthropic", "gemini", "openai-chat", "openai-responses")
+FORMATS = ("anthropic", "gemini", "ollama", "openai-chat", "openai-responses")
 IMPATIENT = Patience(connect=5.0, silence=20.0, attempts=1, pause=0.0)
 LONGEST = 3_600.0  # seconds; a test that waits for ever ends
 SYSTEM = "Work carefully."

@@ -77,7 +77,7 @@ STYLES: dict[str, Callable[[ReceivedRequest], Usage]] = {
 }
 
 
-@pytest.mark.parametrize("fmt", ["anthropic", "gemini", "openai-chat", "openai-responses"])
+@pytest.mark.parametrize("fmt", ["anthropic", "gemini", "ollama", "openai-chat", "openai-responses"])
 @pytest.mark.parametrize("style", STYLES)
 def test_C5_cached_tokens_are_counted_once_however_they_are_reported(style: str, fmt: str) -> None:
     async def run(model: HttpModel) -> None:

@@ -15,7 +15,7 @@ from everlong.llm.scripted.script import Answer, Broken, Refusal, Script, in_tur
 from everlong.llm.scripted.server import ScriptedServer
 from tests.core.build import calls, result, system, user
 
-FORMATS = ["anthropic", "gemini", "openai-chat", "openai-responses"]
+FORMATS = ["anthropic", "gemini", "ollama", "openai-chat", "openai-responses"]
 ASKED = (system("Be brief."), user("你好 hello"), calls("c1"), result("c1", "done"), user("go on"))
 IMPATIENT = Patience(connect=2.0, silence=5.0, attempts=3, pause=0.0)
 

@@ -59,7 +59,7 @@ def _failure(said: bytes) -> ProviderError:
 
 
 @pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"])
-@pytest.mark.parametrize("fmt", ["anthropic", "gemini", "openai-chat", "openai-responses"])
+@pytest.mark.parametrize("fmt", ["anthropic", "gemini", "ollama", "openai-chat", "openai-responses"])
 def test_neither_key_nor_conversation_follows_a_redirect(fmt: str, status: str) -> None:
     async def run() -> tuple[list[Reply], list[bytes]]:
         async with RawServer(lambda head, body: response(ANSWER)) as other:

@@ -31,7 +31,7 @@ from everlong.wire.repair.pairs import NO_RESULT
 
 __all__ = ["FORMATS", "Dice", "conversations", "histories"]
 
-FORMATS = ("openai-chat", "openai-responses", "anthropic", "gemini")
+FORMATS = ("openai-chat", "openai-responses", "anthropic", "gemini", "ollama")
 ORIGINS = ("", *FORMATS)
 
 WORDS = (

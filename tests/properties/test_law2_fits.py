@@ -52,7 +52,7 @@ def test_law2_what_fits_deep_or_not_fits_anyway(preset: str, data: st.DataObject
 
 
 @every_preset
-@pytest.mark.parametrize("fmt", ["openai-chat", "openai-responses", "anthropic", "gemini"])
+@pytest.mark.parametrize("fmt", ["openai-chat", "openai-responses", "anthropic", "gemini", "ollama"])
 def test_law2_a_question_alone_that_is_too_long_is_named_with_its_size(preset: str, fmt: str) -> None:
     asked = Message(Role.USER, (Text("why? " * 4_000),))
     with pytest.raises(BudgetImpossible) as caught:

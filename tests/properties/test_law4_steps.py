@@ -17,7 +17,7 @@ WHOLE = 300  # tokens
 BUDGETS = (8_000, 12_000, 20_000, 32_000, 64_000)
 LINES = (1, 8, 16, 60, 400, 1_500)  # of a result; a line has 14 tokens
 LARGEST_UNREAD = 60  # lines: what has not been read stays whole, so it must fit
-FORMATS = ("openai-chat", "anthropic", "gemini", "openai-responses")
+FORMATS = ("openai-chat", "anthropic", "gemini", "ollama", "openai-responses")
 
 
 def page(number: int, lines: int) -> str:

@@ -37,11 +37,18 @@ GEMINI: list[Json] = [
     {"role": "user", "parts": [{"functionResponse": {"name": "read", "response": {"output": "hello"}}}]},
     {"role": "model", "parts": [{"text": "It says hello."}]},
 ]
+OLLAMA: list[Json] = [
+    {"role": "user", "content": "read a.py 文件"},
+    {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "read", "arguments": {"path": "a.py"}}}]},
+    {"role": "tool", "tool_name": "read", "content": "hello"},
+    {"role": "assistant", "content": "It says hello."},
+]
 
 CHAT_BODY: JsonObject = {"model": "gpt-x", "messages": CHAT, "tools": [{"type": "function", "function": {"name": "f"}}]}
 ANTHROPIC_BODY: JsonObject = {"model": "claude-x", "max_tokens": 9, "system": "You are kind.", "messages": ANTHROPIC}
 RESPONSES_BODY: JsonObject = {"model": "gpt-x", "instructions": "You are kind.", "input": RESPONSES, "store": False}
 GEMINI_BODY: JsonObject = {"systemInstruction": {"parts": [{"text": "You are kind."}]}, "contents": GEMINI}
+OLLAMA_BODY: JsonObject = {"model": "llama3.2", "messages": OLLAMA, "options": {"num_ctx": 8_192}}
 
 CHATBOX_EXPORT: JsonObject = {
     "chat-sessions-list": [{"id": "s1", "name": "Searching"}],
@@ -83,6 +90,10 @@ BODIES = [
     Payload("Gemini body", "gemini", one(GEMINI_BODY)),
     Payload("Gemini body, one content", "gemini", one({"contents": GEMINI[0]})),
     Payload("Gemini lines", "gemini", lines(GEMINI)),
+    Payload("Ollama list", "ollama", one(OLLAMA)),
+    Payload("Ollama body", "ollama", one(OLLAMA_BODY)),
+    Payload("Ollama body of plain words", "ollama", one({"model": "m", "messages": PLAIN, "keep_alive": "5m"})),
+    Payload("Ollama lines", "ollama", lines(OLLAMA)),
 ]
 
 #: Files of programs.

@@ -138,11 +138,38 @@ def gemini() -> Payload:
     }
 
 
+def ollama() -> Payload:
+    return {
+        "model": "llama3.2",
+        "messages": [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "Read a.py and b.py.", "images": ["aGk="]},
+            {
+                "role": "assistant",
+                "content": "",
+                "thinking": "Two files.",
+                "tool_calls": [
+                    {"function": {"name": "read", "arguments": {"path": "a.py"}}},
+                    {"id": "b", "function": {"index": 1, "name": "list", "arguments": {}}},
+                ],
+            },
+            {"role": "tool", "tool_call_id": "b", "content": "b.py"},
+            {"role": "tool", "tool_name": "read", "content": "x = 1"},
+            {"role": "assistant", "content": "x is 1."},
+            {"role": "User", "content": "And?"},
+            {"role": "assistant", "tool_calls": [{"function": {"name": "read", "arguments": {}}}]},
+            {"role": "tool", "content": "nothing names the tool"},
+        ],
+        "options": {"num_ctx": 8_192},
+    }
+
+
 ACCEPTED: dict[str, Callable[[], Payload]] = {
     "openai-chat": chat,
     "openai-responses": responses,
     "anthropic": anthropic,
     "gemini": gemini,
+    "ollama": ollama,
 }
 
 REFUSED: dict[str, list[Spoiled]] = {
@@ -286,5 +313,33 @@ REFUSED: dict[str, list[Spoiled]] = {
         Spoiled("contents.3.parts.0", {"functionCall": {"name": "read"}}, "0 function responses to 1"),
         Spoiled("contents.0.parts.0", {"functionCall": {"name": "read"}}, "belongs to model"),
         Spoiled("contents.0.parts.0.text", "\ud83d", "half a surrogate"),
+    ],
+    "ollama": [
+        Spoiled("messages", [], "no messages"),
+        Spoiled("messages", ollama()["messages"][:1], "nobody but the system"),
+        Spoiled("messages.1", "hi", "no object"),
+        Spoiled("messages.1.role", "developer", "unknown role 'developer'"),
+        Spoiled("messages.1", GONE, "first message is from assistant"),
+        Spoiled("messages.5.content", [{"type": "text", "text": "x"}], "no text"),
+        Spoiled("messages.5.content", " \n", "assistant message says nothing"),
+        Spoiled("messages.3.content", "", "tool message says nothing"),
+        Spoiled("messages.2.thinking", 5, "no text"),
+        Spoiled("messages.6.thinking", "Hm.", "user message thinks"),
+        Spoiled("messages.1.images", "aGk=", "no list"),
+        Spoiled("messages.1.images.0", "", "no base64, or empty"),
+        Spoiled("messages.1.images.0", "data:image/png;base64,aGk=", "no base64, or empty"),
+        Spoiled("messages.5.images", ["aGk="], "shows a picture"),
+        Spoiled("messages.2.tool_calls", {}, "no list"),
+        Spoiled("messages.6.tool_calls", ollama()["messages"][7]["tool_calls"], "makes calls"),
+        Spoiled("messages.2.tool_calls.0.function.name", "", "names no function"),
+        Spoiled("messages.2.tool_calls.0.function.arguments", "{}", "arguments are no object"),
+        Spoiled("messages.2.tool_calls.1.id", 5, "id is no text"),
+        Spoiled("messages.4", GONE, "1 calls have no result", "messages[2]"),
+        Spoiled("messages.8", GONE, "1 calls have no result", "messages[7]"),
+        Spoiled("messages.4.tool_name", "list", "tool result 'list' answers no call"),
+        Spoiled("messages.5.role", "tool", "answers no call"),
+        Spoiled("options", [], "is an object"),
+        Spoiled("tools", [{"type": "function", "function": {}}], "function with a name", "tools[0]"),
+        Spoiled("messages.1.content", "\ud83d", "half a surrogate"),
     ],
 }

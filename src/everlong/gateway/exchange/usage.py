@@ -161,7 +161,7 @@ class _MissingUsage:
         if data != b"[DONE]":
             self._pieces += data.count(PIECE)
             self._frame = _fields(data) if self._frame is None else self._frame
-            self._needed = self._needed and not _usage_of(_fields(data) if USAGE in data else None)
+            self._needed = self._needed and not _usage_of(self._shape, _fields(data) if USAGE in data else None)
             return b""
         if not self._needed:
             return b""
@@ -179,7 +179,7 @@ def _rewritten(shape: UsageShape, data: bytes, sizes: PromptSizes) -> bytes:
     if event is None or holder is None:
         return data
     whole = bytes(holder.get(shape.known_by, b"")) in shape.whole
-    usage = _usage_of(holder)
+    usage = _usage_of(shape, holder)
     new: _Fields | None = None
     if usage and (whole or any(name in usage for name in (shape.prompt, *shape.beside))):
         new = _reported(shape, usage, sizes)
@@ -187,7 +187,7 @@ def _rewritten(shape: UsageShape, data: bytes, sizes: PromptSizes) -> bytes:
         new = _estimated(shape, sizes, 0)
     if new is None:
         return data
-    changed = {**holder, "usage": new}
+    changed = {**holder, shape.field: new} if shape.field else holder | new
     return msgspec.json.encode({**event, inner: changed} if inner else changed)
 
 
@@ -229,8 +229,10 @@ def _estimated(shape: UsageShape, sizes: PromptSizes, output: int) -> _Fields:
     return usage | ({shape.total: _raw(prompt + output)} if shape.total else {})
 
 
-def _usage_of(holder: _Fields | None) -> _Fields | None:
-    return _fields(holder["usage"]) if holder is not None and "usage" in holder else None
+def _usage_of(shape: UsageShape, holder: _Fields | None) -> _Fields | None:
+    if holder is not None and not shape.field:
+        return {name: holder[name] for name in (shape.prompt, shape.output) if name in holder}
+    return _fields(holder[shape.field]) if holder is not None and shape.field in holder else None
 
 
 def _fields(data: bytes | msgspec.Raw) -> _Fields | None:

@@ -8,14 +8,15 @@ from everlong.errors import InputError
 from everlong.wire.formats.anthropic import FORMAT as ANTHROPIC
 from everlong.wire.formats.format import Format
 from everlong.wire.formats.gemini import FORMAT as GEMINI
+from everlong.wire.formats.ollama import FORMAT as OLLAMA
 from everlong.wire.formats.openai_chat import FORMAT as OPENAI_CHAT
 from everlong.wire.formats.openai_responses import FORMAT as OPENAI_RESPONSES
 from everlong.wire.formats.validation import Problem
 
-__all__ = ["ANTHROPIC", "FORMATS", "GEMINI", "OPENAI_CHAT", "OPENAI_RESPONSES", "format_named", "problems"]
+__all__ = ["ANTHROPIC", "FORMATS", "GEMINI", "OLLAMA", "OPENAI_CHAT", "OPENAI_RESPONSES", "format_named", "problems"]
 
 #: By name. If a file shows signs of several, the first of them in this order counts.
-FORMATS: Mapping[str, Format] = {each.name: each for each in (OPENAI_CHAT, GEMINI, OPENAI_RESPONSES, ANTHROPIC)}
+FORMATS: Mapping[str, Format] = {each.name: each for each in (OPENAI_CHAT, GEMINI, OPENAI_RESPONSES, ANTHROPIC, OLLAMA)}
 
 
 def format_named(name: str) -> Format:

@@ -52,6 +52,8 @@ class UsageShape:
     one; its field `known_by` holds one of `whole`. If the event `repeats` the answer, it may be long.
     """
 
+    #: The field that holds them; "" if they are fields of the answer itself.
+    field: str = "usage"
     prompt: str
     output: str
     total: str = ""

@@ -32,7 +32,7 @@ def ask(request: Request, key: str) -> Outgoing:
 
 
 class OllamaReader(ReplyReader):
-    """`message` after `message`, the last one with `done`. Calls come whole. Of a completion `response` are the words."""
+    """`message` after `message`, the last one with `done`. Calls come whole; completions say `response`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,9 +57,11 @@ class OllamaReader(ReplyReader):
             self._said.append(words)
             pieces.append(Said(words))
         calls = said.get("tool_calls")
-        return [*pieces, *(self._called(call) for call in calls if isinstance(call, dict))] if isinstance(
-            calls, list
-        ) else pieces
+        return (
+            [*pieces, *(self._called(call) for call in calls if isinstance(call, dict))]
+            if isinstance(calls, list)
+            else pieces
+        )
 
     def _called(self, call: JsonObject) -> CallGrew:
         self._calls.append(call)

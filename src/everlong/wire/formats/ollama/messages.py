@@ -1,6 +1,6 @@
 """Ollama's chat: the body of a request, and its messages.
 
-    {"role": "assistant", "content": "…", "thinking": "…", "tool_calls": [{"function": {"name": "f", "arguments": {…}}}]}
+    {"role": "assistant", "content": "…", "thinking": "…", "tool_calls": [{"function": {"name", "arguments": {…}}}]}
     {"role": "tool", "content": "…", "tool_name": "f"}
 
 Content is text alone; pictures stand beside it as base64, and thinking in a field of its own. Calls and results often
