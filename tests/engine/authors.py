@@ -12,6 +12,7 @@ from everlong.engine.contracts import Reply, Request
 from everlong.engine.summaries.author import Author
 from everlong.llm import Answer, Endpoint, HttpModel, ReceivedRequest, ScriptedModel, ScriptedServer, Step, Window
 from everlong.llm.scripted.script import Script
+from everlong.wire import format_named
 from tests.engine.talking import IMPATIENT, Talk
 
 __all__ = [
@@ -121,7 +122,7 @@ def over_http_with(
         async with AsyncExitStack() as stack:
             models = []
             for server in servers:
-                base = f"{server.address}/v1beta" if fmt == "gemini" else server.url
+                base = server.address + format_named(fmt).api.base
                 endpoint = Endpoint(url=base, fmt=fmt, key="secret")
                 models.append(await stack.enter_async_context(HttpModel(endpoint, patience=IMPATIENT)))
             return await run(*models)

@@ -13,7 +13,7 @@ from everlong.engine.settings import Settings
 from everlong.engine.turn import converse
 from everlong.llm import Endpoint, HttpModel, Patience, ScriptedServer
 from everlong.store import MemoryThreads
-from everlong.wire import valid
+from everlong.wire import format_named, valid
 from tests.core.build import result, system, user
 
 __all__ = ["FORMATS", "IMPATIENT", "Talk", "lawful", "over_http", "pages"]
@@ -100,7 +100,7 @@ def over_http(server: ScriptedServer, run: Callable[[HttpModel], Awaitable[T]], 
     """Run something with a client of the server, in a loop of its own."""
 
     async def connected() -> T:
-        base = f"{server.address}/v1beta" if fmt == "gemini" else server.url
+        base = server.address + format_named(fmt).api.base
         async with HttpModel(Endpoint(url=base, fmt=fmt, key="secret"), patience=IMPATIENT) as model:
             return await run(model)
 

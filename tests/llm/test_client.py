@@ -13,6 +13,7 @@ from everlong.llm.endpoints import Endpoint
 from everlong.llm.scripted.model import Window
 from everlong.llm.scripted.script import Answer, Broken, Refusal, Script, in_turn
 from everlong.llm.scripted.server import ScriptedServer
+from everlong.wire import format_named
 from tests.core.build import calls, result, system, user
 
 FORMATS = ["anthropic", "gemini", "ollama", "openai-chat", "openai-responses"]
@@ -21,7 +22,7 @@ IMPATIENT = Patience(connect=2.0, silence=5.0, attempts=3, pause=0.0)
 
 
 def _model(server: ScriptedServer, fmt: str) -> HttpModel:
-    base = f"{server.address}/v1beta" if fmt == "gemini" else server.url
+    base = server.address + format_named(fmt).api.base
     return HttpModel(Endpoint(url=base, fmt=fmt, key="secret"), patience=IMPATIENT)
 
 

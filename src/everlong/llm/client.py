@@ -25,8 +25,10 @@ from everlong.llm.endpoints import Endpoint
 from everlong.windows import Served, listing_window, llama_cpp_window, ollama_running_window, ollama_show_window
 from everlong.wire import (
     OPENAI_CHAT,
+    SSE,
     Failed,
     Finished,
+    Framing,
     Outgoing,
     Reply,
     ReplyReader,
@@ -35,6 +37,7 @@ from everlong.wire import (
     as_error,
     classify,
     format_named,
+    framing_of,
 )
 
 __all__ = ["Connections", "HttpModel", "Patience", "served_window"]
@@ -112,13 +115,13 @@ class HttpModel:
         last: Finished | Failed
         try:
             response = await self._post(self._format.ask(request, self._at.key))
-            stream = ReplyStream(reader)
+            stream, decoder = ReplyStream(reader), self._framing(response).decoder()
             async with response, aclosing(pieces_of(response, most=LARGEST_UNPACKED)) as pieces:
                 async for piece in pieces:
-                    for reply in stream.feed(piece):
+                    for reply in stream.feed(decoder.feed(piece)):
                         begun = True
                         yield reply
-                for reply in stream.close():
+                for reply in [*stream.feed(decoder.close()), *stream.close()]:
                     begun = True
                     yield reply
             last = reader.finished()
@@ -130,6 +133,11 @@ class HttpModel:
             unreadable = ProviderError(f"{self.endpoint} gave no readable answer: {_words(error)}")
             last = Failed(self._without_keys(unreadable), begun=begun)
         yield last
+
+    def _framing(self, response: aiohttp.ClientResponse) -> Framing:
+        """Return how the stream of a response is written; what is none is read as it comes."""
+        kind = response.headers.get("content-type", "").encode("latin-1", "replace")
+        return framing_of(kind, self._format.api.framing) or SSE
 
     def _broken(self, reader: ReplyReader, error: BaseException, *, begun: bool) -> Finished | Failed:
         """Return the last piece: a connection that is lost after the end of a reply takes nothing from it."""

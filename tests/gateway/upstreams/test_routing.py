@@ -8,12 +8,14 @@ from hypothesis import given, strategies as st
 
 from everlong.errors import InputError, Refused
 from everlong.gateway.config import GatewayConfig, KeyTable, UpstreamTable, load_config
+from everlong.gateway.surfaces import FORMATS
 from everlong.gateway.upstreams.providers import PROVIDERS, routes_from
 from everlong.gateway.upstreams.routing import Routes, Upstream
 from everlong.llm import KNOWN, Endpoint
 
 CHAT, RESPONSES, ANTHROPIC = "openai-chat", "openai-responses", "anthropic"
-EVERYTHING = (CHAT, RESPONSES, ANTHROPIC)
+USUAL = (CHAT, RESPONSES, ANTHROPIC)
+EVERYTHING = tuple(FORMATS)
 OWN_KEYS = (KeyTable(name="a", hash="ab" * 32),)
 
 
@@ -126,7 +128,7 @@ def test_a_provider_without_a_row_is_refused_in_one_line(monkeypatch: pytest.Mon
     assert routes_from(GatewayConfig(upstream=address), {}).default(CHAT).endpoint.provider == "newcomer"
 
 
-def test_an_unknown_address_claims_the_usual_formats_alone() -> None:
+def test_one_address_for_everything_is_asked_in_every_format() -> None:
     (only,) = routes_from(GatewayConfig(upstream="http://127.0.0.1:9/v1"), {}).upstreams
     assert only.formats == EVERYTHING
 
@@ -136,6 +138,7 @@ def test_without_anything_clients_reach_the_makers_with_their_own_keys() -> None
     assert where(routes, "claude-x", ANTHROPIC) == ("https://api.anthropic.com/v1", "")
     assert where(routes, "claude-x", CHAT) == ("https://api.openai.com/v1", "")
     assert where(routes, "anything", RESPONSES) == ("https://api.openai.com/v1", "")
+    assert where(routes, "llama3.2", "ollama") == ("http://127.0.0.1:11434/v1", "")
 
 
 KEYS = {
@@ -225,7 +228,7 @@ LOCAL = "http://127.0.0.1:8000/v1"
         ("https://api.openai.com/v1", {"OPENAI_API_KEY": "k"}, "https://api.openai.com/v1", "", (CHAT, RESPONSES)),
         ("https://api.deepseek.com/v1", {}, "https://api.deepseek.com/v1", "", (CHAT,)),
         ("https://api.deepseek.com/anthropic/v1", {}, "https://api.deepseek.com/anthropic/v1", "", EVERYTHING),
-        ("ollama", {}, "http://127.0.0.1:11434/v1", "", EVERYTHING),
+        ("ollama", {}, "http://127.0.0.1:11434/v1", "", (*USUAL, "ollama")),
         ("", {"EVERLONG_UPSTREAM": LOCAL, "OPENAI_API_KEY": "other"}, LOCAL, "", EVERYTHING),
     ],
 )

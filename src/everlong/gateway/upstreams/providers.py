@@ -14,7 +14,7 @@ from everlong.gateway.surfaces import FORMATS
 from everlong.gateway.upstreams.clouds import Cloud, cloud_at, cloud_named
 from everlong.gateway.upstreams.routing import USUAL_FORMATS, Routes, Upstream
 from everlong.llm import KNOWN, Endpoint, endpoint_at
-from everlong.wire import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
+from everlong.wire import ANTHROPIC, OLLAMA, OPENAI_CHAT, OPENAI_RESPONSES
 
 __all__ = ["PROVIDERS", "routes_from"]
 
@@ -63,7 +63,7 @@ PROVIDERS: Mapping[str, Provider] = {
     ),
     "groq": Provider(("llama-*", "groq/*", "meta-llama/*", "openai/gpt-oss-*"), RESPONSES, strips=False),
     "openrouter": Provider(("*",), USUAL_FORMATS, strips=False),
-    "ollama": Provider(("*",), USUAL_FORMATS, strips=False),
+    "ollama": Provider(("*",), (*USUAL_FORMATS, OLLAMA.name), strips=False),
 }
 
 
@@ -98,7 +98,7 @@ def _keyed(environment: Mapping[str, str], *, own_keys: bool) -> Routes:
         found = [replace(found[0], models=("*",))]
     if not own_keys:
         makers = [_provider(name, {}) for name in MAKERS]
-        rest = [(one, tuple(fmt for fmt in one.formats if fmt not in spoken)) for one in makers]
+        rest = [(one, tuple(fmt for fmt in _made_by(one.name) if fmt not in spoken)) for one in makers]
         found += [replace(one, models=("*",), formats=formats) for one, formats in rest if formats]
     if not found:
         raise InputError(
@@ -106,6 +106,11 @@ def _keyed(environment: Mapping[str, str], *, own_keys: bool) -> Routes:
             "or set a variable such as OPENAI_API_KEY"
         )
     return Routes(found, stripping=frozenset(one.name for one in found if PROVIDERS[one.name].strips))
+
+
+def _made_by(provider: str) -> tuple[str, ...]:
+    """The formats that are a provider's own; it may speak others too."""
+    return tuple(name for name, each in FORMATS.items() if each.server.maker == provider)
 
 
 def _provider(name: str, environment: Mapping[str, str]) -> Upstream:

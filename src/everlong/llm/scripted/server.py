@@ -212,7 +212,7 @@ class ScriptedServer:
             )
         )
         headers = {name.lower(): value for name, value in request.headers.items()}
-        stream = streamed or bool(raw.get("stream"))
+        stream = streamed or bool(raw.get(spoken.api.stream, spoken.api.streams_unasked))
         asked = replace(asked, body=body, headers=headers, fmt=spoken.name, stream=stream)
         self.requests[asked.number] = asked
         return asked

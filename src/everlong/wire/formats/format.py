@@ -7,7 +7,7 @@ about formats, add a field here and fill it in each folder.
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from everlong.core import History, Json, JsonObject, JsonText, Message, Role
@@ -55,6 +55,13 @@ class Api:
     lengths: tuple[str, ...]
     #: Whether a request without such a limit is refused.
     needs_length: bool = False
+    #: The field by which a request sets the window that it is given; "" if the server's own counts. Such a server goes
+    #: on past the window and forgets the beginning, unless the length of the reply is limited.
+    window: str = ""
+    #: Fields by which a server refuses what is too long where it would otherwise cut it and say nothing.
+    uncut: Mapping[str, Json] = field(default_factory=dict)
+    #: Whether a request may come without messages, to load a model.
+    loads: bool = False
     #: Fields that name a conversation which the server holds, so that the request is not all there is.
     held_elsewhere: tuple[str, ...] = ()
     #: Whether a stream reports its usage only if `stream_options.include_usage` asks for it.

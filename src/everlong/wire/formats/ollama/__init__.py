@@ -7,6 +7,7 @@ from everlong.wire.formats.ollama.hidden_tool import declare
 from everlong.wire.formats.ollama.rules import RULES, chat_problems, problems_beside
 from everlong.wire.formats.ollama.server import DELTAS, SERVER
 from everlong.wire.formats.ollama.written import WRITER
+from everlong.wire.framings import NDJSON
 
 __all__ = ["FORMAT"]
 
@@ -32,7 +33,11 @@ FORMAT = Format(
         base="/api",
         messages="messages",
         streams_unasked=True,
+        framing=NDJSON,
         lengths=(f"options.{exchange.LENGTH}",),
+        window="options.num_ctx",
+        uncut={"truncate": False},
+        loads=True,
         models="/tags",
         fixed_headers={},
     ),

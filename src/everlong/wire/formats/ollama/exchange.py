@@ -2,23 +2,24 @@
 
 from typing import cast
 
-from everlong.core import Json, JsonObject, Message
+from everlong.core import Json, JsonObject, Message, ref_of
 from everlong.wire.fields import dump
 from everlong.wire.formats.ollama.messages import NAME, read_message, write_history
 from everlong.wire.formats.reply_reader import Outgoing, ReplyReader, body_fields, text_of, tools_of
 from everlong.wire.replies import CallGrew, Reply, Request, Said, Thought
 
-__all__ = ["LENGTH", "PATH", "OllamaReader", "ask"]
+__all__ = ["LENGTH", "MADE", "PATH", "OllamaReader", "ask"]
 
 PATH = "/chat"
 LENGTH = "num_predict"
+MADE = "made_"  # how ids begin that a reply got here because it had none
 
 
 def ask(request: Request, key: str) -> Outgoing:
     """The request as it goes out."""
     body = body_fields(request) | write_history(request.messages)
     body |= {"model": request.model, "stream": True}
-    if request.tools:
+    if request.tools and "tools" not in body:  # nothing but an empty list keeps a model from calling
         body["tools"] = tools_of(request)
     settings = body.get("options")
     options: JsonObject = dict(settings) if isinstance(settings, dict) else {}
@@ -56,20 +57,20 @@ class OllamaReader(ReplyReader):
         if words:
             self._said.append(words)
             pieces.append(Said(words))
-        calls = said.get("tool_calls")
-        return (
-            [*pieces, *(self._called(call) for call in calls if isinstance(call, dict))]
-            if isinstance(calls, list)
-            else pieces
-        )
+        calls, moment = said.get("tool_calls"), text_of(event.get("created_at"))
+        listed = calls if isinstance(calls, list) else []
+        return [*pieces, *(self._called(call, moment) for call in listed if isinstance(call, dict))]
 
-    def _called(self, call: JsonObject) -> CallGrew:
-        self._calls.append(call)
+    def _called(self, call: JsonObject, moment: str) -> CallGrew:
         function = call.get("function")
         said = function if isinstance(function, dict) else {}
         arguments = said.get("arguments")
         text = arguments if isinstance(arguments, str) else dump(arguments or {})
-        return CallGrew(len(self._calls) - 1, text_of(call.get("id")), text_of(said.get("name")), text)
+        # Old servers give no ids. The same call in two replies gets two, by the moment of the reply.
+        made = MADE + ref_of(dump([moment, len(self._calls), said.get("name"), text]))
+        identity = text_of(call.get("id")) or made
+        self._calls.append(call | {"id": identity})
+        return CallGrew(len(self._calls) - 1, identity, text_of(said.get("name")), text)
 
     def message(self) -> Message:
         """Everything said so far."""

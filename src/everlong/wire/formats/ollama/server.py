@@ -6,6 +6,7 @@ from everlong.core import Json, JsonObject, JsonText, ref_of
 from everlong.wire.fields import dump
 from everlong.wire.formats.format import Deltas, Place
 from everlong.wire.formats.hidden_tool import Event, object_in
+from everlong.wire.formats.ollama.exchange import MADE
 from everlong.wire.formats.ollama.hidden_tool import TOOL
 from everlong.wire.formats.opaque import Find, OpaqueParts
 from everlong.wire.formats.server import Canonical, Errors, ServerSide, UsageShape, writable
@@ -21,7 +22,9 @@ class CallParts(OpaqueParts):
         if not isinstance(call, dict):
             return None
         identity = call.get("id")
-        return identity if isinstance(identity, str) and identity else ref_of(dump([*self.call_content(call)]))
+        if isinstance(identity, str) and identity and not identity.startswith(MADE):
+            return identity
+        return ref_of(dump([*self.call_content(call)]))
 
     def call_content(self, call: JsonObject) -> tuple[Json, Json]:
         """Return the name and the arguments."""
@@ -84,6 +87,7 @@ DELTAS = Deltas(split=_split, join=_join)
 
 SERVER = ServerSide(
     maker="ollama",
+    title="Ollama",
     errors=Errors(body=_error_body, events=_error_events, overflow=_overflow),
     canonical=Canonical(form=_plain, noise=frozenset({"index"})),
     usage=UsageShape(

@@ -8,7 +8,6 @@ from everlong.wire.formats.reply_writer import NamedEvent, ReplyWriter, WrittenR
 
 __all__ = ["WRITER"]
 
-CREATED_AT = "2023-11-14T22:13:20Z"
 REASONS = {"": "stop", "tool_calls": "stop"}
 
 
@@ -26,7 +25,7 @@ def _calls(reply: WrittenReply) -> list[Json]:
 
 
 def _line(reply: WrittenReply, message: JsonObject, *, done: bool = False) -> JsonObject:
-    frame: JsonObject = {"model": reply.model, "created_at": CREATED_AT}
+    frame: JsonObject = {"model": reply.model, "created_at": f"2023-11-14T22:13:20.{reply.number:09d}Z"}
     line = frame | {"message": {"role": "assistant", "content": ""} | message, "done": done}
     return line | ({"done_reason": REASONS.get(reply.stop, reply.stop), **_usage(reply)} if done else {})
 
