@@ -15,14 +15,26 @@ from everlong.gateway.surfaces import FORMATS as SERVED
 from everlong.llm import Answer, ReceivedRequest
 from everlong.llm.scripted.script import reply_of
 from everlong.wire import Usage, format_named
-from tests.gateway.raw_upstream import PATIENCE, RawUpstream, Talk, response
+from tests.gateway.raw_upstream import CHUNKED, PATIENCE, RawUpstream, Talk, response
 from tests.gateway.running import RunningGateway
 
-__all__ = ["CLIENTS", "FORMATS", "PATHS", "RawClient", "body_of", "events_of", "running", "talk_through", "whole_of"]
+__all__ = [
+    "CLIENTS",
+    "FORMATS",
+    "PATHS",
+    "RawClient",
+    "body_of",
+    "events_of",
+    "head_of",
+    "running",
+    "talk_through",
+    "told_error",
+    "whole_of",
+]
 
 T = TypeVar("T")
 FORMATS = tuple(SERVED)
-PATHS = {fmt: "/v1" + served.api.path for fmt, served in SERVED.items()}
+PATHS = {fmt: served.api.base + served.api.path for fmt, served in SERVED.items()}
 Script = Callable[[Talk, bytes, bytes], Awaitable[None]]
 CLIENTS = "x-client"  # a header that tells the requests of clients from the gateway's own
 CALLS: tuple[tuple[str, JsonText], ...] = (("read_file", '{"path": "a.py", "from": 1}'),)
@@ -37,13 +49,25 @@ def body_of(fmt: str, messages: list[dict[str, Any]] | None = None, **fields: An
 
 
 def events_of(fmt: str, answer: Answer = SAID) -> list[bytes]:
-    """The events of an answer as bytes."""
+    """The events of an answer as bytes, as they are written outside."""
     asked = ReceivedRequest(number=1, model="gpt-4o", messages=())
-    events = []
+    events, encoder = [], format_named(fmt).api.framing.encoder()
     for name, data in format_named(fmt).writer.events(reply_of(asked, answer)):
         text = data if isinstance(data, str) else json.dumps(data, separators=(",", ":"))
-        events.append((f"event: {name}\n" if name else "").encode() + f"data: {text}\n\n".encode())
+        event = (f"event: {name}\n" if name else "").encode() + f"data: {text}\n\n".encode()
+        events.append(encoder.feed(event))
     return events
+
+
+def head_of(fmt: str) -> bytes:
+    """The head of a stream in that format, in chunks."""
+    return CHUNKED.replace(b"text/event-stream", format_named(fmt).api.framing.content_type)
+
+
+def told_error(fmt: str, body: bytes) -> str:
+    """The words of an error in that format."""
+    error = json.loads(body)["error"]
+    return str(error if isinstance(error, str) else error["message"])
 
 
 def whole_of(fmt: str, answer: Answer = SAID) -> bytes:

@@ -194,8 +194,10 @@ def _value(fields: Mapping[str, Piece], name: str) -> Json:
 def _messages(format_: Format, fields: Mapping[str, Piece], *, partial: bool) -> tuple[Piece, ...]:
     name, text_message = format_.api.messages, format_.server.text_message
     raw = fields.get(name)
+    if format_.api.loads and raw is not None and bytes(raw) == b"null":
+        raw = None
     if raw is None:
-        if partial:
+        if partial or format_.api.loads:
             return ()
         raise Refused(f"{name} is missing", status=400, kind="invalid_body")
     if text_message is not None and bytes(memoryview(raw)[:1]) == b'"':

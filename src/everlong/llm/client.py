@@ -21,7 +21,7 @@ from aiohttp.abc import AbstractResolver
 from everlong.core import Json, expect
 from everlong.errors import EverlongError, ProviderError, RateLimited
 from everlong.llm.bodies import PACKED, pieces_of, read_whole
-from everlong.llm.endpoints import Endpoint
+from everlong.llm.endpoints import KNOWN, Endpoint
 from everlong.windows import Served, listing_window, llama_cpp_window, ollama_running_window, ollama_show_window
 from everlong.wire import (
     OPENAI_CHAT,
@@ -221,7 +221,7 @@ async def served_window(session: aiohttp.ClientSession, endpoint: Endpoint, mode
     Hosted providers are not asked: the registry knows their windows. Raises aiohttp.ClientConnectorError if the server
     cannot be reached: ask again later.
     """
-    if endpoint.provider and endpoint.provider != "ollama":
+    if KNOWN.get(endpoint.provider, ("", "", ""))[2]:  # one that asks for a key
         return None
     address = urlsplit(endpoint.url)
     root = f"{address.scheme}://{address.netloc}"

@@ -227,7 +227,10 @@ def locked(witness: Witness, tmp_path: Path, do: Any) -> Any:
             keys = "".join(
                 f'[[keys]]\nname = "{n}"\nhash = "{hashed(k)}"\n' for n, k in (("one", ONE), ("other", OTHER))
             )
-            file.write_text(f'[[upstreams]]\nname = "near"\nurl = "{url}"\nkey = "{UPSTREAM}"\n{keys}')
+            formats = json.dumps(FORMATS)
+            file.write_text(
+                f'[[upstreams]]\nname = "near"\nurl = "{url}"\nkey = "{UPSTREAM}"\nformats = {formats}\n{keys}'
+            )
             gateway = RunningGateway(file=file)
             await asyncio.to_thread(gateway.__enter__)
             try:
@@ -311,7 +314,7 @@ def test_two_clients_on_one_connection_are_two(fmt: str) -> None:
     async def client(gateway: RunningGateway) -> None:
         async with RawClient(gateway.port) as client:
             for key in ("k1", "k2"):
-                client.ask(PATHS[fmt], body_of(fmt), {"authorization": f"Bearer {key}"})
+                client.ask(PATHS[fmt], body_of(fmt, stream=False), {"authorization": f"Bearer {key}"})
                 await client.answer()
         scopes = {one.scope for one in gateway.services.conversations.all()}
         assert len(scopes) == 2

@@ -23,7 +23,7 @@ from everlong.store import MemoryThreads
 from tests.gateway.raw_upstream import Talk, response
 from tests.gateway.resending import Resending, of_clients, post
 from tests.gateway.running import RunningGateway
-from tests.gateway.talking import FORMATS, PATHS, RawClient, body_of, talk_through, whole_of
+from tests.gateway.talking import FORMATS, PATHS, RawClient, body_of, talk_through, told_error, whole_of
 
 DOCS = Path(__file__).parents[3] / "docs"
 KEY = "el-" + "k" * 40
@@ -57,7 +57,7 @@ def test_limits_of_a_key_are_told_with_the_seconds_to_wait(fmt: str, tmp_path: P
     with ScriptedServer() as upstream:
         file = tmp_path / "everlong.toml"
         file.write_text(
-            f'[[upstreams]]\nurl = "{upstream.url}"\nkey = "sk-u"\n'
+            f'[[upstreams]]\nurl = "{upstream.url}"\nkey = "sk-u"\nformats = ["{fmt}"]\n'
             f'[[keys]]\nname = "team"\nhash = "{hashed(KEY)}"\nlimits = {{ requests_per_minute = 2 }}\n'
         )
         with RunningGateway(file=file) as gateway:
@@ -66,7 +66,7 @@ def test_limits_of_a_key_are_told_with_the_seconds_to_wait(fmt: str, tmp_path: P
         metrics = gateway.services.metrics.written()[0].decode()
     assert [status for status, _, _ in answers] == [200, 200, 429]
     assert 1 <= int(answers[2][1]["retry-after"]) <= 60
-    assert "2 requests in a minute" in json.loads(answers[2][2])["error"]["message"]
+    assert "2 requests in a minute" in told_error(fmt, answers[2][2])
     assert 'everlong_refusals_total{kind="too_many_requests"} 1.0' in metrics
 
 

@@ -189,6 +189,12 @@ SERVED_SIGNS: tuple[OverflowSign, ...] = (
         "the input length exceeds the context length",
     ),
     OverflowSign(
+        "ollama",
+        r"prompt is longer than the context length",
+        "the prompt is longer than the context length currently available to the model; shorten the prompt, adjust the "
+        "context length in settings, or use a model with a longer context length",
+    ),
+    OverflowSign(
         "ollama", r"ollama error: context length exceeded", "ollama error: context length exceeded, too many tokens"
     ),
     OverflowSign("ollama", r"truncating input…too long", "truncating input prompt: too long for the context"),

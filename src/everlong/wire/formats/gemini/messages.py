@@ -3,7 +3,7 @@
     {"systemInstruction": {…}, "contents": [{"role": "model", "parts": [{"functionCall": {…}}]}], "tools": […]}
 
 System text has a field of its own; it is the leading system message here, and one that comes
-later is sent in its place as text of the user. Calls often have no id: `pairing` gives them one
+later is sent in its place as text of the user. Calls often have no id: `pairs` gives them one
 of ours, which is never sent. The provider wants all results of parallel calls in one content,
 right after the calls and in their order, and turns that alternate: neighbours of one side that did
 not both come in this format are put together, results first.
@@ -29,7 +29,7 @@ from everlong.errors import WireError
 from everlong.wire.document import Document
 from everlong.wire.fields import dump, load, pack, shown, unpack
 from everlong.wire.formats.gemini.parts import NAME, Callee, callee_of, part_in, part_out, result_out
-from everlong.wire.formats.pairing import paired
+from everlong.wire.formats.pairs import paired
 from everlong.wire.formats.translation import marked_system, runs_of
 
 __all__ = [

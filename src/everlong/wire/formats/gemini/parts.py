@@ -27,7 +27,7 @@ from everlong.core import (
 )
 from everlong.errors import WireError
 from everlong.wire.fields import dump, load, opaque_body, pack, unpack
-from everlong.wire.formats.pairing import written_id
+from everlong.wire.formats.pairs import written_id
 from everlong.wire.formats.translation import arguments_object, image_note, inline_image, is_web_url
 
 __all__ = ["NAME", "Callee", "callee_of", "part_in", "part_out", "result_out"]

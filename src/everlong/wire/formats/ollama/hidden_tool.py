@@ -46,7 +46,7 @@ class OllamaEditor(StreamEditor):
             self.held = True
             unfinished = {name: value for name, value in out.items() if name not in (*COUNTS, "done_reason")}
             return unfinished | {"done": False} if _says(shown) else None
-        return out if self.earlier is None else out | self.shown().usage
+        return out if self.earlier is None else {**out, **self.shown().usage}
 
     def _without_ours(self, message: JsonObject) -> JsonObject:
         calls = list_in(message.get("tool_calls"))

@@ -4,7 +4,7 @@
     {"role": "tool", "content": "…", "tool_name": "f"}
 
 Content is text alone; pictures stand beside it as base64, and thinking in a field of its own. Calls and results often
-have no ids, results not even names: `pairing` gives calls ids of ours, which are never sent. Calls of other formats are
+have no ids, results not even names: `pairs` gives calls ids of ours, which are never sent. Calls of other formats are
 written with their ids, which old servers skip.
 """
 
@@ -30,7 +30,7 @@ from everlong.errors import WireError
 from everlong.wire.document import Document
 from everlong.wire.fields import dump, load, pack, shown, unpack
 from everlong.wire.formats.openai import at, body_fields, missing, settings_of, settle, take_list, take_text, take_tools
-from everlong.wire.formats.pairing import paired, written_id
+from everlong.wire.formats.pairs import paired, written_id
 from everlong.wire.formats.translation import arguments_object, image_note, inline_image
 
 __all__ = [

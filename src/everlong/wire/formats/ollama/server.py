@@ -49,11 +49,11 @@ def _error_events(status: int, kind: str, message: str, _sequence: int) -> list[
 
 
 def _overflow(limit: int | None, needed: int | None) -> str:
-    """Return Ollama's words for a request that does not fit."""
-    figures = f" of {limit} tokens" if limit is not None else ""
-    return f"the input length exceeds the context length{figures}" + (
-        f": it has {needed} tokens." if needed is not None else "."
-    )
+    """Return Ollama's words for a request that does not fit, with the figures in those of its runner."""
+    words = "the input length exceeds the context length"
+    if limit is None or needed is None:
+        return f"{words}." if limit is None else f"{words} of {limit} tokens."
+    return f"{words}: the request ({needed} tokens) exceeds the available context size ({limit} tokens)."
 
 
 # --- one form of a message -------------------------------------------------------------------------

@@ -26,7 +26,8 @@ def _calls(reply: WrittenReply) -> list[Json]:
 
 def _line(reply: WrittenReply, message: JsonObject, *, done: bool = False) -> JsonObject:
     frame: JsonObject = {"model": reply.model, "created_at": f"2023-11-14T22:13:20.{reply.number:09d}Z"}
-    line = frame | {"message": {"role": "assistant", "content": ""} | message, "done": done}
+    said: JsonObject = {"role": "assistant", "content": "", **message}
+    line: JsonObject = frame | {"message": said, "done": done}
     return line | ({"done_reason": REASONS.get(reply.stop, reply.stop), **_usage(reply)} if done else {})
 
 
