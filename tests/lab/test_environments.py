@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from everlong.lab import environments
-from everlong.lab.environments import CORE, PACKAGE, Environments, folder_from
+from everlong.lab.environments import CORE, PACKAGE, Environments, Npm, NpmPackages, folder_from
 
 FOLDERS = [
     ("named", {"EVERLONG_LAB": "kept/here", "XDG_CACHE_HOME": "cache"}, Path("kept/here")),
@@ -47,3 +47,14 @@ def test_two_copies_of_everlong_share_environments_and_each_peer_sees_its_own(
     theirs = Path(Environments(tmp_path).settings()["PYTHONPATH"])
     assert (ours / "everlong").resolve() == PACKAGE
     assert (theirs / "everlong").resolve() == other
+
+
+def test_what_npm_cannot_install_is_told_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = ("npm error code ETARGET", "npm error notarget No matching version", "npm error A complete log of this run")
+    programs = {"node": "echo v24.1.0", "npm": "\n".join(f"echo '{line}' >&2" for line in said) + "\nexit 1"}
+    for name, script in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    told = Npm(Environments(tmp_path / "lab", lambda _: None)).installed(NpmPackages("npm-none", ("none",)))
+    assert told == "npm cannot install it here: notarget No matching version"

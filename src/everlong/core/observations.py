@@ -132,6 +132,15 @@ FRAMES: tuple[Frame, ...] = (
         'none"\n<<<END_OPENCLAW_INTERNAL_CONTEXT>>>',
         closing=r"<<<END_OPENCLAW_INTERNAL_CONTEXT>>>\s*\Z",
     ),
+    Frame(
+        "DSPy",
+        FrameKind.CONTEXT,
+        "R",
+        r"Respond with the corresponding output fields, starting with the field `\[\[ ## ",
+        "Respond with the corresponding output fields, starting with the field `[[ ## next_thought ## ]]` (must be "
+        "formatted as a valid Python str), and then ending with the marker for `[[ ## completed ## ]]`.",
+        closing=r"\[\[ ## completed ## \]\]`\.\s*\Z",
+    ),
     # Results that only programs write.
     Frame(
         "smolagents call",

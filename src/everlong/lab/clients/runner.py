@@ -40,7 +40,7 @@ REFUSALS = {
     '"message":"prompt is too long: {tokens} tokens > {window} maximum"}}'
 }
 PATIENCE = 600.0  # seconds for one conversation
-STARTING = 30.0  # seconds for the gateway
+STARTING = 120.0  # seconds for the gateway, on a busy machine
 #: The variables that a client inherits; the user's keys and settings are kept from it.
 INHERITED = ("LANG", "LC_ALL", "PATH", "SYSTEMROOT", "TEMP", "TMPDIR")
 
@@ -89,7 +89,7 @@ class Runner:
             clerk = tasks.script(folder)
             refusing = Window(window, told=True, body=REFUSALS.get(mode.partition(" ")[0], OPENAI_REFUSAL))
             with (
-                ScriptedServer(clerk, window=refusing, models=(row.model,)) as model,
+                ScriptedServer(clerk, window=refusing, models=(row.model_in(mode),)) as model,
                 self._serve(model) as target,
                 Witness(target) as witness,
             ):
@@ -140,7 +140,7 @@ class Runner:
 
     def _drive(self, row: ClientRow, mode: str, prompts: list[str], address: str, folder: Path) -> dict[str, str]:
         """Run the driver; return its report."""
-        task = {"address": address, "mode": mode, "model": row.model, "prompts": prompts}
+        task = {"address": address, "mode": mode, "model": row.model_in(mode), "prompts": prompts}
         command, settings = self._command(row)
         if isinstance(row.home, NpmPackages) and row.home.program:
             task["program"] = str(Npm(self.environments).program(row.home))

@@ -154,19 +154,38 @@ class Way:
 
 def _way(asked: ReceivedRequest) -> Way | None:
     """Return the way of the client that asks; None if it can read no file now."""
-    for schema in map(json.loads, asked.tools):
-        name, properties = _function(schema)
+    tools = dict(map(_function, map(json.loads, asked.tools)))
+    for name, properties in tools.items():
         arguments = _arguments(name, properties)
         if arguments is not None:
-            return _tool_way(name, arguments)
+            return _tool_way(name, arguments, _end(tools))
+        if properties.keys() >= STEP_FIELDS:
+            return _step_way(name)
     system = "".join(message.text for message in asked.messages if message.role is Role.SYSTEM)
     return CODE_WAY if CODE_TOOL in system else None
 
 
-def _tool_way(name: str, arguments: Callable[[Path], dict[str, object]]) -> Way:
+def _tool_way(name: str, arguments: Callable[[Path], dict[str, object]], end: Callable[[str], Answer]) -> Way:
     return Way(
         lambda path: Answer(text=f"Reading {path.name}.", calls=((name, json.dumps(arguments(path))),)),
-        lambda words: Answer(text=words),
+        end,
+        _in_results,
+    )
+
+
+def _end(tools: Mapping[str, Mapping[str, Any]]) -> Callable[[str], Answer]:
+    """Return how a task is ended: in words, or by the tool that takes them."""
+    field = next(iter(tools.get(SUBMIT, {})), None)
+    if field is None:
+        return lambda words: Answer(text=words)
+    return lambda words: Answer(text="All of it is read.", calls=((SUBMIT, json.dumps({field: words})),))
+
+
+def _step_way(name: str) -> Way:
+    """Return the way of a client whose every answer is an object, written as the call of a tool."""
+    return Way(
+        lambda path: Answer(calls=((name, json.dumps({"path": str(path), "said": ""})),)),
+        lambda words: Answer(calls=((name, json.dumps({"path": "", "said": words})),)),
         _in_results,
     )
 
@@ -181,7 +200,7 @@ def _function(schema: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 def _arguments(name: str, properties: Mapping[str, Any]) -> Callable[[Path], dict[str, object]] | None:
     """Return how the tool of that name is told to show a file; None if it is no such tool."""
-    if name in READERS:
+    if name.rpartition("-")[2] in READERS:  # Semantic Kernel writes the name of a plug-in before it
         field = next((known for known in PATH_FIELDS if known in properties), PATH_FIELDS[0])
         return lambda path: {field: str(path)}
     return SHELLS.get(name)
@@ -196,6 +215,10 @@ SHELLS: Mapping[str, Callable[[Path], dict[str, object]]] = {
     "shell_command": lambda path: {"command": f"cat {path}"},
     "shell": lambda path: {"command": ["cat", str(path)]},
 }
+#: The tool of clients that take the last words of a task as a call.
+SUBMIT = "submit"
+#: What the object of a client without tools holds: the file to read next, or the last words.
+STEP_FIELDS = frozenset({"path", "said"})
 #: How the system text of a client that runs code shows its tool.
 CODE_TOOL = "def read_file("
 

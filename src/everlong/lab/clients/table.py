@@ -4,6 +4,7 @@ Rows only. A client with a large system text and many tools gets a window that h
 get one that holds a few files. Coding agents work until their results come to three times the window.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from everlong.lab.clients.edits import Edits
@@ -29,14 +30,23 @@ class ClientRow:
     home: Environment | NpmPackages
     modes: tuple[str, ...]
     model: str = "scripted"
+    #: Another model for a dialect, where the client wants a name that it knows.
+    models: Mapping[str, str] = field(default_factory=dict)
     windows: tuple[int, ...] = (16_000,)
     tasks: Work = field(default_factory=Tasks)
+
+    def model_in(self, mode: str) -> str:
+        """Return the model that is asked for in a mode."""
+        return self.models.get(mode.partition(" ")[0], self.model)
 
 
 #: Files of about 2 000 tokens: 48 of them are three times a window of 32 000.
 LONG = Tasks(count=6, files=8, lines=120)
 #: The same as one piece of work in two parts.
 STEADY = Tasks(count=2, files=12, lines=240)
+#: Two pieces of work, each of which is three times that window.
+SEPARATE = Tasks(count=2, files=24, lines=240)
+CLAUDE = {"messages": "claude-sonnet-4-5"}
 
 CLIENTS: dict[str, ClientRow] = {
     row.name: row
@@ -123,7 +133,7 @@ CLIENTS: dict[str, ClientRow] = {
             title="Qwen Code",
             driver="qwen_code",
             home=NpmPackages("npm-qwen-code", ("@qwen-code/qwen-code",), program="qwen"),
-            modes=("chat stream",),
+            modes=("chat stream", "responses stream", "messages stream"),
             model="qwen3-coder-plus",
             windows=(32_000,),
             tasks=LONG,
@@ -164,6 +174,83 @@ CLIENTS: dict[str, ClientRow] = {
             modes=("chat", "chat stream"),
             windows=(32_000,),
             tasks=STEADY,
+        ),
+        ClientRow(
+            name="pi",
+            title="pi",
+            driver="pi_agent",
+            # Version 1 depends on packages that the registry did not have when it was tried.
+            home=NpmPackages("npm-pi", ("@earendil-works/pi-coding-agent@<1",), program="pi"),
+            modes=("chat stream", "responses stream", "messages stream"),
+            windows=(32_000,),
+            tasks=LONG,
+        ),
+        ClientRow(
+            name="llm",
+            title="llm",
+            driver="llm_program",
+            home=Environment("llm", ("llm>=0.36",)),
+            modes=OPENAI_MODES,
+        ),
+        ClientRow(
+            name="instructor",
+            title="instructor",
+            driver="instructor_steps",
+            home=Environment("instructor", ("instructor[anthropic]>=1.17",)),
+            modes=("chat", "messages"),
+        ),
+        ClientRow(
+            name="dspy",
+            title="DSPy",
+            driver="dspy_agent",
+            home=Environment("dspy", ("dspy>=3.4",)),
+            modes=("chat",),
+            model="gpt-4o",
+        ),
+        ClientRow(
+            name="llama-index",
+            title="LlamaIndex",
+            driver="llama_index_agent",
+            home=Environment(
+                "llama-index",
+                (
+                    "llama-index-core>=0.14",
+                    "llama-index-llms-openai>=0.8",
+                    "llama-index-llms-openai-like>=0.8",
+                    "llama-index-llms-anthropic",
+                    "anthropic<1",  # it cannot read the answers of newer ones
+                ),
+            ),
+            modes=(*OPENAI_MODES, *ANTHROPIC_MODES),
+            models=CLAUDE,
+        ),
+        ClientRow(
+            name="autogen",
+            title="AutoGen",
+            driver="autogen_agent",
+            # Newer versions of anthropic do not take what it sends.
+            home=Environment(
+                "autogen", ("autogen-agentchat>=0.7", "autogen-ext[anthropic,openai]>=0.7", "anthropic<1")
+            ),
+            modes=("chat", "chat stream", *ANTHROPIC_MODES),
+        ),
+        ClientRow(
+            name="semantic-kernel",
+            title="Semantic Kernel",
+            driver="semantic_kernel_agent",
+            home=Environment("semantic-kernel", ("semantic-kernel[anthropic]>=1.45",)),
+            modes=("chat", "chat stream", *ANTHROPIC_MODES),
+        ),
+        ClientRow(
+            name="crewai",
+            title="CrewAI",
+            driver="crewai_agent",
+            home=Environment("crewai", ("crewai[anthropic]>=1.15",)),
+            modes=("chat", "chat stream", *ANTHROPIC_MODES),
+            model="gpt-4o",
+            models=CLAUDE,
+            windows=(32_000,),
+            tasks=SEPARATE,
         ),
     )
 }

@@ -1,7 +1,6 @@
 """The task of a driver and its report. Standard library only: it runs where only a client is installed."""
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -81,5 +80,6 @@ def run(dialects: Mapping[str, Callable[[Task], None]], version: str = "") -> No
 
 def _version(program: str) -> str:
     """Return the version that a program prints. Example: "codex-cli 0.166.0" -> 0.166.0"""
-    match = re.search(r"\d+(\.\d+)+", output_of([program, "--version"], os.environ))
+    told = subprocess.run([program, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+    match = re.search(r"\d+(\.\d+)+", told.stdout + told.stderr)
     return match[0] if match else ""
