@@ -25,7 +25,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def situation(home: Path, *arguments: str, upstream: str = "", **variables: str) -> Situation:
     environment = {"HOME": str(home), **variables}
-    models = ("house-model", "small") if upstream else ()
+    models = ("house-model", "small") if upstream else None
     return Situation(
         environment=environment,
         arguments=arguments,

@@ -19,6 +19,12 @@ TALKS = "messages(8, 200); say(base=os.environ['ANTHROPIC_BASE_URL'], argv=sys.a
 WAITS = (
     "say(base=os.environ['ANTHROPIC_BASE_URL']); messages(1, 10)\nif sys.argv[1:] == ['wait']: sys.stdin.readline()\n"
 )
+AGENT = (
+    "config = json.loads(os.environ['OPENCODE_CONFIG_CONTENT']); own = config['provider']['everlong']\n"
+    "base = own['options']['baseURL']; (model,) = own['models']; key = own['options']['apiKey']\n"
+    "body = {'model': model, 'messages': [{'role': 'user', 'content': 'hi'}]}\n"
+    "ask(base + '/chat/completions', body, authorization='Bearer ' + key); say(base=base, model=config['model'])\n"
+)
 LISTENS = (
     "wanted = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}\n"
     "signal.pthread_sigmask(signal.SIG_BLOCK, wanted)\n"
@@ -104,6 +110,9 @@ def test_two_runs_share_a_gateway_and_it_ends_with_the_last(desk: Desk) -> None:
         assert "others used this gateway at the same time" in second.stderr
         (lease,) = desk.leases()
         assert lease.lives()
+        desk.program("opencode", AGENT)  # one that must be told which models there are
+        agent = desk.run(*options[:-1], "opencode", "run")
+        assert json.loads(agent.stdout) == {"base": f"{address}/v1", "model": "everlong/scripted"}, agent.stderr
         other = desk.run("wrap", "--upstream", server.url, "--window", "9000", "claude")
         assert json.loads(other.stdout)["base"] != address  # other settings, another gateway
         _, said = first.communicate("\n", timeout=PATIENCE)

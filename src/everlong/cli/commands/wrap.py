@@ -19,7 +19,7 @@ from everlong.cli.wrap.clients import ANY_COMMAND, CLIENTS, client_named
 from everlong.cli.wrap.figures import closing_lines
 from everlong.cli.wrap.gateway import Wanted, state_folder
 from everlong.cli.wrap.process import end_like
-from everlong.cli.wrap.run import Outcome, launch_of, run_behind_gateway, wanted_for
+from everlong.cli.wrap.run import Outcome, launch_of, models_of, run_behind_gateway, wanted_for
 from everlong.errors import InputError
 
 __all__ = ["wrap_command"]
@@ -78,6 +78,8 @@ def wrap_command(language: Language, command: tuple[str, ...], **given: Any) -> 
     known = Situation(environment=dict(os.environ), arguments=arguments, upstream=said.upstream, window=said.window)
     if given["printed"]:
         by_hand = replace(known, folder=state_folder(known.environment).with_name("by-hand"))
+        if client.listed and "://" in said.upstream:
+            by_hand = replace(by_hand, models=models_of(said.upstream.rstrip("/"), known))
         _print(client, program or [client.program], by_hand, said, say, as_json=as_json)
         return
     if not program:

@@ -85,14 +85,17 @@ NO_LOGIN = Login()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """What is known when a client is started. `folder` is for this run alone; `models` are what the upstream lists."""
+    """What is known when a client is started. `folder` is for this run alone.
+
+    `models` are what the server of `--upstream` lists; None as long as it was not asked.
+    """
 
     environment: Mapping[str, str]
     arguments: tuple[str, ...] = ()
     gateway: str = "http://127.0.0.1:8333"
     upstream: str = ""
     window: int | None = None
-    models: tuple[str, ...] = ()
+    models: tuple[str, ...] | None = None
     folder: Path = Path("everlong-run")
 
     @property

@@ -74,7 +74,7 @@ def configured_servers(rows: Mapping[str, tuple[str, Base, tuple[str, ...]]]) ->
 def models_shown(given: Situation) -> dict[str, dict[str, Any]]:
     """Return the models of `--upstream` with the figures that a client must be told, by name."""
     window = max(given.window or 0, NO_LIMIT)
-    return {name: {"window": window, "output": LONGEST_ANSWER} for name in given.models}
+    return {name: {"window": window, "output": LONGEST_ANSWER} for name in given.models or ()}
 
 
 def key_or_placeholder(given: Situation) -> str:
@@ -82,8 +82,14 @@ def key_or_placeholder(given: Situation) -> str:
     return given.environment.get("OPENAI_API_KEY", "").strip() or PLACEHOLDER
 
 
-def none_of(title: str) -> str:
-    """Return why a client with no such provider cannot be behind the gateway, and what to do."""
+def none_of(title: str, given: Situation) -> str:
+    """Return why a client with no such provider cannot be behind the gateway, and what to do.
+
+    Nothing as long as the server of `--upstream` was not asked for its models.
+    """
+    if given.upstream:
+        silent = f"{title} must be told the models of {given.upstream}, which lists none: is the server running?"
+        return "" if given.models is None else silent
     keys = ", ".join(provider.keys[0] for provider in PROVIDERS[:3])
     return (
         f"{title} has no provider that can be asked at the gateway, all goes past the gateway: set a key ({keys} …), "

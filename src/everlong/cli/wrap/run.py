@@ -16,7 +16,7 @@ from everlong.errors import InputError
 from everlong.llm import KNOWN
 from everlong.wire import FORMATS
 
-__all__ = ["SERVED", "Outcome", "launch_of", "run_behind_gateway", "wanted_for"]
+__all__ = ["SERVED", "Outcome", "launch_of", "models_of", "run_behind_gateway", "wanted_for"]
 
 #: Providers that answer for their own models wherever a client asks for them; after them each format's maker.
 BY_MODEL = ("deepseek", "moonshotai", "alibaba", "zhipuai", "xai", "mistral", "groq")
@@ -100,7 +100,7 @@ def run_behind_gateway(client: Client, program: Sequence[str], given: Situation,
     with running_gateway(wanted, environment) as gateway, _folder() as folder:
         known = replace(given, gateway=gateway.address, folder=folder)
         if client.listed and said.upstream:
-            known = replace(known, models=_models(gateway, given))
+            known = replace(known, models=models_of(f"{gateway.address}/v1", given))
         launch = launch_of(client, known)
         launch.write(folder)
         before = figures_now(gateway.address)
@@ -111,10 +111,10 @@ def run_behind_gateway(client: Client, program: Sequence[str], given: Situation,
     return Outcome(code=code, came=came, shared=not alone, gateway=gateway)
 
 
-def _models(gateway: Running, given: Situation) -> tuple[str, ...]:
-    """Return the models that the upstream lists, in its order."""
+def models_of(server: str, given: Situation) -> tuple[str, ...]:
+    """Return the models that a server lists, in its order."""
     key = given.environment.get("OPENAI_API_KEY", "").strip()
-    body = answer_of(f"{gateway.address}/v1/models", {"authorization": f"Bearer {key}"} if key else {})
+    body = answer_of(f"{server}/models", {"authorization": f"Bearer {key}"} if key else {})
     try:
         rows = json.loads(body or b"{}").get("data") or []
         return tuple(str(row["id"]) for row in rows)

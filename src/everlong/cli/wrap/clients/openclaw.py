@@ -82,7 +82,7 @@ def _prepare(given: Situation) -> Launch:
         providers[OWN_NAME] = own | {"models": models}
         config["agents"] = {"defaults": {"model": {"primary": f"{OWN_NAME}/{given.models[0]}"}}}
     if not providers:
-        launch.refused = none_of("OpenClaw")
+        launch.refused = none_of("OpenClaw", given)
     launch.files[FILE] = json.dumps(config, indent=2) + "\n"
     launch.variables[CONFIG] = str(given.folder / FILE)
     launch.variables.setdefault("OPENCLAW_STATE_DIR", given.environment.get("OPENCLAW_STATE_DIR") or str(mine.parent))

@@ -97,7 +97,7 @@ def _prepare(given: Situation) -> Launch:
         if not _config(given).get("model"):
             config |= {"model": f"{OWN_NAME}/{given.models[0]}", "small_model": f"{OWN_NAME}/{given.models[0]}"}
     if not providers:
-        launch.refused = launch.refused or none_of("opencode")
+        launch.refused = launch.refused or none_of("opencode", given)
     before = given.environment.get(CONFIG, "")
     launch.variables[CONFIG] = json.dumps(_merged(_parsed(before), config))
     return launch

@@ -85,7 +85,7 @@ def _prepare(given: Situation) -> Launch:
         if not given.option("--model", "--provider", "--models"):
             chosen = ("--provider", OWN_NAME, "--model", given.models[0])
     if not providers:
-        launch.refused = none_of("pi")
+        launch.refused = none_of("pi", given)
     launch.files[FILE] = EXTENSION.format(providers=json.dumps(providers, indent=2))
     launch.arguments = ("--extension", str(given.folder / FILE), *chosen, *given.arguments)
     return launch
