@@ -31,7 +31,9 @@ IMAGES = ROOT / "docs" / "images"
 SHOWN_AS = "http://127.0.0.1:8000/v1"
 WIDTH, MOST_LINES, PATIENCE = 110, 40, 600
 #: What moves the cursor or names the window is not part of a picture; colours are.
-MOVES = re.compile(r"\x1b\[[0-9;?]*[A-HJKSTfhlnsu]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[=>78]|\x1b\[>?[0-9;]*[cqu]")
+MOVES = re.compile(r"\x1b\[[<>=?][0-9;]*[A-Za-z]|\x1b\[[0-9;]*[A-Za-ln-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[=>78]")
+#: Where programs lie on the machine that records is not part of it either.
+PLACES = re.compile(r"/\S*/node_modules\b")
 #: Fonts that a picture would have a reader's browser fetch from elsewhere.
 FONTS = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
 QUESTION = "Why do ships have portholes and not windows?"
@@ -92,7 +94,8 @@ def record(name: str, recording: Recording) -> str:
             child.close()
         print(f"{name}: exit {child.exitstatus}, missing {getattr(clerk, 'missing', ())}")
         shown = f"$ {typed}\n{child.before}"
-        return shown.replace(str(work), "~/work").replace(server.url, SHOWN_AS)
+        shown = PLACES.sub("~/node_modules", shown.replace(str(work.parent), "~"))
+        return shown.replace(server.url, SHOWN_AS)
 
 
 def picture(title: str, shown: str) -> str:
