@@ -268,6 +268,8 @@ BASES = {
     "an OpenAI server": ({"OPENAI_BASE_URL": "http://127.0.0.1:1234/v1"}, "http://127.0.0.1:1234/v1", "openai-chat"),
     "its other name": ({"OPENAI_API_BASE": "http://127.0.0.1:1234/v1/"}, "http://127.0.0.1:1234/v1", "openai-chat"),
     "an Anthropic server": ({"ANTHROPIC_BASE_URL": "https://x.example/a"}, "https://x.example/a/v1", "anthropic"),
+    "an Ollama": ({"OLLAMA_HOST": "127.0.0.1:11435"}, "http://127.0.0.1:11435/api", "ollama"),
+    "an Ollama without a port": ({"OLLAMA_HOST": "gpu-box"}, "http://gpu-box:11434/api", "ollama"),
     "one with its version": ({"ANTHROPIC_BASE_URL": "https://x.example/v1"}, "https://x.example/v1", "anthropic"),
 }
 
@@ -287,7 +289,7 @@ def test_without_one_each_provider_is_asked_at_its_address_without_a_key_of_the_
     assert wanted.plain
     urls = [table["url"] for table in wanted.upstreams]
     assert {"https://api.openai.com/v1", "https://api.anthropic.com/v1"} <= set(urls)
-    assert all(url.startswith("https://") for url in urls)
+    assert all(url.startswith(("https://", "http://127.0.0.1:11434/")) for url in urls)
     assert "sk-own" not in json.dumps([wanted.options(), wanted.variables()])
     assert wanted.check({"HOME": str(home), "OPENAI_API_KEY": "sk-own"}) == wanted
 

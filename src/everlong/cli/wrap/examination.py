@@ -4,7 +4,7 @@ Nothing beyond this machine is asked unless the user wants it. A key is named by
 """
 
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib.util import find_spec
 from typing import Any
@@ -78,7 +78,12 @@ def examine(client: Client, given: Situation, said: Wanted, say: Words, *, onlin
     _look_at_program(found, client, given, say)
     _look_at_key(found, client, given, say)
     wanted = _look_at_gateway(found, wanted_for(client, given, said), given.environment, say)
-    _look_at_upstreams(found, wanted, say, online=online)
+    named = [KNOWN[wanted.upstream][0] if wanted.upstream in KNOWN else wanted.upstream] if wanted.upstream else []
+    own = named or [server.url for server in client.servers(given)]
+    if online and not own:
+        tables = [table for table in wanted.upstreams if set(table.get("formats", ())) & set(client.apis)]
+        own = [str(table["url"]) for table in tables]
+    _look_at_upstreams(found, own, say, online=online)
     _look_at_window(found, client, given, say)
     launch = client.prepare(given)
     if launch.refused:
@@ -139,24 +144,18 @@ def _look_at_gateway(found: Examination, wanted: Wanted, environment: Mapping[st
     return wanted
 
 
-def _look_at_upstreams(found: Examination, wanted: Wanted, say: Words, *, online: bool) -> None:
-    """Look at the servers that the user has named; those of providers are asked only if wanted."""
-    named = [KNOWN[wanted.upstream][0] if wanted.upstream in KNOWN else wanted.upstream] if wanted.upstream else []
-    own = [str(table["url"]) for table in wanted.upstreams if "models" in table]
-    providers = {url for url, _, _ in KNOWN.values()}
-    told = []
-    for where in dict.fromkeys(named or own):
-        near = is_loopback(urlsplit(where).hostname or "")
-        if not near and where in providers and not online and not named:
-            continue  # each provider at its own address: one line for all of them
-        if near or online:
-            answers = reaches(where)
-            told.append({"url": where, "answers": answers})
-            text = say("upstream_reached" if answers else "upstream_silent", where=where)
-            remedy = "" if answers else say("upstream_remedy", where=where)
-        else:
+def _look_at_upstreams(found: Examination, servers: Sequence[str], say: Words, *, online: bool) -> None:
+    """Look at the servers that the user has named or wants to be asked; only those on this machine without asking."""
+    told: list[dict[str, Any]] = []
+    for where in dict.fromkeys(servers):
+        if not online and not is_loopback(urlsplit(where).hostname or ""):
             told.append({"url": where, "answers": None})
-            text, remedy = say("upstream_unasked", where=where), ""
+            found.findings.append(Finding(what=say("doctor_upstream"), said=say("upstream_unasked", where=where)))
+            continue
+        answers = reaches(where)
+        told.append({"url": where, "answers": answers})
+        text = say("upstream_reached" if answers else "upstream_silent", where=where)
+        remedy = "" if answers else say("upstream_remedy", where=where)
         found.findings.append(Finding(what=say("doctor_upstream"), said=text, remedy=remedy))
     if not told:
         found.findings.append(Finding(what=say("doctor_upstream"), said=say("upstream_own")))
