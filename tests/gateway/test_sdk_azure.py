@@ -45,7 +45,7 @@ def azure(gateway: RunningGateway, **options: Any) -> openai.AzureOpenAI:
     )
 
 
-def talk(client: openai.AzureOpenAI) -> int:
+def talk(client: openai.OpenAI) -> int:
     """Turns with tools that come to three windows; how many answers there were."""
     messages: list[Any] = [{"role": "system", "content": "Work carefully."}]
     said = 0
@@ -79,7 +79,8 @@ def test_a_deployment_outgrows_its_window(server: tuple[ScriptedServer, str]) ->
     for each in scripted.requests:
         assert problems(each.fmt, json.loads(each.body)) == []
     assert {each.model for each in scripted.requests} == {DEPLOYMENT}
-    assert {each.headers["api-key"] for each in asked} == {"azure-key-1"}
+    assert {each.headers["api-key"] for each in scripted.requests} == {"azure-key-1"}
+    assert any(map(is_asked_to_summarise, scripted.requests)), "the gateway's own calls go the same way"
     assert len(asked[-1].messages) < 4 * TURNS, "much was left out at the end"
 
 
@@ -148,3 +149,40 @@ def test_without_an_azure_upstream_the_answer_says_what_is_missing() -> None:
         with pytest.raises(openai.NotFoundError, match="no upstream of this gateway is there") as refused:
             client.chat.completions.create(model=DEPLOYMENT, messages=[{"role": "user", "content": "Say fish."}])
         assert "azure-key-1" not in str(refused.value)
+
+
+# --- what stands behind the name of a deployment ---------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("told", "window", "source"),
+    [
+        ({}, None, "default"),
+        ({DEPLOYMENT: "gpt-4.1"}, 1_047_576, "registry"),
+        ({DEPLOYMENT.upper(): "gpt-4.1"}, 1_047_576, "registry"),
+        ({DEPLOYMENT: 64_000}, 64_000, "user"),
+        ({DEPLOYMENT: {"model": "gpt-4.1", "window": 300_000}}, 300_000, "user"),
+    ],
+)
+@pytest.mark.parametrize("path", [f"/openai/deployments/{DEPLOYMENT}/chat/completions", "/v1/chat/completions"])
+def test_the_operator_says_what_a_deployment_is(path: str, told: Any, window: int | None, source: str) -> None:
+    body = json.dumps({"model": DEPLOYMENT, "messages": [{"role": "user", "content": "Say fish."}]}).encode()
+    with ScriptedServer(echo) as server, RunningGateway(upstream=server.address, deployments=told) as gateway:
+        _, headers, _ = post(gateway, path, body)
+        with urlopen(f"{gateway.address}/everlong/requests/{headers['x-everlong-request']}") as shown:
+            report = json.load(shown)
+    assert (report["window"]["tokens"], report["window"]["source"]) == (window, source)
+    assert report["model"] == DEPLOYMENT
+    assert [each.model for each in server.requests] == [DEPLOYMENT]
+
+
+def test_summaries_are_asked_of_the_deployment() -> None:
+    told = {DEPLOYMENT: {"model": "gpt-4o", "window": 16_000}}
+    with (
+        ScriptedServer(both(reads_files(2)), window=Window(16_000)) as server,
+        RunningGateway(upstream=server.address, deployments=told) as gateway,
+        openai.OpenAI(base_url=gateway.url, api_key="k", max_retries=0) as client,
+    ):
+        talk(client)
+    assert any(map(is_asked_to_summarise, server.requests))
+    assert {each.model for each in server.requests} == {DEPLOYMENT}

@@ -77,6 +77,14 @@ def test_a_conversation_outgrows_its_window(kind: str, server: ScriptedServer) -
     assert {each.model for each in asked} == {model}
     assert {each.headers["authorization"] for each in asked} == {"Bearer token-1"}
     assert len(asked[-1].messages) < 4 * TURNS, "much was left out at the end"
+    summaries = [each for each in server.requests if is_asked_to_summarise(each)]
+    assert summaries, "the gateway's own calls go the same way"
+    for each in summaries:
+        body = json.loads(each.body)
+        assert body["anthropic_version"] == json.loads(asked[0].body)["anthropic_version"]
+        assert "model" not in body
+        assert (each.model, each.headers["authorization"]) == (model, "Bearer token-1")
+        assert "x-api-key" not in each.headers
 
 
 def talk(client: Any, model: str, *, streamed: bool) -> int:

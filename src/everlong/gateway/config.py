@@ -11,7 +11,7 @@ import math
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, field, fields
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
@@ -328,6 +328,28 @@ class UpstreamTable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Deployment:
+    """What stands behind a name that a cloud's customer chose: the model, its window, or both."""
+
+    model: str = _set(_some_text, "The model whose window, tokenizer and prices count.", "")
+    window: int | None = _set(_whole(1), "Its window in tokens, if it is not the model's.", None)
+
+
+def _deployments(value: object) -> dict[str, Deployment]:
+    """Deployments by name, in lower case: clouds do not distinguish. Text is a model, a number a window."""
+    if not isinstance(value, dict):
+        raise _Wrong('is a table, such as my-name = "gpt-4o"')
+    read, found = _table(Deployment), {}
+    for name, told in value.items():
+        shown = "window" if isinstance(told, int) else "model"
+        try:
+            found[name.lower()] = read({shown: told} if isinstance(told, str | int) else told)
+        except _Wrong as wrong:
+            raise wrong.below(f".{name}") from None
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayConfig:
     """The settings of `everlong serve`. Every field has a default that serves; `engine` are the engine's."""
 
@@ -346,6 +368,9 @@ class GatewayConfig:
     open: bool = _set(_truth, "Listen beyond this machine although no keys are set.", False)
     hosts: tuple[str, ...] = _set(_names(_host), "Names by which it may be called, beside those of this machine.", ())
     origins: tuple[str, ...] = _set(_names(_origin), "Sites that may use the gateway from a browser.", ())
+    deployments: Mapping[str, Deployment] = _set(
+        _deployments, "The models behind names that a cloud's customers choose, or their windows.", {}
+    )
     summary_model: str = _set(_text, "The model that writes them; the conversation's own if empty.", "")
     breakpoints: Literal["auto", "off"] = _set(
         _one_of("auto", "off"), "Whether cache marks are set for Anthropic clients that send none: auto, off.", "auto"
@@ -376,6 +401,11 @@ class GatewayConfig:
     app: bool = _set(_truth, "Serve the chat app at /, in one process.", True)
     access_log: bool = _set(_truth, "Write one line a request, without contents.", True)
     memory: int = _set(_bytes, "Bytes of conversations held in memory.", 64 * MIB)
+
+    def deployment(self, name: str) -> Deployment:
+        """Return what is known of the model that clients call by a name; without a word of the operator, the name."""
+        told = self.deployments.get(name.lower(), Deployment())
+        return told if told.model else replace(told, model=name)
 
 
 #: The gateway's own fields, by name; and the names that the engine reads.
@@ -480,12 +510,12 @@ def _variables(environment: Mapping[str, str]) -> dict[str, Any]:
     if ours.get(f"{PREFIX}PORT", "").startswith("tcp://"):
         del ours[f"{PREFIX}PORT"]
     own: dict[str, Any] = {name: ours[PREFIX + name.upper()] for name in OWN if PREFIX + name.upper() in ours}
-    for name in ("keys", "upstreams"):
+    for name, what in (("keys", "a list of tables"), ("upstreams", "a list of tables"), ("deployments", "a table")):
         if name in own:
             try:
                 own[name] = json.loads(own[name])
             except (ValueError, RecursionError):
-                raise InputError(f"{PREFIX}{name.upper()}: {name} is a list of tables, written as JSON") from None
+                raise InputError(f"{PREFIX}{name.upper()}: {name} is {what}, written as JSON") from None
     return {**variables_of(ours, prefix=PREFIX), **own}
 
 

@@ -5,7 +5,7 @@ forwarded to the path that its client used, below the upstream's own address.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from urllib.parse import quote, unquote
 
@@ -95,8 +95,16 @@ class Address:
     @property
     def path(self) -> str:
         """The path below the surface's base, as it is written in a request."""
+        return self._path(self.values)
+
+    @property
+    def any_models(self) -> str:
+        """The path with "{model}" in place of the model's name."""
+        return self._path([(name, value) for name, value in self.values if name != MODEL])
+
+    def _path(self, values: Sequence[tuple[str, str]]) -> str:
         path = self.surface.path
-        for name, value in self.values:
+        for name, value in values:
             path = path.replace(f"{{{name}}}", value)
         return path
 
@@ -146,17 +154,19 @@ def _azure() -> Iterator[Surface]:
         yield from (replace(surface, base=base) for surface in _own(format_))
 
 
+#: What bodies of Anthropic's models have in clouds, and no others.
+VERSION_FIELD = "anthropic_version"
 PROJECT = "/projects/{project}/locations/{location}"
 
 
 def _vertex() -> Iterator[Surface]:
     """Vertex's paths, below two versions: Anthropic's models, formats whose own paths name a model, and OpenAI's."""
     for base in ("/v1", "/v1beta1"):
-        for name, counts in (("count-tokens:rawPredict", True), ("{model}:rawPredict", False)):
-            path = f"{PROJECT}/publishers/anthropic/models/{name}"
-            yield Surface(format=ANTHROPIC, base=base, path=path, counts=counts, cloud=VERTEX)
-        path = f"{PROJECT}/publishers/anthropic/models/{{model}}:streamRawPredict"
-        yield Surface(format=ANTHROPIC, base=base, path=path, cloud=VERTEX)
+        claude = f"{PROJECT}/publishers/anthropic/models"
+        yield Surface(format=ANTHROPIC, base=base, path=f"{claude}/count-tokens:rawPredict", counts=True, cloud=VERTEX)
+        for verb in ("rawPredict", "streamRawPredict"):
+            path = f"{claude}/{{model}}:{verb}"
+            yield Surface(format=ANTHROPIC, base=base, path=path, cloud=VERTEX, sign=VERSION_FIELD)
         path = f"{PROJECT}/endpoints/{{endpoint}}/chat/completions"
         yield Surface(format=OPENAI_CHAT, base=base, path=path, cloud=VERTEX)
         for surface in (each for format_ in FORMATS.values() for each in _own(format_) if each.names_model):
@@ -167,7 +177,7 @@ def _vertex() -> Iterator[Surface]:
 
 def _bedrock() -> Iterator[Surface]:
     """Bedrock's paths for bodies of Anthropic's models; those of others look different."""
-    path, sign = "/model/{model}/invoke", "anthropic_version"
+    path, sign = "/model/{model}/invoke", VERSION_FIELD
     yield Surface(format=ANTHROPIC, base="", path=path, stream=False, cloud=BEDROCK, sign=sign)
     streamed = f"{path}-with-response-stream"
     yield Surface(format=ANTHROPIC, base="", path=streamed, stream=True, framing=AWS_FRAMES, cloud=BEDROCK, sign=sign)

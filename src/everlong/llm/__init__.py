@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         KNOWN as KNOWN,
         USUAL_MODELS as USUAL_MODELS,
         Endpoint as Endpoint,
+        Way as Way,
         endpoint_at as endpoint_at,
         endpoint_from_environment as endpoint_from_environment,
     )
@@ -60,7 +61,7 @@ else:
             "arrivals": "ArrivalLimits GuardedHttp raise_file_limit",
             "bodies": "PACKED UnreadableBody encoding_of pieces_of read_whole",
             "client": "Connections HttpModel Patience",
-            "endpoints": "Endpoint KNOWN USUAL_MODELS endpoint_at endpoint_from_environment",
+            "endpoints": "Endpoint KNOWN USUAL_MODELS Way endpoint_at endpoint_from_environment",
             "local.model_files": "cache_folder model_file",
             "local.server": "LocalServer",
             "registry_files": "last_try registry_now",

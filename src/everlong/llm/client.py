@@ -114,7 +114,7 @@ class HttpModel:
         reader = self._format.reader()
         last: Finished | Failed
         try:
-            response = await self._post(self._format.ask(request, self._at.key))
+            response = await self._post(self._outgoing(request))
             stream, decoder = ReplyStream(reader), self._framing(response).decoder()
             async with response, aclosing(pieces_of(response, most=LARGEST_UNPACKED)) as pieces:
                 async for piece in pieces:
@@ -133,6 +133,10 @@ class HttpModel:
             unreadable = ProviderError(f"{self.endpoint} gave no readable answer: {_words(error)}")
             last = Failed(self._without_keys(unreadable), begun=begun)
         yield last
+
+    def _outgoing(self, request: Request) -> Outgoing:
+        outgoing, way = self._format.ask(request, self._at.key), self._at.way
+        return outgoing if way is None else way.request(outgoing, request.model, self._at.key)
 
     def _framing(self, response: aiohttp.ClientResponse) -> Framing:
         """Return how the stream of a response is written; what is none is read as it comes."""

@@ -1,13 +1,49 @@
 """Endpoints: the addresses, keys and formats of models, from names, URLs and the environment."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
-from everlong.core import expect_text
+from everlong.core import JsonText, expect_text
 from everlong.errors import InputError
+from everlong.wire import Outgoing
 
-__all__ = ["KNOWN", "USUAL_MODELS", "Endpoint", "endpoint_at", "endpoint_from_environment"]
+__all__ = ["KNOWN", "USUAL_MODELS", "Endpoint", "Way", "endpoint_at", "endpoint_from_environment"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """How a server is asked that does not have a format's own paths, or knows a model by another name."""
+
+    #: The model, and how the server calls it.
+    model: str
+    sent: str
+    #: Below the address, with "{model}" for the name; "" for the format's own path.
+    path: str = ""
+    query: str = ""
+    #: Fields that bodies have there, as JSON, and those that they may not have.
+    fields: tuple[tuple[str, JsonText], ...] = ()
+    without: frozenset[str] = frozenset()
+    #: The header of the key; "" for the format's.
+    key_header: str = ""
+
+    def request(self, outgoing: Outgoing, model: str, key: str) -> Outgoing:
+        """Return a request for a model as the server takes it."""
+        name = self.sent if model == self.model else model
+        body = {field: value for field, value in outgoing.body.items() if field not in self.without}
+        if "model" in body:
+            body["model"] = name
+        headers = dict(outgoing.headers)
+        if self.key_header and key:
+            headers = {header: value for header, value in headers.items() if value not in (key, f"Bearer {key}")}
+            headers[self.key_header] = f"Bearer {key}" if self.key_header == "authorization" else key
+        path = self.path.replace("{model}", quote(name, safe=":@")) if self.path else outgoing.path
+        return Outgoing(
+            path=f"{path}?{self.query}" if self.query else path,
+            body=body | {field: json.loads(value) for field, value in self.fields},
+            headers=headers,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,6 +55,7 @@ class Endpoint:
     provider: str = ""
     key: str = field(default="", repr=False)
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    way: Way | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "key", self.key.strip())  # files and variables often end with a line end

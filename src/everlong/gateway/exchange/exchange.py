@@ -16,6 +16,7 @@ from everlong.errors import BudgetImpossible, ContextOverflow, EverlongError, Pr
 from everlong.gateway.chains.continuation import Continuation, continuation_of
 from everlong.gateway.chains.provider import Provider
 from everlong.gateway.clients import Client
+from everlong.gateway.config import Deployment
 from everlong.gateway.conversations.canonical import UNREADABLE
 from everlong.gateway.conversations.conversations import Conversation, Transcript
 from everlong.gateway.exchange.answer import AnswerForwarder, Refusal
@@ -30,6 +31,8 @@ from everlong.gateway.recall.tool import NAME, without_recall
 from everlong.gateway.request import ModelRequest
 from everlong.gateway.upstreams.connections import UpstreamRequest, UpstreamResponse
 from everlong.gateway.upstreams.routing import Upstream
+from everlong.gateway.upstreams.ways import way_of
+from everlong.llm import HttpModel
 
 __all__ = ["Exchange"]
 
@@ -223,11 +226,11 @@ class Exchange:
     async def _call(self) -> Call:
         request, upstream = self.request, self.upstream
         return Call(
-            model=request.model,
+            model=self._deployment.model,
             fmt=request.fmt,
             endpoint=upstream.endpoint.name,
             provider=upstream.endpoint.provider or request.address.surface.cloud,
-            served=await self.services.models.served(upstream, self.client, request.fmt, request.model),
+            served=await self._served_window(),
             asked=self._asked,
             tools=request.tools,
             max_tokens=request.max_tokens,
@@ -235,6 +238,30 @@ class Exchange:
             recall_tool=NAME if self._recall is not None else "",
             breakpoints=self.services.config.breakpoints == "auto" or marks_itself(request),
         )
+
+    @property
+    def _deployment(self) -> Deployment:
+        """The model that is meant by the name that is sent."""
+        return self.services.config.deployment(self.request.model)
+
+    async def _served_window(self) -> int | None:
+        """Return the window that the upstream reports; no cloud does."""
+        if self.request.address.surface.cloud:
+            return None
+        return await self.services.models.served(self.upstream, self.client, self.request.fmt, self.request.model)
+
+    def _own_model(self) -> HttpModel:
+        """Return the client for calls of our own, which go the same way as the client's."""
+        request, upstream = self.request, self.upstream
+        way = way_of(
+            request,
+            self._deployment.model,
+            upstream=upstream,
+            client=self.client,
+            headers=self.headers,
+            query=self.query,
+        )
+        return self.services.models.of(upstream, self.client, request.fmt, request.address.surface.base, way)
 
     def _prepare_at_once(self, call: Call) -> Prepared | None:
         """Return the prepared request if preparing it takes no time; None if it may take some."""
@@ -267,16 +294,18 @@ class Exchange:
         self._conversation = conversation = services.conversations.enter(scope, self._transcript)
         self._entered = True
         with conversation.lock:
-            self._set_mode(conversation)
+            self._set_options(conversation)
             prepared = services.engine.blocking.prepare(conversation.thread, call)
             self.report.before = _original_tokens(conversation, prepared)
             conversation.quiet = 0 if prepared.compactions else (prepared.threshold - prepared.tokens) // 2
         self._report_prepared(prepared)
         return prepared
 
-    def _set_mode(self, conversation: Conversation) -> None:
-        """Set the mode that the request asks for on its thread."""
-        settings = "{}" if self.mode == self.services.config.engine.mode else json.dumps({"mode": self.mode})
+    def _set_options(self, conversation: Conversation) -> None:
+        """Set on its thread the mode that the request asks for, and the window that the operator knows of."""
+        usual, window = self.services.config.engine, self._deployment.window
+        options = ({} if self.mode == usual.mode else {"mode": self.mode}) | ({"window": window} if window else {})
+        settings = json.dumps(options)
         if conversation.settings != settings:
             self.services.engine.threads.change(conversation.thread, settings=settings)
             conversation.settings = settings
@@ -430,7 +459,7 @@ class Exchange:
         if self._apart and self._continuation is not None and not self._continues:
             await self._complete_conversation(self._continuation)
         if not self._far_from_full(turn.request):
-            model = self.services.models.of(self.upstream, self.client, self.request.fmt)
+            model = self._own_model()
             for observer in self.services.engine.after_turn:
                 observer(turn.request, model)
 

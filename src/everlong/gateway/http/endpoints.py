@@ -380,7 +380,8 @@ class TokenCountEndpoint(ModelEndpoint):
     def _count(self, request: ModelRequest, upstream: Upstream) -> int:
         """Our count, corrected by what the upstream reported before."""
         document = request.format.read_body(decoded(request.body))
-        counter = counter_for(request.model)
+        model = self.services.config.deployment(request.model).model
+        counter = counter_for(model)
         counted = counter.messages(document.messages) + counter.tools(document.tools)
-        call = Call(model=request.model, endpoint=upstream.endpoint.name)
+        call = Call(model=model, endpoint=upstream.endpoint.name)
         return calibration_of(self.services.engine.threads, call, counter).expected(counted)

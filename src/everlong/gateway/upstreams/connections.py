@@ -22,7 +22,7 @@ from everlong.gateway.clients import Client
 from everlong.gateway.surfaces import FORMATS
 from everlong.gateway.upstreams.headers import Headers, headers_for, headers_from, stream_framing
 from everlong.gateway.upstreams.routing import USUAL_BASE, Upstream
-from everlong.llm import Connections, Endpoint, HttpModel, UnreadableBody, encoding_of, pieces_of
+from everlong.llm import Connections, Endpoint, HttpModel, UnreadableBody, Way, encoding_of, pieces_of
 from everlong.wire import SSE, Framing
 
 __all__ = ["UpstreamConnections", "UpstreamModels", "UpstreamRequest", "UpstreamResponse"]
@@ -270,10 +270,11 @@ class UpstreamModels:
         self._waited_for: Counter[HttpModel] = Counter()
         self._closing: set[asyncio.Task[None]] = set()
 
-    def of(self, upstream: Upstream, client: Client, fmt: str) -> HttpModel:
-        """Return the model client for calls on behalf of a client."""
-        key, url = upstream.endpoint.key or client.key, upstream.address(FORMATS[fmt].api.base)
-        endpoint = replace(upstream.endpoint, url=url, fmt=fmt, key=key)
+    def of(self, upstream: Upstream, client: Client, fmt: str, base: str = "", way: Way | None = None) -> HttpModel:
+        """Return the model client for calls on behalf of a client; `base` and `way` if they are not the format's."""
+        key = upstream.endpoint.key or client.key
+        url = upstream.address(base if way or base else FORMATS[fmt].api.base)
+        endpoint = replace(upstream.endpoint, url=url, fmt=fmt, key=key, way=way)
         found = self._models.get(endpoint)
         if found is None:
             found = self._models[endpoint] = HttpModel(endpoint)

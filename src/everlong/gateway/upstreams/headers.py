@@ -16,7 +16,7 @@ from everlong.gateway.surfaces import DEFAULT_FORMAT, FORMATS
 from everlong.gateway.upstreams.routing import Upstream
 from everlong.wire import SSE, Framing, framing_of
 
-__all__ = ["Headers", "headers_for", "headers_from", "safe_type", "stream_framing"]
+__all__ = ["Headers", "headers_for", "headers_from", "key_header_for", "safe_type", "stream_framing"]
 
 Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 
@@ -92,6 +92,14 @@ def headers_for(to: Upstream, client: Client, sent: Headers) -> CIMultiDict[str]
     result.setdefault("accept-encoding", "identity")
     result.update(own.headers)
     return result
+
+
+def key_header_for(to: Upstream, client: Client, sent: Headers) -> str:
+    """Return the header of the key in the gateway's own calls: the one in which a client's request has it there."""
+    used = {name.lower() for name, _ in sent} & KEY_HEADERS
+    if to.endpoint.key or not client.key or not used:
+        return _credential_header(to, used)
+    return min(used).decode()
 
 
 def _credential_header(to: Upstream, used: set[bytes]) -> str:
