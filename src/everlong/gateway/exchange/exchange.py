@@ -31,7 +31,6 @@ from everlong.gateway.recall.tool import NAME, without_recall
 from everlong.gateway.request import ModelRequest
 from everlong.gateway.upstreams.connections import UpstreamRequest, UpstreamResponse
 from everlong.gateway.upstreams.routing import Upstream
-from everlong.gateway.upstreams.ways import way_of
 from everlong.llm import HttpModel
 
 __all__ = ["Exchange"]
@@ -252,16 +251,14 @@ class Exchange:
 
     def _own_model(self) -> HttpModel:
         """Return the client for calls of our own, which go the same way as the client's."""
-        request, upstream = self.request, self.upstream
-        way = way_of(
-            request,
+        return self.services.models.beside(
+            self.request,
             self._deployment.model,
-            upstream=upstream,
+            upstream=self.upstream,
             client=self.client,
             headers=self.headers,
             query=self.query,
         )
-        return self.services.models.of(upstream, self.client, request.fmt, request.address.surface.base, way)
 
     def _prepare_at_once(self, call: Call) -> Prepared | None:
         """Return the prepared request if preparing it takes no time; None if it may take some."""

@@ -19,8 +19,9 @@ from yarl import URL
 
 from everlong.errors import ProviderError, Refused
 from everlong.gateway.clients import Client
+from everlong.gateway.request import ModelRequest
 from everlong.gateway.surfaces import FORMATS
-from everlong.gateway.upstreams.headers import Headers, headers_for, headers_from, stream_framing
+from everlong.gateway.upstreams.headers import Headers, headers_for, headers_from, key_header_for, stream_framing
 from everlong.gateway.upstreams.routing import USUAL_BASE, Upstream
 from everlong.llm import Connections, Endpoint, HttpModel, UnreadableBody, Way, encoding_of, pieces_of
 from everlong.wire import SSE, Framing
@@ -257,6 +258,9 @@ REUSE = _reuse_trace()
 
 
 MAX_MODELS = 128
+#: The part of a query that says which version of an API is asked. Others may hold keys.
+VERSION = "api-version="
+STREAM_OPTIONS = "stream_options"
 
 
 class UpstreamModels:
@@ -281,6 +285,13 @@ class UpstreamModels:
         self._models.move_to_end(endpoint)
         self._make_room()
         return found
+
+    def beside(
+        self, request: ModelRequest, model: str, *, upstream: Upstream, client: Client, headers: Headers, query: str
+    ) -> HttpModel:
+        """Return the model client for calls that go as a client's request went, and so work wherever it did."""
+        way = _way_of(request, model, upstream=upstream, client=client, headers=headers, query=query)
+        return self.of(upstream, client, request.fmt, request.address.surface.base, way)
 
     async def served(self, upstream: Upstream, client: Client, fmt: str, model: str) -> int | None:
         """Return the window that the upstream itself reports; it is requested once."""
@@ -312,3 +323,28 @@ class UpstreamModels:
         task = asyncio.get_running_loop().create_task(model.close())
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
+
+
+def _way_of(
+    request: ModelRequest, model: str, *, upstream: Upstream, client: Client, headers: Headers, query: str
+) -> Way | None:
+    """The way of a request for a model that its upstream may call otherwise; None if it is the usual one.
+
+    A cloud has a format below a path with the model's name in it, wants the key in another header, and knows a model
+    by the name that its customer chose.
+    """
+    surface, api = request.address.surface, request.format.api
+    if not surface.cloud:
+        return None if request.model == model else Way(model=model, sent=request.model)
+    named, sign = {"model"} if surface.names_model else set(), surface.sign
+    # If the path asks for the stream, or the client asked for none, no field does.
+    quiet = {api.stream, STREAM_OPTIONS} if surface.stream is not None or not request.stream else set()
+    return Way(
+        model=model,
+        sent=request.model,
+        path=request.address.any_models,
+        query="&".join(part for part in query.split("&") if part.startswith(VERSION)),
+        fields=((sign, bytes(request.fields[sign]).decode()),) if sign in request.fields else (),
+        without=frozenset(named | quiet),
+        key_header=key_header_for(upstream, client, headers),
+    )
