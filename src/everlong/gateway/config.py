@@ -375,6 +375,9 @@ class GatewayConfig:
     breakpoints: Literal["auto", "off"] = _set(
         _one_of("auto", "off"), "Whether cache marks are set for Anthropic clients that send none: auto, off.", "auto"
     )
+    provider_compaction: Literal["ours", "theirs"] = _set(
+        _one_of("ours", "theirs"), "Who shortens where a client asks its provider to: ours, theirs.", "ours"
+    )
     usage: Literal["sent", "original"] = _set(_one_of("sent", "original"), "The usage that clients are told.", "sent")
     keep: Keep = _set(  # noqa: RUF009 - see KeyTable.mode
         _one_of(*get_args(Keep)), "What is stored of a conversation.", "edits"

@@ -57,6 +57,8 @@ class Surface:
     stream: bool | None = None
     #: Whether the answer is the number of tokens.
     counts: bool = False
+    #: Whether the answer is the conversation, compacted.
+    compacts: bool = False
     #: The cloud whose paths these are; "" if any server may have them.
     cloud: str = ""
     #: How its streams are written, if not as the format says.
@@ -142,6 +144,8 @@ def _own(format_: Format) -> Iterator[Surface]:
         yield Surface(format=format_, base=api.base, path=api.stream_path, stream=True)
     if api.count_path:
         yield Surface(format=format_, base=api.base, path=api.count_path, counts=True)
+    if api.compact_path:
+        yield Surface(format=format_, base=api.base, path=api.compact_path, stream=False, compacts=True)
 
 
 def _azure() -> Iterator[Surface]:

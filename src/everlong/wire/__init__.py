@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from everlong.wire.formats.reply_writer import WrittenReply as WrittenReply, text_pieces as text_pieces
     from everlong.wire.formats.server import (
         Canonical as Canonical,
+        Compaction as Compaction,
         Errors as Errors,
         Held as Held,
         UsageShape as UsageShape,
@@ -136,7 +137,7 @@ else:
             "formats.opaque": "Find",
             "formats.reply_reader": "Outgoing ReplyReader ReplyStream",
             "formats.reply_writer": "WrittenReply text_pieces",
-            "formats.server": "Canonical Errors Held UsageShape",
+            "formats.server": "Canonical Compaction Errors Held UsageShape",
             "formats.translation": "arguments_object",
             "formats.validation": "Problem",
             "framing": "BYTE_ORDER_MARK DONE SseEvent SseReader json_bytes sse_bytes",

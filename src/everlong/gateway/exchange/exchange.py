@@ -21,6 +21,12 @@ from everlong.gateway.conversations.canonical import UNREADABLE
 from everlong.gateway.conversations.conversations import Conversation, Transcript
 from everlong.gateway.exchange.answer import AnswerForwarder, Refusal
 from everlong.gateway.exchange.body import forwarded_body, marks_itself
+from everlong.gateway.exchange.compaction import (
+    as_the_model_reads,
+    asks_for_compaction,
+    send_compacted,
+    without_asking,
+)
 from everlong.gateway.exchange.response import Headers, ResponseWriter, with_comments
 from everlong.gateway.exchange.usage import PromptSizes
 from everlong.gateway.operations.reports import Report
@@ -39,6 +45,7 @@ T = TypeVar("T")
 #: Why a request is not managed.
 TURNED_OFF = "mode off"
 HELD_ELSEWHERE = "the provider holds a part of the conversation"
+LEFT_TO_PROVIDER = "compaction is left to the provider"
 EMPTY = "no messages"
 UNREAD = "its messages cannot be read"
 MILLION = 1_000_000
@@ -69,12 +76,15 @@ class Exchange:
     _recall: RecallExchange | None = None
     _continues: bool = False
     _continuation: Continuation | None = None
+    _compacts: bool = False
     #: The window that the request asks for, if it asks for one.
     _asked: int | None = None
 
     async def run(self) -> None:
         """Answer the client. Errors of ours that it must see are raised."""
         self._read_window()
+        self.request = as_the_model_reads(self.request, managed=self.mode != "off")
+        self._compacts = asks_for_compaction(self.request)
         if self.mode != "off":
             await self._find_past()
         await self._manage()
@@ -89,13 +99,21 @@ class Exchange:
         self.report.unmanaged = self._reason_against()
         if self.report.unmanaged == HELD_ELSEWHERE and self._continuation is not None:
             await self._forward_unseen(self._continuation)
-            return
-        if self.report.unmanaged:
+        elif self.report.unmanaged:
             await self._forward_unchanged()
-            return
+        else:
+            await self._answer_managed(original)
+
+    async def _answer_managed(self, original: ModelRequest) -> None:
+        """Answer a request that is managed; one that turns out not to be readable goes on as it was."""
+        if self._ours:
+            self.request = without_asking(self.request)
         try:
-            while await self._answer():
-                self.report.recalls += 1
+            if self._compacts:
+                await self._answer_compacted()
+            else:
+                while await self._answer():
+                    self.report.recalls += 1
         except Refused as error:
             if error.kind != UNREADABLE or self.writer.begun:
                 raise
@@ -119,9 +137,34 @@ class Exchange:
         """Return why the request is not managed; "" if it is."""
         if self.mode == "off":
             return TURNED_OFF
+        if self._compacts and not self._ours:
+            return LEFT_TO_PROVIDER
         if self.request.partial:
             return HELD_ELSEWHERE
         return "" if self.request.messages else EMPTY
+
+    @property
+    def _ours(self) -> bool:
+        """Whether we shorten where a client asks its provider to."""
+        return self.services.config.provider_compaction == "ours"
+
+    async def _answer_compacted(self) -> None:
+        """Answer with the conversation as the engine compacts it."""
+        turn = Turn(self.services.engine, quick=True)
+        self.request = self.request.with_messages(
+            self.request.messages[: None if self.request.address.surface.compacts else -1]
+        )
+        try:
+            await self._with_comments(whole(self._prepare_turn(turn, await self._call())))
+            assert self._transcript is not None
+            assert self._conversation is not None
+            self._continuation = None
+            body = await self._written(self._transcript, self._conversation, turn.request)
+        finally:
+            self._leave()
+            turn.abandon()
+        await send_compacted(self.writer, self.request, body, self.report.headers())
+        self.complete = True
 
     # --- what the provider holds -------------------------------------------------------------------
 
@@ -292,6 +335,8 @@ class Exchange:
         self._entered = True
         with conversation.lock:
             self._set_options(conversation)
+            if self._compacts:
+                services.engine.blocking.compact(conversation.thread, call)
             prepared = services.engine.blocking.prepare(conversation.thread, call)
             self.report.before = _original_tokens(conversation, prepared)
             conversation.quiet = 0 if prepared.compactions else (prepared.threshold - prepared.tokens) // 2
@@ -469,7 +514,7 @@ class Exchange:
 
     @property
     def _offers_recall(self) -> bool:
-        if self.mode == "off" or not (self.request.messages or self.request.partial):
+        if self.mode == "off" or self._compacts or not (self.request.messages or self.request.partial):
             return False
         wanted = self.client.recall
         return self.services.config.recall_tool if wanted is None else wanted

@@ -117,6 +117,7 @@ class HeldAnswers:
             web.get(conversation + held.items, self._told(self._listed)),
             web.post(conversation + held.items, self._told(self._added)),
             web.delete(conversation + held.items + "/{item}", self._told(self._removed)),
+            web.post(base + self.spoken.api.compact_path, self._told(self._compacted)),
         ]
 
     def _told(self, tell: Callable[[web.Request, JsonObject], JsonObject]) -> Handler:
@@ -167,6 +168,13 @@ class HeldAnswers:
         name, item = request.match_info["name"], request.match_info["item"]
         self.conversations[name] = [one for one in self.conversations[name] if one["id"] != item]
         return {"id": name, "object": "conversation", "created_at": 0, "metadata": {}}
+
+    def _compacted(self, _: web.Request, body: JsonObject) -> JsonObject:
+        """All messages of the user, and one item that nobody else can read."""
+        said = [item for item in self._sent(body) if item.get("role") == "user"]
+        sealed: JsonObject = {"type": "compaction", "id": "cmp_0", "encrypted_content": "sealed by the provider"}
+        answer: JsonObject = {"id": "resp_compacted", "object": "response.compaction", "created_at": 0}
+        return answer | {"output": [*self._named(said), sealed], "usage": None}
 
 
 def _page(items: list[JsonObject], request: web.Request) -> JsonObject:

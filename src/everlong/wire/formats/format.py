@@ -35,6 +35,8 @@ class Api:
     stream_path: str = ""
     #: The path that counts the tokens of a request; "" if there is none.
     count_path: str = ""
+    #: The path that compacts a conversation; "" if there is none.
+    compact_path: str = ""
     #: How the base address of its provider ends.
     base: str = "/v1"
     #: The field of the messages.

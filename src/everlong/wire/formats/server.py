@@ -5,14 +5,14 @@ the gateway, whose table of providers says which upstreams speak it.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from everlong.core import Json, JsonObject
 from everlong.wire.formats.hidden_tool import Event, HiddenTool
 from everlong.wire.formats.opaque import OpaqueParts
 
-__all__ = ["Canonical", "Errors", "Held", "LongContext", "ServerSide", "UsageShape"]
+__all__ = ["Canonical", "Compaction", "Errors", "Held", "LongContext", "ServerSide", "UsageShape"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +137,32 @@ class Held:
     resent: Callable[[Sequence[Json]], list[JsonObject]]
 
 
+def _unchanged(messages: Sequence[JsonObject]) -> Sequence[JsonObject]:
+    return messages
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compaction:
+    """How the provider shortens conversations by itself, and how its clients ask for it."""
+
+    #: Fields of a request that ask for it, each with what is left of its value if nobody asks; None if nothing is.
+    fields: Mapping[str, Callable[[Json], Json]]
+    #: What the bytes of a request hold if one of its messages stands for those before it; and its messages as the
+    #: model gets them, the same list if none does.
+    sign: bytes
+    read: Callable[[Sequence[JsonObject]], Sequence[JsonObject]] = _unchanged
+    #: Whether only we can read such a message, so that it is always read here.
+    ours: bool = False
+    #: The type of a last message that asks for a compaction instead of an answer; "" if there is none.
+    trigger: str = ""
+    #: One message for a compacted history, given its source too; the answer that holds it, given the model and the
+    #: time; the same where the model would have answered, whole and as events.
+    sealed: Callable[[Sequence[JsonObject], Sequence[JsonObject]], JsonObject] | None = None
+    answer: Callable[[JsonObject, str, int], JsonObject] | None = None
+    response: Callable[[JsonObject], JsonObject] | None = None
+    events: Callable[[JsonObject], Iterator[Event]] | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSide:
     """One format as clients speak it to a server between them and the provider."""
@@ -156,6 +182,8 @@ class ServerSide:
     held: Held | None = None
     #: How a request asks for a larger window, if it can.
     long_context: LongContext | None = None
+    #: None if the provider does not shorten conversations.
+    compaction: Compaction | None = None
     errors: Errors
     canonical: Canonical
     usage: UsageShape

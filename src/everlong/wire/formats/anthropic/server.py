@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from everlong.core import Json, JsonObject, JsonText
+from everlong.wire.formats.anthropic.compaction import COMPACTION
 from everlong.wire.formats.anthropic.hidden_tool import TOOL
 from everlong.wire.formats.format import Deltas, Place
 from everlong.wire.formats.hidden_tool import Event, object_in
@@ -173,6 +174,7 @@ SERVER = ServerSide(
         whole=(b'"message"',),
         marks=(b"message_start", b"message_delta"),
     ),
+    compaction=COMPACTION,
     opaque=BlockParts(),
     tool=TOOL,
 )

@@ -2,7 +2,7 @@
 
 from everlong.core import Json, JsonObject
 from everlong.wire.formats.format import Api, Format, Signs, Tools
-from everlong.wire.formats.openai_responses import exchange, messages
+from everlong.wire.formats.openai_responses import compaction, exchange, messages
 from everlong.wire.formats.openai_responses.rules import RULES, problems_beside, responses_problems
 from everlong.wire.formats.openai_responses.server import DELTAS, SERVER
 from everlong.wire.formats.openai_responses.written import WRITER
@@ -42,6 +42,7 @@ FORMAT = Format(
     name=messages.NAME,
     api=Api(
         path=exchange.PATH,
+        compact_path=compaction.PATH,
         messages="input",
         system="instructions",
         lengths=("max_output_tokens",),

@@ -8,6 +8,7 @@ from everlong.wire.formats.format import Deltas, Place
 from everlong.wire.formats.hidden_tool import Event
 from everlong.wire.formats.opaque import Find, ThoughtParts
 from everlong.wire.formats.openai_errors import error_body, error_object, overflow_text
+from everlong.wire.formats.openai_responses.compaction import COMPACTION
 from everlong.wire.formats.openai_responses.exchange import WHOLE
 from everlong.wire.formats.openai_responses.hidden_tool import TOOL, sendable
 from everlong.wire.formats.openai_responses.items import CALLS, OUTPUTS
@@ -158,6 +159,7 @@ SERVER = ServerSide(
     client_base="/v1",
     text_message=lambda text: {"role": "user", "content": text},
     held=HELD,
+    compaction=COMPACTION,
     errors=Errors(body=error_body, events=_error_events, overflow=overflow_text),
     canonical=Canonical(
         form=_in_blocks, compared=_compared, noise=frozenset({"id", "status"}), of_assistant=_of_assistant
