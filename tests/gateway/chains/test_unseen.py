@@ -3,6 +3,7 @@
 import pytest
 from openai import BadRequestError
 
+from everlong.testing import ScriptedServer
 from tests.gateway.chains.harbour import (
     ORDER,
     QUESTION,
@@ -20,7 +21,7 @@ from tests.gateway.running import RunningGateway
 WINDOW = 6_000
 
 
-def _asked(provider) -> int:
+def _asked(provider: ScriptedServer) -> int:
     return len([one for one in held_by(provider).asked if one.startswith("GET")])
 
 
@@ -36,10 +37,12 @@ def test_a_chain_begun_elsewhere_is_managed_once_it_is_too_long(stream: bool, cu
         talk.headers.clear()
         talk.say(entry(7))
         assert continues(provider.requests[-1]) == f"resp_{provider.requests[-2].number}"
+        assert talk.headers[0]["x-everlong-managed"] == "no; the provider holds a part of the conversation"
         assert not _asked(provider)
         for turn in range(8, 25):
             talk.say(entry(turn))
         assert talk.say(QUESTION) == f"It is {ORDER}."
+        assert talk.headers[-1]["x-everlong-managed"] == "yes"
         assert talk.compactions >= 2
         assert 0 < _asked(provider) <= 2 * 8, "the past was asked for once"
         assert len([one for one in turns_of(provider) if one.tokens > WINDOW]) <= 2

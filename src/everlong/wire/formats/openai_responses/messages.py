@@ -50,6 +50,8 @@ NEEDS_NO_ID = frozenset({"message", *CALLS})
 #: The place of a message that did not come as an item.
 INSTRUCTIONS = "instructions"
 WHOLE_INPUT = "input"
+#: The place of one that stands for what was said before, and that only the provider can read.
+COMPACTION_ITEM = "compaction"
 
 
 # --- bodies and histories ------------------------------------------------------------------------
@@ -142,8 +144,8 @@ def read_items(items: Sequence[Json], where: str = "") -> History:
             row = []
         if role is Role.TOOL:
             messages.append(Message(role, (result_in(item),), origin=NAME))
-        elif alone:
-            messages.append(Message(role, (opaque(item),), origin=NAME))
+        elif alone:  # nobody here can read it, so it must not be cut: it stands for much that was said
+            messages.append(Message(Role.SYSTEM, (opaque(item),), origin=NAME, extra=pack({}, place=COMPACTION_ITEM)))
         elif role is Role.ASSISTANT:
             row.append(item)
         else:
@@ -161,7 +163,7 @@ def write_message(message: Message) -> list[JsonObject]:
         if not message.parts:
             return []
     if message.role is not Role.ASSISTANT:
-        return [message_out(message)]
+        return items_out(message.parts) if _place(message) == COMPACTION_ITEM else [message_out(message)]
     units = cast("list[list[str]]", unpack(message.extra)[1].get("units", []))
     return _whole_units(items_out(message.parts), units)
 
