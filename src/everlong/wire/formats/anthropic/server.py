@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from everlong.core import Json, JsonObject, JsonText
-from everlong.wire.formats.anthropic.compaction import COMPACTION
 from everlong.wire.formats.anthropic.hidden_tool import TOOL
 from everlong.wire.formats.format import Deltas, Place
 from everlong.wire.formats.hidden_tool import Event, object_in
 from everlong.wire.formats.opaque import Find, ThoughtParts
 from everlong.wire.formats.server import (
     Canonical,
+    Compaction,
     Errors,
     LongContext,
     ServerSide,
@@ -156,6 +156,47 @@ LONG_CONTEXT = LongContext(
     suffix="[1m]",
     without=re.compile(r"claude-(?:[123]\b|instant)|haiku|opus-4(?:[-.@][015]\b|[-.@]20\d{6}|\[|$)"),
 )
+
+# --- compaction by Anthropic -----------------------------------------------------------------------
+
+CACHE_MARK = "cache_control"
+#: How the types of edits begin by which the provider drops or replaces a part of the history.
+SHORTENING = ("clear_tool_uses", "compact")
+
+
+def _context_management(value: Json) -> Json:
+    """The field without edits that shorten the history."""
+    edits = value.get("edits") if isinstance(value, dict) else None
+    if not isinstance(value, dict) or not isinstance(edits, list):
+        return value
+    left = [edit for edit in edits if not (isinstance(edit, dict) and str(edit.get("type")).startswith(SHORTENING))]
+    return value | {"edits": left} if left else None
+
+
+def _since_compaction(messages: Sequence[JsonObject]) -> Sequence[JsonObject]:
+    """The messages from the last compaction on, its text first, as a message of the user.
+
+    The provider drops what comes before such a block and reads its text instead:
+    {"role": "assistant", "content": [{"type": "compaction", "content": "The user builds …"}, {"type": "text", …}]}
+    """
+    for at in range(len(messages) - 1, -1, -1):
+        content = messages[at].get("content")
+        blocks = content if isinstance(content, list) else []
+        for place in range(len(blocks) - 1, -1, -1):
+            block = blocks[place]
+            text = block.get("content") if isinstance(block, dict) and block.get("type") == "compaction" else None
+            if isinstance(block, dict) and isinstance(text, str) and text.strip():
+                marked = {CACHE_MARK: block[CACHE_MARK]} if CACHE_MARK in block else {}
+                told: JsonObject = {"role": "user", "content": [{"type": "text", "text": text, **marked}]}
+                rest = blocks[place + 1 :]
+                return [told, *([messages[at] | {"content": rest}] if rest else []), *messages[at + 1 :]]
+    return messages
+
+
+COMPACTION = Compaction(
+    fields={"context_management": _context_management}, sign=b'"compaction"', read=_since_compaction
+)
+
 
 SERVER = ServerSide(
     maker="anthropic",
