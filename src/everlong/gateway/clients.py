@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from types import TracebackType
 from typing import Self, TypeAlias, cast, get_args
+from urllib.parse import unquote_plus, unquote_to_bytes
 
 from everlong.engine import Mode
 from everlong.errors import Refused
@@ -31,6 +32,7 @@ __all__ = [
     "is_signed",
     "new_key",
     "request_mode",
+    "without_key",
 ]
 
 HeaderList: TypeAlias = Sequence[tuple[bytes, bytes]]
@@ -43,6 +45,8 @@ KEY_LENGTH = 40
 KEY_HEADERS = frozenset(each.api.key_header.encode() for each in FORMATS.values()) | {b"api-key"}
 #: The beginning of a request's signature as AWS wants it: the scheme, and the name of the key that signed.
 SIGNATURE = re.compile(rb"(AWS4-[A-Z0-9-]+)\s+(?:[A-Za-z]+=[^,\s]*,\s*)*Credential=([A-Za-z0-9_-]+)/[^,\s]+,")
+#: Where they put it in a query, if their format lets them.
+KEY_QUERIES = frozenset(each.api.key_query for each in FORMATS.values()) - {""}
 #: What a key is made of, with a scheme in front at most; a comma means that two headers were joined into one.
 KEY = re.compile(rb"(?:[A-Za-z0-9-]+ )?[\x21-\x2b\x2d-\x7e]+")
 
@@ -74,9 +78,9 @@ class Clients:
         self._keys = [(bytes.fromhex(key.hash), key) for key in keys]
         self._pass_through = pass_through and not keys
 
-    def identify(self, headers: HeaderList) -> Client:
-        """Return the client that sent these headers. Raises Refused: 401, or 400 if they name two keys."""
-        key = _key_in(headers)
+    def identify(self, headers: HeaderList, query: bytes = b"") -> Client:
+        """Return the client that sent a key in these headers or its query. Raises Refused: 401, or 400 for two keys."""
+        key = _key_in(headers, query)
         if self._keys:
             return self._known(key)
         if not key:
@@ -133,16 +137,33 @@ def _scope(key: bytes) -> str:
     return sha256(b"everlong scope\0" + key).hexdigest()[:SCOPE_DIGITS]
 
 
-def _key_in(headers: HeaderList) -> bytes:
-    """The key that the headers carry; empty if there is none."""
+def without_key(query: str) -> str:
+    """Return a query without the key that it may hold; the rest stays as it came.
+
+    Example: "alt=sse&key=k" -> "alt=sse"
+    """
+    return "&".join(part for part in query.split("&") if not _is_key(part)) if "=" in query else query
+
+
+def _is_key(part: str) -> bool:
+    return unquote_plus(part.partition("=")[0]).strip().lower() in KEY_QUERIES
+
+
+def _keys_in_query(query: bytes) -> set[bytes]:
+    parts = query.decode("latin-1").split("&") if query else []
+    return {unquote_to_bytes(part.partition("=")[2].replace("+", "%20")).strip() for part in parts if _is_key(part)}
+
+
+def _key_in(headers: HeaderList, query: bytes) -> bytes:
+    """The key that the headers or the query carry; empty if there is none."""
     found = [(name.lower(), value.strip()) for name, value in headers if name.lower() in KEY_HEADERS]
     if len({name for name, _ in found}) < len(found):
         raise Refused(
             "the key is sent twice, in several headers of one name: send it once", status=400, kind="two_keys"
         )
-    sent = {_without_scheme(value) for _, value in found} - {b""}
+    sent = ({_without_scheme(value) for _, value in found} | _keys_in_query(query)) - {b""}
     if len(sent) > 1:
-        raise Refused("the headers of this request carry different keys: send one", status=400, kind="two_keys")
+        raise Refused("this request carries different keys: send one", status=400, kind="two_keys")
     key = next(iter(sent), b"")
     if key and not KEY.fullmatch(key):
         raise _no_such_key()

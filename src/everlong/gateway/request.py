@@ -71,7 +71,12 @@ class ModelRequest:
     @property
     def body(self) -> bytes:
         """The whole request."""
-        return self.original or _object_of(self.fields)
+        return self.original or self.as_read
+
+    @property
+    def as_read(self) -> bytes:
+        """The request as it was read, in the usual spelling of its fields."""
+        return _object_of(self.fields)
 
     def value(self, name: str) -> Json:
         """Return a field, decoded; None if it is missing."""
@@ -126,8 +131,7 @@ class ModelRequest:
 def parse_request(address: Address, body: bytes) -> ModelRequest:
     """Return the request that was sent to an address. Raises Refused, naming what is wrong with it."""
     format_ = address.surface.format
-    api, pieces = format_.api, pieces_of_object(body)
-    fields: dict[str, Piece] = {name: raw if name == api.messages else bytes(raw) for name, raw in pieces.items()}
+    api, fields = format_.api, _fields(address, body)
     model = address.model if address.surface.names_model else _value(fields, "model")
     if not isinstance(model, str) or not model.strip():
         raise Refused("model is missing: the name of a model, as text", status=400, kind="invalid_body")
@@ -150,11 +154,26 @@ def parse_request(address: Address, body: bytes) -> ModelRequest:
         model=model,
         stream=_is_streamed(address, fields),
         max_tokens=next((tokens for name in api.lengths if (tokens := _tokens(_inner(fields, name)))), None),
-        thinking=_tokens(_inner(fields, api.thinking)),
+        thinking=next((tokens for name in api.thinking if (tokens := _tokens(_inner(fields, name)))), 0),
         tools=_tools(fields.get("tools", b"null")),
         wants_usage=not api.usage_on_request or asks_for_usage,
         partial=partial,
     )
+
+
+def _fields(address: Address, body: bytes) -> dict[str, Piece]:
+    """The fields of a body under their usual names, lists in their brackets."""
+    api, pieces = address.surface.format.api, pieces_of_object(body)
+    if api.spellings:
+        pieces = {api.spellings.get(name, name): raw for name, raw in pieces.items()}
+    inside = pieces.get(api.counted_inside) if address.surface.counts else None
+    if inside is not None:
+        return _fields(address, bytes(inside))
+    fields: dict[str, Piece] = {name: raw if name == api.messages else bytes(raw) for name, raw in pieces.items()}
+    for name in api.lone:
+        if name in fields and bytes(memoryview(fields[name])[:1]) == b"{":
+            fields[name] = b"[" + fields[name] + b"]"
+    return fields
 
 
 def _is_streamed(address: Address, fields: Mapping[str, Piece]) -> bool:

@@ -33,6 +33,7 @@ FORMATS: Mapping[str, Format] = {name: each for name, each in WIRE_FORMATS.items
 DEFAULT_FORMAT = OPENAI_CHAT
 
 MODEL = "model"
+MODELS = "/models/"
 NAMES = re.compile(r"\{([a-z]+)\}")
 LONGEST_PATH = 1_024
 PLAIN_PATH = re.compile(r"(?:/(?:[A-Za-z0-9._~!$&'()*+,=:@-]|%[0-9A-Fa-f]{2})+)+/?")
@@ -139,13 +140,17 @@ def checked_path(path: str) -> str:
 def _own(format_: Format) -> Iterator[Surface]:
     """The paths that the format's own API has."""
     api = format_.api
-    yield Surface(format=format_, base=api.base, path=api.path, stream=False if api.stream_path else None)
-    if api.stream_path:
-        yield Surface(format=format_, base=api.base, path=api.stream_path, stream=True)
-    if api.count_path:
-        yield Surface(format=format_, base=api.base, path=api.count_path, counts=True)
-    if api.compact_path:
-        yield Surface(format=format_, base=api.base, path=api.compact_path, stream=False, compacts=True)
+    for base in api.bases:
+        aliases = api.base_aliases if base == api.base else ()
+        for head in (MODELS, *api.other_heads):
+            first = Surface(format=format_, base=base, aliases=aliases, path=api.path.replace(MODELS, head))
+            yield replace(first, stream=False) if api.stream_path else first
+            if api.stream_path:
+                yield replace(first, path=api.stream_path.replace(MODELS, head), stream=True)
+            if api.count_path:
+                yield replace(first, path=api.count_path.replace(MODELS, head), counts=True)
+            if api.compact_path:
+                yield replace(first, path=api.compact_path, stream=False, compacts=True)
 
 
 def _azure() -> Iterator[Surface]:

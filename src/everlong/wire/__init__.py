@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from everlong.wire.formats import (
         ANTHROPIC as ANTHROPIC,
         FORMATS as FORMATS,
+        GEMINI as GEMINI,
         OLLAMA as OLLAMA,
         OPENAI_CHAT as OPENAI_CHAT,
         OPENAI_RESPONSES as OPENAI_RESPONSES,
@@ -131,7 +132,7 @@ else:
             "document": "Document",
             "documents": "document_of list_format marks_of read read_all sendable sent_as user_texts value_of with_messages write",
             "fields": "dump load unpack",
-            "formats": "ANTHROPIC FORMATS OLLAMA OPENAI_CHAT OPENAI_RESPONSES format_named problems",
+            "formats": "ANTHROPIC FORMATS GEMINI OLLAMA OPENAI_CHAT OPENAI_RESPONSES format_named problems",
             "formats.format": "Api CacheMarks Deltas Format Place",
             "formats.hidden_tool": "Event HiddenTool Shown added_usage",
             "formats.opaque": "Find",

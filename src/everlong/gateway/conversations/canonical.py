@@ -38,7 +38,9 @@ UNREADABLE = "unreadable_message"
 #: Cache marks of clients, in any format: routers understand them in Chat Completions too.
 MARKERS = frozenset({"cache_control"})
 #: Fields whose contents belong to a tool or a user.
-CONTENTS = frozenset({"input", "arguments", "function", "source", "image_url"})
+CONTENTS = frozenset({"input", "arguments", "function", "source", "image_url", "args", "response"})
+#: Those of them that stay in the order in which the model or a tool wrote them.
+AS_WRITTEN = frozenset({"input", "args", "response"})
 CAPACITY = 32 * 1024 * 1024  # bytes of messages that are remembered in their one form
 DIGEST = 16  # bytes
 
@@ -195,7 +197,7 @@ def _sorted(value: Json) -> Json:
         return [_sorted(member) for member in value]
     if not isinstance(value, dict):
         return value
-    return {name: value[name] if name == "input" else _sorted(value[name]) for name in sorted(value)}
+    return {name: value[name] if name in AS_WRITTEN else _sorted(value[name]) for name in sorted(value)}
 
 
 def _without(value: Json, names: frozenset[str]) -> Json:

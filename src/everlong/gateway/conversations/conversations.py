@@ -56,6 +56,8 @@ class Transcript:
     root: str
     #: Bytes of the system text.
     head_size: int = 0
+    #: Pairs results with calls that stand in other units, if the format needs it.
+    pair: Callable[[Sequence[History], Sequence[History]], list[History]] | None = None
 
     @property
     def last(self) -> bytes:
@@ -226,7 +228,8 @@ class Conversations:
         root = f"name/{name}" if name else (digests[first].hex() if digests else "")
         head = (*_head_in_field(request, in_field), *(message for unit in units[:leading] for message in unit.messages))
         size = memoryview(field).nbytes + sum(len(unit.plain) for unit in units[:leading])
-        return Transcript(head, digest, tuple(units[:leading]), tuple(rest), tuple(digests), root, size)
+        pair = format_.server.canonical.pair
+        return Transcript(head, digest, tuple(units[:leading]), tuple(rest), tuple(digests), root, size, pair)
 
     def contexts(self, request: ModelRequest, scope: str) -> list[str]:
         """Return for each message of a request, and for its answer, a name of what comes before.
@@ -463,10 +466,13 @@ class Conversations:
         if not new:
             return
         order = self._threads.thread(conversation.thread).length
-        self._threads.append(conversation.thread, [message for unit in new for message in unit.messages])
-        for unit, digest in zip(new, transcript.digests[start:], strict=False):
+        said = [unit.messages for unit in new]
+        if transcript.pair is not None:
+            said = transcript.pair(conversation.messages, said)
+        self._threads.append(conversation.thread, [message for messages in said for message in messages])
+        for unit, messages, digest in zip(new, said, transcript.digests[start:], strict=False):
             conversation.starts.append(order)
-            conversation.messages.append(unit.messages)
+            conversation.messages.append(messages)
             conversation.digests.append(digest)
             conversation.size += FACTOR * len(unit.plain)
             conversation.last_size = len(unit.plain)

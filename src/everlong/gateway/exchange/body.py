@@ -240,12 +240,12 @@ def _members(request: ModelRequest, view: Sequence[Message], own: Sequence[Unit 
 def _torn(request: ModelRequest, view: Sequence[Message]) -> Iterator[int]:
     """Messages of which the provider wants one, because of their calls or results, or because one is empty.
 
-    These are written anew; neighbours with nothing but words stay as the client sent them.
+    These are written anew; neighbours with nothing but words stay as the client sent them, unless turns alternate.
     """
-    joined, start = request.format.rules.joined, 0
-    for role, run in groupby(view, key=lambda message: message.role):
+    rules, start = request.format.rules, 0
+    for voice, run in groupby(view, key=lambda message: rules.voices.get(message.role, message.role)):
         members = list(run)
-        if role in joined and len(members) > 1 and not all(map(_stands_alone, members)):
+        if len(members) > 1 and (rules.voices or (voice in rules.joined and not all(map(_stands_alone, members)))):
             yield from range(start, start + len(members))
         start += len(members)
 

@@ -178,7 +178,8 @@ def _rewritten(shape: UsageShape, data: bytes, sizes: PromptSizes) -> bytes:
     holder = _fields(event[inner]) if event is not None and inner else event
     if event is None or holder is None:
         return data
-    whole = bytes(holder.get(shape.known_by, b"")) in shape.whole
+    known_by = bytes(holder.get(shape.known_by, b""))
+    whole = any(sign in known_by for sign in shape.whole)
     usage = _usage_of(shape, holder)
     new: _Fields | None = None
     if usage and (whole or any(name in usage for name in (shape.prompt, *shape.beside))):
@@ -206,7 +207,9 @@ def _reported(shape: UsageShape, usage: _Fields, sizes: PromptSizes) -> _Fields 
         output = 0
         new[shape.output] = _raw(0)
     if shape.total in usage and new != usage:
-        new[shape.total] = _raw(_count(new.get(shape.prompt)) + _rest(_count(usage[shape.total]), counted, output))
+        written = output + sum(max(0, _count(usage.get(name))) for name in shape.output_beside)
+        told = sum(max(0, _count(new.get(name))) for name in (shape.prompt, *shape.beside))
+        new[shape.total] = _raw(told + _rest(_count(usage[shape.total]), counted, written))
     return new if new != usage else None
 
 
@@ -217,6 +220,8 @@ def _rest(total: int, prompt: int, output: int) -> int:
 
 def _cap_details(shape: UsageShape, usage: _Fields, prompt: int) -> None:
     """Cached tokens are part of the prompt: never more than it."""
+    if shape.cached in usage and not 0 <= _count(usage[shape.cached]) <= prompt:
+        usage[shape.cached] = _raw(prompt)
     details = _fields(usage[shape.details]) if shape.details in usage else None
     if details is not None and not 0 <= _count(details.get(CACHED)) <= prompt:
         usage[shape.details] = msgspec.Raw(msgspec.json.encode(details | {CACHED: _raw(prompt)}))

@@ -147,7 +147,8 @@ class Endpoint(ABC):
         writer = ResponseWriter(send, format_.server.errors, report.headers, self.framing(scope))
         client: Client | None = None
         try:
-            client = self.services.clients.identify(scope["headers"])
+            query = scope["query_string"] if format_.api.key_query else b""
+            client = self.services.clients.identify(scope["headers"], query)
             report.client = client.name or client.scope[:8]
             request = HttpRequest(
                 scope=scope,
@@ -379,7 +380,7 @@ class TokenCountEndpoint(ModelEndpoint):
 
     def _count(self, request: ModelRequest, upstream: Upstream) -> int:
         """Our count, corrected by what the upstream reported before."""
-        document = request.format.read_body(decoded(request.body))
+        document = request.format.read_body(decoded(request.as_read))
         model = self.services.config.deployment(request.model).model
         counter = counter_for(model)
         counted = counter.messages(document.messages) + counter.tools(document.tools)

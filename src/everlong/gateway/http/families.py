@@ -92,7 +92,9 @@ def _families() -> list[Family]:
     usual = rf"(?:(?:/v1){{1,2}}(?=/.)|(?=/(?:{heads})(?:/|$)))(?P<rest>/.+)"
     others = [each for each in FORMATS.values() if each.api.base != USUAL_BASE]
     rows = [
-        Family(re.compile(rf"(?:/v1)?{re.escape(each.api.base)}(?P<rest>/.+)"), each.api.base, each) for each in others
+        Family(re.compile(rf"(?:/v1)?{re.escape(base)}(?P<rest>/.+)"), base, each)
+        for each in others
+        for base in each.api.bases
     ]
     return [*rows, *_clouds(), Family(re.compile(usual), USUAL_BASE)]
 

@@ -15,7 +15,6 @@ from everlong.gateway.recall.stream import RecallFilter, hidden_body, joined_bod
 from everlong.gateway.recall.text import recall_text
 from everlong.gateway.recall.tool import (
     continuation,
-    may_offer,
     query_of,
     recall_calls,
     with_recall_tool,
@@ -32,8 +31,8 @@ MAX_CHARACTERS = 24_000  # of one result
 
 def with_tool(request: ModelRequest) -> ModelRequest:
     """Return the request with the tool; the same request if it must not have it or has one of that name."""
-    others: dict[str, Json] = {name: request.value(name) for name in ("tool_choice", "n", "functions", "background")}
-    if request.partial or not may_offer(others):
+    tool = request.format.server.tool
+    if request.partial or not tool.may_offer({name: request.value(name) for name in tool.looked_at}):
         return request
     given = request.value("tools")
     tools = given if isinstance(given, list) else []

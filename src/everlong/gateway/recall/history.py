@@ -117,7 +117,7 @@ def _is_answer(format_: Format, message: Json) -> bool:
     """Whether it is the assistant's: a message, or an item that is a call or a thought."""
     opaque = format_.server.opaque
     fields = _fields(message)
-    if fields.get("role") == "assistant":
+    if fields.get("role") == format_.server.tool.role:
         return True
     if format_.item_is_message:
         return False
@@ -158,19 +158,11 @@ def _name(format_: Format, answer: Sequence[Json]) -> str:
 
 def _key(format_: Format, name: str, answer: Sequence[Json], context: str) -> str:
     """The name with a mark of what one or several messages (or items) of the assistant say and call, and where."""
-    opaque, blocks = format_.server.opaque, format_.server.tool.blocks(answer)
-    messages = [_fields(item) for item in answer if _fields(item).get("role") == "assistant"]
-    text = "".join(_text(message.get("content")) for message in messages)
+    opaque, tool = format_.server.opaque, format_.server.tool
+    blocks = tool.blocks(answer)
+    text = "".join(tool.words(_fields(item)) for item in answer if _fields(item).get("role") == tool.role)
     calls = [opaque.call_key(_fields(block)) for block in blocks if opaque.call_id(block)]
     return f"{KEY}{name}:{ref_of(dump([context, text, *calls]))}"
-
-
-def _text(content: Json) -> str:
-    """The text of a content, a string or blocks."""
-    if isinstance(content, str):
-        return content
-    texts = [_fields(block).get("text") for block in _list(content)]
-    return "".join(text for text in texts if isinstance(text, str))
 
 
 def _fields(value: Json) -> JsonObject:

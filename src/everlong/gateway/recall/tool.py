@@ -13,7 +13,6 @@ from everlong.wire import Format
 __all__ = [
     "NAME",
     "continuation",
-    "may_offer",
     "query_of",
     "recall_calls",
     "results_of",
@@ -37,30 +36,12 @@ SCHEMA: JsonObject = {
 # --- offering --------------------------------------------------------------------------------------
 
 
-def may_offer(fields: Mapping[str, Json]) -> bool:
-    """Whether a request with these fields (all but the messages) may get the tool.
-
-    Not if calling is forbidden, if several answers are wanted at once, if the functions are of the old kind, or if
-    the answer is made in the background. A request without tools may.
-    """
-    choice = fields.get("tool_choice")
-    forbidden = (choice.get("type") if isinstance(choice, dict) else choice) == "none"
-    several = fields.get("n") not in (None, 1)
-    return not (forbidden or several or fields.get("functions") or fields.get("background"))
-
-
 def with_recall_tool(format_: Format, tools: list[Json]) -> list[Json]:
     """Return the tools and ours, last; the same list if one of that name is there."""
-    if any(_name(tool) == NAME for tool in tools):
+    ours = format_.server.tool
+    if any(NAME in ours.declared(tool) for tool in tools):
         return tools
-    return [*tools, format_.server.tool.declare(NAME, DESCRIPTION, SCHEMA)]
-
-
-def _name(tool: Json) -> Json:
-    if not isinstance(tool, dict):
-        return None
-    function = tool.get("function")
-    return function.get("name") if isinstance(function, dict) else tool.get("name")
+    return ours.offer(tools, ours.declare(NAME, DESCRIPTION, SCHEMA))
 
 
 # --- being called ----------------------------------------------------------------------------------
@@ -99,4 +80,7 @@ def results_of(format_: Format, message: Message, results: Mapping[CallId, str])
     parts = tuple(
         ToolResult(call.id, (Text(results[call.id]),)) for call in recall_calls(message) if call.id in results
     )
-    return format_.write_message(Message(Role.TOOL, parts, origin=format_.name)) if parts else []
+    if not parts:
+        return []
+    told, answers = Message(Role.TOOL, parts, origin=format_.name), format_.server.tool.answers
+    return format_.write_message(told) if answers is None else answers(message, told)

@@ -18,7 +18,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from everlong.errors import ProviderError, Refused
-from everlong.gateway.clients import Client
+from everlong.gateway.clients import Client, without_key
 from everlong.gateway.request import ModelRequest
 from everlong.gateway.surfaces import FORMATS
 from everlong.gateway.upstreams.headers import Headers, headers_for, headers_from, key_header_for, stream_framing
@@ -137,8 +137,10 @@ class UpstreamConnections:
         Raises ProviderError if there is none, with the status for the client; Refused for a request that cannot be
         written as HTTP.
         """
+        if to.endpoint.key or not client.key:  # the client's own is for an upstream without one
+            sent = replace(sent, query=without_key(sent.query))
         address = to.address(sent.base) + _target(sent)
-        headers = headers_for(to, client, sent.headers)
+        headers = headers_for(to, client, sent.headers, sent.base)
         name = to.name
         try:
             response = await self._answer(to.endpoint.name, address, sent, headers)
@@ -346,5 +348,5 @@ def _way_of(
         query="&".join(part for part in query.split("&") if part.startswith(VERSION)),
         fields=((sign, bytes(request.fields[sign]).decode()),) if sign in request.fields else (),
         without=frozenset(named | quiet),
-        key_header=key_header_for(upstream, client, headers),
+        key_header=key_header_for(upstream, client, headers, surface.base),
     )

@@ -13,7 +13,7 @@ from multidict import CIMultiDict
 from everlong.errors import Refused
 from everlong.gateway.clients import KEY_HEADERS, Client, is_signed
 from everlong.gateway.surfaces import DEFAULT_FORMAT, FORMATS
-from everlong.gateway.upstreams.routing import Upstream
+from everlong.gateway.upstreams.routing import USUAL_BASE, Upstream
 from everlong.wire import SSE, Framing, framing_of
 
 __all__ = ["Headers", "headers_for", "headers_from", "key_header_for", "safe_type", "stream_framing"]
@@ -65,8 +65,11 @@ NOT_SENT_FAMILIES = (
 )
 
 
-def headers_for(to: Upstream, client: Client, sent: Headers) -> CIMultiDict[str]:
-    """Return the headers of a request for the upstream. Raises Refused for one that would break the request."""
+def headers_for(to: Upstream, client: Client, sent: Headers, base: str = USUAL_BASE) -> CIMultiDict[str]:
+    """Return the headers of a request for the upstream's paths below a base.
+
+    Raises Refused for a header that would break the request.
+    """
     own, result = to.endpoint, CIMultiDict[str]()
     passes_key, signed = bool(client.key) and not own.key, is_signed(sent)
     # A signature may cover what the client can read.
@@ -87,24 +90,26 @@ def headers_for(to: Upstream, client: Client, sent: Headers) -> CIMultiDict[str]
         if low not in unwanted and not low.startswith(NOT_SENT_FAMILIES):
             result.add(name.decode("ascii"), _header_text(value))
     if own.key:
-        header = _credential_header(to, used)
+        header = _credential_header(to, used, base)
         result[header] = f"Bearer {own.key}" if header == "authorization" else own.key
     result.setdefault("accept-encoding", "identity")
     result.update(own.headers)
     return result
 
 
-def key_header_for(to: Upstream, client: Client, sent: Headers) -> str:
+def key_header_for(to: Upstream, client: Client, sent: Headers, base: str = USUAL_BASE) -> str:
     """Return the header of the key in the gateway's own calls: the one in which a client's request has it there."""
     used = {name.lower() for name, _ in sent} & KEY_HEADERS
     if to.endpoint.key or not client.key or not used:
-        return _credential_header(to, used)
+        return _credential_header(to, used, base)
     return min(used).decode()
 
 
-def _credential_header(to: Upstream, used: set[bytes]) -> str:
+def _credential_header(to: Upstream, used: set[bytes], base: str) -> str:
     """The header of the upstream's key: the format's; for a provider we do not know, the one the client used."""
-    read = to.key_headers or (FORMATS.get(to.endpoint.fmt, DEFAULT_FORMAT).api.key_header,)
+    spoken = next((each for each in FORMATS.values() if base != USUAL_BASE and base in each.api.bases), None)
+    usual = spoken or FORMATS.get(to.endpoint.fmt, DEFAULT_FORMAT)
+    read = to.key_headers or (usual.api.key_header,)
     if len(used) == 1 and not to.endpoint.provider:
         return next(iter(used)).decode()
     return next((header for header in read if header.encode() in used), read[0])

@@ -12,9 +12,9 @@ from everlong.errors import InputError
 from everlong.gateway.config import GatewayConfig, UpstreamTable
 from everlong.gateway.surfaces import FORMATS
 from everlong.gateway.upstreams.clouds import Cloud, cloud_at, cloud_named
-from everlong.gateway.upstreams.routing import USUAL_FORMATS, Routes, Upstream
+from everlong.gateway.upstreams.routing import USUAL_BASE, USUAL_FORMATS, Routes, Upstream
 from everlong.llm import KNOWN, Endpoint, endpoint_at
-from everlong.wire import ANTHROPIC, OLLAMA, OPENAI_CHAT, OPENAI_RESPONSES
+from everlong.wire import ANTHROPIC, GEMINI, OLLAMA, OPENAI_CHAT, OPENAI_RESPONSES
 
 __all__ = ["PROVIDERS", "routes_from"]
 
@@ -49,9 +49,9 @@ PROVIDERS: Mapping[str, Provider] = {
     ),
     "google": Provider(
         ("gemini-*", "gemma-*"),
-        CHAT,
+        (OPENAI_CHAT.name, GEMINI.name),
         url=f"{GOOGLE}/v1beta/openai",
-        addresses={f"/{version}": f"{GOOGLE}/{version}" for version in ("v1beta", "v1alpha")},
+        addresses={USUAL_BASE: f"{GOOGLE}/v1beta/openai", **{base: GOOGLE + base for base in GEMINI.api.bases}},
     ),
     "deepseek": Provider(("deepseek-*",), CHAT),
     "moonshotai": Provider(("moonshot-*", "kimi-*"), CHAT),

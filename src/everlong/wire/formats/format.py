@@ -37,8 +37,12 @@ class Api:
     count_path: str = ""
     #: The path that compacts a conversation; "" if there is none.
     compact_path: str = ""
-    #: How the base address of its provider ends.
+    #: How the base address of its provider ends; what clients may write instead; further bases with the same paths.
     base: str = "/v1"
+    base_aliases: tuple[str, ...] = ()
+    other_bases: tuple[str, ...] = ()
+    #: How a path may begin instead of "/models/".
+    other_heads: tuple[str, ...] = ()
     #: The field of the messages.
     messages: str
     #: The field of the system text; "" if it is a message.
@@ -50,8 +54,8 @@ class Api:
     #: How its streams are written; and the part of a query that asks for events instead, if there is one.
     framing: Framing = SSE
     events_query: str = ""
-    #: The field ("a.b" for one inside another) with the tokens that thinking may take; "" if there is none.
-    thinking: str = ""
+    #: Fields ("a.b" for one inside another) with the tokens that thinking may take; the first that is there counts.
+    thinking: tuple[str, ...] = ()
     #: Fields ("a.b" for one inside another) that limit the length of the reply. If the caller set none,
     #: the first is written.
     lengths: tuple[str, ...]
@@ -66,6 +70,11 @@ class Api:
     loads: bool = False
     #: Fields that name a conversation which the server holds, so that the request is not all there is.
     held_elsewhere: tuple[str, ...] = ()
+    #: Other spellings of fields, and the usual ones; lists that may be written as their only member.
+    spellings: Mapping[str, str] = field(default_factory=dict)
+    lone: tuple[str, ...] = ()
+    #: The field of a request to count that may hold the request which is counted.
+    counted_inside: str = ""
     #: Whether a stream reports its usage only if `stream_options.include_usage` asks for it.
     usage_on_request: bool = False
     #: The list of models, below the base address.
@@ -73,8 +82,15 @@ class Api:
     #: The header of the key, and the text before the key in it.
     key_header: str = "authorization"
     key_prefix: str = "Bearer "
+    #: The part of a query that may hold the key instead; "" if there is none.
+    key_query: str = ""
     #: Headers of every request.
     fixed_headers: Mapping[str, str]
+
+    @property
+    def bases(self) -> tuple[str, ...]:
+        """How the addresses of servers with its paths end."""
+        return (self.base, *self.other_bases)
 
     def headers(self, key: str) -> dict[str, str]:
         """Return the headers of a request with this key; without one, only those that every request has."""
@@ -146,6 +162,8 @@ class Rules:
     joins_assistants: bool = True
     #: The roles whose neighbouring messages are sent as one: calls and results apart would be refused.
     joined: frozenset[Role] = frozenset()
+    #: If turns must alternate: whose messages are one voice. Neighbours of one voice are sent as one.
+    voices: Mapping[Role, str] = field(default_factory=dict)
     #: Whether thinking is accepted only from this very provider, and only with its signature.
     own_thinking: bool = True
     signed_thinking: bool = False

@@ -73,12 +73,45 @@ class StreamEditor(ABC):
         """Return the end that was held back, as of an answer that called nothing."""
 
 
+def _declared(tool: Json) -> list[Json]:
+    fields = object_in(tool)
+    return [object_in(fields.get("function")).get("name") or fields.get("name")]
+
+
+def _may_offer(fields: Mapping[str, Json]) -> bool:
+    """Not if calling is forbidden, several answers are wanted, functions are of the old kind, or nobody waits."""
+    choice = fields.get("tool_choice")
+    forbidden = (choice.get("type") if isinstance(choice, dict) else choice) == "none"
+    several = fields.get("n") not in (None, 1)
+    return not (forbidden or several or fields.get("functions") or fields.get("background"))
+
+
+def _words(message: JsonObject) -> str:
+    """The text of a content, a string or blocks."""
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    texts = [object_in(block).get("text") for block in list_in(content)]
+    return "".join(text for text in texts if isinstance(text, str))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HiddenTool:
     """How a tool that clients never see is declared, called, streamed and hidden in one format."""
 
     #: The declaration of a tool: name, description and JSON schema of its parameters.
     declare: Callable[[str, str, Json], JsonObject]
+    #: The names of the functions that a tool of a client declares; the tools of a request with one more.
+    declared: Callable[[Json], list[Json]] = _declared
+    offer: Callable[[list[Json], JsonObject], list[Json]] = lambda tools, tool: [*tools, tool]
+    #: Whether a request may get the tool, given those of its fields that are looked at.
+    may_offer: Callable[[Mapping[str, Json]], bool] = _may_offer
+    looked_at: tuple[str, ...] = ("tool_choice", "n", "functions", "background")
+    #: The role of an answer, and what an answer says.
+    role: str = "assistant"
+    words: Callable[[JsonObject], str] = _words
+    #: The results of an answer's calls, given both as messages; None if results can be written alone.
+    answers: Callable[[Message, Message], list[JsonObject]] | None = None
     #: An answer as a later request carries it: one message, or several items.
     resent: Callable[[Message], list[JsonObject]]
     #: Makes the editor of a stream, given the tool's name and what the client saw of the stream before.

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from everlong.core import Json, JsonObject
+from everlong.core import History, Json, JsonObject
 from everlong.wire.formats.hidden_tool import Event, HiddenTool
 from everlong.wire.formats.opaque import OpaqueParts
 
@@ -40,6 +40,9 @@ class Canonical:
     noise: frozenset[str] = frozenset()
     #: The system text of a field of its own as it is compared, if that differs.
     system: Callable[[Json], Json] | None = None
+    #: Pairs results with their calls in messages that were read one by one, given those before and the new ones; None
+    #: if every result names its call.
+    pair: Callable[[Sequence[History], Sequence[History]], list[History]] | None = None
     #: Whether an object of this type and role is the assistant's, if several in a row are one message.
     of_assistant: Callable[[str | None, str | None], bool] | None = None
 
@@ -49,7 +52,7 @@ class UsageShape:
     """How an answer reports its usage: the names of the fields, and in `beside` those that `prompt` does not include.
 
     An event with usage contains one of `marks`. The whole answer is the event itself, or its field `inner` if it has
-    one; its field `known_by` holds one of `whole`. If the event `repeats` the answer, it may be long.
+    one; its field `known_by` contains one of `whole`. If the event `repeats` the answer, it may be long.
     """
 
     #: The field that holds them; "" if they are fields of the answer itself.
@@ -57,8 +60,12 @@ class UsageShape:
     prompt: str
     output: str
     total: str = ""
+    #: The field with details of the prompt, or the one with the tokens of it that were cached.
     details: str = ""
+    cached: str = ""
     beside: tuple[str, ...] = ()
+    #: What is written beside `output`.
+    output_beside: tuple[str, ...] = ()
     inner: str = ""
     known_by: str
     whole: tuple[bytes, ...]

@@ -43,7 +43,7 @@ FORMAT = Format(
         system="system",
         lengths=("max_tokens",),
         needs_length=True,
-        thinking="thinking.budget_tokens",
+        thinking=("thinking.budget_tokens",),
         models="/models?limit=1000",
         key_header=exchange.KEY_HEADER,
         key_prefix="",

@@ -1,13 +1,25 @@
 """Gemini generateContent."""
 
-from everlong.core import Json, JsonObject
+from everlong.core import JsonObject
 from everlong.wire.formats.format import Api, Format, Signs, Tools
 from everlong.wire.formats.gemini import exchange, messages
+from everlong.wire.formats.gemini.hidden_tool import declare
 from everlong.wire.formats.gemini.rules import RULES, gemini_problems, problems_beside
+from everlong.wire.formats.gemini.server import DELTAS, SERVER
 from everlong.wire.formats.gemini.written import WRITER
 from everlong.wire.framings import JSON_ARRAY
 
 __all__ = ["FORMAT"]
+
+#: Google reads both ways of writing its fields.
+SPELLINGS = {
+    "cached_content": "cachedContent",
+    "generate_content_request": "generateContentRequest",
+    "generation_config": "generationConfig",
+    "safety_settings": "safetySettings",
+    "system_instruction": "systemInstruction",
+    "tool_config": "toolConfig",
+}
 
 
 def _sign(message: JsonObject) -> int:
@@ -23,24 +35,31 @@ def _can_be_body(body: JsonObject) -> bool:
     )
 
 
-def _declare(name: str, description: str, parameters: Json) -> JsonObject:
-    declaration: JsonObject = {"name": name, "description": description, "parametersJsonSchema": parameters}
-    return {"functionDeclarations": [declaration]}
-
-
 FORMAT = Format(
     name=messages.NAME,
     api=Api(
         path="/models/{model}:generateContent",
         stream_path="/models/{model}:streamGenerateContent",
+        count_path="/models/{model}:countTokens",
+        counted_inside="generateContentRequest",
         base="/v1beta",
+        base_aliases=("/v1",),
+        other_bases=("/v1alpha",),
+        other_heads=("/tunedModels/",),
         messages="contents",
         system="systemInstruction",
         stream="",
         framing=JSON_ARRAY,
         events_query="alt=sse",
-        lengths=("generationConfig.maxOutputTokens",),
-        thinking="generationConfig.thinkingConfig.thinkingBudget",
+        lengths=("generationConfig.maxOutputTokens", "generationConfig.max_output_tokens"),
+        thinking=(
+            "generationConfig.thinkingConfig.thinkingBudget",
+            "generationConfig.thinking_config.thinking_budget",
+        ),
+        held_elsewhere=("cachedContent",),
+        spellings=SPELLINGS,
+        lone=("contents", "tools"),
+        key_query="key",
         models="/models?pageSize=1000",
         key_header=exchange.KEY_HEADER,
         key_prefix="",
@@ -57,9 +76,11 @@ FORMAT = Format(
     ask=exchange.ask,
     reader=exchange.GeminiReader,
     writer=WRITER,
+    deltas=DELTAS,
     usage="gemini",
     faults=gemini_problems,
     faults_beside=problems_beside,
     rules=RULES,
-    tools=Tools(declare=_declare, forbid='{"toolConfig":{"functionCallingConfig":{"mode":"NONE"}}}'),
+    tools=Tools(declare=declare, forbid='{"toolConfig":{"functionCallingConfig":{"mode":"NONE"}}}'),
+    server_side=SERVER,
 )

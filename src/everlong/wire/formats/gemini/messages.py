@@ -29,6 +29,7 @@ from everlong.errors import WireError
 from everlong.wire.document import Document
 from everlong.wire.fields import dump, load, pack, shown, unpack
 from everlong.wire.formats.gemini.parts import NAME, Callee, callee_of, part_in, part_out, result_out
+from everlong.wire.formats.gemini.rules import RULES
 from everlong.wire.formats.pairs import paired
 from everlong.wire.formats.translation import marked_system, runs_of
 
@@ -47,7 +48,7 @@ __all__ = [
 
 ROLES = {"user": Role.USER, "model": Role.ASSISTANT, "function": Role.TOOL}
 #: Who is joined with a neighbour: turns alternate between these two.
-VOICES = {Role.ASSISTANT: "model", Role.USER: "user", Role.TOOL: "user", Role.SYSTEM: "user"}
+VOICES = RULES.voices
 SYSTEM = ("systemInstruction", "system_instruction")
 
 #: What Gemini 3 takes in place of a signature on a call that another model made.

@@ -75,6 +75,7 @@ RULES = Rules(
     silent_results=True,
     worded_thinking=True,
     pictures=frozenset(Role),
+    voices={Role.ASSISTANT: "model", Role.USER: "user", Role.TOOL: "user", Role.SYSTEM: "user"},
     usual_shape=_usual_shape,
 )
 
