@@ -9,12 +9,21 @@ import anthropic
 import openai
 import pytest
 
-from everlong.gateway.exchange.response import COMMENT
 from everlong.llm import Answer
-from everlong.wire import Usage
+from everlong.wire import SSE, Usage
 from tests.gateway.raw_upstream import CHUNKED, Talk, chunk, response
 from tests.gateway.running import RunningGateway
-from tests.gateway.talking import CLIENTS, FORMATS, PATHS, RawClient, body_of, events_of, talk_through, whole_of
+from tests.gateway.talking import (
+    CLIENTS,
+    FORMATS,
+    PATHS,
+    STREAMS,
+    RawClient,
+    body_of,
+    events_of,
+    talk_through,
+    whole_of,
+)
 
 MODES = ("off", "auto")
 TOO_LONG = (
@@ -45,7 +54,7 @@ def test_J3_each_chunk_is_handed_on_before_the_next_one_comes(fmt: str, mode: st
 
     async def client(gateway: RunningGateway) -> None:
         async with RawClient(gateway.port) as client:
-            client.ask(PATHS[fmt], body_of(fmt, stream=True), {"x-everlong-mode": mode})
+            client.ask(STREAMS[fmt], body_of(fmt, stream=True), {"x-everlong-mode": mode})
             status, headers = await client.head()
             assert (status, headers["x-accel-buffering"]) == (200, "no")
             assert float(headers["x-everlong-added-ms"]) > 0
@@ -67,7 +76,7 @@ def test_J3_pieces_of_tool_calls_pass_byte_for_byte(fmt: str) -> None:
 
     async def client(gateway: RunningGateway) -> bytes:
         async with RawClient(gateway.port) as client:
-            client.ask(PATHS[fmt], body_of(fmt, stream=True))
+            client.ask(STREAMS[fmt], body_of(fmt, stream=True))
             return (await client.answer())[2]
 
     assert talk_through(script, client) == sent
@@ -88,7 +97,7 @@ def recovering(fmt: str, then: Callable[[Talk], Any]) -> tuple[dict[str, str], l
 
     async def client(gateway: RunningGateway) -> tuple[dict[str, str], list[bytes]]:
         async with RawClient(gateway.port) as client:
-            client.ask(PATHS[fmt], body_of(fmt, LONG, stream=True))
+            client.ask(STREAMS[fmt], body_of(fmt, LONG, stream=True))
             status, headers = await client.head()
             assert status == 200
             chunks = [await client.chunk()]
@@ -111,8 +120,8 @@ def test_J3_comments_keep_a_stream_open_while_a_recovery_takes_long(fmt: str) ->
     assert headers["content-type"].startswith("text/event-stream")
     assert headers["x-accel-buffering"] == "no"
     assert headers["x-everlong-request"]
-    assert chunks[0] == COMMENT
-    rest = [one for one in chunks if one != COMMENT]
+    assert chunks[0] == SSE.comment
+    rest = [one for one in chunks if one != SSE.comment]
     # The figures of usage may be ours; everything else is the upstream's.
     assert b"".join(rest).count(b"data:") == len(events)
     assert chunks.index(rest[0]) == len(chunks) - len(rest), "no comment within the answer"
@@ -127,7 +136,7 @@ def test_J3_after_a_comment_an_error_is_an_event(fmt: str) -> None:
     _, chunks = recovering(fmt, refuses)
     last = chunks[-1].decode()
     assert "slow down" in last
-    assert "event: error" in last if fmt != "openai-chat" else last.startswith('data: {"error"')
+    assert "event: error" in last if fmt in ("anthropic", "openai-responses") else last.startswith('data: {"error"')
 
 
 MOMENTS = ("before the head", "plain", "streaming")
@@ -152,7 +161,7 @@ def test_J3_a_client_that_goes_away_cancels_the_upstream(fmt: str, mode: str, mo
     async def client(gateway: RunningGateway) -> None:
         async with RawClient(gateway.port) as client:
             stream = moment != "plain"
-            client.ask(PATHS[fmt], body_of(fmt, stream=stream), {"x-everlong-mode": mode})
+            client.ask((STREAMS if stream else PATHS)[fmt], body_of(fmt, stream=stream), {"x-everlong-mode": mode})
             if moment == "streaming":
                 await client.head()
                 await client.chunk()

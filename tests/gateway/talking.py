@@ -22,11 +22,13 @@ __all__ = [
     "CLIENTS",
     "FORMATS",
     "PATHS",
+    "STREAMS",
     "RawClient",
     "body_of",
     "events_of",
     "head_of",
     "running",
+    "serving",
     "talk_through",
     "told_error",
     "whole_of",
@@ -34,9 +36,18 @@ __all__ = [
 
 T = TypeVar("T")
 FORMATS = tuple(SERVED)
-PATHS = {fmt: served.api.base + served.api.path for fmt, served in SERVED.items()}
+PATHS = {fmt: served.api.base + served.api.path.format(model="gpt-4o") for fmt, served in SERVED.items()}
+#: Where a stream is asked for: as events, if the client may choose.
+STREAMS = {
+    fmt: f"{served.api.base}{served.api.stream_path.format(model='gpt-4o')}?{served.api.events_query}"
+    if served.api.stream_path
+    else PATHS[fmt]
+    for fmt, served in SERVED.items()
+}
+FRAMINGS = {fmt: served.api.stream_framing(served.api.events_query) for fmt, served in SERVED.items()}
 Script = Callable[[Talk, bytes, bytes], Awaitable[None]]
 CLIENTS = "x-client"  # a header that tells the requests of clients from the gateway's own
+VOICES = {"user": "user", "assistant": "model"}
 CALLS: tuple[tuple[str, JsonText], ...] = (("read_file", '{"path": "a.py", "from": 1}'),)
 SAID = Answer(text="one two three four five six seven", calls=CALLS, usage=Usage(prompt=9, output=12))
 
@@ -44,6 +55,11 @@ SAID = Answer(text="one two three four five six seven", calls=CALLS, usage=Usage
 def body_of(fmt: str, messages: list[dict[str, Any]] | None = None, **fields: Any) -> bytes:
     """A request in that format."""
     said = messages or [{"role": "user", "content": "How many boats are at the pier?"}]
+    if fmt == "gemini":  # the path names the model and asks for a stream
+        contents = [{"role": VOICES[one["role"]], "parts": [{"text": one["content"]}]} for one in said]
+        return json.dumps(
+            {"contents": contents} | {name: value for name, value in fields.items() if name != "stream"}
+        ).encode()
     body: dict[str, Any] = {"model": "gpt-4o", format_named(fmt).api.messages: said, **fields}
     return json.dumps(body | ({"max_tokens": 100} if fmt == "anthropic" else {})).encode()
 
@@ -51,7 +67,7 @@ def body_of(fmt: str, messages: list[dict[str, Any]] | None = None, **fields: An
 def events_of(fmt: str, answer: Answer = SAID) -> list[bytes]:
     """The events of an answer as bytes, as they are written outside."""
     asked = ReceivedRequest(number=1, model="gpt-4o", messages=())
-    events, encoder = [], format_named(fmt).api.framing.encoder()
+    events, encoder = [], FRAMINGS[fmt].encoder()
     for name, data in format_named(fmt).writer.events(reply_of(asked, answer)):
         text = data if isinstance(data, str) else json.dumps(data, separators=(",", ":"))
         event = (f"event: {name}\n" if name else "").encode() + f"data: {text}\n\n".encode()
@@ -61,7 +77,7 @@ def events_of(fmt: str, answer: Answer = SAID) -> list[bytes]:
 
 def head_of(fmt: str) -> bytes:
     """The head of a stream in that format, in chunks."""
-    return CHUNKED.replace(b"text/event-stream", format_named(fmt).api.framing.content_type)
+    return CHUNKED.replace(b"text/event-stream", FRAMINGS[fmt].content_type)
 
 
 def told_error(fmt: str, body: bytes) -> str:
@@ -77,7 +93,9 @@ def whole_of(fmt: str, answer: Answer = SAID) -> bytes:
     ).encode()
 
 
-def _serving(script: Script) -> Callable[[Talk], Awaitable[None]]:
+def serving(script: Script) -> Callable[[Talk], Awaitable[None]]:
+    """An upstream that does what the script says with each request of a client."""
+
     async def serve(talk: Talk) -> None:
         while True:
             head, body = await talk.request()
@@ -92,7 +110,7 @@ def _serving(script: Script) -> Callable[[Talk], Awaitable[None]]:
 @asynccontextmanager
 async def running(script: Script, **options: Any) -> AsyncIterator[RunningGateway]:
     """A gateway in front of an upstream that does what the script says with each request."""
-    async with RawUpstream(_serving(script)) as upstream:
+    async with RawUpstream(serving(script)) as upstream:
         gateway = RunningGateway(upstream=f"http://127.0.0.1:{upstream.port}/v1", **options)
         await asyncio.to_thread(gateway.__enter__)
         try:

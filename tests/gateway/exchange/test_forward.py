@@ -13,7 +13,17 @@ from everlong.gateway.exchange.response import ResponseWriter
 from everlong.wire import SSE, format_named
 from tests.gateway.raw_upstream import CHUNKED, PATIENCE, Talk, chunk, response
 from tests.gateway.running import RunningGateway
-from tests.gateway.talking import FORMATS, PATHS, RawClient, body_of, events_of, head_of, talk_through, whole_of
+from tests.gateway.talking import (
+    FORMATS,
+    PATHS,
+    STREAMS,
+    RawClient,
+    body_of,
+    events_of,
+    head_of,
+    talk_through,
+    whole_of,
+)
 
 MODES = ("off", "auto")
 MEGABYTE = 1024 * 1024
@@ -82,7 +92,7 @@ def test_an_upstream_that_closes_its_side_ends_in_an_error_event(fmt: str) -> No
 
     async def client(gateway: RunningGateway) -> bytes:
         async with RawClient(gateway.port) as client:
-            client.ask(PATHS[fmt], body_of(fmt, stream=True))
+            client.ask(STREAMS[fmt], body_of(fmt, stream=True))
             return (await client.answer())[2]
 
     told = talk_through(script, client)
@@ -101,7 +111,7 @@ def test_an_error_after_half_an_event_is_an_event_of_its_own(fmt: str, mode: str
 
     async def client(gateway: RunningGateway) -> bytes:
         async with RawClient(gateway.port) as client:
-            client.ask(PATHS[fmt], body_of(fmt, stream=True), {"x-everlong-mode": mode})
+            client.ask(STREAMS[fmt], body_of(fmt, stream=True), {"x-everlong-mode": mode})
             return (await client.answer())[2]
 
     told = [one for one in talk_through(script, client).split(b"\n") if b"broke off" in one]
@@ -173,7 +183,7 @@ def test_an_error_of_the_upstream_arrives_as_it_is(fmt: str, mode: str, name: st
 
     async def client(gateway: RunningGateway) -> tuple[int, dict[str, str], bytes]:
         async with RawClient(gateway.port) as client:
-            client.ask(PATHS[fmt], body_of(fmt, stream=True), {"x-everlong-mode": mode})
+            client.ask(STREAMS[fmt], body_of(fmt, stream=True), {"x-everlong-mode": mode})
             return await client.answer()
 
     told, headers, got = talk_through(script, client)
@@ -190,6 +200,7 @@ TOO_LONG = (
 OVERFLOW_EVENTS = {
     "openai-chat": b'data: {"error":{"message":"%s","code":"context_length_exceeded"}}\n\ndata: [DONE]\n\n',
     "openai-responses": b'event: error\ndata: {"type":"error","code":"context_length_exceeded","message":"%s"}\n\n',
+    "gemini": b'data: {"error":{"code":400,"message":"%s","status":"INVALID_ARGUMENT"}}\n\n',
     "anthropic": b'event: error\ndata: {"type":"error","error":{"type":"invalid_request_error","message":"%s"}}\n\n',
     "ollama": b'{"error":"%s"}\n',
 }
@@ -211,7 +222,7 @@ def test_an_overflow_that_comes_as_the_first_event_is_recovered(fmt: str) -> Non
 
     async def client(gateway: RunningGateway) -> tuple[int, dict[str, str], bytes]:
         async with RawClient(gateway.port) as client:
-            client.ask(PATHS[fmt], body_of(fmt, [*said, {"role": "user", "content": "How many?"}], stream=True))
+            client.ask(STREAMS[fmt], body_of(fmt, [*said, {"role": "user", "content": "How many?"}], stream=True))
             return await client.answer()
 
     status, headers, got = talk_through(script, client)

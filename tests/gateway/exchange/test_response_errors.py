@@ -243,6 +243,7 @@ def test_what_does_not_fit_is_told_as_the_provider_tells_it(fmt: str, error: Eve
     words = {
         ANTHROPIC: "prompt is too long: 9500 tokens > 8000 maximum",
         "ollama": "the input length exceeds the context length",
+        "gemini": "The input token count (9500) exceeds the maximum number of tokens allowed (8000).",
     }
     assert words.get(fmt, "maximum context length is 8000 tokens") in message
     refusal = classify(json.loads(refusal_body(fmt, status, kind, message)), status=status)

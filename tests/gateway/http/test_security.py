@@ -17,6 +17,7 @@ from tests.gateway.talking import CLIENTS, FORMATS, PATHS, RawClient, body_of, t
 
 ONE, OTHER, UPSTREAM = "el-" + "a" * 40, "el-" + "b" * 40, "sk-upstream-0123456789"
 BODY = body_of("openai-chat")
+SPOKEN = f"formats = {json.dumps(FORMATS)}\n"
 
 
 class Witness:
@@ -227,10 +228,7 @@ def locked(witness: Witness, tmp_path: Path, do: Any) -> Any:
             keys = "".join(
                 f'[[keys]]\nname = "{n}"\nhash = "{hashed(k)}"\n' for n, k in (("one", ONE), ("other", OTHER))
             )
-            formats = json.dumps(FORMATS)
-            file.write_text(
-                f'[[upstreams]]\nname = "near"\nurl = "{url}"\nkey = "{UPSTREAM}"\nformats = {formats}\n{keys}'
-            )
+            file.write_text(f'[[upstreams]]\nname = "near"\nurl = "{url}"\nkey = "{UPSTREAM}"\n{SPOKEN}{keys}')
             gateway = RunningGateway(file=file)
             await asyncio.to_thread(gateway.__enter__)
             try:
@@ -258,7 +256,9 @@ def test_a_key_of_the_gateways_never_reaches_an_upstream(tmp_path: Path, path: s
         async with RawClient(gateway.port) as client:
             value = f"Bearer {ONE}" if where == "authorization" else ONE
             client.ask(
-                path, b'{"model": "m", "messages": [{"role": "user", "content": "x"}], "input": "x"}', {where: value}
+                path,
+                b'{"model": "m", "messages": [{"role": "user", "content": "x"}], "input": "x", "contents": []}',
+                {where: value},
             )
             await client.answer()
 

@@ -15,7 +15,6 @@ from everlong.gateway.recall.text import recall_text
 from everlong.gateway.recall.tool import (
     NAME,
     continuation,
-    may_offer,
     query_of,
     recall_calls,
     with_recall_tool,
@@ -76,7 +75,34 @@ def test_the_tool_comes_last_and_once(fmt: str) -> None:
     ids=lambda value: json.dumps(value) if isinstance(value, dict) else "",
 )
 def test_the_tool_is_offered_where_it_can_be_answered(fields: dict[str, Any], offered: bool) -> None:
-    assert may_offer(fields) is offered
+    assert format_named("openai-chat").server.tool.may_offer(fields) is offered
+
+
+GEMINI_FIELDS: list[tuple[dict[str, Any], bool]] = [
+    ({}, True),
+    ({"tools": [{"functionDeclarations": [{"name": "read"}]}]}, True),
+    ({"toolConfig": {"functionCallingConfig": {"mode": "ANY"}}}, True),
+    ({"toolConfig": {"functionCallingConfig": {"mode": "NONE"}}}, False),
+    ({"toolConfig": {"function_calling_config": {"mode": "NONE"}}}, False),
+    ({"generationConfig": {"candidateCount": 2}}, False),
+    ({"generationConfig": {"responseMimeType": "application/json"}}, False),
+    ({"tools": [{"googleSearch": {}}]}, False),
+]
+
+
+@pytest.mark.parametrize(("fields", "offered"), GEMINI_FIELDS, ids=[json.dumps(row[0]) for row in GEMINI_FIELDS])
+def test_gemini_is_offered_it_where_functions_may_be_called(fields: dict[str, Any], offered: bool) -> None:
+    tool = format_named("gemini").server.tool
+    assert set(fields) <= set(tool.looked_at)
+    assert tool.may_offer(fields) is offered
+
+
+def test_gemini_has_all_functions_in_one_declaration() -> None:
+    format_ = format_named("gemini")
+    tools = with_recall_tool(format_, [{"functionDeclarations": [{"name": "read_file"}]}])
+    assert [each["name"] for tool in tools for each in tool["functionDeclarations"]] == ["read_file", NAME]  # type: ignore
+    assert with_recall_tool(format_, tools) is tools
+    assert with_recall_tool(format_, [])
 
 
 # --- called and answered -------------------------------------------------------------------------

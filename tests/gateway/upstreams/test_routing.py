@@ -13,7 +13,7 @@ from everlong.gateway.upstreams.providers import PROVIDERS, routes_from
 from everlong.gateway.upstreams.routing import Routes, Upstream
 from everlong.llm import KNOWN, Endpoint
 
-CHAT, RESPONSES, ANTHROPIC = "openai-chat", "openai-responses", "anthropic"
+CHAT, RESPONSES, ANTHROPIC, GEMINI = "openai-chat", "openai-responses", "anthropic", "gemini"
 USUAL = (CHAT, RESPONSES, ANTHROPIC)
 EVERYTHING = tuple(FORMATS)
 OWN_KEYS = (KeyTable(name="a", hash="ab" * 32),)
@@ -139,6 +139,10 @@ def test_without_anything_clients_reach_the_makers_with_their_own_keys() -> None
     assert where(routes, "claude-x", CHAT) == ("https://api.openai.com/v1", "")
     assert where(routes, "anything", RESPONSES) == ("https://api.openai.com/v1", "")
     assert where(routes, "llama3.2", "ollama") == ("http://127.0.0.1:11434/v1", "")
+    google = routes.choose("anything", GEMINI)
+    assert (google.name, google.endpoint.key) == ("google", "")
+    assert google.address("/v1beta") == "https://generativelanguage.googleapis.com/v1beta"
+    assert google.address("/v1alpha") == "https://generativelanguage.googleapis.com/v1alpha"
 
 
 KEYS = {

@@ -144,6 +144,11 @@ HOSTED_SIGNS: tuple[OverflowSign, ...] = (
         1_048_576,
     ),
     OverflowSign(
+        "gemini",
+        r"input token count exceeds the maximum number of tokens allowed",
+        "The input token count exceeds the maximum number of tokens allowed.",
+    ),
+    OverflowSign(
         "vertex",
         r"input token count is <requested> but (?:the )?model only supports up to <limit>",
         "Unable to submit request because the input token count is 1251952 but model only supports up to "
