@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from everlong.core import CallId, JsonObject, Message, Part, Role, Text, ToolCall, ToolResult
-from everlong.wire import ANTHROPIC, OPENAI_CHAT, problems
-from everlong.wire.formats import GEMINI
+from everlong.wire import ANTHROPIC, GEMINI, OPENAI_CHAT, problems
 from everlong.wire.formats.gemini.messages import UNSIGNED_CALL, write_history
 from tests.wire.conversations import chats, said_in
 

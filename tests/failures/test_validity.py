@@ -22,8 +22,7 @@ from everlong.core import (
     encode_all,
     message_ref,
 )
-from everlong.wire import ANTHROPIC, FORMATS, OPENAI_CHAT, OPENAI_RESPONSES, problems, repair_history, valid
-from everlong.wire.formats import GEMINI
+from everlong.wire import ANTHROPIC, FORMATS, GEMINI, OPENAI_CHAT, OPENAI_RESPONSES, problems, repair_history, valid
 from everlong.wire.repair.arguments import repaired_arguments
 from everlong.wire.repair.blanks import NO_OUTPUT
 from everlong.wire.repair.pairs import NO_RESULT

@@ -7,8 +7,7 @@ import pytest
 
 import everlong.core
 from everlong.core import Message, Role
-from everlong.wire import ANTHROPIC, OPENAI_CHAT
-from everlong.wire.formats import GEMINI
+from everlong.wire import ANTHROPIC, GEMINI, OPENAI_CHAT
 
 CORE = Path(everlong.core.__file__).parent
 
