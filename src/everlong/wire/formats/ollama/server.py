@@ -9,6 +9,7 @@ from everlong.wire.formats.hidden_tool import Event, object_in
 from everlong.wire.formats.ollama.exchange import MADE
 from everlong.wire.formats.ollama.hidden_tool import TOOL
 from everlong.wire.formats.opaque import Find, OpaqueParts
+from everlong.wire.formats.pairs import paired_after
 from everlong.wire.formats.server import Canonical, Errors, ServerSide, UsageShape, writable
 
 __all__ = ["DELTAS", "SERVER"]
@@ -89,7 +90,7 @@ SERVER = ServerSide(
     maker="ollama",
     title="Ollama",
     errors=Errors(body=_error_body, events=_error_events, overflow=_overflow),
-    canonical=Canonical(form=_plain, noise=frozenset({"index"})),
+    canonical=Canonical(form=_plain, noise=frozenset({"index"}), pair=paired_after),
     usage=UsageShape(
         field="",
         prompt="prompt_eval_count",
