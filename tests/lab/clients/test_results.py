@@ -129,3 +129,6 @@ def test_the_command_writes_what_it_ran(pages: Path, tmp_path: Path) -> None:
     ran = everlong("lab", "clients", "openai", "--write", str(pages), "--environments", str(tmp_path / "lab"))
     assert ran.code == 0
     assert [cells[-2] for cells in of("openai", pages / "README.md")] == ["left out"]
+    (pages / "openai.md").unlink()
+    told = everlong("lab", "clients", "openai", "--write", str(pages), "--environments", str(tmp_path / "lab"))
+    assert (told.code, "openai: left out" in told.err) == (1, False), "nothing is run if a page is missing"

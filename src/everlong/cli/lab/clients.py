@@ -71,16 +71,19 @@ def clients_command(
     where = Environments(environments or folder_from(os.environ), lambda line: click.echo(line, err=True))
     runner = Runner(where, direct=direct, records=records)
     verdicts = []
+    day = f"{datetime.now(UTC):%Y-%m-%d}"
+    if pages is not None:
+        write_runs(pages, (), day)  # a page that is missing is told before anything is run
     for name in names or CLIENTS:
         for row in runner.all_modes(CLIENTS[name]):
             verdicts.append(row)
             click.echo(_line(row), err=True)
+            if pages is not None:
+                write_runs(pages, (row,), day)
     if json_wanted:
         print_json([asdict(row) | {"ok": row.ok} for row in verdicts])
     else:
         click.echo(run_table("Clients without the gateway" if direct else "Clients through the gateway", verdicts))
-    if pages is not None:
-        write_runs(pages, verdicts, f"{datetime.now(UTC):%Y-%m-%d}")
     bad = sum(bool(row.faults) for row in verdicts)
     if bad:
         raise EverlongError(f"{bad} of {len(verdicts)} runs are not ok")

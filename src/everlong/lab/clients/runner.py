@@ -97,7 +97,7 @@ class Runner:
             record = RunRecord(
                 version=report.get("version", ""),
                 answers=report.get("answers", ()),
-                error=report.get("error", ""),
+                error=report.get("error", "").replace(str(self.environments.folder), "…"),  # says nothing elsewhere
                 exchanges=witness.exchanges,
                 requests=model.requests,
                 missing=clerk.missing,
