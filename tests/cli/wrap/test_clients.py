@@ -14,6 +14,7 @@ from everlong.cli.wrap.run import wanted_for
 
 GATEWAY = "http://127.0.0.1:4711"
 NAMES = [client.name for client in CLIENTS]
+KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY")
 
 
 @pytest.fixture
@@ -64,16 +65,20 @@ def test_every_client_is_told_the_gateways_address_and_keeps_its_own_arguments(n
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_key_of_a_variable_is_written_anywhere_where_none_needs_to_be(name: str, home: Path) -> None:
-    assert "sk-own" not in everything(launch(name, home, OPENAI_API_KEY="sk-own", ANTHROPIC_API_KEY="sk-own"))
+    for upstream in ("", "http://127.0.0.1:9/v1"):
+        given = launch(name, home, upstream=upstream, **dict.fromkeys(KEYS, "sk-own"))
+        assert "sk-own" not in everything(given)
+        assert PLACEHOLDER not in given.variables.values()
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_files_of_a_run_are_for_this_user_alone_and_in_its_own_folder(name: str, home: Path) -> None:
     given = launch(name, home, upstream="http://127.0.0.1:9/v1")
+    (home / "run").mkdir(mode=0o700)
     given.write(home / "run")
     for path in (home / "run").rglob("*"):
         assert path.stat().st_mode & 0o077 == 0
-    assert sorted(path.name for path in home.iterdir()) == sorted(["work", *(["run"] if given.files else [])])
+    assert sorted(path.name for path in home.iterdir()) == ["run", "work"]
 
 
 @pytest.mark.parametrize("name", ["aider", "claude", "codex", "gemini", "llm", "openclaw", "opencode", "pi", "qwen"])
@@ -167,15 +172,28 @@ def test_opencodes_own_providers_are_asked_at_the_gateway_and_the_gateway_asks_t
     assert (table["url"], table["models"]) == ("https://llm.example/v1", ["big", "small"])
 
 
-def test_gemini_clis_settings_stand_above_the_users_and_keep_the_systems(home: Path) -> None:
-    wrote(home / "system.json", '{"ui": {"theme": "x"}, "model": {"name": "m"}} // ours')
-    given = launch("gemini", home, GEMINI_API_KEY="k", GEMINI_CLI_SYSTEM_SETTINGS_PATH=str(home / "system.json"))
-    settings = json.loads(given.files["gemini-settings.json"])
+def test_gemini_cli_sees_the_users_folder_with_other_settings(home: Path) -> None:
+    wrote(home / ".gemini" / "settings.json", '{"ui": {"theme": "x"}, "model": {"name": "m"}} // mine')
+    wrote(home / ".gemini" / "GEMINI.md", "Be brief.")
+    wrote(home / ".gemini" / "tmp" / "chat.json", "{}")
+    given = launch("gemini", home, GEMINI_API_KEY="k")
+    assert given.variables == {"GOOGLE_GEMINI_BASE_URL": GATEWAY, "GEMINI_CLI_HOME": str(home / "run")}
+    (home / "run").mkdir()
+    given.write(home / "run")
+    seen = home / "run" / ".gemini"
+    settings = json.loads((seen / "settings.json").read_text())
     assert settings["ui"] == {"theme": "x"}
     assert settings["model"]["name"] == "m"
     assert settings["model"]["compressionThreshold"] > 1
-    assert given.variables["GEMINI_CLI_SYSTEM_SETTINGS_PATH"] == str(home / "run" / "gemini-settings.json")
-    assert given.variables["GOOGLE_GEMINI_BASE_URL"] == GATEWAY
+    assert settings["security"]["auth"]["selectedType"] == "gemini-api-key"
+    assert (seen / "GEMINI.md").read_text() == "Be brief."
+    # what the client writes goes where it would have gone, and the user's settings stay as they are
+    (seen / "tmp" / "new.json").write_text("1")
+    (seen / "projects.json").write_text("2")
+    given.collect(home / "run")
+    own = home / ".gemini"
+    assert [(own / name).read_text() for name in ("tmp/new.json", "projects.json")] == ["1", "2"]
+    assert (own / "settings.json").read_text().endswith("// mine")
 
 
 def test_qwen_codes_listed_models_are_asked_at_the_gateway(home: Path) -> None:
@@ -259,7 +277,7 @@ def test_a_key_in_a_variable_is_used_although_gemini_cli_is_signed_in_with_googl
     wrote(home / ".gemini" / "settings.json", '{"security": {"auth": {"selectedType": "oauth-personal"}}}')
     given = launch("gemini", home, GEMINI_API_KEY="k")
     assert not given.refused
-    assert json.loads(given.files["gemini-settings.json"])["security"]["auth"]["selectedType"] == "gemini-api-key"
+    assert json.loads(given.overlays[0].text)["security"]["auth"]["selectedType"] == "gemini-api-key"
 
 
 # --- where requests go --------------------------------------------------------------------------------

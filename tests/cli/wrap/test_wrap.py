@@ -131,10 +131,12 @@ def test_a_gateway_ends_although_the_run_that_started_it_was_killed(desk: Desk) 
         first.kill()
         first.wait()
         ended(desk)
+        (left,) = desk.state.glob("run-*")  # of the run that was killed
         second = desk.run("wrap", "--upstream", server.url, "claude")
     assert second.returncode == 0, second.stderr
     assert json.loads(second.stdout)["base"] != address
     assert "others used" not in second.stderr
+    assert not left.exists()
     first.communicate()
     ended(desk)
 

@@ -17,9 +17,11 @@ __all__ = [
     "Client",
     "Launch",
     "Login",
+    "Overlay",
     "Server",
     "Situation",
     "environment_of_run",
+    "merged",
 ]
 
 #: A key for servers that ask for none, where a client does not start without one.
@@ -152,9 +154,49 @@ def _without_comments(text: str) -> str:
     return "".join(kept)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overlay:
+    """A folder of the user's as one run sees it: the same files, and one file that is the run's own.
+
+    `source` is the user's folder and `place` where the run's stands, below its own folder; `set_here` is what the run's
+    file sets above the user's, for people who do it by hand.
+    """
+
+    source: Path
+    place: str
+    file: str
+    text: str
+    set_here: str
+
+    def lay(self, folder: Path) -> None:
+        """Make the folder of the run: links to all that the user has, and the one file."""
+        made = folder / self.place
+        made.mkdir(parents=True, mode=0o700)
+        for entry in self.source.iterdir() if self.source.is_dir() else ():
+            if entry.name != self.file:
+                (made / entry.name).symlink_to(entry, target_is_directory=entry.is_dir())
+        _write_own(made / self.file, self.text)
+
+    def collect(self, folder: Path) -> None:
+        """Keep what the client itself has written new: it goes where it would have gone."""
+        made = folder / self.place
+        for entry in made.iterdir():
+            if entry.name != self.file and not entry.is_symlink():
+                self.source.mkdir(parents=True, exist_ok=True)
+                there = self.source / entry.name
+                if entry.is_file() or not there.exists():
+                    shutil.move(entry, there)
+
+
+def _write_own(path: Path, text: str) -> None:
+    """Write a file for this user alone."""
+    path.touch(mode=0o600)
+    path.write_text(text, encoding="utf-8")
+
+
 @dataclass(slots=True, kw_only=True)
 class Launch:
-    """What one run of a client gets: variables, arguments, files in the folder of the run, and notes for the user.
+    """What one run of a client gets: variables, arguments, files of its own, and folders that are laid over the user's.
 
     `refused` says in one line why the client cannot be behind the gateway as it is set up.
     """
@@ -162,7 +204,7 @@ class Launch:
     variables: dict[str, str] = field(default_factory=dict)
     arguments: tuple[str, ...] = ()
     files: dict[str, str] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
+    overlays: list[Overlay] = field(default_factory=list)
     refused: str = ""
 
     def write(self, folder: Path) -> None:
@@ -170,8 +212,14 @@ class Launch:
         for name, text in self.files.items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.touch(mode=0o600)
-            path.write_text(text, encoding="utf-8")
+            _write_own(path, text)
+        for overlay in self.overlays:
+            overlay.lay(folder)
+
+    def collect(self, folder: Path) -> None:
+        """Keep what the client has written where the user's own folder would have been."""
+        for overlay in self.overlays:
+            overlay.collect(folder)
 
     def shown(self, program: Sequence[str], folder: Path) -> list[str]:
         """Return the lines by which a person does the same in a shell."""
@@ -184,7 +232,12 @@ class Launch:
                 *text.rstrip("\n").split("\n"),
                 "EVERLONG",
             ]
-        lines += [f"export {name}={shlex.quote(value)}" for name, value in self.variables.items()]
+        for overlay in self.overlays:
+            lines.append(f"# in {overlay.source / overlay.file}: {overlay.set_here}")
+        set_here = {
+            name: value for name, value in self.variables.items() if not (self.overlays and str(folder) in value)
+        }
+        lines += [f"export {name}={shlex.quote(value)}" for name, value in set_here.items()]
         return [*lines, shlex.join([*program, *self.arguments])]
 
 
@@ -247,3 +300,13 @@ def environment_of_run(environment: Mapping[str, str], launch: Launch) -> dict[s
             near = [part for part in merged.get(name, "").split(",") if part.strip()]
             merged[name] = ",".join([*near, *(one for one in ("127.0.0.1", "localhost") if one not in near)])
     return merged
+
+
+def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Return both of two settings; where they disagree, what is above."""
+    both = {**below, **above}
+    for name, value in above.items():
+        found = below.get(name)
+        if isinstance(value, dict) and isinstance(found, dict):
+            both[name] = merged(found, value)
+    return both

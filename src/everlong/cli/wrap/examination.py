@@ -127,7 +127,7 @@ def _look_at_key(found: Examination, client: Client, given: Situation, say: Word
 
 
 def _look_at_gateway(found: Examination, wanted: Wanted, environment: Mapping[str, str], say: Words) -> Wanted:
-    lacking = [name for name in NEEDED if find_spec(name) is None]
+    lacking = [name for name in NEEDED if not _is_installed(name)]
     address, text, remedy = "", say("gateway_starts"), ""
     try:
         wanted = wanted.check(environment)
@@ -142,6 +142,13 @@ def _look_at_gateway(found: Examination, wanted: Wanted, environment: Mapping[st
     found.figures["gateway"] = address
     found.findings.append(Finding(what=say("doctor_gateway"), said=text, remedy=remedy))
     return wanted
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ImportError:
+        return False
 
 
 def _look_at_upstreams(found: Examination, servers: Sequence[str], say: Words, *, online: bool) -> None:

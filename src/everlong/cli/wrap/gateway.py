@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -290,7 +291,23 @@ def _clean(folder: Path) -> None:
         with suppress(OSError, ValueError, KeyError, TypeError):
             if not Path(json.loads(record.read_text(encoding="utf-8"))["lease"]).is_file():
                 record.unlink()
+    for left in folder.glob("run-*"):
+        if not _is_running(left.name.split("-")[1]):
+            shutil.rmtree(left, ignore_errors=True)  # links in it are removed, not what they lead to
     logs = sorted(folder.glob("*.log"), key=lambda path: path.stat().st_mtime, reverse=True)
     for old in logs[KEPT_LOGS:]:
         with suppress(OSError):
             old.unlink()
+
+
+def _is_running(process: str) -> bool:
+    """Whether a process of this number runs; where the system does not tell without harm, as if it did."""
+    if sys.platform == "win32" or not process.isdigit():
+        return True
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

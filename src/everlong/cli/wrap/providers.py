@@ -25,6 +25,7 @@ __all__ = [
 
 #: The name of the provider that stands for `--upstream`.
 OWN_NAME = "everlong"
+KEY = "OPENAI_API_KEY"
 LONGEST_ANSWER = 32_000  # tokens, of a model that only its server knows
 
 
@@ -77,9 +78,9 @@ def models_shown(given: Situation) -> dict[str, dict[str, Any]]:
     return {name: {"window": window, "output": LONGEST_ANSWER} for name in given.models or ()}
 
 
-def key_or_placeholder(given: Situation) -> str:
-    """Return the key that goes to `--upstream`: OpenAI's, if there is one."""
-    return given.environment.get("OPENAI_API_KEY", "").strip() or PLACEHOLDER
+def key_or_placeholder(given: Situation, reference: str) -> str:
+    """Return how a client finds the key for `--upstream`: by its reference to OpenAI's variable, if that is set."""
+    return reference.format(name=KEY) if given.has(KEY) else PLACEHOLDER
 
 
 def none_of(title: str, given: Situation) -> str:

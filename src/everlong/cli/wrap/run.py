@@ -1,6 +1,7 @@
 """One run: which gateway it wants, what the client is told, and what came of it."""
 
 import json
+import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,7 +11,7 @@ from typing import Any
 
 from everlong.cli.wrap.client import Client, Launch, Server, Situation, environment_of_run
 from everlong.cli.wrap.figures import Figures, figures_now
-from everlong.cli.wrap.gateway import GATEWAY, Running, Wanted, answer_of, health_of, running_gateway
+from everlong.cli.wrap.gateway import GATEWAY, Running, Wanted, answer_of, health_of, running_gateway, state_folder
 from everlong.cli.wrap.process import run_client
 from everlong.errors import InputError
 from everlong.llm import KNOWN
@@ -84,8 +85,11 @@ def launch_of(client: Client, given: Situation) -> Launch:
 
 
 @contextmanager
-def _folder() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="everlong-wrap-") as made:
+def _folder(environment: Mapping[str, str]) -> Iterator[Path]:
+    """Have a folder of the run: in the user's own state, where nobody else can write."""
+    state = state_folder(environment)
+    state.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with tempfile.TemporaryDirectory(prefix=f"run-{os.getpid()}-", dir=state) as made:
         yield Path(made)
 
 
@@ -97,7 +101,7 @@ def run_behind_gateway(client: Client, program: Sequence[str], given: Situation,
     if already and said == Wanted():
         environment[GATEWAY] = already
     wanted = wanted_for(client, given, said).check(environment)
-    with running_gateway(wanted, environment) as gateway, _folder() as folder:
+    with running_gateway(wanted, environment) as gateway, _folder(environment) as folder:
         known = replace(given, gateway=gateway.address, folder=folder)
         if client.listed and said.upstream:
             known = replace(known, models=models_of(f"{gateway.address}/v1", given))
@@ -105,6 +109,7 @@ def run_behind_gateway(client: Client, program: Sequence[str], given: Situation,
         launch.write(folder)
         before = figures_now(gateway.address)
         code = run_client([*program, *launch.arguments], environment_of_run(given.environment, launch))
+        launch.collect(folder)
         after = figures_now(gateway.address)
         alone = gateway.started and gateway.lease is not None and gateway.lease.uses == 1
     came = after.since(before) if before is not None and after is not None else None

@@ -1,4 +1,7 @@
-"""Gemini CLI: the base URL as a variable, and settings above the user's for this run alone.
+"""Gemini CLI: the base URL as a variable, and the user's folder with other settings for this run alone.
+
+It has no option and no variable for a setting, and takes settings of the system only from files of root's. So the run
+sees a folder in which everything is the user's own, by links, except the file with the settings.
 
 It takes every window for a million tokens, or 256 000 for Gemma, and compresses the chat at half of that; a share above
 one keeps it from coming first, and `/compress` still works. A login with Google goes to another service at an address
@@ -7,29 +10,26 @@ of its own, and in another form: only keys can be behind the gateway.
 
 import json
 from pathlib import Path
-from typing import Any
 
-from everlong.cli.wrap.client import BASES, NO_LOGIN, PLACEHOLDER, Client, Launch, Login, Situation
+from everlong.cli.wrap.client import BASES, NO_LOGIN, PLACEHOLDER, Client, Launch, Login, Overlay, Situation, merged
 
 __all__ = ["GEMINI_CLI"]
 
 BASE = next(base for base in BASES if base.variable == "GOOGLE_GEMINI_BASE_URL")
 KEY = "GEMINI_API_KEY"
-SETTINGS = "GEMINI_CLI_SYSTEM_SETTINGS_PATH"
-SYSTEM = Path("/etc/gemini-cli/settings.json")
-FILE = "gemini-settings.json"
+HOME, FOLDER, FILE = "GEMINI_CLI_HOME", ".gemini", "settings.json"
 NEVER = 1_000  # times the window
 WITH_KEY, WITH_VERTEX = "gemini-api-key", "vertex-ai"
 REMEDY = f"set {KEY} (a key of Google AI Studio)"
 
 
 def _home(given: Situation) -> Path:
-    return Path(given.environment.get("GEMINI_CLI_HOME") or given.home) / ".gemini"
+    return Path(given.environment.get(HOME) or given.home) / FOLDER
 
 
 def _chosen(given: Situation) -> str:
     """Return how the user chose to sign in: the name in the settings; "" if nowhere said."""
-    for place in (Path(".gemini") / "settings.json", _home(given) / "settings.json"):
+    for place in (Path(FOLDER) / FILE, _home(given) / FILE):
         settings = given.read(place)
         security = settings.get("security", {})
         auth = security.get("auth", {}) if isinstance(security, dict) else {}
@@ -57,13 +57,12 @@ def _prepare(given: Situation) -> Launch:
         launch.refused = (
             f"Gemini CLI is signed in with {login.name}, which goes past the gateway in another form: {login.remedy}"
         )
-    settings: dict[str, Any] = given.read(Path(given.environment.get(SETTINGS) or SYSTEM))
-    model = settings.get("model", {})
-    settings["model"] = {**(model if isinstance(model, dict) else {}), "compressionThreshold": NEVER}
-    security = settings.get("security", {})
-    settings["security"] = {**(security if isinstance(security, dict) else {}), "auth": {"selectedType": WITH_KEY}}
-    launch.files[FILE] = json.dumps(settings, indent=2) + "\n"
-    launch.variables = {BASE.variable: BASE.address(given.gateway), SETTINGS: str(given.folder / FILE)}
+    own = {"model": {"compressionThreshold": NEVER}, "security": {"auth": {"selectedType": WITH_KEY}}}
+    text = json.dumps(merged(given.read(_home(given) / FILE), own), indent=2) + "\n"
+    launch.overlays = [
+        Overlay(source=_home(given), place=FOLDER, file=FILE, text=text, set_here=json.dumps(own)),
+    ]
+    launch.variables = {BASE.variable: BASE.address(given.gateway), HOME: str(given.folder)}
     if given.upstream and not given.has(KEY):
         launch.variables[KEY] = PLACEHOLDER
     return launch

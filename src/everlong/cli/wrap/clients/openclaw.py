@@ -78,7 +78,11 @@ def _prepare(given: Situation) -> Launch:
             {"id": name, "name": name, "input": ["text"], "contextWindow": row["window"], "maxTokens": row["output"]}
             for name, row in models_shown(given).items()
         ]
-        own = {"baseUrl": f"{given.gateway}/v1", "apiKey": key_or_placeholder(given), "api": "openai-completions"}
+        own = {
+            "baseUrl": f"{given.gateway}/v1",
+            "apiKey": key_or_placeholder(given, "${{{name}}}"),
+            "api": "openai-completions",
+        }
         providers[OWN_NAME] = own | {"models": models}
         config["agents"] = {"defaults": {"model": {"primary": f"{OWN_NAME}/{given.models[0]}"}}}
     if not providers:

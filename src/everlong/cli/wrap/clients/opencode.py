@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from everlong.cli.wrap.client import NO_LOGIN, Base, Client, Launch, Login, Server, Situation
+from everlong.cli.wrap.client import NO_LOGIN, Base, Client, Launch, Login, Server, Situation, merged
 from everlong.cli.wrap.providers import (
     OPENAI,
     OWN_NAME,
@@ -91,7 +91,7 @@ def _prepare(given: Situation) -> Launch:
         models = {
             name: {"name": name, "limit": {"context": row["window"], "output": row["output"]}} for name, row in rows
         }
-        options = {"baseURL": f"{given.gateway}/v1", "apiKey": key_or_placeholder(given)}
+        options = {"baseURL": f"{given.gateway}/v1", "apiKey": key_or_placeholder(given, "{{env:{name}}}")}
         own = {"npm": "@ai-sdk/openai-compatible", "name": "Everlong", "options": options, "models": models}
         providers[OWN_NAME] = own
         if not _config(given).get("model"):
@@ -99,7 +99,7 @@ def _prepare(given: Situation) -> Launch:
     if not providers:
         launch.refused = launch.refused or none_of("opencode", given)
     before = given.environment.get(CONFIG, "")
-    launch.variables[CONFIG] = json.dumps(_merged(_parsed(before), config))
+    launch.variables[CONFIG] = json.dumps(merged(_parsed(before), config))
     return launch
 
 
@@ -109,15 +109,6 @@ def _parsed(text: str) -> dict[str, Any]:
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    """Return both; where they disagree, what is above."""
-    both = {**below, **above}
-    for name in below.keys() & above.keys():
-        if isinstance(below[name], dict) and isinstance(above[name], dict):
-            both[name] = _merged(below[name], above[name])
-    return both
 
 
 OPENCODE = Client(

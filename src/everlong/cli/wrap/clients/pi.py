@@ -80,7 +80,11 @@ def _prepare(given: Situation) -> Launch:
             | {"contextWindow": row["window"], "maxTokens": row["output"]}
             for name, row in models_shown(given).items()
         ]
-        own = {"baseUrl": f"{given.gateway}/v1", "apiKey": key_or_placeholder(given), "api": "openai-completions"}
+        own = {
+            "baseUrl": f"{given.gateway}/v1",
+            "apiKey": key_or_placeholder(given, "${name}"),
+            "api": "openai-completions",
+        }
         providers[OWN_NAME] = own | {"models": models}
         if not given.option("--model", "--provider", "--models"):
             chosen = ("--provider", OWN_NAME, "--model", given.models[0])
