@@ -71,6 +71,29 @@ def test_codex_asks_with_a_trigger_and_gets_exactly_one_item(stream: bool) -> No
         assert body.count(RULE.encode()) == 1, "what the item stands for is not said twice"
 
 
+def test_codex_compacts_again_and_again_without_saying_anything_twice() -> None:
+    """It sends its developer text and the user's messages anew, before the item, each time."""
+    with harbour(16_000) as provider, RunningGateway(upstream=provider.url, mode="trim") as gateway:
+        client = client_of(gateway.url)
+        developer = {"role": "developer", "content": "You are a coding agent. " * 20}
+        users: list[Any] = [{"role": "user", "content": RULE}]
+        items: list[Any] = [developer, *users]
+        for turn in range(12):
+            users.append({"role": "user", "content": entry(turn)})
+            items.append(users[-1])
+            answer = client.responses.create(model="gpt-4o", input=items)
+            items.append({"role": "assistant", "content": answer.output_text})
+            assert provider.requests[-1].body.count(b"You are a coding agent. You") == 10
+            assert provider.requests[-1].body.count(RULE.encode()) <= 1
+            if turn % 4 == 3:
+                asked: Any = [*items, {"type": "compaction_trigger"}]
+                (item,) = client.responses.create(model="gpt-4o", input=asked).output
+                items = [developer, *users, item.to_dict()]
+        assert provider.requests[-1].tokens < 4_500
+        items.append({"role": "user", "content": QUESTION})
+        assert client.responses.create(model="gpt-4o", input=items).output_text == f"It is {ORDER}."
+
+
 def test_a_chain_is_compacted_by_its_name() -> None:
     with harbour(16_000) as provider, RunningGateway(upstream=provider.url, mode="trim") as gateway:
         client = client_of(gateway.url)

@@ -60,8 +60,13 @@ def asks_for_compaction(request: ModelRequest) -> bool:
     return isinstance(value, dict) and value.get("type") == compaction.trigger
 
 
-async def send_compacted(writer: ResponseWriter, request: ModelRequest, body: bytes, headers: Headers) -> None:
-    """Send the compacted conversation that a body holds, in the shape in which the client asked for it."""
+async def send_compacted(
+    writer: ResponseWriter, request: ModelRequest, asked: Sequence[Piece], body: bytes, headers: Headers
+) -> None:
+    """Send the compacted conversation that a body holds, in the shape in which the client asked for it.
+
+    `asked` are the messages as the client sent them: it may send some of them again.
+    """
     compaction = cast(Compaction, request.format.server.compaction)
     assert compaction.sealed is not None, "a format whose clients ask for compactions"
     assert compaction.answer is not None
@@ -69,7 +74,8 @@ async def send_compacted(writer: ResponseWriter, request: ModelRequest, body: by
     assert compaction.events is not None
     written = cast(JsonObject, decoded(body))
     items = cast("list[JsonObject]", written[request.format.api.messages])
-    answer = compaction.answer(compaction.sealed(items, _objects(request.messages) or ()), request.model, int(time()))
+    source = _objects([*asked, *request.messages]) or ()
+    answer = compaction.answer(compaction.sealed(items, source), request.model, int(time()))
     if request.address.surface.compacts:
         await writer.send_whole(200, [JSON_TYPE, *headers], encoded(answer))
         return

@@ -34,7 +34,7 @@ from everlong.gateway.operations.services import HEAVY, Services
 from everlong.gateway.recall.exchange import RecallExchange, with_earlier, with_tool
 from everlong.gateway.recall.history import Round
 from everlong.gateway.recall.tool import NAME, without_recall
-from everlong.gateway.request import ModelRequest
+from everlong.gateway.request import ModelRequest, Piece
 from everlong.gateway.upstreams.connections import UpstreamRequest, UpstreamResponse
 from everlong.gateway.upstreams.routing import Upstream
 from everlong.llm import HttpModel
@@ -77,12 +77,15 @@ class Exchange:
     _continues: bool = False
     _continuation: Continuation | None = None
     _compacts: bool = False
+    #: The messages as the client sent them.
+    _sent: tuple[Piece, ...] = ()
     #: The window that the request asks for, if it asks for one.
     _asked: int | None = None
 
     async def run(self) -> None:
         """Answer the client. Errors of ours that it must see are raised."""
         self._read_window()
+        self._sent = self.request.messages
         self.request = as_the_model_reads(self.request, managed=self.mode != "off")
         self._compacts = asks_for_compaction(self.request)
         if self.mode != "off":
@@ -163,7 +166,7 @@ class Exchange:
         finally:
             self._leave()
             turn.abandon()
-        await send_compacted(self.writer, self.request, body, self.report.headers())
+        await send_compacted(self.writer, self.request, self._sent, body, self.report.headers())
         self.complete = True
 
     # --- what the provider holds -------------------------------------------------------------------

@@ -45,16 +45,27 @@ def _context_management(value: Json) -> Json:
 
 
 def _sealed(items: Sequence[JsonObject], source: Sequence[JsonObject]) -> JsonObject:
-    """The items of a compacted history as one, and by which it is known what they stand for."""
-    spoken = [item for item in source if item.get("role") not in SYSTEM_ROLES]
-    covers: list[Json] = [*sorted({_mark(item) for item in spoken})]
-    holds: JsonObject = {"items": [*items], "covers": covers}
+    """The items of a compacted history as one, and by which it is known what they stand for.
+
+    A seal in the source stands for what it stood for; a client may go on to send that again.
+    """
+    covers: set[str] = set()
+    for item in source:
+        held = _holds(item)
+        if held is not None:
+            covers |= {*held[1], *(_mark(inside) for inside in held[0] if _is_spoken(inside))}
+        elif _is_spoken(item):
+            covers.add(_mark(item))
+    holds: JsonObject = {"items": [*items], "covers": [*sorted(covers)]}
     text = SEAL + b64encode(dump(holds).encode("utf-8", "surrogatepass")).decode()
     return {"type": "compaction", "id": f"cmp_{_digest(text)}", "encrypted_content": text}
 
 
 def _opened(items: Sequence[JsonObject]) -> Sequence[JsonObject]:
-    """The items with what our seals hold in place of them; what stands before one and is covered by it is dropped."""
+    """The items with what our seals hold in place of them.
+
+    What stands before one and is covered by it is dropped. System text that a client sends itself is not said twice.
+    """
     opened: list[JsonObject] = []
     changed = False
     for item in items:
@@ -64,8 +75,14 @@ def _opened(items: Sequence[JsonObject]) -> Sequence[JsonObject]:
             continue
         changed = True
         inside, covers = held
-        opened = [*(each for each in opened if _mark(each) not in covers), *inside]
+        opened = [each for each in opened if _mark(each) not in covers]
+        said = {_mark(each) for each in opened if not _is_spoken(each)}
+        opened += [each for each in inside if _is_spoken(each) or _mark(each) not in said]
     return opened if changed else items
+
+
+def _is_spoken(item: JsonObject) -> bool:
+    return item.get("role") not in SYSTEM_ROLES
 
 
 def _holds(item: JsonObject) -> tuple[list[JsonObject], frozenset[str]] | None:
