@@ -44,8 +44,8 @@ format: .venv/developing ## put the code in its one form
 bench: .venv/developing ## time against peers, each in its own environment
 	$(BIN)/everlong lab speed --environments .bench
 
-clients: .venv/developing ## real clients through the gateway, each in its own environment
-	$(BIN)/everlong lab clients --environments .bench
+clients: .venv/developing ## real clients through the gateway, each in its own environment; writes their tables in docs/clients
+	$(BIN)/everlong lab clients --environments .bench --write docs/clients
 
 mutants: .venv/developing ## change the source a line at a time and see whether the tests notice (20 minutes)
 	@$(BIN)/python scripts/mutants.py
