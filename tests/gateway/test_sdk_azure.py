@@ -146,7 +146,7 @@ def test_what_is_no_conversation_is_passed_on_and_told() -> None:
 
 def test_without_an_azure_upstream_the_answer_says_what_is_missing() -> None:
     with RunningGateway(upstream="anthropic") as gateway, azure(gateway) as client:
-        with pytest.raises(openai.NotFoundError, match="no upstream of this gateway is there") as refused:
+        with pytest.raises(openai.NotFoundError, match=r"https://RESOURCE\.openai\.azure\.com") as refused:
             client.chat.completions.create(model=DEPLOYMENT, messages=[{"role": "user", "content": "Say fish."}])
         assert "azure-key-1" not in str(refused.value)
 

@@ -5,7 +5,8 @@ from urllib.parse import quote
 import pytest
 from hypothesis import given, strategies as st
 
-from everlong.gateway.surfaces import SURFACES, Address, Surface
+from everlong.errors import Refused
+from everlong.gateway.surfaces import NAMES as PLACES, SURFACES, Address, Surface, checked_path
 from everlong.gateway.upstreams.routing import Upstream
 from everlong.llm import Endpoint
 from everlong.wire import OPENAI_CHAT
@@ -32,6 +33,39 @@ def test_a_model_in_a_path_is_read_and_written(model: str, other: str) -> None:
     assert (address.model, address.path) == (model, path)
     assert address.with_model(other).model == other
     assert address.with_model(other).with_model(model) == address
+
+
+#: What names of models are made of: versions, regions, makers, ARNs, and letters of any language.
+MODELS = st.lists(
+    st.sampled_from(["claude", "gpt-4o", "@20251101", ":0", "us.", "anthropic.", "arn:aws:", "/", "-v1", "模型", " "]),
+    min_size=1,
+    max_size=6,
+).map("".join)
+
+
+def path_of(surface: Surface, name: str) -> str:
+    """The path with one value in all its places."""
+    return surface.base + PLACES.sub(lambda _: quote(name, safe=":@"), surface.path)
+
+
+@given(surface=st.sampled_from(SURFACES), name=MODELS)
+def test_no_surface_hides_another_and_what_stands_in_a_path_stays(surface: Surface, name: str) -> None:
+    """The first that fits answers: a later one of another meaning would never be reached."""
+    path = path_of(surface, name)
+    address = next(found for each in SURFACES if (found := each.address(path)) is not None)
+    assert address.surface is surface
+    assert surface.base + address.path == path
+    assert address.path == address.any_models.replace("{model}", quote(name, safe=":@"))
+    assert not surface.names_model or address.model == name
+
+
+@pytest.mark.parametrize("name", ["..", "../..", "a/../b", ".", "a\\b", "a?b", "a#b", "a%b", "a//b"])
+def test_no_name_leads_out_of_an_address(name: str) -> None:
+    for surface in (each for each in SURFACES if PLACES.search(each.path)):
+        # A path that ends with something else behind the name is that of another name.
+        whole = path_of(surface, name)
+        with pytest.raises(Refused):
+            checked_path(whole)
 
 
 def test_an_address_without_a_model_leaves_it_to_the_body() -> None:

@@ -75,6 +75,9 @@ def test_where_plain_paths_are_at_other_addresses(written: str, usual: str) -> N
         ("http://proxy.example/azure/openai/v1", "/openai", "http://proxy.example/azure/openai"),
         ("http://proxy.example/azure", "/openai", "http://proxy.example/azure/openai"),
         ("http://proxy.example", "", "http://proxy.example"),
+        ("openai", "/openai/v1", "https://api.openai.com/v1"),
+        ("anthropic", "/anthropic/v1", "https://api.anthropic.com/v1"),
+        ("groq", "/openai/v1", "https://api.groq.com/openai/v1"),
     ],
 )
 def test_where_the_paths_of_clouds_are(where: str, base: str, address: str) -> None:

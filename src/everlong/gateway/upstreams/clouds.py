@@ -11,7 +11,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from everlong.errors import InputError
 from everlong.gateway.surfaces import AZURE, BEDROCK, FORMATS, VERTEX
-from everlong.gateway.upstreams.routing import USUAL_BASE, USUAL_FORMATS
+from everlong.gateway.upstreams.routing import CLOUD_ADDRESSES, USUAL_BASE, USUAL_FORMATS
 from everlong.windows import canonical
 from everlong.wire import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
 
@@ -35,8 +35,6 @@ class Cloud:
 
     name: str
     hosts: re.Pattern[str]
-    #: How its address is written, for people.
-    example: str
     place: Callable[[SplitResult], Place]
     #: The address that variables of its SDKs name; "" if they name none.
     from_environment: Callable[[Mapping[str, str]], str]
@@ -61,7 +59,9 @@ def cloud_named(name: str, environment: Mapping[str, str]) -> tuple[Cloud, str] 
         return None
     address = cloud.from_environment(environment)
     if not address:
-        raise InputError(f"the name {name} does not say whose it is: write the address, such as {cloud.example}")
+        raise InputError(
+            f"the name {name} does not say whose it is: write the address, such as {CLOUD_ADDRESSES[cloud.name]}"
+        )
     return cloud, address
 
 
@@ -75,7 +75,6 @@ RESOURCES = re.compile(
     r"[a-z0-9-]+\.(?:openai\.azure\.(?:com|us|cn)|cognitiveservices\.azure\.(?:com|us|cn)|services\.ai\.azure\.com"
     r"|api\.cognitive\.microsoft\.(?:com|us))"
 )
-RESOURCE = "https://RESOURCE.openai.azure.com"
 OPENAI, CLAUDE = "/openai/v1", "/anthropic/v1"
 
 
@@ -83,7 +82,8 @@ def _azure_place(address: SplitResult) -> Place:
     """Whatever part of the way a person wrote; the rest of it is known."""
     root, path = _root(address), address.path.rstrip("/")
     if "/deployments" in path:
-        raise InputError(f"an upstream at Azure is written without a deployment: {RESOURCE}; clients name deployments")
+        written = CLOUD_ADDRESSES[AZURE]
+        raise InputError(f"an upstream at Azure is written without a deployment: {written}; clients name deployments")
     if path.endswith(("/anthropic", CLAUDE)):
         return Place(url=root + path.removesuffix("/v1") + USUAL_BASE, formats=(ANTHROPIC.name,))
     if path in ("", USUAL_BASE) or path.endswith(("/openai", OPENAI)) or re.fullmatch("/api/projects/[^/]+", path):
@@ -124,7 +124,6 @@ CLOUDS = (
     Cloud(
         name=AZURE,
         hosts=RESOURCES,
-        example=RESOURCE,
         place=_azure_place,
         from_environment=lambda environment: environment.get("AZURE_OPENAI_ENDPOINT", "").strip(),
         key_variable="AZURE_OPENAI_API_KEY",
@@ -133,14 +132,12 @@ CLOUDS = (
     Cloud(
         name=VERTEX,
         hosts=re.compile(r"(?:[a-z0-9-]+-)?aiplatform(?:\.[a-z]+\.rep)?\.googleapis\.com"),
-        example="https://REGION-aiplatform.googleapis.com",
         place=_regional_place,
         from_environment=_vertex_host,
     ),
     Cloud(
         name=BEDROCK,
         hosts=re.compile(r"bedrock-runtime(?:-fips)?\.[a-z0-9-]+\.amazonaws\.com(?:\.cn)?"),
-        example="https://bedrock-runtime.REGION.amazonaws.com",
         place=_regional_place,
         from_environment=_bedrock_host,
         key_variable="AWS_BEARER_TOKEN_BEDROCK",

@@ -43,9 +43,11 @@ class Provider:
 
 #: In their order; OpenRouter and Ollama take every model.
 PROVIDERS: Mapping[str, Provider] = {
-    "anthropic": Provider(("claude-*",), MESSAGES),
+    "anthropic": Provider(("claude-*",), MESSAGES, addresses={"/anthropic/v1": KNOWN["anthropic"][0]}),
     "openai": Provider(
-        ("gpt-*", "o[1-9]*", "chatgpt-*", "codex*", "computer-use-*", "text-embedding-*", "ft:*"), RESPONSES
+        ("gpt-*", "o[1-9]*", "chatgpt-*", "codex*", "computer-use-*", "text-embedding-*", "ft:*"),
+        RESPONSES,
+        addresses={"/openai/v1": KNOWN["openai"][0]},
     ),
     "google": Provider(
         ("gemini-*", "gemma-*"),

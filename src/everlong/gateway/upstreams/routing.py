@@ -9,14 +9,21 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from everlong.errors import Refused
+from everlong.gateway.surfaces import AZURE, BEDROCK, VERTEX
 from everlong.llm import Endpoint
 from everlong.wire import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
 
-__all__ = ["USUAL_BASE", "USUAL_FORMATS", "Routes", "Upstream"]
+__all__ = ["CLOUD_ADDRESSES", "USUAL_BASE", "USUAL_FORMATS", "Routes", "Upstream"]
 
 #: The formats that most servers of models speak. A server that names no formats is taken to speak these and no others,
 #: so that a new format reaches only upstreams that name it.
 USUAL_FORMATS = (OPENAI_CHAT.name, OPENAI_RESPONSES.name, ANTHROPIC.name)
+#: How addresses at clouds are written, for people.
+CLOUD_ADDRESSES: Mapping[str, str] = {
+    AZURE: "https://RESOURCE.openai.azure.com",
+    VERTEX: "https://REGION-aiplatform.googleapis.com",
+    BEDROCK: "https://bedrock-runtime.REGION.amazonaws.com",
+}
 LONGEST_NAME = 100  # characters of a model's name that an error repeats
 USUAL_BASE = "/v1"
 VERSION = re.compile(r"/v[0-9][a-z0-9]*$")
@@ -117,5 +124,5 @@ def _fits(model: str, pattern: str) -> bool:
 def _no_upstream(fmt: str, cloud: str = "") -> Refused:
     problem = f"no upstream of this gateway speaks {fmt}"
     if cloud:
-        problem = f"this path is one of {cloud}, and no upstream of this gateway is there: its operator names one"
+        problem = f"this path is one of {cloud}, where this gateway has no upstream; one is {CLOUD_ADDRESSES[cloud]}"
     return Refused(problem, status=404, kind="unknown_model")
