@@ -31,6 +31,7 @@ TOOLS: Any = [
 ON_VERTEX = "claude-opus-4-5@20251101"
 ON_BEDROCK = "us.anthropic.claude-opus-4-5-20251101-v1:0"
 PROFILE = "arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.anthropic.claude-opus-4-5-20251101-v1:0"
+PROJECT = "projects/p-1/locations/us-east5"
 SAID: Any = [{"role": "user", "content": "Say fish."}]
 BODY = {"anthropic_version": "bedrock-2023-05-31", "max_tokens": 100, "messages": SAID}
 SIGNED = {
@@ -117,6 +118,19 @@ def talk(client: Any, model: str, *, streamed: bool) -> int:
     return said
 
 
+@pytest.mark.parametrize("verb", ["generateContent", "streamGenerateContent?alt=sse", "streamGenerateContent"])
+@pytest.mark.parametrize("version", ["v1", "v1beta1"])
+def test_gemini_on_vertex(version: str, verb: str) -> None:
+    path = f"/{version}/{PROJECT}/publishers/google/models/gemini-2.5-pro:{verb}"
+    body = {"contents": [{"role": "user", "parts": [{"text": "Say fish."}]}]}
+    with ScriptedServer(echo) as server, RunningGateway(upstream=server.address) as gateway:
+        status, headers, answer = post(gateway, path, json.dumps(body).encode(), {"authorization": "Bearer t"})
+    assert status == 200
+    assert headers["x-everlong-managed"] == "yes"
+    assert b"fish" in answer
+    assert [(each.fmt, each.model) for each in server.requests] == [("gemini", "gemini-2.5-pro")]
+
+
 def test_tokens_are_counted_for_a_client_of_vertex() -> None:
     with ScriptedServer() as server, RunningGateway(upstream=server.address) as gateway:
         client, model = client_of("vertex", gateway)
@@ -129,7 +143,6 @@ def test_tokens_are_counted_for_a_client_of_vertex() -> None:
 
 
 ARN = PROFILE.replace(":", "%3A").replace("/", "%2F")
-PROJECT = "projects/p-1/locations/us-east5"
 #: Paths, the model that is asked, and its window.
 NAMED = {
     "a region": (f"/model/{ON_BEDROCK}/invoke", ON_BEDROCK, 200_000),

@@ -160,7 +160,7 @@ def _azure() -> Iterator[Surface]:
     yield Surface(format=OPENAI_RESPONSES, base="/openai", path="/responses", cloud=AZURE)
     yield Surface(format=OPENAI_CHAT, base="", path="/models/chat/completions", cloud=AZURE)
     for format_, base in ((OPENAI_CHAT, "/openai/v1"), (OPENAI_RESPONSES, "/openai/v1"), (ANTHROPIC, "/anthropic/v1")):
-        yield from (replace(surface, base=base) for surface in _own(format_))
+        yield from (replace(surface, base=base, aliases=()) for surface in _own(format_))
 
 
 #: What bodies of Anthropic's models have in clouds, and no others.
@@ -178,10 +178,18 @@ def _vertex() -> Iterator[Surface]:
             yield Surface(format=ANTHROPIC, base=base, path=path, cloud=VERTEX, sign=VERSION_FIELD)
         path = f"{PROJECT}/endpoints/{{endpoint}}/chat/completions"
         yield Surface(format=OPENAI_CHAT, base=base, path=path, cloud=VERTEX)
-        for surface in (each for format_ in FORMATS.values() for each in _own(format_) if each.names_model):
+        for surface in _named():
             for before in (PROJECT, ""):
                 path = f"{before}/publishers/google{surface.path}"
-                yield replace(surface, base=base, path=path, cloud=VERTEX)
+                yield replace(surface, base=base, path=path, aliases=(), cloud=VERTEX)
+
+
+def _named() -> Iterator[Surface]:
+    """The usual paths of formats whose paths name a model."""
+    for api, surface in ((format_.api, each) for format_ in FORMATS.values() for each in _own(format_)):
+        usual = surface.path in (api.path, api.stream_path, api.count_path) and surface.base == api.base
+        if usual and surface.names_model:
+            yield surface
 
 
 def _bedrock() -> Iterator[Surface]:

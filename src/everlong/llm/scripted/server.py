@@ -28,6 +28,7 @@ from everlong.wire import (
     ANTHROPIC,
     AWS_FRAMES,
     FORMATS,
+    GEMINI,
     OPENAI_CHAT,
     OPENAI_RESPONSES,
     Api,
@@ -53,8 +54,10 @@ CLOUD_PATHS: tuple[tuple[str, Format], ...] = (
     (VERTEX + "/endpoints/openapi/chat/completions", OPENAI_CHAT),
     (VERTEX + "/publishers/anthropic/models/{model:[^:/]+}:rawPredict", ANTHROPIC),
     (VERTEX + "/publishers/anthropic/models/{model:[^:/]+}:streamRawPredict", ANTHROPIC),
+    (VERTEX + "/publishers/google/models/{model:[^:/]+}:generateContent", GEMINI),
     ("/model/{model}/invoke", ANTHROPIC),
 )
+GEMINI_STREAM = VERTEX + "/publishers/google/models/{model:[^:/]+}:streamGenerateContent"
 BEDROCK_STREAM = "/model/{model}/invoke-with-response-stream"
 #: What a script does wrong is told to its client: a test then fails with its reason.
 SCRIPT_ERRORS = (ArithmeticError, AssertionError, AttributeError, EverlongError, LookupError, TypeError, ValueError)
@@ -140,6 +143,7 @@ class ScriptedServer:
             if api.count_path:
                 app.router.add_post(_route(api, api.count_path), self._counts(spoken))
         app.router.add_post(VERTEX + "/publishers/anthropic/models/count-tokens:rawPredict", self._counts(ANTHROPIC))
+        app.router.add_post(GEMINI_STREAM, self._answers(GEMINI, streamed=True))
         app.router.add_post(BEDROCK_STREAM, self._answers(ANTHROPIC, streamed=True, framing=AWS_FRAMES))
         for path, spoken in CLOUD_PATHS:
             app.router.add_post(path, self._answers(spoken))
