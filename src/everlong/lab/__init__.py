@@ -10,6 +10,7 @@ from everlong.doors import open_door
 
 if TYPE_CHECKING:
     from everlong.lab.cases import Cases as Cases, every as every
+    from everlong.lab.clients.claude_sessions import LONG_SESSIONS as LONG_SESSIONS, SESSIONS as SESSIONS
     from everlong.lab.clients.results import run_table as run_table, write_runs as write_runs
     from everlong.lab.clients.runner import Runner as Runner
     from everlong.lab.clients.table import CLIENTS as CLIENTS
@@ -111,6 +112,7 @@ else:
         __name__,
         {
             "cases": "Cases every",
+            "clients.claude_sessions": "LONG_SESSIONS SESSIONS",
             "clients.results": "run_table write_runs",
             "clients.runner": "Runner",
             "clients.table": "CLIENTS",

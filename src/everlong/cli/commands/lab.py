@@ -7,6 +7,11 @@ from everlong.cli.groups import CommandGroup, CommandRow
 __all__ = ["lab_command"]
 
 COMMANDS = (
+    CommandRow(
+        "claude-sessions",
+        "everlong.cli.lab.claude_sessions:claude_sessions_command",
+        "Run Claude Code in long sessions and unusual ones.",
+    ),
     CommandRow("clients", "everlong.cli.lab.clients:clients_command", "Run real clients through the gateway."),
     CommandRow(
         "continuity",

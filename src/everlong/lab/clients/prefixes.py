@@ -165,11 +165,18 @@ def _pair(number: int, spoken: Format, exchange: Exchange, request: ReceivedRequ
         sent=_items(spoken, json.loads(request.body)),
         head=1 + len(asked[1:]) - len(_after_system(asked[1:])),
         tokens=sizes.prompt(document),
-        movable=sizes.movable(document, spoken.api.length(body)),
+        movable=sizes.movable(document, spoken.api.length(body), _thinking(body)),
         compactions=int(told.get(COMPACTIONS, 0)),
         behind=told.get(BEHIND, "0") != "0",
         learned=told.get(RECOVERED, "0") != "0",
     )
+
+
+def _thinking(body: JsonObject) -> int:
+    """Return the tokens of the answer that a request keeps for thinking."""
+    thinking = body.get("thinking")
+    budget = thinking.get("budget_tokens") if isinstance(thinking, dict) else None
+    return budget if isinstance(budget, int) else 0
 
 
 def _items(spoken: Format, body: JsonObject) -> tuple[str, ...]:
@@ -216,12 +223,15 @@ class _Sizes:
     def prompt(self, document: Document) -> int:
         return sum(map(self._message, document.messages)) + self.counter.tools(document.tools)
 
-    def movable(self, document: Document, asked: int | None) -> int:
-        """Return what a compaction can move; an answer of `asked` tokens is reserved before it."""
+    def movable(self, document: Document, asked: int | None, thinking: int = 0) -> int:
+        """Return what a compaction can move; an answer of `asked` tokens is reserved before it.
+
+        Of that the tokens for thinking cannot give way.
+        """
         stays = (at for at, why in protected(document.messages).items() if why is not Protection.UNREAD)
         fixed = sum(self._message(document.messages[at]) for at in stays)
         tools = self.counter.tools(document.tools)
-        return Budget.of(self.window, requested=asked, tools=tools, fixed=fixed).movable
+        return Budget.of(self.window, requested=asked, tools=tools, fixed=fixed, least=thinking + 1).movable
 
     def _message(self, message: Message) -> int:
         if message not in self.known:

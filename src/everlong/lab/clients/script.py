@@ -25,6 +25,7 @@ __all__ = [
     "newest_task",
     "record_line",
     "summary_wanted",
+    "thought_for",
     "tool_names",
 ]
 
@@ -130,14 +131,14 @@ class Reader:
         """Answer with the next step of the task."""
         task, way = newest_task(asked.messages), _way(asked)
         if way is None or task is None or summary_wanted(asked.messages):
-            return Answer(text=SUMMARY, thinking=_thought(asked))
+            return Answer(text=SUMMARY, thinking=thought_for(asked))
         at = self.made[task]
         if at and at <= self.tasks.files and not way.holds(asked.messages, self.tasks.opening(task, at)):
             self.missing.append(self.tasks.name(task, at))
         self.made[task] += 1
         if at >= self.tasks.files:
-            return replace(way.end(self.tasks.done(task)), thinking=_thought(asked))
-        return replace(way.read(self.folder / self.tasks.name(task, at + 1)), thinking=_thought(asked))
+            return replace(way.end(self.tasks.done(task)), thinking=thought_for(asked))
+        return replace(way.read(self.folder / self.tasks.name(task, at + 1)), thinking=thought_for(asked))
 
 
 # --- the ways of clients ---------------------------------------------------------------------------
@@ -251,7 +252,7 @@ def tool_names(tools: Iterable[str]) -> list[str]:
     return [_function(json.loads(text))[0] for text in tools]
 
 
-def _thought(asked: ReceivedRequest) -> str:
+def thought_for(asked: ReceivedRequest) -> str:
     """Return some thinking if the client asks for it, because a turn must then begin with it."""
     wanted = json.loads(asked.body or "{}").get("thinking")
     return "The files have an order." if isinstance(wanted, dict) and wanted.get("type") != "disabled" else ""

@@ -13,7 +13,7 @@ from everlong.lab.clients.script import Work, newest_task, summary_wanted
 from everlong.lab.clients.witness import MARK, Exchange
 from everlong.llm import ReceivedRequest
 from everlong.tokens import Counter
-from everlong.wire import problems
+from everlong.wire import format_named, problems
 
 __all__ = ["RunRecord", "Verdict", "judge", "left_out"]
 
@@ -62,6 +62,8 @@ class Verdict:
     summaries: int = 0
     task: int = 0
     tasked: int = 0
+    #: The most cache marks in a request that reached the model.
+    marks: int = 0
     faults: tuple[str, ...] = ()
     left_out: str = ""
 
@@ -114,6 +116,7 @@ def judge(client: str, mode: str, tasks: Work, record: RunRecord) -> Verdict:
         summaries=summaries,
         task=sum(held for _, held in tasked),
         tasked=len(tasked),
+        marks=max(map(_marks, record.requests), default=0),
         faults=tuple(faults),
     )
 
@@ -153,6 +156,16 @@ def _refusable(requests: Iterable[ReceivedRequest], window: int) -> Iterable[str
             yield f"{name} has {_size(request)} tokens for a window of {window}"
         for problem in problems(request.fmt, json.loads(request.body))[:1]:
             yield f"{name} is invalid at {problem.where}: {problem.text}"
+
+
+def _marks(request: ReceivedRequest) -> int:
+    """Return how many cache marks a request has."""
+    marks = format_named(request.fmt).marks
+    if marks is None:
+        return 0
+    body = json.loads(request.body)
+    key = f'"{marks.field}": '
+    return json.dumps(body).count(key) - json.dumps(marks.remove(body)).count(key)
 
 
 def _size(request: ReceivedRequest) -> int:

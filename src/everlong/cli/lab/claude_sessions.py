@@ -1,0 +1,89 @@
+"""`everlong lab claude-sessions`: the real Claude Code in long sessions and unusual ones, and how each run ended."""
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from everlong.cli.terminal.streams import print_json
+from everlong.cli.terminal.tables import amount
+from everlong.errors import EverlongError
+from everlong.lab import LONG_SESSIONS, SESSIONS
+
+if TYPE_CHECKING:
+    from everlong.lab import Verdict
+
+__all__ = ["claude_sessions_command"]
+
+HEAD = (
+    "session",
+    "version",
+    "turns",
+    "requests",
+    "asked",
+    "sent",
+    "window",
+    "errors",
+    "marks",
+    "compactions",
+    "breaks",
+)
+
+
+@click.command("claude-sessions")
+@click.argument("names", nargs=-1, type=click.Choice((*SESSIONS, *LONG_SESSIONS)))
+@click.option("--long", "long_wanted", is_flag=True, help="Also windows of 100 000, 200 000 and a million tokens.")
+@click.option(
+    "--environments",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Where it is installed (default: EVERLONG_LAB, else the user's cache).",
+)
+@click.option(
+    "--records",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Write every request there, to look at.",
+)
+@click.option("--json", "json_wanted", is_flag=True, help="Print JSON.")
+def claude_sessions_command(
+    names: tuple[str, ...], long_wanted: bool, environments: Path | None, records: Path | None, json_wanted: bool
+) -> None:
+    """Run the real Claude Code through the gateway as people use it, against a scripted model.
+
+    40 turns of the same word with hooks of constant text, and one session each with sub-agents, parallel calls,
+    pictures, plan mode, --resume, --fork-session and /compact, all past the window. A run is ok by the rules of
+    `everlong lab clients`; `marks` is the most cache marks in a request, of which Anthropic takes four. Exits with 1
+    if a run is not ok.
+    """
+    from everlong.lab import Environments, Runner, Table, folder_from  # noqa: PLC0415
+
+    where = Environments(environments or folder_from(os.environ), lambda line: click.echo(line, err=True))
+    runner = Runner(where, records=records)
+    known = SESSIONS | LONG_SESSIONS
+    runs: list[tuple[str, Verdict]] = []
+    for name in names or (*SESSIONS, *(LONG_SESSIONS if long_wanted else ())):
+        for verdict in runner.all_modes(known[name]):
+            runs.append((name, verdict))
+            click.echo(f"{name}: {_told(verdict)}", err=True)
+    if json_wanted:
+        print_json([asdict(verdict) | {"session": name, "ok": verdict.ok} for name, verdict in runs])
+    else:
+        rows = tuple(_cells(name, verdict) for name, verdict in runs)
+        click.echo(str(Table("Claude Code through the gateway", (*HEAD, "summaries", "ok"), rows)))
+    bad = sum(not verdict.ok for _, verdict in runs)
+    if bad:
+        raise EverlongError(f"{bad} of {len(runs)} sessions are not ok")
+
+
+def _told(verdict: "Verdict") -> str:
+    return "ok" if verdict.ok else verdict.left_out or "; ".join(verdict.faults)
+
+
+def _cells(name: str, verdict: "Verdict") -> tuple[str, ...]:
+    sizes = (amount(size) for size in (verdict.wanted, verdict.largest, verdict.window))
+    figures = (verdict.errors, verdict.marks, verdict.compactions, verdict.breaks, verdict.summaries)
+    counted = (str(verdict.turns), str(verdict.requests), *sizes, *map(str, figures))
+    return (name, verdict.version, *counted, "yes" if verdict.ok else "no")
