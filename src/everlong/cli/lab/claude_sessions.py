@@ -31,6 +31,8 @@ HEAD = (
     "breaks",
 )
 
+PATIENCE = 3_600.0  # seconds for one session
+
 
 @click.command("claude-sessions")
 @click.argument("names", nargs=-1, type=click.Choice((*SESSIONS, *LONG_SESSIONS)))
@@ -61,7 +63,7 @@ def claude_sessions_command(
     from everlong.lab import Environments, Runner, Table, folder_from  # noqa: PLC0415
 
     where = Environments(environments or folder_from(os.environ), lambda line: click.echo(line, err=True))
-    runner = Runner(where, records=records)
+    runner = Runner(where, records=records, patience=PATIENCE)
     known = SESSIONS | LONG_SESSIONS
     runs: list[tuple[str, Verdict]] = []
     for name in names or (*SESSIONS, *(LONG_SESSIONS if long_wanted else ())):

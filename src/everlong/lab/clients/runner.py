@@ -58,6 +58,8 @@ class Runner:
     direct: bool = False
     here: bool = False
     records: Path | None = None
+    #: Seconds for one conversation.
+    patience: float = PATIENCE
 
     def all_modes(self, row: ClientRow) -> Iterator[Verdict]:
         """Yield a row for every mode of a client, or one row that says why it is not available here."""
@@ -158,11 +160,11 @@ class Runner:
                 capture_output=True,
                 encoding="utf-8",
                 errors="replace",
-                timeout=PATIENCE,
+                timeout=self.patience,
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            return {"error": f"no end after {PATIENCE:.0f} s"}
+            return {"error": f"no end after {self.patience:.0f} s"}
         return _report(done)
 
     def _command(self, row: ClientRow) -> tuple[list[str], dict[str, str]]:
