@@ -180,7 +180,7 @@ SESSIONS: dict[str, ClientRow] = {
     name: _session(name, work, window)
     for name, work, window in (
         ("constant", Turns(), 64_000),
-        ("agents", replace(SHORT, agents=True, files=8, lines=150), 64_000),
+        ("agents", replace(SHORT, count=6, agents=True, files=10, lines=320), 64_000),
         ("parallel", replace(SHORT, at_once=True, files=4, lines=150), 64_000),
         ("images", replace(SHORT, pictures=True, lines=250), 64_000),
         ("plan", replace(SHORT, lines=150), 64_000),
