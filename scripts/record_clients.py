@@ -54,7 +54,7 @@ RECORDINGS = {
     "codex": Recording("exec -m gpt-5 --skip-git-repo-check --sandbox danger-full-access {prompt}", 32_000),
     "opencode": Recording("run --auto {prompt}", 40_000),
     "pi": Recording("-p {prompt}", 24_000),
-    "gemini": Recording("--skip-trust -m gemini-2.5-pro -p {prompt}", 40_000),
+    "gemini": Recording("--skip-trust -m gemini-2.5-pro -p {prompt}", reads=False),
     "qwen": Recording("--yolo -m scripted {prompt}", 40_000),
     "aider": Recording("--no-git --yes-always --no-check-update --message {prompt}", reads=False),
     "openclaw": Recording("agent --local --session-id demo --message {prompt}", 40_000),
