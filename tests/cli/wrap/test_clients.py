@@ -286,6 +286,7 @@ BASES = {
     "an OpenAI server": ({"OPENAI_BASE_URL": "http://127.0.0.1:1234/v1"}, "http://127.0.0.1:1234/v1", "openai-chat"),
     "its other name": ({"OPENAI_API_BASE": "http://127.0.0.1:1234/v1/"}, "http://127.0.0.1:1234/v1", "openai-chat"),
     "an Anthropic server": ({"ANTHROPIC_BASE_URL": "https://x.example/a"}, "https://x.example/a/v1", "anthropic"),
+    "a Gemini server": ({"GOOGLE_GEMINI_BASE_URL": "https://g.example"}, "https://g.example/v1beta", "gemini"),
     "an Ollama": ({"OLLAMA_HOST": "127.0.0.1:11435"}, "http://127.0.0.1:11435/api", "ollama"),
     "an Ollama without a port": ({"OLLAMA_HOST": "gpu-box"}, "http://gpu-box:11434/api", "ollama"),
     "one with its version": ({"ANTHROPIC_BASE_URL": "https://x.example/v1"}, "https://x.example/v1", "anthropic"),

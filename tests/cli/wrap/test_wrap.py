@@ -19,6 +19,15 @@ TALKS = "messages(8, 200); say(base=os.environ['ANTHROPIC_BASE_URL'], argv=sys.a
 WAITS = (
     "say(base=os.environ['ANTHROPIC_BASE_URL']); messages(1, 10)\nif sys.argv[1:] == ['wait']: sys.stdin.readline()\n"
 )
+ASKS_ALL = (
+    "told = [{'role': 'user', 'content': 'hi'}]; openai = os.environ['OPENAI_BASE_URL']\n"
+    "ask(openai + '/chat/completions', {'model': 'm', 'messages': told}, authorization='Bearer k')\n"
+    "ask(openai + '/responses', {'model': 'm', 'input': told}, authorization='Bearer k')\n"
+    "messages(1, 1)\n"
+    "gemini = os.environ['GOOGLE_GEMINI_BASE_URL'] + '/v1beta/models/gemini-2.5-pro:generateContent'\n"
+    "ask(gemini, {'contents': [{'role': 'user', 'parts': [{'text': 'hi'}]}]})\n"
+    "ask(os.environ['OLLAMA_HOST'] + '/api/chat', {'model': 'm', 'messages': told, 'stream': False})\n"
+)
 AGENT = (
     "config = json.loads(os.environ['OPENCODE_CONFIG_CONTENT']); own = config['provider']['everlong']\n"
     "base = own['options']['baseURL']; (model,) = own['models']; key = own['options']['apiKey']\n"
@@ -95,6 +104,20 @@ def test_a_client_works_past_its_window_with_one_command_and_nothing_of_the_user
     assert {name: after.get(name) for name in before} == before
     assert not [name for name in after.keys() - before.keys() if "/everlong/" not in f"/{name}"]
     assert "sk-mine" not in "".join(path.read_text(errors="replace") for path in desk.state.glob("*.*"))
+    ended(desk)
+
+
+def test_every_base_url_that_was_set_is_the_upstream_of_its_api(desk: Desk) -> None:
+    desk.program("mine", ASKS_ALL)
+    with ScriptedServer() as server:
+        addresses = {"OPENAI_BASE_URL": server.url, "ANTHROPIC_BASE_URL": server.address}
+        addresses |= {"GOOGLE_GEMINI_BASE_URL": server.address, "OLLAMA_HOST": server.address}
+        ran = desk.run("wrap", "--json", "--", "mine", variables=addresses)
+        asked = [one.fmt for one in server.requests]
+    assert ran.returncode == 0, ran.stderr
+    assert asked == ["openai-chat", "openai-responses", "anthropic", "gemini", "ollama"]
+    told = json.loads(ran.stderr)
+    assert (told["shared"], told["everlong"]["requests"], told["everlong"]["failed"]) == (False, 5, 0)
     ended(desk)
 
 
