@@ -96,6 +96,12 @@ class Continuation:
         request = self.asked.without_fields((self.held.previous, self.held.conversation))
         return request.with_messages([*self.past.items, *request.messages])
 
+    def needs_past(self, error: ProviderError, told: bytes) -> bool:
+        """Whether what was not seen here would help: the request is too long, or the provider lost the newest part."""
+        if isinstance(error, ContextOverflow):
+            return True
+        return error.status in UNKNOWN and bool(self.past.links) and self.named.encode() in told
+
     async def fetch(self, provider: Provider) -> bool:
         """Ask the provider for what was not seen; return whether the past is whole now."""
         missing = self.past.missing

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from everlong.core import Json, Message
 from everlong.engine import Call, Finished, Prepared, Turn, counter_for, whole, window_hint
-from everlong.errors import BudgetImpossible, ContextOverflow, EverlongError, ProviderError, Refused
+from everlong.errors import BudgetImpossible, EverlongError, ProviderError, Refused
 from everlong.gateway.chains.continuation import Continuation, continuation_of
 from everlong.gateway.chains.provider import Provider
 from everlong.gateway.clients import Client
@@ -186,8 +186,8 @@ class Exchange:
         refusal = await self._attempt_unseen()
         if refusal is None:
             return
-        too_long = isinstance(refusal.error, ContextOverflow) and bool(self.request.messages)
-        if too_long and await self._with_comments(continuation.fetch(self._provider(continuation))):
+        asks = bool(self.request.messages) and continuation.needs_past(refusal.error, refusal.body or b"")
+        if asks and await self._with_comments(continuation.fetch(self._provider(continuation))):
             self.request = continuation.with_past()
             await self._manage()
         else:
