@@ -1,6 +1,7 @@
 """The settings of the gateway: where they come from, and what is said about a bad one."""
 
 import contextlib
+import json
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -350,3 +351,27 @@ def test_a_size_that_is_none_is_refused(given: object) -> None:
 
 def test_names_in_a_file_may_be_in_capitals(tmp_path: Path) -> None:
     assert load_config(written(tmp_path, "PORT = 5"), {}, {}).port == 5
+
+
+@pytest.mark.parametrize("way", ["file", "variable"])
+def test_deployments_are_models_windows_or_both(way: str, tmp_path: Path) -> None:
+    file = tmp_path / "everlong.toml"
+    file.write_text('[deployments]\nchat = "gpt-4o"\nSmall = 16000\n"my.own" = { model = "o3", window = 100000 }\n')
+    variable = json.dumps({"chat": "gpt-4o", "Small": 16_000, "my.own": {"model": "o3", "window": 100_000}})
+    config = (
+        load_config(str(file), {}, {})
+        if way == "file"
+        else load_config(None, {}, {"EVERLONG_GATEWAY_DEPLOYMENTS": variable, "XDG_CONFIG_HOME": str(tmp_path)})
+    )
+    told = {name: config.deployment(name) for name in ("CHAT", "small", "My.Own", "other")}
+    assert {name: (each.model, each.window) for name, each in told.items()} == {
+        "CHAT": ("gpt-4o", None),
+        "small": ("small", 16_000),
+        "My.Own": ("o3", 100_000),
+        "other": ("other", None),
+    }
+
+
+def test_deployments_of_a_variable_that_are_no_table_are_told() -> None:
+    with pytest.raises(InputError, match="deployments is a table, written as JSON"):
+        load_config(None, {}, {"EVERLONG_GATEWAY_DEPLOYMENTS": "chat=gpt-4o"})
