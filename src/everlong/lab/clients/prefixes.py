@@ -14,7 +14,7 @@ from everlong.core import Budget, Json, JsonObject, Message, Protection, protect
 from everlong.lab.clients.witness import MARK, Exchange
 from everlong.llm import ReceivedRequest
 from everlong.tokens import Counter
-from everlong.wire import FORMATS, Document, Format
+from everlong.wire import FORMATS, Api, Document, Format
 
 __all__ = ["REFUSED_FROM", "Continued", "Pair", "continued", "format_of", "law_faults", "pairs_of"]
 
@@ -139,7 +139,13 @@ def _begins(items: Sequence[str], start: Sequence[str]) -> bool:
 def format_of(exchange: Exchange) -> Format | None:
     """Return the format of a request to the model; None for any other. Example: /v1/messages?beta=true"""
     path = exchange.path.partition("?")[0]
-    return next((known for known in FORMATS.values() if path.endswith(known.api.path)), None)
+    return next((known for known in FORMATS.values() if _asks(path, known.api)), None)
+
+
+def _asks(path: str, api: Api) -> bool:
+    """Whether it is a path at which a model of that API is asked; some name the model."""
+    ends = [each.partition("{model}")[2] or each for each in (api.path, api.stream_path) if each]
+    return path.endswith(tuple(ends))
 
 
 def pairs_of(exchanges: Sequence[Exchange], requests: Iterable[ReceivedRequest], window: int) -> list[Pair]:

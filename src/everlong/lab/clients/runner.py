@@ -37,7 +37,9 @@ OPENAI_REFUSAL = Window().body
 #: How the provider of each dialect refuses a request that is too long.
 REFUSALS = {
     "messages": '{"type":"error","error":{"type":"invalid_request_error",'
-    '"message":"prompt is too long: {tokens} tokens > {window} maximum"}}'
+    '"message":"prompt is too long: {tokens} tokens > {window} maximum"}}',
+    "gemini": '{"error":{"code":400,"status":"INVALID_ARGUMENT",'
+    '"message":"The input token count ({tokens}) exceeds the maximum number of tokens allowed ({window})."}}',
 }
 PATIENCE = 600.0  # seconds for one conversation
 STARTING = 120.0  # seconds for the gateway, on a busy machine

@@ -8,7 +8,7 @@ a run is judged from the records of the servers.
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -155,7 +155,7 @@ class Way:
 
 def _way(asked: ReceivedRequest) -> Way | None:
     """Return the way of the client that asks; None if it can read no file now."""
-    tools = dict(map(_function, map(json.loads, asked.tools)))
+    tools = dict(function for text in asked.tools for function in _functions(json.loads(text)))
     for name, properties in tools.items():
         arguments = _arguments(name, properties)
         if arguments is not None:
@@ -191,12 +191,13 @@ def _step_way(name: str) -> Way:
     )
 
 
-def _function(schema: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return the name and the parameters of a tool, in any format."""
+def _functions(schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the name and the parameters of each function that a tool declares, in any format."""
     function = schema.get("function")
     tool = function if isinstance(function, dict) else schema
-    parameters = tool.get("parameters") or tool.get("input_schema") or {}
-    return str(tool.get("name", "")), parameters.get("properties") or {}
+    for each in tool.get("functionDeclarations") or [tool]:
+        parameters = next((each[name] for name in PARAMETERS if each.get(name)), {})
+        yield str(each.get("name", "")), parameters.get("properties") or {}
 
 
 def _arguments(name: str, properties: Mapping[str, Any]) -> Callable[[Path], dict[str, object]] | None:
@@ -207,6 +208,7 @@ def _arguments(name: str, properties: Mapping[str, Any]) -> Callable[[Path], dic
     return SHELLS.get(name)
 
 
+PARAMETERS = ("parameters", "input_schema", "parametersJsonSchema")
 #: Clients' own tools that show a file, and the names of the path in them.
 READERS = frozenset({"read_file", "Read", "read"})
 PATH_FIELDS = ("path", "file_path", "filePath")
@@ -249,7 +251,7 @@ CODE_WAY = Way(
 
 def tool_names(tools: Iterable[str]) -> list[str]:
     """Return the names of the tools on offer, in any format. Example: ('{"function":{"name":"f"}}',) -> ["f"]"""
-    return [_function(json.loads(text))[0] for text in tools]
+    return [name for text in tools for name, _ in _functions(json.loads(text))]
 
 
 def thought_for(asked: ReceivedRequest) -> str:

@@ -15,6 +15,7 @@ __all__ = ["CLIENTS", "ClientRow"]
 
 OPENAI_MODES = ("chat", "chat stream", "responses", "responses stream")
 ANTHROPIC_MODES = ("messages", "messages stream")
+GEMINI_MODES = ("gemini", "gemini stream")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,6 +234,24 @@ CLIENTS: dict[str, ClientRow] = {
                 "autogen", ("autogen-agentchat>=0.7", "autogen-ext[anthropic,openai]>=0.7", "anthropic<1")
             ),
             modes=("chat", "chat stream", *ANTHROPIC_MODES),
+        ),
+        ClientRow(
+            name="google-genai",
+            title="Google Gen AI SDK (Python)",
+            driver="google_genai",
+            home=Environment("google-genai", ("google-genai>=1.50",)),
+            modes=GEMINI_MODES,
+            model="gemini-2.5-flash",
+        ),
+        ClientRow(
+            name="gemini-cli",
+            title="Gemini CLI",
+            driver="gemini_cli",
+            home=NpmPackages("npm-gemini-cli", ("@google/gemini-cli",), program="gemini"),
+            modes=("gemini stream",),
+            model="gemini-2.5-flash",
+            windows=(32_000,),
+            tasks=LONG,
         ),
         ClientRow(
             name="semantic-kernel",

@@ -147,6 +147,7 @@ class ScriptedServer:
         app.router.add_post(BEDROCK_STREAM, self._answers(ANTHROPIC, streamed=True, framing=AWS_FRAMES))
         for path, spoken in CLOUD_PATHS:
             app.router.add_post(path, self._answers(spoken))
+        app.router.add_get("/v1beta/models", self._lists_as_google)
         for path in ("/v1/models", "/openai/models", "/openai/v1/models"):
             app.router.add_get(path, self._lists)
         for held in self.held.values():
@@ -158,6 +159,11 @@ class ScriptedServer:
         rows: list[Json] = [{"id": name, "object": "model", "owned_by": "everlong", **window} for name in self.models]
         return web.json_response({"object": "list", "data": rows})
 
+    async def _lists_as_google(self, _: web.Request) -> web.Response:
+        window: JsonObject = {"inputTokenLimit": self.model.window.tokens} if self.model.window.told else {}
+        rows: list[Json] = [{"name": f"models/{name}", **window} for name in self.models]
+        return web.json_response({"models": rows})
+
     def _counts(self, spoken: Format) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
             try:
@@ -166,7 +172,7 @@ class ScriptedServer:
                 return _refused(400, f"the body cannot be read: {error}")
             counter = self.model.counter
             tokens = counter.messages(document.messages) + counter.tools(document.tools)
-            return web.json_response({"input_tokens": tokens})
+            return web.json_response(spoken.server.counted(tokens))
 
         return handle
 

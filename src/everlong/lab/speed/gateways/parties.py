@@ -15,7 +15,7 @@ from time import perf_counter, sleep
 from everlong.lab.environments import ENVIRONMENTS, HERE, SERVER, Environment
 from everlong.lab.speed.bench import Bench
 from everlong.lab.speed.gateways.processes import resident_megabytes
-from everlong.lab.speed.gateways.requests import ANTHROPIC, MODEL, OPENAI, Connection, Refusal, hello
+from everlong.lab.speed.gateways.requests import ANTHROPIC, GEMINI, MODEL, OPENAI, Connection, Refusal, hello
 
 __all__ = ["DIRECT", "EVERLONG", "HOP", "PARTIES", "Party", "RunningGateway", "run_gateway"]
 
@@ -72,11 +72,13 @@ SERVE = (
 )
 EVERLONG = Party("**everlong** `serve`", SERVER, arguments=SERVE)
 EVERLONG_ANTHROPIC = Party("**everlong** `serve`, Anthropic's format", SERVER, arguments=SERVE, fmt=ANTHROPIC)
+EVERLONG_GEMINI = Party("**everlong** `serve`, Google's format", SERVER, arguments=SERVE, fmt=GEMINI)
 #: All but the upstream, in the order of the tables.
 PARTIES = (
     HOP,
     EVERLONG,
     EVERLONG_ANTHROPIC,
+    EVERLONG_GEMINI,
     Party(
         "litellm proxy",
         ENVIRONMENTS["litellm-proxy"],

@@ -15,11 +15,12 @@ from typing import Any
 
 from everlong.lab.speed.transcripts import TOOLS
 
-__all__ = ["ANTHROPIC", "MODEL", "OPENAI", "Answer", "Connection", "Conversation", "Refusal", "hello", "pace"]
+__all__ = ["ANTHROPIC", "GEMINI", "MODEL", "OPENAI", "Answer", "Connection", "Conversation", "Refusal", "hello", "pace"]
 
-OPENAI, ANTHROPIC = "openai-chat", "anthropic"
+OPENAI, ANTHROPIC, GEMINI = "openai-chat", "anthropic", "gemini"
 MODEL = "gpt-4.1"  # a million tokens
 ANTHROPIC_MODEL = "claude-opus-4-6"  # a million tokens
+GEMINI_MODEL = "gemini-2.5-pro"  # a million tokens
 HEAD = "POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n"
 
 Message = dict[str, Any]
@@ -35,6 +36,14 @@ class Dialect:
     path: str
     key: str
     write: Callable[[list[Message]], tuple[Message, list[Message], list[Message]]]
+    #: The path of streams, if it is another one, and the field of the messages.
+    streams: str = ""
+    messages: str = "messages"
+
+    def start(self, settings: bytes, *, streamed: bool) -> bytes:
+        """Return the beginning of a body, up to the first message."""
+        stream = b"" if self.streams else b'"stream":%b,' % (b"true" if streamed else b"false")
+        return b'{%b%b,"%b":[' % (stream, settings, self.messages.encode())
 
 
 def _as_openai(messages: list[Message]) -> tuple[Message, list[Message], list[Message]]:
@@ -73,6 +82,37 @@ def _blocks(message: Message) -> list[Message]:
     return [*text, *calls]
 
 
+def _as_gemini(messages: list[Message]) -> tuple[Message, list[Message], list[Message]]:
+    """Write for Google: calls and results are parts, results stand together and repeat the names of their calls."""
+    system, names = "", {}
+    written: list[Message] = []
+    for message in messages:
+        match message["role"]:
+            case "system":
+                system = message["content"]
+            case "assistant":
+                text = [{"text": message["content"]}] if message["content"] else []
+                calls = message.get("tool_calls", ())
+                names |= {call["id"]: call["function"]["name"] for call in calls}
+                written.append({"role": "model", "parts": [*text, *map(_gemini_call, calls)]})
+            case "tool":
+                told = {"id": message["tool_call_id"], "name": names[message["tool_call_id"]]}
+                part = {"functionResponse": told | {"response": {"output": message["content"]}}}
+                if written[-1]["role"] == "user":
+                    written[-1]["parts"].append(part)
+                else:
+                    written.append({"role": "user", "parts": [part]})
+            case _:
+                written.append({"role": "user", "parts": [{"text": message["content"]}]})
+    settings = {"systemInstruction": {"parts": [{"text": system}]}, "generationConfig": {"maxOutputTokens": 1_024}}
+    return settings, written, [{"functionDeclarations": [tool["function"] for tool in TOOLS]}]
+
+
+def _gemini_call(call: Message) -> Message:
+    function = call["function"]
+    return {"functionCall": {"id": call["id"], "name": function["name"], "args": json.loads(function["arguments"])}}
+
+
 def _anthropic_tool(function: Message) -> Message:
     return {
         "name": function["name"],
@@ -85,6 +125,13 @@ def _anthropic_tool(function: Message) -> Message:
 DIALECTS = {
     OPENAI: Dialect("/v1/chat/completions", "authorization: Bearer none\r\n\r\n", _as_openai),
     ANTHROPIC: Dialect("/v1/messages", "x-api-key: none\r\nanthropic-version: 2023-06-01\r\n\r\n", _as_anthropic),
+    GEMINI: Dialect(
+        f"/v1beta/models/{GEMINI_MODEL}:generateContent",
+        "x-goog-api-key: none\r\n\r\n",
+        _as_gemini,
+        f"/v1beta/models/{GEMINI_MODEL}:streamGenerateContent?alt=sse",
+        "contents",
+    ),
 }
 
 
@@ -121,10 +168,11 @@ class Conversation:
 
     def request(self, count: int, *, streamed: bool) -> bytes:
         """Return the request with the first `count` messages."""
-        start = b'{"stream":%b,%b,"messages":[' % (b"true" if streamed else b"false", self.settings)
-        body = b"".join((start, b",".join(self.messages[:count]), b'],"tools":', self.tools, b"}"))
         dialect = DIALECTS[self.fmt]
-        return (HEAD.format(path=dialect.path, length=len(body)) + dialect.key).encode() + body
+        start = dialect.start(self.settings, streamed=streamed)
+        body = b"".join((start, b",".join(self.messages[:count]), b'],"tools":', self.tools, b"}"))
+        path = dialect.streams if streamed and dialect.streams else dialect.path
+        return (HEAD.format(path=path, length=len(body)) + dialect.key).encode() + body
 
 
 def hello(fmt: str = OPENAI, *, streamed: bool = False) -> bytes:

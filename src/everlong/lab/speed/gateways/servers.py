@@ -1,9 +1,9 @@
 """The servers of the gateways' benchmark: an upstream with canned answers, and a hop that forwards bytes unread.
 
-Both cost less than any gateway. The upstream answers in OpenAI's and Anthropic's format, plain or streamed: it looks
-for the end of a request and for one word, parses nothing and keeps nothing. A request for `/pace/40` delays every later
-answer by 40 ms, as if a model were thinking; `/pace/0` ends that. The hop is the least that a gateway can be: what a
-gateway takes beyond it is its own work.
+Both cost less than any gateway. The upstream answers in OpenAI's, Anthropic's and Google's format, plain or streamed:
+it looks for the end of a request and for one word, parses nothing and keeps nothing. A request for `/pace/40` delays
+every later answer by 40 ms, as if a model were thinking; `/pace/0` ends that. The hop is the least that a gateway can
+be: what a gateway takes beyond it is its own work.
 
     python -m everlong.lab.speed.gateways.servers PORT              the upstream
     python -m everlong.lab.speed.gateways.servers PORT UPSTREAM     the hop, in front of that port
@@ -25,6 +25,7 @@ CHUNKED = re.compile(rb"(?i)\r\ntransfer-encoding: *chunked")
 LAST_CHUNK = b"0\r\n\r\n"
 PACE = re.compile(rb"/pace/(\d+)")
 STREAM_WANTED = re.compile(rb'"stream": ?true')
+STREAM_PATH = b":streamGenerateContent"
 #: `stream` stands within this many bytes of one of the ends of a body; a transcript in between never holds it.
 ENDS = 2_000
 
@@ -88,8 +89,24 @@ def _anthropic() -> Answers:
     )
 
 
+def _gemini() -> Answers:
+    usage = {"promptTokenCount": 20_000, "candidatesTokenCount": len(WORDS), "totalTokenCount": 20_000 + len(WORDS)}
+    shared = {"usageMetadata": usage, "modelVersion": "gemini-2.5-pro", "responseId": "r1"}
+
+    def chunk(text: str, **more: object) -> dict[str, object]:
+        return {"candidates": [{"content": {"parts": [{"text": text}], "role": "model"}, **more, "index": 0}], **shared}
+
+    events = [*map(chunk, WORDS), chunk("", finishReason="STOP")]
+    streamed = tuple(_chunk(b"data: %b\r\n\r\n" % _packed(event)) for event in events)
+    return _plain(chunk("".join(WORDS), finishReason="STOP")), streamed
+
+
 #: Part of a path -> the plain answer, the streamed one.
-ANSWERS: dict[bytes, Answers] = {b"/messages": _anthropic(), b"/chat/completions": _openai()}
+ANSWERS: dict[bytes, Answers] = {
+    b"/messages": _anthropic(),
+    b"/chat/completions": _openai(),
+    b"enerateContent": _gemini(),
+}
 #: The answer to anything else that a gateway asks: an empty list.
 OTHER: Answers = (_plain({"object": "list", "data": []}), ())
 
@@ -152,7 +169,8 @@ class Upstream(asyncio.Protocol):
         plain, streamed = next((answers for part, answers in ANSWERS.items() if part in path), OTHER)
         if len(last) < ENDS and len(request) > 1:
             last = request[-2][-ENDS:] + last
-        if STREAM_WANTED.search(first[:ENDS]) or STREAM_WANTED.search(last[-ENDS:]):
+        wanted_by_path = STREAM_PATH in path
+        if wanted_by_path or STREAM_WANTED.search(first[:ENDS]) or STREAM_WANTED.search(last[-ENDS:]):
             self._send_pieces(iter((STREAM_HEAD + streamed[0], *streamed[1:], LAST_CHUNK)))
         else:
             self.transport.write(plain)

@@ -1,5 +1,6 @@
 """Gemini: a reply as the provider writes it."""
 
+from base64 import b64encode
 from collections.abc import Iterator
 
 from everlong.core import Json, JsonObject
@@ -29,8 +30,13 @@ def _parts(reply: WrittenReply) -> list[Json]:
     parts += [{"text": piece} for piece in text_pieces(reply.text)]
     for at, (name, arguments) in enumerate(reply.calls):
         call: JsonObject = {"functionCall": {"id": reply.call_id(at), "name": name, "args": load(arguments)}}
-        parts.append(call | ({"thoughtSignature": f"signed-{reply.number}"} if at == 0 else {}))
+        parts.append(call | ({"thoughtSignature": _signature(reply.number)} if at == 0 else {}))
     return parts
+
+
+def _signature(number: int) -> str:
+    """A signature is bytes, and so in base64."""
+    return b64encode(f"signed {number}".encode()).decode()
 
 
 def _chunk(parts: list[Json], finish: str = "") -> JsonObject:
@@ -43,9 +49,10 @@ def _finish(reply: WrittenReply) -> str:
 
 
 def _events(reply: WrittenReply) -> Iterator[NamedEvent]:
-    for part in _parts(reply):
+    *parts, last = _parts(reply) or [{"text": ""}]  # Google's own client takes no chunk without parts
+    for part in parts:
         yield "", _chunk([part])
-    yield "", _chunk([], _finish(reply)) | _usage(reply)
+    yield "", _chunk([last], _finish(reply)) | _usage(reply)
 
 
 def _whole(reply: WrittenReply) -> JsonObject:
