@@ -196,7 +196,7 @@ def _functions(schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     function = schema.get("function")
     tool = function if isinstance(function, dict) else schema
     for each in tool.get("functionDeclarations") or [tool]:
-        parameters = next((each[name] for name in PARAMETERS if each.get(name)), {})
+        parameters: dict[str, Any] = next((each[name] for name in PARAMETERS if each.get(name)), {})
         yield str(each.get("name", "")), parameters.get("properties") or {}
 
 

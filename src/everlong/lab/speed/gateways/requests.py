@@ -84,7 +84,7 @@ def _blocks(message: Message) -> list[Message]:
 
 def _as_gemini(messages: list[Message]) -> tuple[Message, list[Message], list[Message]]:
     """Write for Google: calls and results are parts, results stand together and repeat the names of their calls."""
-    system, names = "", {}
+    system, names = "", dict[str, str]()
     written: list[Message] = []
     for message in messages:
         match message["role"]:
