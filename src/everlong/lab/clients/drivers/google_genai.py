@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from google import genai  # type: ignore[import-not-found, unused-ignore]
-from google.genai import types  # type: ignore[import-not-found, unused-ignore]
+from google import genai  # type: ignore[import-not-found]
+from google.genai import types  # type: ignore[import-not-found]
 
 from everlong.lab.clients.drivers.task import Task, read, run, tool
 
