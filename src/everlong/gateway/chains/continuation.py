@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from everlong.core import History, Json, Message
 from everlong.errors import ContextOverflow, ProviderError
-from everlong.gateway.chains.links import NOTHING_SENT, Chains, Link, Past, View, raw, view_of
+from everlong.gateway.chains.links import NOTHING_SENT, Chains, Link, Past, View, raw, views_of
 from everlong.gateway.chains.provider import Provider
 from everlong.gateway.conversations.canonical import Unit, grouped, prefix_digests, unit_of
 from everlong.gateway.conversations.conversations import Conversation, Transcript
@@ -134,10 +134,11 @@ class Continuation:
     ) -> tuple[list[bytes], dict[str, bytes]]:
         """Return the members that are sent, and the field that names what is before them, if anything is."""
         whole = [member for member, _ in members]
-        self._view = view_of(whole)
         known = self._newest
+        beginning, self._view = views_of(whole, known.view.members)
         self.continues = False
-        if not self.named or self.lost or (known.name and known.upstream != self.upstream):
+        moved = bool(known.name) and known.upstream != self.upstream
+        if not self.named or self.lost or moved or beginning != known.view:
             return whole, {}
         if self.conversation and not known.apart:
             field_name, name = self.held.conversation, self.conversation
@@ -183,7 +184,7 @@ class Continuation:
             return None
         before = [member for member, end in sent.members if end <= until]
         answered = [unit.sent for unit in units[max(0, boundary - known.units - past) : boundary]]
-        if before[known.view.members :] != answered or view_of(before[: known.view.members]) != known.view:
+        if len(before) < known.view.members or before[known.view.members :] != answered:
             return None
         return [member for member, end in sent.members if end > until]
 

@@ -7,8 +7,8 @@ Everything is under the client's scope.
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
-from hashlib import blake2b
+from collections.abc import Sequence
+from hashlib import sha256
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -17,12 +17,11 @@ from everlong.gateway.conversations.opaque import Notes
 from everlong.gateway.conversations.persistence import StateStore
 from everlong.gateway.request import Piece
 
-__all__ = ["NOTHING_SENT", "Chains", "Link", "Past", "View", "raw", "view_of"]
+__all__ = ["NOTHING_SENT", "Chains", "Link", "Past", "View", "raw", "views_of"]
 
 KIND = "answers"  # of notes in the store
 MOST_LINKS = 10_000  # of one conversation; a longer one is left to its provider
 LONGEST_NAME = 256  # characters of a name; a longer one is nobody's
-DIGEST = 16  # bytes
 OVERHEAD = 300  # bytes that a link takes beside its items
 
 
@@ -33,16 +32,19 @@ class View(msgspec.Struct, frozen=True, array_like=True):
     digest: str
 
 
-def view_of(members: Iterable[bytes]) -> View:
-    """Return the view of members in the order they are sent."""
-    count, digest = 0, blake2b(digest_size=DIGEST)
-    for count, member in enumerate(members, start=1):  # noqa: B007 - the last is how many there are
+def views_of(members: Sequence[bytes], first: int) -> tuple[View, View]:
+    """Return the views of the first members and of all, in the order they are sent; each byte is read once."""
+    digest = sha256()
+    beginning = digest.copy()
+    for at, member in enumerate(members, start=1):
         digest.update(b"%d:" % len(member))
         digest.update(member)
-    return View(count, digest.hexdigest())
+        if at == first:
+            beginning = digest.copy()
+    return View(min(first, len(members)), beginning.hexdigest()), View(len(members), digest.hexdigest())
 
 
-NOTHING_SENT = view_of(())
+NOTHING_SENT = views_of((), 0)[1]
 
 
 class Link(msgspec.Struct, frozen=True, omit_defaults=True):
