@@ -7,7 +7,7 @@ password of ~/.netrc is used, and an error in which a server repeats a key is sh
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from types import TracebackType
 from typing import Self
@@ -18,13 +18,12 @@ import aiohttp
 import stamina
 from aiohttp.abc import AbstractResolver
 
-from everlong.core import Json, expect
+from everlong.core import expect
 from everlong.errors import EverlongError, ProviderError, RateLimited
 from everlong.llm.bodies import PACKED, pieces_of, read_whole
-from everlong.llm.endpoints import KNOWN, Endpoint
-from everlong.windows import Served, listing_window, llama_cpp_window, ollama_running_window, ollama_show_window
+from everlong.llm.endpoints import Endpoint
+from everlong.llm.served import largest_window, served_window
 from everlong.wire import (
-    OPENAI_CHAT,
     SSE,
     Failed,
     Finished,
@@ -40,7 +39,7 @@ from everlong.wire import (
     framing_of,
 )
 
-__all__ = ["Connections", "HttpModel", "Patience", "served_window"]
+__all__ = ["Connections", "HttpModel", "Patience"]
 
 LARGEST_ERROR = 64 * 1024  # bytes of an error page that are read
 LARGEST_UNPACKED = 64 * 1024 * 1024  # bytes of a reply that its server packed
@@ -48,8 +47,6 @@ WORTH_RETRYING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 MOST_MODELS = 1_000  # names whose windows are remembered
 SHORTEST_SECRET = 8  # characters; what is shorter may be any word
 HIDDEN = "[key]"
-WINDOW_SECONDS = 3.0  # for all questions about a window together
-LARGEST_LISTING = 4 * 1024 * 1024  # bytes; a listing of thousands of models fits
 
 
 class _Again(Exception):
@@ -70,10 +67,18 @@ class Patience:
 
 
 class HttpModel:
-    """A model behind an endpoint. One for each endpoint; it keeps its connections until it is closed."""
+    """A model behind an endpoint. One for each endpoint; it keeps its connections until it is closed.
+
+    With `loads` it may load a model that is about to be asked, to learn its window.
+    """
 
     def __init__(
-        self, endpoint: Endpoint, *, patience: Patience | None = None, resolver: AbstractResolver | None = None
+        self,
+        endpoint: Endpoint,
+        *,
+        patience: Patience | None = None,
+        resolver: AbstractResolver | None = None,
+        loads: bool = False,
     ) -> None:
         expect("endpoint", endpoint, Endpoint, 'an endpoint, such as endpoint_at("openai")')
         self._format = format_named(endpoint.fmt)
@@ -83,7 +88,9 @@ class HttpModel:
         self._at = endpoint
         self._patience = patience or Patience()
         self._connections = Connections(endpoint.url, self._patience.timeout, resolver)
+        self._loads = loads
         self._served: dict[str, int | None] = {}
+        self._largest: dict[str, int | None] = {}
         self._asking: dict[str, asyncio.Task[int | None]] = {}
 
     async def served_window(self, model: str) -> int | None:
@@ -96,12 +103,20 @@ class HttpModel:
         # A cancelled caller leaves the others their answer.
         return await asyncio.shield(task)
 
+    async def largest_window(self, model: str) -> int | None:
+        """Return the most that a model could take, where the server tells it apart from the window in force."""
+        if model not in self._largest:
+            try:
+                tokens = await largest_window(await self._connections.here(), self._at, model)
+            except aiohttp.ClientConnectorError:
+                return None
+            _keep(self._largest, model, tokens)
+        return self._largest[model]
+
     async def _ask_window(self, model: str) -> int | None:
         try:
-            tokens = await served_window(await self._connections.here(), self._at, model)
-            while len(self._served) >= MOST_MODELS:
-                self._served.pop(next(iter(self._served)))
-            self._served[model] = tokens
+            tokens = await served_window(await self._connections.here(), self._at, model, loads=self._loads)
+            _keep(self._served, model, tokens)
         except aiohttp.ClientConnectorError:
             return None
         finally:
@@ -216,56 +231,11 @@ class HttpModel:
         await self.close()
 
 
-# --- windows that servers report --------------------------------------------------------------------
-
-
-async def served_window(session: aiohttp.ClientSession, endpoint: Endpoint, model: str) -> int | None:
-    """Ask a server for the window it really serves. None if it does not say, which most do not.
-
-    Hosted providers are not asked: the registry knows their windows. Raises aiohttp.ClientConnectorError if the server
-    cannot be reached: ask again later.
-    """
-    if KNOWN.get(endpoint.provider, ("", "", ""))[2]:  # one that asks for a key
-        return None
-    address = urlsplit(endpoint.url)
-    root = f"{address.scheme}://{address.netloc}"
-    api = format_named(endpoint.fmt).api
-    # Such servers often speak several formats and read the key as in OpenAI's.
-    headers = {**OPENAI_CHAT.api.headers(endpoint.key), **api.headers(endpoint.key)}
-    questions: tuple[tuple[str, str, Json, Callable[[Json], Served | None]], ...] = (
-        ("GET", f"{endpoint.name}{api.models}", None, lambda raw: listing_window(raw, model)),
-        ("GET", f"{root}/props", None, llama_cpp_window),
-        ("GET", f"{root}/api/ps", None, lambda raw: ollama_running_window(raw, model)),
-        ("POST", f"{root}/api/show", {"model": model}, ollama_show_window),
-    )
-    try:
-        async with asyncio.timeout(WINDOW_SECONDS):
-            for method, url, body, read in questions:
-                served = read(await _json_answer(session, method, url, body, headers))
-                if served is not None and served.in_force:
-                    return served.context
-    except TimeoutError:
-        return None
-    return None
-
-
-async def _json_answer(
-    session: aiohttp.ClientSession, method: str, url: str, body: Json, headers: dict[str, str]
-) -> Json:
-    """Return what the server answers; None for anything that is not JSON."""
-    try:
-        sent = {**PACKED, **headers}
-        async with session.request(
-            method, url, json=body, headers=sent, allow_redirects=False, auto_decompress=False
-        ) as response:
-            if response.status != 200:
-                return None
-            answer: Json = json.loads(await read_whole(response, LARGEST_LISTING))
-            return answer
-    except aiohttp.ClientConnectorError:
-        raise
-    except (aiohttp.ClientError, ConnectionError, ValueError, RecursionError):
-        return None
+def _keep(figures: dict[str, int | None], model: str, tokens: int | None) -> None:
+    """Remember a figure; the oldest gives way."""
+    while len(figures) >= MOST_MODELS:
+        figures.pop(next(iter(figures)))
+    figures[model] = tokens
 
 
 # --- connections -----------------------------------------------------------------------------------

@@ -283,7 +283,7 @@ class UpstreamModels:
         endpoint = replace(upstream.endpoint, url=url, fmt=fmt, key=key, way=way)
         found = self._models.get(endpoint)
         if found is None:
-            found = self._models[endpoint] = HttpModel(endpoint)
+            found = self._models[endpoint] = HttpModel(endpoint, loads=True)
         self._models.move_to_end(endpoint)
         self._make_room()
         return found
@@ -304,6 +304,19 @@ class UpstreamModels:
         finally:
             self._waited_for[model_client] -= 1
             self._waited_for += Counter()  # clients that nobody waits for are forgotten
+
+    async def given(  # noqa: PLR0913 - whom to ask, and what is wished
+        self, upstream: Upstream, client: Client, fmt: str, model: str, *, asked: int, raised: int
+    ) -> int | None:
+        """Return the window for a request that may set it: what it asked for, else what it gets without asking.
+
+        It is raised up to `raised`, and is never more than the model takes.
+        """
+        base = asked or await self.served(upstream, client, fmt, model) or 0
+        largest = await self.of(upstream, client, fmt).largest_window(model)
+        if largest is not None:
+            base = min(max(base, raised), largest)
+        return base or None
 
     async def close(self) -> None:
         """Let go of all connections."""
