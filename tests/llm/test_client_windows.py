@@ -75,7 +75,7 @@ def test_many_who_ask_at_once_ask_once() -> None:
 
     windows, paths = asyncio.run(run())
     assert windows == [None] * 21
-    assert paths == ["/v1/models", "/props", "/api/ps", "/api/show"]
+    assert paths == ["/v1/models", "/props", "/api/show", "/api/ps"]
 
 
 def test_who_stops_waiting_leaves_the_others_their_answer() -> None:

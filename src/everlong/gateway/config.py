@@ -378,7 +378,9 @@ class GatewayConfig:
     provider_compaction: Literal["ours", "theirs"] = _set(
         _one_of("ours", "theirs"), "Who shortens where a client asks its provider to: ours, theirs.", "ours"
     )
-    ollama_num_ctx: int = _set(_whole(0), "Raise num_ctx of Ollama to this, within what the model takes; 0 does not.", 0)
+    ollama_num_ctx: int = _set(
+        _whole(0), "Raise num_ctx of Ollama to this, within what the model takes; 0 does not.", 0
+    )
     usage: Literal["sent", "original"] = _set(_one_of("sent", "original"), "The usage that clients are told.", "sent")
     keep: Keep = _set(  # noqa: RUF009 - see KeyTable.mode
         _one_of(*get_args(Keep)), "What is stored of a conversation.", "edits"

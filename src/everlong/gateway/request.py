@@ -50,6 +50,8 @@ class ModelRequest:
     max_tokens: int | None = None
     #: Tokens of the answer that thinking may take.
     thinking: int = 0
+    #: The window that the client asks for; 0 if it asks for none.
+    window: int = 0
     tools: tuple[JsonText, ...] = ()
     #: Whether the client wants a stream to end with its usage.
     wants_usage: bool = True
@@ -109,18 +111,20 @@ class ModelRequest:
             return replace(self, address=self.address.with_model(model), model=model)
         return replace(self.with_fields({"model": encoded(model)}), model=model)
 
-    def with_length(self, tokens: int) -> dict[str, bytes]:
-        """Return the field that limits the length of the reply, with another limit.
-
-        It is the field that the client used, else the format's usual one.
-        """
+    @property
+    def length_field(self) -> str:
+        """The field that limits the length of the reply: the one that the client used, else the format's usual one."""
         lengths = self.format.api.lengths
-        name = next((each for each in lengths if _inner(self.fields, each) is not None), lengths[0])
-        outer, *inside = name.split(".")
-        if not inside:
-            return {outer: b"%d" % tokens}
-        value = self.value(outer)
-        return {outer: encoded(_with_inner(value if isinstance(value, dict) else {}, inside, tokens))}
+        return next((each for each in lengths if _inner(self.fields, each) is not None), lengths[0])
+
+    def changed(self, values: Mapping[str, Json]) -> dict[str, bytes]:
+        """Return the fields of the body in which these values stand, by "a" or "a.b"."""
+        whole: JsonObject = {}
+        for name, value in values.items():
+            outer, *inside = name.split(".")
+            before = whole.get(outer, self.value(outer)) if inside else None
+            whole[outer] = _with_inner(before if isinstance(before, dict) else {}, inside, value) if inside else value
+        return {name: encoded(value) for name, value in whole.items()}
 
     def written(self, messages: Iterable[bytes], others: Mapping[str, Piece]) -> bytes:
         """Return the body with these messages and these other fields; the rest stays as it came."""
@@ -150,11 +154,12 @@ def parse_request(address: Address, body: bytes) -> ModelRequest:
         address=address,
         original=body,
         fields=fields,
-        messages=_messages(format_, fields, partial=partial),
+        messages=() if address.surface.prompts else _messages(format_, fields, partial=partial),
         model=model,
         stream=_is_streamed(address, fields),
         max_tokens=next((tokens for name in api.lengths if (tokens := _tokens(_inner(fields, name)))), None),
         thinking=next((tokens for name in api.thinking if (tokens := _tokens(_inner(fields, name)))), 0),
+        window=_tokens(_inner(fields, api.window)),
         tools=_tools(fields.get("tools", b"null")),
         wants_usage=not api.usage_on_request or asks_for_usage,
         partial=partial,

@@ -60,6 +60,8 @@ class Surface:
     counts: bool = False
     #: Whether the answer is the conversation, compacted.
     compacts: bool = False
+    #: Whether a single prompt is completed, which nothing can shorten.
+    prompts: bool = False
     #: The cloud whose paths these are; "" if any server may have them.
     cloud: str = ""
     #: How its streams are written, if not as the format says.
@@ -151,6 +153,8 @@ def _own(format_: Format) -> Iterator[Surface]:
                 yield replace(first, path=api.count_path.replace(MODELS, head), counts=True)
             if api.compact_path:
                 yield replace(first, path=api.compact_path, stream=False, compacts=True)
+    if api.prompt_path:
+        yield Surface(format=format_, base=api.base, path=api.prompt_path, prompts=True)
 
 
 def _azure() -> Iterator[Surface]:

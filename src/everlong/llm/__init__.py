@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     )
     from everlong.llm.scripted.hostile import reports as reports
     from everlong.llm.scripted.model import OVERFLOW as OVERFLOW, ScriptedModel as ScriptedModel, Window as Window
+    from everlong.llm.scripted.ollama import ScriptedOllama as ScriptedOllama
     from everlong.llm.scripted.script import (
         Answer as Answer,
         ReceivedRequest as ReceivedRequest,
@@ -68,6 +69,7 @@ else:
             "registry_refresh": "RefreshSettings refresh refresh_if_due",
             "scripted.hostile": "reports",
             "scripted.model": "OVERFLOW ScriptedModel Window",
+            "scripted.ollama": "ScriptedOllama",
             "scripted.script": "Answer ReceivedRequest Refusal Step echo in_turn reads_files",
             "scripted.server": "ScriptedServer",
             "sites": "guarded_site",

@@ -9,6 +9,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
 from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
@@ -22,7 +23,7 @@ from everlong.core import expect
 from everlong.errors import EverlongError, ProviderError, RateLimited
 from everlong.llm.bodies import PACKED, pieces_of, read_whole
 from everlong.llm.endpoints import Endpoint
-from everlong.llm.served import largest_window, served_window
+from everlong.llm.served import ASKED_FOR, largest_window, served_window
 from everlong.wire import (
     SSE,
     Failed,
@@ -129,7 +130,7 @@ class HttpModel:
         reader = self._format.reader()
         last: Finished | Failed
         try:
-            response = await self._post(self._outgoing(request))
+            response = await self._post(await self._outgoing(request))
             stream, decoder = ReplyStream(reader), self._framing(response).decoder()
             async with response, aclosing(pieces_of(response, most=LARGEST_UNPACKED)) as pieces:
                 async for piece in pieces:
@@ -149,8 +150,12 @@ class HttpModel:
             last = Failed(self._without_keys(unreadable), begun=begun)
         yield last
 
-    def _outgoing(self, request: Request) -> Outgoing:
-        outgoing, way = self._format.ask(request, self._at.key), self._at.way
+    async def _outgoing(self, request: Request) -> Outgoing:
+        """Return the request as it goes out; where requests set their window, with the one that was counted with."""
+        outgoing, way, api = self._format.ask(request, self._at.key), self._at.way, self._format.api
+        if api.window:
+            window = await self.served_window(request.model) or ASKED_FOR
+            outgoing = replace(outgoing, body=api.windowed(outgoing.body, window))
         return outgoing if way is None else way.request(outgoing, request.model, self._at.key)
 
     def _framing(self, response: aiohttp.ClientResponse) -> Framing:

@@ -19,7 +19,7 @@ from everlong.llm.endpoints import KNOWN, Endpoint
 from everlong.windows import Served, listing_window, llama_cpp_window, ollama_running_window, ollama_show_window
 from everlong.wire import OPENAI_CHAT, format_named
 
-__all__ = ["largest_window", "served_window"]
+__all__ = ["ASKED_FOR", "largest_window", "served_window"]
 
 WINDOW_SECONDS = 3.0  # for all questions about a window together
 LOADING_SECONDS = 300.0  # a model of many gigabytes, from a slow disk

@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import cast
 
-from everlong.core import History, JsonObject, Message, Role
+from everlong.core import History, Json, JsonObject, Message, Role
 from everlong.engine import Prepared, breakpoints
 from everlong.gateway.chains.continuation import Continuation
 from everlong.gateway.conversations.canonical import Unit, in_one_form
@@ -123,7 +123,7 @@ def forwarded_body(
     if continuation is not None:
         sent, named = continuation.narrowed(request, transcript, conversation, messages, members)
         others |= named
-    return request.written(sent, others | _length(request, prepared))
+    return request.written(sent, others | request.changed(_settings(request, prepared)))
 
 
 def _likely_continues(request: ModelRequest, messages: Sequence[Message]) -> bool:
@@ -273,9 +273,17 @@ def _rendered(request: ModelRequest, messages: Sequence[Message], before: int) -
         yield encoded(in_one_form(request.format, member)), before + end
 
 
-def _length(request: ModelRequest, prepared: Prepared) -> dict[str, bytes]:
-    """The limit of the answer's length if it differs from the client's."""
-    allowed = prepared.request.max_tokens
-    if allowed is None or allowed == request.max_tokens or (request.max_tokens is None and not prepared.remedies):
-        return {}
-    return request.with_length(allowed)
+def _settings(request: ModelRequest, prepared: Prepared) -> dict[str, Json]:
+    """Settings that differ from the client's: the limit of the answer's length, and the window if requests set it."""
+    allowed, api = prepared.request.max_tokens, request.format.api
+    settings: dict[str, Json] = {}
+    if allowed is not None and allowed != request.max_tokens and (request.max_tokens is not None or prepared.remedies):
+        settings[request.length_field] = allowed
+    if api.window:
+        window = prepared.window.context
+        # What was counted with is what is asked for; and an answer past its end would push the beginning out.
+        settings[api.window] = max(window, prepared.call.asked or 0)
+        if request.max_tokens is None:
+            settings[request.length_field] = max(1, window - prepared.tokens)
+        settings |= {name: value for name, value in api.uncut.items() if name not in request.fields}
+    return settings

@@ -47,6 +47,7 @@ TURNED_OFF = "mode off"
 HELD_ELSEWHERE = "the provider holds a part of the conversation"
 LEFT_TO_PROVIDER = "compaction is left to the provider"
 EMPTY = "no messages"
+SINGLE = "a single prompt: there is nothing to shorten"
 UNREAD = "its messages cannot be read"
 MILLION = 1_000_000
 FAR = 0.75  # of the threshold; no summary is begun below it
@@ -144,6 +145,8 @@ class Exchange:
             return LEFT_TO_PROVIDER
         if self.request.partial:
             return HELD_ELSEWHERE
+        if self.request.address.surface.prompts:
+            return SINGLE
         return "" if self.request.messages else EMPTY
 
     @property
@@ -238,7 +241,11 @@ class Exchange:
     # --- what is forwarded as it is ----------------------------------------------------------------
 
     async def _forward_unchanged(self) -> None:
-        """Forward the request and the answer unchanged."""
+        """Forward the request and the answer unchanged; what is too long for a single prompt is refused, not cut."""
+        if self.report.unmanaged == SINGLE:
+            uncut = self.request.format.api.uncut.items()
+            missing = {name: value for name, value in uncut if name not in self.request.fields}
+            self.request = self.request.with_fields(self.request.changed(missing))
         answer = await self._send(self.request.body)
         forwarder = self._forwarder(PromptSizes())
         try:
@@ -270,13 +277,14 @@ class Exchange:
 
     async def _call(self) -> Call:
         request, upstream = self.request, self.upstream
+        served, asked = await self._windows()
         return Call(
             model=self._deployment.model,
             fmt=request.fmt,
             endpoint=upstream.endpoint.name,
             provider=upstream.endpoint.provider or request.address.surface.cloud,
-            served=await self._served_window(),
-            asked=self._asked,
+            served=served,
+            asked=asked,
             tools=request.tools,
             max_tokens=request.max_tokens,
             thinking=request.thinking,
@@ -289,11 +297,15 @@ class Exchange:
         """The model that is meant by the name that is sent."""
         return self.services.config.deployment(self.request.model)
 
-    async def _served_window(self) -> int | None:
-        """Return the window that the upstream reports; no cloud does."""
-        if self.request.address.surface.cloud:
-            return None
-        return await self.services.models.served(self.upstream, self.client, self.request.fmt, self.request.model)
+    async def _windows(self) -> tuple[int | None, int | None]:
+        """Return the window that the upstream serves, which no cloud tells, and the one that the request asks for."""
+        models, request = self.services.models, self.request
+        if request.address.surface.cloud:
+            return None, self._asked
+        if not request.format.api.window:
+            return await models.served(self.upstream, self.client, request.fmt, request.model), self._asked
+        raised = self.services.config.ollama_num_ctx
+        return None, await models.given(self.upstream, self.client, request, raised=raised)
 
     def _own_model(self) -> HttpModel:
         """Return the client for calls of our own, which go the same way as the client's."""

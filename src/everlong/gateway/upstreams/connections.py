@@ -263,6 +263,7 @@ MAX_MODELS = 128
 #: The part of a query that says which version of an API is asked. Others may hold keys.
 VERSION = "api-version="
 STREAM_OPTIONS = "stream_options"
+LEAST_GIVEN = 4_096  # tokens that a request asks for if nobody says what it would get
 
 
 class UpstreamModels:
@@ -305,18 +306,15 @@ class UpstreamModels:
             self._waited_for[model_client] -= 1
             self._waited_for += Counter()  # clients that nobody waits for are forgotten
 
-    async def given(  # noqa: PLR0913 - whom to ask, and what is wished
-        self, upstream: Upstream, client: Client, fmt: str, model: str, *, asked: int, raised: int
-    ) -> int | None:
-        """Return the window for a request that may set it: what it asked for, else what it gets without asking.
+    async def given(self, upstream: Upstream, client: Client, request: ModelRequest, *, raised: int = 0) -> int:
+        """Return the window for a request that may set it: what it asks for, else what it gets without asking.
 
         It is raised up to `raised`, and is never more than the model takes.
         """
-        base = asked or await self.served(upstream, client, fmt, model) or 0
+        fmt, model = request.fmt, request.model
+        base = request.window or await self.served(upstream, client, fmt, model) or LEAST_GIVEN
         largest = await self.of(upstream, client, fmt).largest_window(model)
-        if largest is not None:
-            base = min(max(base, raised), largest)
-        return base or None
+        return base if largest is None else min(max(base, raised), largest)
 
     async def close(self) -> None:
         """Let go of all connections."""

@@ -22,7 +22,8 @@ from everlong.errors import EverlongError
 from everlong.llm.arrivals import ArrivalLimits
 from everlong.llm.scripted.held import HeldAnswers, UnknownName
 from everlong.llm.scripted.model import ScriptedModel, Window
-from everlong.llm.scripted.script import Answer, Broken, Raw, ReceivedRequest, Refusal, Script, echo, reply_of
+from everlong.llm.scripted.ollama import ScriptedOllama
+from everlong.llm.scripted.script import Answer, Broken, Raw, ReceivedRequest, Refusal, Script, Step, echo, reply_of
 from everlong.llm.sites import DEFAULT_LIMITS, guarded_site
 from everlong.wire import (
     ANTHROPIC,
@@ -75,10 +76,13 @@ class ScriptedServer:
         *,
         window: Window | None = None,
         models: tuple[str, ...] = (),
+        ollama: ScriptedOllama | None = None,
         limits: ArrivalLimits = DEFAULT_LIMITS,
     ) -> None:
         self.model = ScriptedModel(script, window or Window())
         self.models = models or ("scripted",)
+        #: What gives each request its window, if it is an Ollama.
+        self.ollama = ollama
         self.cancelled = 0
         #: What it holds for clients, by the name of the format.
         self.held = {name: HeldAnswers(each) for name, each in FORMATS.items() if each.server_side and each.server.held}
@@ -152,6 +156,8 @@ class ScriptedServer:
             app.router.add_get(path, self._lists)
         for held in self.held.values():
             app.router.add_routes(held.routes())
+        if self.ollama is not None:
+            app.router.add_routes(self.ollama.routes(self.models))
         return app
 
     async def _lists(self, _: web.Request) -> web.Response:
@@ -187,7 +193,7 @@ class ScriptedServer:
             except (EverlongError, ValueError) as error:
                 return _refused(400, f"the body cannot be read: {error}")
             try:
-                step = self.model.step(asked)
+                step = self._step(asked)
             except SCRIPT_ERRORS as error:
                 return _refused(500, f"the script failed: {type(error).__name__}: {error}")
             match step:
@@ -202,6 +208,14 @@ class ScriptedServer:
                     return await self._told(request, asked, answer, written)
 
         return handle
+
+    def _step(self, asked: ReceivedRequest) -> Step:
+        """What the window and then the script do with a request."""
+        if self.ollama is None:
+            return self.model.step(asked)
+        counter = self.model.counter
+        seen = self.ollama.received(asked, json.loads(asked.body), counter)
+        return seen if isinstance(seen, Refusal) else self.ollama.answered(seen, self.model.step(seen), counter)
 
     def _asked(self, spoken: Format, request: web.Request, body: bytes, *, streamed: bool) -> ReceivedRequest:
         raw = json.loads(body)

@@ -35,6 +35,8 @@ class Api:
     stream_path: str = ""
     #: The path that counts the tokens of a request; "" if there is none.
     count_path: str = ""
+    #: The path that completes a single prompt, with its answers in the same form; "" if there is none.
+    prompt_path: str = ""
     #: The path that compacts a conversation; "" if there is none.
     compact_path: str = ""
     #: How the base address of its provider ends; what clients may write instead; further bases with the same paths.
@@ -95,6 +97,13 @@ class Api:
     def headers(self, key: str) -> dict[str, str]:
         """Return the headers of a request with this key; without one, only those that every request has."""
         return {**self.fixed_headers, **({self.key_header: f"{self.key_prefix}{key}"} if key else {})}
+
+    def windowed(self, body: JsonObject, tokens: int) -> JsonObject:
+        """Return a body that asks for a window of so many tokens, unless it asks for one already, and to be uncut."""
+        outer, _, inner = self.window.partition(".")
+        settings = body.get(outer)
+        asked: JsonObject = {inner: tokens, **(settings if isinstance(settings, dict) else {})}
+        return {**self.uncut, **body, outer: asked}
 
     def stream_framing(self, query: str) -> Framing:
         """Return how a stream is written that was asked for with this query."""

@@ -30,6 +30,7 @@ FORMAT = Format(
     name=messages.NAME,
     api=Api(
         path=exchange.PATH,
+        prompt_path="/generate",
         base="/api",
         messages="messages",
         streams_unasked=True,
