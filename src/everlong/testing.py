@@ -12,7 +12,6 @@ if TYPE_CHECKING:
         Answer as Answer,
         Refusal as Refusal,
         ScriptedModel as ScriptedModel,
-        ScriptedOllama as ScriptedOllama,
         ScriptedServer as ScriptedServer,
         Window as Window,
         echo as echo,
@@ -23,7 +22,6 @@ else:
     __all__, __getattr__, __dir__ = open_door(
         __name__,
         {
-            "everlong.llm": "Answer Refusal ScriptedModel ScriptedOllama ScriptedServer Window "
-            "echo in_turn reads_files",
+            "everlong.llm": "Answer Refusal ScriptedModel ScriptedServer Window echo in_turn reads_files",
         },
     )
