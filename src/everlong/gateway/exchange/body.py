@@ -23,6 +23,7 @@ from everlong.wire import CacheMarks
 
 __all__ = ["forwarded_body", "marked_front", "marked_members", "marks_itself", "wants_marks"]
 
+UNCERTAIN = 16  # one in so many tokens of a prompt, and so many, may be counted wrongly
 SYSTEM_ROLE = b'"system"'
 
 
@@ -284,6 +285,7 @@ def _settings(request: ModelRequest, prepared: Prepared) -> dict[str, Json]:
         # What was counted with is what is asked for; and an answer past its end would push the beginning out.
         settings[api.window] = max(window, prepared.call.asked or 0)
         if request.max_tokens is None:
-            settings[request.length_field] = max(1, window - prepared.tokens)
+            kept = prepared.tokens // UNCERTAIN + UNCERTAIN
+            settings[request.length_field] = max(1, window - prepared.tokens - kept)
         settings |= {name: value for name, value in api.uncut.items() if name not in request.fields}
     return settings

@@ -277,7 +277,7 @@ class Exchange:
 
     async def _call(self) -> Call:
         request, upstream = self.request, self.upstream
-        served, asked = await self._windows()
+        (served, asked), api = await self._windows(), request.format.api
         return Call(
             model=self._deployment.model,
             fmt=request.fmt,
@@ -285,6 +285,7 @@ class Exchange:
             provider=upstream.endpoint.provider or request.address.surface.cloud,
             served=served,
             asked=asked,
+            extra=json.dumps(api.windowed({}, asked)) if api.window and asked else "",  # of summaries on this prefix
             tools=request.tools,
             max_tokens=request.max_tokens,
             thinking=request.thinking,

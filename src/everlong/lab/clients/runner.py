@@ -25,7 +25,7 @@ from everlong.lab.clients.table import ClientRow
 from everlong.lab.clients.verdict import RunRecord, Verdict, judge, left_out
 from everlong.lab.clients.witness import MARK, Witness
 from everlong.lab.environments import HERE, Environments, Npm, NpmPackages, path_with_node
-from everlong.llm import ScriptedServer, Window
+from everlong.llm import ScriptedOllama, ScriptedServer, Window
 
 __all__ = ["Runner"]
 
@@ -92,8 +92,10 @@ class Runner:
             tasks.write(folder)
             clerk = tasks.script(folder)
             refusing = Window(window, told=True, body=REFUSALS.get(mode.partition(" ")[0], OPENAI_REFUSAL))
+            cutting = ScriptedOllama(default=window, refuses=False) if row.truncates else None
+            limit = Window() if row.truncates else refusing
             with (
-                ScriptedServer(clerk, window=refusing, models=(row.model_in(mode),)) as model,
+                ScriptedServer(clerk, window=limit, models=(row.model_in(mode),), ollama=cutting) as model,
                 self._serve(model) as target,
                 Witness(target) as witness,
             ):

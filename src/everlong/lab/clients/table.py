@@ -35,6 +35,8 @@ class ClientRow:
     models: Mapping[str, str] = field(default_factory=dict)
     windows: tuple[int, ...] = (16_000,)
     tasks: Work = field(default_factory=Tasks)
+    #: Whether its server is an Ollama, which cuts what is too long and says nothing.
+    truncates: bool = False
 
     def model_in(self, mode: str) -> str:
         """Return the model that is asked for in a mode."""
@@ -65,6 +67,17 @@ CLIENTS: dict[str, ClientRow] = {
             driver="anthropic_sdk",
             home=Environment("anthropic-sdk", ("anthropic>=0.80",)),
             modes=ANTHROPIC_MODES,
+        ),
+        ClientRow(
+            name="ollama",
+            title="ollama (Python)",
+            driver="ollama_client",
+            home=Environment("ollama-client", ("ollama>=0.5",)),
+            modes=("chat", "chat stream"),
+            model="llama3.2",
+            windows=(16_384,),
+            truncates=True,
+            tasks=Tasks(count=9),
         ),
         ClientRow(
             name="langchain",
