@@ -4,7 +4,7 @@ import json
 from importlib.metadata import version
 from typing import Any
 
-import ollama
+import ollama  # type: ignore[import-not-found]
 
 from everlong.lab.clients.drivers.task import Task, read, run, tool
 
@@ -31,7 +31,8 @@ def _answer(client: ollama.Client, task: Task, messages: list[Any]) -> Any:
     request: Any = {"model": task.model, "messages": messages, "tools": [TOOL]}
     if not task.stream:
         return client.chat(**request).message
-    said, calls = "", []
+    said = ""
+    calls: list[Any] = []
     for part in client.chat(**request, stream=True):
         said += part.message.content or ""
         calls += part.message.tool_calls or []
