@@ -41,6 +41,7 @@ def followed(*pairs: Pair) -> Continued:
         ([pair(0, "Sab", "Sab"), pair(1, "Txy", "Txy"), pair(2, "Sabcd", "Sabcd")], 0, False),
         ([pair(0, "Sab", "Sab"), pair(1, "Sabcd", "Sabcd"), pair(2, "Sabcdef", "Sabcdef")], 1, False),
         ([pair(0, "Sab", "Sab"), pair(1, "Sabcd", "Sxcd"), pair(2, "Sabef", "Sabef")], 1, True),
+        ([pair(0, "Sabcdefg", "Sxfg"), pair(1, "Sakl", "Sakl")], None, False),
     ],
     ids=[
         "appended",
@@ -59,6 +60,7 @@ def followed(*pairs: Pair) -> Continued:
         "another conversation in between",
         "the longest beginning counts",
         "a branch continues the newest that shares as much",
+        "the client left out most of it by itself",
     ],
 )
 def test_a_prefix_breaks_where_it_does_not_begin_what_follows(

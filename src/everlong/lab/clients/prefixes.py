@@ -92,9 +92,14 @@ def law_faults(requests: Iterable[Continued]) -> Iterator[str]:
 
 
 def _before(pair: Pair, earlier: Sequence[Pair]) -> Pair | None:
-    """Return the pair that this one continues; None if it shares no message with any."""
+    """Return the pair that this one continues; None if it shares no message with any.
+
+    A client that has left out most of a conversation, as after a compaction of its own, begins another one.
+    """
     shared = {other.number: _shared(pair.asked, other.asked) for other in earlier}
-    alike = [other for other in earlier if shared[other.number] > pair.head]
+    alike = [
+        other for other in earlier if 2 * shared[other.number] > len(other.asked) and shared[other.number] > pair.head
+    ]
     return max(alike, key=lambda other: (shared[other.number], other.number), default=None)
 
 
