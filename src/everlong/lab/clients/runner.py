@@ -38,7 +38,7 @@ OPENAI_REFUSAL = Window().body
 REFUSALS = {
     "messages": '{"type":"error","error":{"type":"invalid_request_error",'
     '"message":"prompt is too long: {tokens} tokens > {window} maximum"}}',
-    "gemini": '{"error":{"code":400,"status":"INVALID_ARGUMENT",'
+    "contents": '{"error":{"code":400,"status":"INVALID_ARGUMENT",'
     '"message":"The input token count ({tokens}) exceeds the maximum number of tokens allowed ({window})."}}',
 }
 PATIENCE = 600.0  # seconds for one conversation

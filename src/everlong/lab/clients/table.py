@@ -15,7 +15,7 @@ __all__ = ["CLIENTS", "ClientRow"]
 
 OPENAI_MODES = ("chat", "chat stream", "responses", "responses stream")
 ANTHROPIC_MODES = ("messages", "messages stream")
-GEMINI_MODES = ("gemini", "gemini stream")
+GEMINI_MODES = ("contents", "contents stream")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,7 +261,7 @@ CLIENTS: dict[str, ClientRow] = {
             title="Gemini CLI",
             driver="gemini_cli",
             home=NpmPackages("npm-gemini-cli", ("@google/gemini-cli",), program="gemini"),
-            modes=("gemini stream",),
+            modes=("contents stream",),
             model="gemini-2.5-flash",
             windows=(32_000,),
             tasks=LONG,

@@ -22,4 +22,4 @@ def _talk(task: Task) -> None:
 
 
 if __name__ == "__main__":
-    run({"gemini": _talk})
+    run({"contents": _talk})

@@ -42,4 +42,4 @@ def _answered(chat: Any, said: Any, *, stream: bool) -> tuple[str, list[Any]]:
 
 
 if __name__ == "__main__":
-    run({"gemini": _contents}, genai.__version__)
+    run({"contents": _contents}, genai.__version__)
