@@ -1,6 +1,6 @@
 """Qwen Code: base URLs as variables, and settings above the user's for this run alone.
 
-It knows the windows of many models by their names and takes 128 000 for others, and compresses the chat at 85 in 100 of
+It knows the windows of many models by their names and takes 200 000 for others, and compresses the chat at 85 in 100 of
 that. A window that is told larger keeps it from coming first; `/compress` still works. Models that the user has listed
 with an address of their own (`modelProviders`) get the gateway's, and the gateway theirs.
 """
