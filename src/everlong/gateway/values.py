@@ -1,0 +1,288 @@
+"""Values of settings, read and checked: each reader returns the value or says in one line what it should be."""
+
+import difflib
+import math
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, Field, field, fields
+from ipaddress import ip_network
+from typing import Any, TypeAlias
+
+__all__ = [
+    "Reader",
+    "Unknown",
+    "Wrong",
+    "hint",
+    "list_of",
+    "matching",
+    "names_of",
+    "one_of",
+    "read_bytes",
+    "read_headers",
+    "read_host",
+    "read_network",
+    "read_origin",
+    "read_sha256",
+    "read_some_text",
+    "read_text",
+    "read_truth",
+    "seconds",
+    "setting",
+    "table_of",
+    "unique",
+    "whole_number",
+]
+
+Reader: TypeAlias = Callable[[object], Any]
+
+
+class Wrong(Exception):
+    """A value that cannot be used: what it should be, and its place below the field."""
+
+    def __init__(self, problem: str, place: str = "") -> None:
+        super().__init__(problem)
+        self.problem, self.place = problem, place
+
+    def below(self, place: str) -> "Wrong":
+        """Return the same problem as seen from one level up."""
+        return type(self)(self.problem, place + self.place)
+
+
+class Unknown(Wrong):
+    """A field that does not exist; the problem is the hint what may have been meant."""
+
+
+def read_text(value: object) -> str:
+    """Return the text."""
+    if not isinstance(value, str):
+        raise Wrong("is text")
+    return value
+
+
+def read_some_text(value: object) -> str:
+    """Return the text, if there is any."""
+    if not read_text(value):
+        raise Wrong("is empty")
+    return read_text(value)
+
+
+def matching(pattern: str, problem: str) -> Reader:
+    """Return a reader of texts that match a pattern."""
+
+    def read(value: object) -> str:
+        text = read_text(value)
+        if not re.fullmatch(pattern, text):
+            raise Wrong(problem)
+        return text
+
+    return read
+
+
+def read_network(value: object) -> str:
+    """Return an address or a network, in its usual form."""
+    try:
+        return str(ip_network(read_text(value), strict=False))
+    except ValueError:
+        raise Wrong("is an address or a network, such as 10.0.0.0/8") from None
+
+
+def read_sha256(value: object) -> str:
+    """Return a SHA-256, in lower case."""
+    return str(matching(r"[0-9a-fA-F]{64}", "is the SHA-256 of the key, 64 hex digits")(value)).lower()
+
+
+TRUE = frozenset({"true", "t", "yes", "y", "on", "1"})
+FALSE = frozenset({"false", "f", "no", "n", "off", "0"})
+
+
+def read_truth(value: object) -> bool:
+    """Return whether it says yes."""
+    word = str(value).strip().lower() if isinstance(value, str | int) else ""
+    if word not in TRUE | FALSE:
+        raise Wrong("is true or false")
+    return word in TRUE
+
+
+def whole_number(least: int, most: int | None = None) -> Reader:
+    """Return a reader of whole numbers within bounds."""
+
+    def read(value: object) -> int:
+        number = _number_of(value, "is a whole number")
+        if not number.is_integer():
+            raise Wrong("is a whole number")
+        if number < least:
+            raise Wrong(f"is at least {least}")
+        if most is not None and number > most:
+            raise Wrong(f"is at most {most}")
+        return value if isinstance(value, int) else int(number)
+
+    return read
+
+
+def seconds(*, zero: bool = False) -> Reader:
+    """Return a reader of seconds; only with `zero` there may be none."""
+
+    def read(value: object) -> float:
+        number = _number_of(value, "is a number")
+        if not math.isfinite(number):
+            raise Wrong("is a finite number")
+        if number < 0 or (number == 0 and not zero):
+            raise Wrong("is at least 0" if zero else "is more than 0")
+        return number
+
+    return read
+
+
+def _number_of(value: object, problem: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise Wrong(problem)
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        raise Wrong(problem) from None
+
+
+#: Bytes of each unit; without one they are bytes.
+UNITS = {"": 1, "b": 1}
+UNITS |= {letter + end: 1_000**power for power, letter in enumerate("kmgtpe", start=1) for end in ("", "b")}
+UNITS |= {f"{letter}ib": 1_024**power for power, letter in enumerate("kmgtpe", start=1)}
+
+
+def read_bytes(value: object) -> int:
+    """Return a number of bytes. Example: "64 MiB" -> 67108864"""
+    if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 and value % 1 == 0:
+        return int(value)
+    text = value.strip() if isinstance(value, str) else ""
+    parts = re.fullmatch(r"(\d+(?:_\d+)*(?:\.\d+)?)\s*([a-zA-Z]*)", text)
+    if parts is None or parts[2].lower() not in UNITS:
+        raise Wrong("is a number of bytes, such as 67108864 or 64MiB")
+    return int(float(parts[1]) * UNITS[parts[2].lower()])
+
+
+def one_of(*choices: str) -> Reader:
+    """Return a reader of one of these words."""
+
+    def read(value: object) -> str:
+        if value not in choices:
+            raise Wrong(f"is one of {', '.join(choices)}")
+        return str(value)
+
+    return read
+
+
+def list_of(read_member: Reader) -> Reader:
+    """Return a reader of lists whose members are read one by one."""
+
+    def read(value: object) -> tuple[Any, ...]:
+        if not isinstance(value, list | tuple):
+            raise Wrong("is a list")
+        members = []
+        for at, member in enumerate(value):
+            try:
+                members.append(read_member(member))
+            except Wrong as wrong:
+                raise wrong.below(f"[{at}]") from None
+        return tuple(members)
+
+    return read
+
+
+def names_of(read_member: Reader) -> Reader:
+    """A list, or text with commas, as variables have it."""
+    read_list = list_of(read_member)
+
+    def read(value: object) -> Any:
+        if isinstance(value, str):
+            value = [part.strip() for part in value.split(",") if part.strip()]
+        return read_list(value)
+
+    return read
+
+
+def read_host(value: object) -> str:
+    """Return the name of a host, in lower case."""
+    name = read_text(value).lower()
+    if not re.fullmatch(r"\*|[a-z0-9_](?:[a-z0-9._-]*[a-z0-9_])?|[0-9a-f:]+", name):
+        raise Wrong('is a name without a port, such as "gateway.example", or "*" for any')
+    return name
+
+
+def read_origin(value: object) -> str:
+    """Return the origin of a site, in lower case."""
+    site = read_text(value).lower()
+    if not re.fullmatch(r"https?://(?:[a-z0-9_](?:[a-z0-9._-]*[a-z0-9_])?|\[[0-9a-f:]+\])(?::[0-9]{1,5})?", site):
+        raise Wrong('is a site as browsers write it, such as "https://app.example" or "http://localhost:3000"')
+    return site
+
+
+def read_headers(value: object) -> dict[str, str]:
+    """Return headers by their names."""
+    if not isinstance(value, dict):
+        raise Wrong("is a table")
+    for name, text in value.items():
+        if not isinstance(text, str):
+            raise Wrong("is text", f".{name}")
+    return dict(value)
+
+
+def table_of(cls: type[Any]) -> Reader:
+    """Return a reader of tables with the fields of a class."""
+
+    def read(value: object) -> Any:
+        if isinstance(value, cls):
+            return value
+        if not isinstance(value, dict):
+            raise Wrong("is a table")
+        known = {each.name: each for each in fields(cls)}
+        for name in value:
+            if name not in known:
+                raise Unknown(hint(name, sorted(known)), f".{name}")
+        missing = [name for name, each in known.items() if name not in value and _is_required(each)]
+        if missing:
+            raise Wrong("is missing", f".{missing[0]}")
+        return cls(**{name: read_field(known[name], raw) for name, raw in value.items()})
+
+    return read
+
+
+def read_field(described: "Field[Any]", value: object) -> Any:
+    """Return the value of one field."""
+    if value is None and described.default is None:
+        return None
+    try:
+        return described.metadata["read"](value)
+    except Wrong as wrong:
+        raise wrong.below(f".{described.name}") from None
+
+
+def _is_required(described: "Field[Any]") -> bool:
+    return described.default is MISSING and described.default_factory is MISSING
+
+
+def unique(read: Reader, *names: str) -> Reader:
+    """A list of tables in which these fields differ; a hash is not shown."""
+
+    def read_unique(value: object) -> Any:
+        tables = read(value)
+        for name in names:
+            values = [str(getattr(table, name)).lower() for table in tables if getattr(table, name)]
+            twice = next((each for each in values if values.count(each) > 1), None)
+            if twice is not None:
+                raise Wrong(f"has two tables of the same {name}" + ("" if name == "hash" else f", {twice!r}"))
+        return tables
+
+    return read_unique
+
+
+def hint(name: str, known: Sequence[str]) -> str:
+    """Return what may have been meant, or what is known."""
+    near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
+    return f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}"
+
+
+def setting(read: Reader, help_text: str, default: Any = MISSING, *, secret: bool = False) -> Any:
+    """A field with its reader and its description."""
+    metadata = {"read": read, "help": help_text}
+    if isinstance(default, dict):
+        return field(default_factory=dict, metadata=metadata, repr=not secret)
+    return field(default=default, metadata=metadata, repr=not secret)
