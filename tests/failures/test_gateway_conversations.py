@@ -14,7 +14,18 @@ import pytest
 from everlong.llm import ScriptedServer, Window, reads_files
 from everlong.llm.scripted.script import Script
 from tests.engine.authors import both, is_asked_to_summarise
-from tests.gateway.resending import FORMATS, Resending, accepted, disguised, members, of_clients, resets, valid_upstream
+from tests.gateway.resending import (
+    FORMATS,
+    MARK,
+    Resending,
+    accepted,
+    disguised,
+    members,
+    of_clients,
+    post,
+    resets,
+    valid_upstream,
+)
 from tests.gateway.running import RunningGateway
 
 TURNS = 30
@@ -91,6 +102,30 @@ def test_J2_a_client_that_writes_its_last_message_anew_each_time(fmt: str) -> No
     shown = [members(asked) for asked in of_clients(server)]
     broken = sum(later[: len(earlier) - 1] != earlier[:-1] for earlier, later in pairwise(shown))
     assert 0 < broken <= serving.cuts
+
+
+def test_J2_a_client_that_ends_every_request_with_a_note_of_its_own() -> None:
+    """The note takes the place of the next step's call, while a summary of the request before is being written."""
+    said: list[dict[str, Any]] = [{"role": "user", "content": "Read the files and count the boats."}]
+    with ScriptedServer(both(reads_files(0)), window=WINDOW) as server, RunningGateway(upstream=server.url) as gateway:
+        for step in range(40):
+            call = {"name": "read_file", "arguments": json.dumps({"path": f"{step}.txt"})}
+            said.append({"role": "assistant", "tool_calls": [{"id": f"c{step}", "type": "function", "function": call}]})
+            said.append({"role": "tool", "tool_call_id": f"c{step}", "content": record(step)})
+            note = {"role": "user", "content": f"<state>{step}</state>"}
+            body = {"model": "scripted", "messages": [*said, note], MARK: "client"}
+            status, _, _ = post(gateway, "/v1/chat/completions", json.dumps(body).encode())
+            assert status == 200
+        compactions = figure(gateway, "compactions")
+    valid_upstream(server)
+    shown = [json.loads(asked.body)["messages"][-2].get("content") for asked in of_clients(server)]
+    assert [step for step, content in enumerate(shown) if content != record(step)] == []
+    assert len(shown) == 40
+    assert 3 <= compactions <= 20
+
+
+def record(step: int) -> str:
+    return f"File {step}. " + f"Boat {step} lies at pier {step * 7 % 11}. " * 120
 
 
 @every_format

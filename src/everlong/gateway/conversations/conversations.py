@@ -255,13 +255,15 @@ class Conversations:
                 found.busy += 1
                 found.last = transcript.last
                 self._all.move_to_end(found.thread)
+        if found is not None:
+            with found.lock:
+                if self._bring_up_to_date(found, transcript):
+                    self._put(found, transcript, self._made_elsewhere(found, transcript))
+                else:
+                    self.leave(found)
+                    found = None
         if found is None:
             found = self._begin(scope, transcript)
-        else:
-            with found.lock:
-                self._renew(found, transcript)
-                self._replace_last(found, transcript)
-                self._put(found, transcript, self._made_elsewhere(found, transcript))
         self._make_room()
         return found
 
@@ -359,11 +361,24 @@ class Conversations:
         point = next((row for row, stands in reversed(self._threads.points(one.thread)) if stands), None)
         return point is None or all(mark.upto <= shared for mark in marks_in([point], one.starts))
 
+    def _bring_up_to_date(self, conversation: Conversation, transcript: Transcript) -> bool:
+        """Put what the client wrote anew into the thread: its system text, its last message.
+
+        Return False if a summary was made meanwhile of what the client wrote before. The engine must not be at work on
+        the thread: it reads only what was appended since it last looked.
+        """
+        with self._engine.context.states.lock(conversation.thread):
+            shared = conversation.shared_with(transcript.digests)
+            if shared < len(conversation.digests):
+                if not self._may_replace_last(conversation, transcript, shared):
+                    return False
+                self._replace_last(conversation, transcript)
+            self._renew(conversation, transcript)
+        return True
+
     def _replace_last(self, conversation: Conversation, transcript: Transcript) -> None:
         """Put the last message as it is now where another one stood; what came before stays as it was sent."""
         last = len(conversation.digests) - 1
-        if conversation.shared_with(transcript.digests) > last:
-            return
         unit, digest = transcript.units[last], transcript.digests[last]
         self._threads.renew(conversation.thread, unit.messages, conversation.starts[last])
         self._engine.context.states.drop(conversation.thread)
