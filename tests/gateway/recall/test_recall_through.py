@@ -60,5 +60,5 @@ def test_what_the_model_recalls_is_one_answer_for_the_client(fmt: str, streamed:
         list(stream.feed(piece))
     list(stream.close())
     said = reader.finished().message
-    assert (said.text.split(), said.calls) == ("Let me look. The code is QX-4471.".split(), ())
+    assert (said.text.split(), said.calls) == (["Let", "me", "look.", "The", "code", "is", "QX-4471."], ())
     assert NAME.encode() not in answer
