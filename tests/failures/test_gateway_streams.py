@@ -10,17 +10,19 @@ import openai
 import pytest
 
 from everlong.llm import Answer
-from everlong.wire import SSE, Usage
+from everlong.wire import Usage
 from tests.gateway.raw_upstream import CHUNKED, Talk, chunk, response
 from tests.gateway.running import RunningGateway
 from tests.gateway.talking import (
     CLIENTS,
     FORMATS,
+    FRAMINGS,
     PATHS,
     STREAMS,
     RawClient,
     body_of,
     events_of,
+    head_of,
     talk_through,
     whole_of,
 )
@@ -46,7 +48,7 @@ def test_J3_each_chunk_is_handed_on_before_the_next_one_comes(fmt: str, mode: st
     arrived = asyncio.Queue[None]()
 
     async def script(talk: Talk, _head: bytes, _body: bytes) -> None:
-        await talk.say(CHUNKED)
+        await talk.say(head_of(fmt))
         for piece in pieces:
             await talk.say(chunk(piece))
             await arrived.get()  # the client has it: never comes if the gateway waits for more
@@ -72,7 +74,7 @@ def test_J3_pieces_of_tool_calls_pass_byte_for_byte(fmt: str) -> None:
     sent = b"".join(events_of(fmt, Answer(calls=calls, usage=Usage(prompt=9, output=300))))
 
     async def script(talk: Talk, _head: bytes, _body: bytes) -> None:
-        await talk.say(CHUNKED + chunk(sent) + chunk(b""))
+        await talk.say(head_of(fmt) + chunk(sent) + chunk(b""))
 
     async def client(gateway: RunningGateway) -> bytes:
         async with RawClient(gateway.port) as client:
@@ -114,17 +116,23 @@ def test_J3_comments_keep_a_stream_open_while_a_recovery_takes_long(fmt: str) ->
     events = events_of(fmt)
 
     async def answers(talk: Talk) -> None:
-        await talk.say(CHUNKED + chunk(b"".join(events)) + chunk(b""))
+        await talk.say(head_of(fmt) + chunk(b"".join(events)) + chunk(b""))
 
     headers, chunks = recovering(fmt, answers)
-    assert headers["content-type"].startswith("text/event-stream")
+    framing = FRAMINGS[fmt]
+    assert headers["content-type"] == framing.content_type.decode()
     assert headers["x-accel-buffering"] == "no"
     assert headers["x-everlong-request"]
-    assert chunks[0] == SSE.comment
-    rest = [one for one in chunks if one != SSE.comment]
+    assert headers["x-everlong-managed"] == "yes"
+    assert "x-everlong-compactions" not in headers, "it is not known yet"
+    assert chunks[0] == framing.comment
+    rest = [one for one in chunks if one != framing.comment]
     # The figures of usage may be ours; everything else is the upstream's.
-    assert b"".join(rest).count(b"data:") == len(events)
+    assert framing.decoder().feed(b"".join(rest)).count(b"data:") == len(events)
     assert chunks.index(rest[0]) == len(chunks) - len(rest), "no comment within the answer"
+
+
+ERRORS = {"openai-chat": 'data: {"error"', "gemini": 'data: {"error"', "ollama": '{"error"'}
 
 
 @pytest.mark.parametrize("fmt", FORMATS)
@@ -136,7 +144,7 @@ def test_J3_after_a_comment_an_error_is_an_event(fmt: str) -> None:
     _, chunks = recovering(fmt, refuses)
     last = chunks[-1].decode()
     assert "slow down" in last
-    assert "event: error" in last if fmt in ("anthropic", "openai-responses") else last.startswith('data: {"error"')
+    assert "event: error" in last if fmt in ("anthropic", "openai-responses") else last.startswith(ERRORS[fmt])
 
 
 MOMENTS = ("before the head", "plain", "streaming")
@@ -150,7 +158,7 @@ def test_J3_a_client_that_goes_away_cancels_the_upstream(fmt: str, mode: str, mo
 
     async def script(talk: Talk, _head: bytes, _body: bytes) -> None:
         if moment == "streaming":
-            await talk.say(CHUNKED + chunk(events_of(fmt)[0] + events_of(fmt)[1]))
+            await talk.say(head_of(fmt) + chunk(events_of(fmt)[0] + events_of(fmt)[1]))
         elif moment == "plain":
             body = whole_of(fmt)
             await talk.say(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(body) + body[:20])

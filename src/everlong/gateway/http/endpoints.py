@@ -144,7 +144,7 @@ class Endpoint(ABC):
         format_, path = self.format(scope), scope["path"][:LONGEST_SHOWN]
         method = scope["method"]
         report = Report(id=uuid4().hex[:16], time=datetime.now(UTC), method=method, path=path, fmt=format_.name)
-        writer = ResponseWriter(send, format_.server.errors, report.headers, self.framing(scope))
+        writer = ResponseWriter(send, format_.server.errors, report.early_headers, self.framing(scope))
         client: Client | None = None
         try:
             query = scope["query_string"] if format_.api.key_query else b""

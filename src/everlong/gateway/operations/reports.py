@@ -7,7 +7,7 @@ import json
 import logging
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Lock
@@ -84,11 +84,19 @@ class Report:
         self.ended_by, self.status = by, status
         self.kind, self.error = kind or self.kind, error or self.error
 
+    def early_headers(self) -> list[tuple[bytes, bytes]]:
+        """Return the headers of an answer whose head is sent while the request is still prepared: no figure yet."""
+        return _ours({"request": self.id, "managed": self._managed})
+
+    @property
+    def _managed(self) -> str:
+        return f"no; {self.unmanaged}" if self.unmanaged else "yes"
+
     def headers(self) -> list[tuple[bytes, bytes]]:
         """Return the headers that go with the answer."""
         values = {
             "request": self.id,
-            "managed": f"no; {self.unmanaged}" if self.unmanaged else "yes",
+            "managed": self._managed,
             "tokens-before": str(self.before),
             "tokens-after": str(self.after),
             "edits": str(len(self.edits)),
@@ -99,7 +107,7 @@ class Report:
         }
         if self.max_tokens is not None:
             values["max-tokens"] = str(self.max_tokens)
-        return [(f"x-everlong-{name}".encode(), value.encode()) for name, value in values.items()]
+        return _ours(values)
 
     def explanation(self) -> JsonObject:
         """Return all of it for the client: what was left out and why. No text of the conversation is in it."""
@@ -132,6 +140,10 @@ class Report:
             "error": self.error,
             "edits": [_edit(edit) for edit in self.edits],
         }
+
+
+def _ours(values: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    return [(f"x-everlong-{name}".encode(), value.encode()) for name, value in values.items()]
 
 
 def _window(tokens: int, source: str, hint: str) -> JsonObject:

@@ -41,6 +41,8 @@ class Pair:
     tokens: int = 0
     movable: int = 0
     compactions: int = 0
+    #: Whether the gateway did not tell: the head of the answer was sent while the request was still prepared.
+    untold: bool = False
     #: Whether one of them was made behind the answer to the request before.
     behind: bool = False
     #: Whether a window was learned while it was answered: such a compaction is exempt.
@@ -84,7 +86,7 @@ def law_faults(requests: Iterable[Continued]) -> Iterator[str]:
     """Yield what law 6 forbids: a prefix that breaks without a compaction, and compactions that follow too soon."""
     for one in requests:
         pair = one.pair
-        if one.broke and one.before is not None and not pair.compactions:
+        if one.broke and one.before is not None and not pair.compactions and not pair.untold:
             yield f"request {pair.number} begins otherwise than request {one.before.number}, without a compaction"
         least = int(NEW_SHARE * pair.movable)
         if pair.compactions and not pair.learned and one.new is not None and one.new < COUNTED * least:
@@ -178,6 +180,7 @@ def _pair(number: int, spoken: Format, exchange: Exchange, request: ReceivedRequ
         tokens=sizes.prompt(document),
         movable=sizes.movable(document, spoken.api.length(body), _thinking(body)),
         compactions=int(told.get(COMPACTIONS, 0)),
+        untold=COMPACTIONS not in told,
         behind=told.get(BEHIND, "0") != "0",
         learned=told.get(RECOVERED, "0") != "0",
     )
