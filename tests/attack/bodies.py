@@ -246,10 +246,42 @@ def _gemini_result(dice: Random, call: Payload) -> Payload:
     return {"functionResponse": response | ({"id": made["id"]} if "id" in made else {})}
 
 
+# --- Ollama --------------------------------------------------------------------------------------
+
+
+def ollama(dice: Random) -> Payload:
+    """A body of Ollama's chat."""
+    messages: list[Payload] = []
+    if dice.random() < 0.5:
+        messages.append({"role": "system", "content": "You are a careful assistant."})
+    for _ in range(dice.randint(1, 3)):
+        asked: Payload = {"role": "user", "content": words(dice)}
+        messages.append(asked | ({"images": [PICTURE]} if dice.random() < 0.2 else {}))
+        for _ in range(dice.choice((0, 0, 1, 2))):
+            calls = [_ollama_call(dice) for _ in range(dice.randint(1, 2))]
+            messages.append({"role": "assistant", "content": dice.choice(("", "Let me look.")), "tool_calls": calls})
+            named = [call["function"]["name"] for call in calls]
+            messages += [{"role": "tool", "tool_name": name, "content": words(dice)} for name in named]
+        messages.append({"role": "assistant", "content": words(dice)})
+    if dice.random() < 0.7:
+        messages.append({"role": "user", "content": words(dice)})
+    body: Payload = {"model": "llama3.2", "messages": messages}
+    if dice.random() < 0.4:
+        declared = {"name": NAMES[0], "description": "Reads.", "parameters": _schema()}
+        body["tools"] = [{"type": "function", "function": declared}]
+    return body
+
+
+def _ollama_call(dice: Random) -> Payload:
+    _, arguments = dice.choice(ARGUMENTS)
+    return {"function": {"name": dice.choice(NAMES), "arguments": dict(arguments)}}
+
+
 #: A body of each format, from dice.
 BODIES: Mapping[str, Callable[[Random], Payload]] = {
     "openai-chat": chat,
     "openai-responses": responses,
     "anthropic": anthropic,
     "gemini": gemini,
+    "ollama": ollama,
 }

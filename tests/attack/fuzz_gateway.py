@@ -128,7 +128,8 @@ def _without_marks(value: Any) -> Any:
 
 def _is_clear(told: bytes) -> bool:
     try:
-        message = json.loads(told)["error"]["message"]
+        error = json.loads(told)["error"]
+        message = error if isinstance(error, str) else error["message"]
     except (ValueError, KeyError, TypeError):
         return False
     return isinstance(message, str) and 0 < len(message) < 500 and "\n" not in message and "Traceback" not in message

@@ -13,6 +13,7 @@ from typing import Any
 from tests.attack.bodies import Payload
 from tests.attack.rules_anthropic import messages
 from tests.attack.rules_gemini import generate_content
+from tests.attack.rules_ollama import chat as ollama_chat
 from tests.attack.rules_openai import chat, responses
 
 __all__ = ["DEEPEST", "refusals"]
@@ -58,4 +59,5 @@ RULES: Mapping[str, Callable[[Payload], Iterator[str]]] = {
     "openai-responses": responses,
     "anthropic": messages,
     "gemini": generate_content,
+    "ollama": ollama_chat,
 }

@@ -62,7 +62,7 @@ def test_what_the_provider_wants_in_one_message_is_sent_in_one(name: str) -> Non
         assert refusals("anthropic", json.loads(upstream.requests[-1].body)) == []
 
 
-@pytest.mark.parametrize("fmt", PATHS)
+@pytest.mark.parametrize("fmt", [fmt for fmt, path in PATHS.items() if "gpt-4o" not in path])
 def test_a_model_whose_name_cannot_be_written_is_refused(fmt: str) -> None:
     body = json.dumps({"model": "gpt\ud83d", "messages": [ASK], "input": [ASK], "max_tokens": 9}).encode()
     with ScriptedServer() as upstream, RunningGateway(upstream=upstream.url) as gateway:
