@@ -175,7 +175,8 @@ def test_D3_on_the_cached_prefix_it_is_the_beginning_of_the_last_request_and_one
         assert asked.cached >= 0.8 * asked.tokens
         assert [spent.model for spent in spent_on(talk.events)] == ["gpt-4o"]
         [spent] = [event for event in of_kind(talk, EventKind.USAGE_RECORDED) if event.reason == "summary"]
-        assert json.loads(spent.data)["cached"] > 0
+        # Ollama does not report what it had in its cache.
+        assert json.loads(spent.data)["cached"] > 0 or fmt == "ollama"
 
     with ScriptedServer(both(reads_files(1))) as server:
         over_http(server, run, fmt)

@@ -110,7 +110,7 @@ def test_every_path_is_managed_and_answered_as_google_does(path: str) -> None:
 
 def test_an_answer_that_breaks_off_ends_the_array_with_an_error() -> None:
     with (
-        ScriptedServer(lambda _: Broken(Answer(text="one two three four five six"), 2)) as server,
+        ScriptedServer(lambda _: Broken(Answer(text="one two three four five six"), 1)) as server,
         RunningGateway(upstream=server.url) as gateway,
     ):
         status, _, body = sent(gateway, STREAM, [user("How many?")])
@@ -330,7 +330,7 @@ def test_both_spellings_are_read(body: Value) -> None:
     request = parse_request(address, json.dumps(body).encode())
     assert (request.model, request.max_tokens, request.thinking) == (MODEL, 700, 300)
     assert (len(request.messages), len(request.tools)) == (1, 1)
-    length = json.loads(request.with_length(50)["generationConfig"])
+    length = json.loads(request.changed({request.length_field: 50})["generationConfig"])
     assert 50 in length.values()
     assert (len(length), 700 in length.values()) == (2, False)
 

@@ -79,7 +79,7 @@ HOSTILE: Mapping[str, Callable[[], Script]] = {
     "reports sums": _summed,
     "breaks at once": lambda: breaks_at(0),
     "breaks after a piece": lambda: breaks_at(2),
-    "breaks later": lambda: breaks_at(4),
+    "breaks later": lambda: breaks_at(3),
     "429 for ever": lambda: always(Refusal(429, '{"error":{"message":"Rate limit reached"}}')),
     "503 for ever": lambda: always(Refusal(503, "upstream connect error")),
     "malformed history for ever": lambda: always(Refusal(400, MALFORMED)),
