@@ -147,12 +147,15 @@ def _own(view: Sequence[Message], transcript: Transcript, conversation: Conversa
         *zip(conversation.opening[at:], transcript.leading, strict=False),
         *((one[0], unit) for one, unit in zip(conversation.messages, transcript.units, strict=False) if len(one) == 1),
     ]
-    places: dict[int, list[int]] = {}
-    for place, (message, _) in enumerate(said):
-        places.setdefault(id(message), []).append(place)
+    places: dict[int, list[int]] | None = None
     own: list[Unit | None] = []
     end = len(said)
     for message in reversed(view):
+        if end and said[end - 1][0] is message:  # nothing between the two was left out
+            end -= 1
+            own.append(said[end][1])
+            continue
+        places = places or _places([one for one, _ in said])
         alike = places.get(id(message), ())
         nearest = bisect_left(alike, end) - 1
         if nearest >= 0:
@@ -222,6 +225,14 @@ def _past_the_head(request: ModelRequest, view: History, head: History) -> tuple
     return view[end:], {request.format.api.system: encoded(rendered.get(request.format.api.system))}
 
 
+def _places(messages: Sequence[Message]) -> dict[int, list[int]]:
+    """Where each message stands, by its identity."""
+    places: dict[int, list[int]] = {}
+    for place, message in enumerate(messages):
+        places.setdefault(id(message), []).append(place)
+    return places
+
+
 def _members(request: ModelRequest, view: Sequence[Message], own: Sequence[Unit | None]) -> Iterator[tuple[bytes, int]]:
     """The objects that are sent, and for each how many messages of the view it ends after."""
     ours: list[Message] = []
@@ -244,6 +255,8 @@ def _torn(request: ModelRequest, view: Sequence[Message]) -> Iterator[int]:
     These are written anew; neighbours with nothing but words stay as the client sent them, unless turns alternate.
     """
     rules, start = request.format.rules, 0
+    if not rules.voices and not rules.joined:
+        return
     for voice, run in groupby(view, key=lambda message: rules.voices.get(message.role, message.role)):
         members = list(run)
         if len(members) > 1 and (rules.voices or (voice in rules.joined and not all(map(_stands_alone, members)))):
