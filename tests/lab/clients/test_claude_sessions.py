@@ -8,7 +8,7 @@ import pytest
 
 from everlong.core import CallId, Image, Message, ResultPart, Role, Text, ToolResult
 from everlong.lab.clients.claude_sessions import LONG_SESSIONS, SESSIONS, Director, Turns, picture
-from everlong.lab.clients.drivers.claude_sessions import TOLD, _going_on
+from everlong.lab.clients.drivers.programs.claude_sessions import TOLD, _going_on
 from everlong.lab.clients.prefixes import pairs_of
 from everlong.lab.clients.runner import DRIVERS
 from everlong.lab.clients.script import SUMMARY
@@ -93,7 +93,7 @@ def test_a_session_is_longer_than_its_window(row: object, tmp_path: Path) -> Non
     line = Counter("gpt-4o").text("0001 the harbour of the signal was entered as 12345 by clerk 7\n")
     texts = work.files - work.pictures
     assert work.agents or work.count * texts * work.lines * line > window
-    assert (DRIVERS / f"{row.driver}.py").is_file()  # type: ignore[attr-defined]
+    assert (DRIVERS / (row.driver.replace(".", "/") + ".py")).is_file()  # type: ignore[attr-defined]
 
 
 def test_a_turn_goes_on_as_its_session_says() -> None:

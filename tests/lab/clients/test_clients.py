@@ -70,7 +70,9 @@ def test_records_hold_every_request_of_the_client_and_of_the_model(tmp_path: Pat
 
 def test_every_client_has_a_driver() -> None:
     for row in CLIENTS.values():
-        assert (DRIVERS / (row.driver if row.driver.endswith(".mjs") else f"{row.driver}.py")).is_file()
+        assert (
+            DRIVERS / (row.driver if row.driver.endswith(".mjs") else row.driver.replace(".", "/") + ".py")
+        ).is_file()
         assert row.modes
         assert row.windows
         assert row.models.keys() <= {mode.partition(" ")[0] for mode in row.modes}

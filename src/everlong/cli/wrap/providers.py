@@ -11,6 +11,7 @@ from typing import Any
 from everlong.cli.wrap.client import BASES, NO_LIMIT, PLACEHOLDER, Base, Server, Situation
 
 __all__ = [
+    "KEYS",
     "OPENAI",
     "OWN_NAME",
     "PROVIDERS",
@@ -21,6 +22,7 @@ __all__ = [
     "models_shown",
     "none_of",
     "providers_in_use",
+    "versioned_address",
 ]
 
 #: The name of the provider that stands for `--upstream`.
@@ -52,8 +54,15 @@ PROVIDERS = (
     Provider("mistral", ("MISTRAL_API_KEY",), OPENAI),
     Provider("moonshotai", ("MOONSHOT_API_KEY",), OPENAI),
 )
+#: The variables that may hold one of their keys.
+KEYS = tuple(key for provider in PROVIDERS for key in provider.keys)
 #: The formats by which these are asked.
 SPOKEN = tuple(dict.fromkeys(name for provider in PROVIDERS for name in provider.base.formats))
+
+
+def versioned_address(base: Base, gateway: str) -> str:
+    """Return the address for a client that writes Anthropic's version itself, and wants the others in the address."""
+    return gateway if base.version == "/v1" else gateway + (base.version or "/v1")
 
 
 def providers_in_use(given: Situation, signed_in: Collection[str]) -> Iterator[Provider]:

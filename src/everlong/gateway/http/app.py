@@ -2,6 +2,7 @@
 
 import asyncio
 import ctypes
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any, TypeAlias
@@ -112,7 +113,7 @@ def _routes(services: Services) -> list[BaseRoute]:
     ]
 
 
-class _PathRoute(BaseRoute):
+class _PathRoute(BaseRoute, ABC):
     """A route by the path as it was written, still encoded: names of models may hold an encoded slash."""
 
     #: How the paths look, for people.
@@ -120,9 +121,9 @@ class _PathRoute(BaseRoute):
     endpoint: ASGIApp
     methods: frozenset[str]
 
+    @abstractmethod
     def found(self, path: str) -> dict[str, object] | None:
         """Return what is noted in the scope of a request to this path; None if the route is not for it."""
-        raise NotImplementedError
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Return whether the route is for a request."""

@@ -2,7 +2,7 @@
 
 Rows and the scripted model of them. The user says "continue" after the first prompt, and hooks add the same text to
 every prompt. In each turn the model has files read in the way that the session is about: one after the other, several
-at once, by a sub-agent, as pictures. `drivers.claude_sessions` starts the program for each turn.
+at once, by a sub-agent, as pictures. `drivers.programs.claude_sessions` starts the program for each turn.
 """
 
 import json
@@ -171,7 +171,7 @@ def _errand(messages: Sequence[Message]) -> int:
 def _session(name: str, work: Turns, *windows: int, model: str = "claude-sonnet-4-5") -> ClientRow:
     row = CLIENTS["claude-code"]
     modes = (f"messages {name}",)
-    return replace(row, driver="claude_sessions", modes=modes, windows=windows, tasks=work, model=model)
+    return replace(row, driver="programs.claude_sessions", modes=modes, windows=windows, tasks=work, model=model)
 
 
 SHORT = Turns(count=12, files=3, lines=100)

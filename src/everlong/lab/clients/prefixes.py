@@ -178,19 +178,12 @@ def _pair(number: int, spoken: Format, exchange: Exchange, request: ReceivedRequ
         sent=_items(spoken, json.loads(request.body)),
         head=1 + len(asked[1:]) - len(_after_system(asked[1:])),
         tokens=sizes.prompt(document),
-        movable=sizes.movable(document, spoken.api.length(body), _thinking(body)),
+        movable=sizes.movable(document, spoken.api.length(body), spoken.api.thinking_length(body)),
         compactions=int(told.get(COMPACTIONS, 0)),
         untold=COMPACTIONS not in told,
         behind=told.get(BEHIND, "0") != "0",
         learned=told.get(RECOVERED, "0") != "0",
     )
-
-
-def _thinking(body: JsonObject) -> int:
-    """Return the tokens of the answer that a request keeps for thinking."""
-    thinking = body.get("thinking")
-    budget = thinking.get("budget_tokens") if isinstance(thinking, dict) else None
-    return budget if isinstance(budget, int) else 0
 
 
 def _items(spoken: Format, body: JsonObject) -> tuple[str, ...]:

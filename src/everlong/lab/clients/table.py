@@ -57,21 +57,21 @@ CLIENTS: dict[str, ClientRow] = {
         ClientRow(
             name="openai",
             title="OpenAI SDK (Python)",
-            driver="openai_sdk",
+            driver="sdks.openai_sdk",
             home=Environment("openai-sdk", ("openai>=2",)),
             modes=OPENAI_MODES,
         ),
         ClientRow(
             name="anthropic",
             title="Anthropic SDK (Python)",
-            driver="anthropic_sdk",
+            driver="sdks.anthropic_sdk",
             home=Environment("anthropic-sdk", ("anthropic>=0.80",)),
             modes=ANTHROPIC_MODES,
         ),
         ClientRow(
             name="ollama",
             title="ollama (Python)",
-            driver="ollama_client",
+            driver="sdks.ollama_client",
             home=Environment("ollama-client", ("ollama>=0.5",)),
             modes=("chat", "chat stream"),
             model="llama3.2",
@@ -82,7 +82,7 @@ CLIENTS: dict[str, ClientRow] = {
         ClientRow(
             name="langchain",
             title="LangChain",
-            driver="langchain_agent",
+            driver="frameworks.langchain_agent",
             home=Environment(
                 "langchain-agents", ("langchain>=1.4,<2", "langchain-openai>=1", "langchain-anthropic>=1")
             ),
@@ -91,28 +91,28 @@ CLIENTS: dict[str, ClientRow] = {
         ClientRow(
             name="pydantic-ai",
             title="pydantic-ai",
-            driver="pydantic_ai_agent",
+            driver="frameworks.pydantic_ai_agent",
             home=Environment("pydantic-ai-agents", ("pydantic-ai-slim[anthropic,openai]>=2",)),
             modes=(*OPENAI_MODES, *ANTHROPIC_MODES),
         ),
         ClientRow(
             name="openai-agents",
             title="OpenAI Agents SDK",
-            driver="openai_agents",
+            driver="frameworks.openai_agents",
             home=ENVIRONMENTS["openai-agents"],
             modes=OPENAI_MODES,
         ),
         ClientRow(
             name="litellm",
             title="litellm (as SDK)",
-            driver="litellm_sdk",
+            driver="sdks.litellm_sdk",
             home=Environment("litellm-sdk", ("litellm>=1.100,<2", "mcp>=1")),
             modes=("chat", "chat stream", *ANTHROPIC_MODES),
         ),
         ClientRow(
             name="nanobot",
             title="nanobot",
-            driver="nanobot_agent",
+            driver="programs.nanobot_agent",
             home=Environment("nanobot", ("nanobot-ai>=0.3",)),
             modes=("chat stream",),
             windows=(24_000,),
@@ -120,14 +120,14 @@ CLIENTS: dict[str, ClientRow] = {
         ClientRow(
             name="ai-sdk",
             title="Vercel AI SDK",
-            driver="ai_sdk.mjs",
+            driver="sdks/ai_sdk.mjs",
             home=NpmPackages("npm-ai-sdk", ("ai", "@ai-sdk/openai", "@ai-sdk/anthropic", "zod")),
             modes=(*OPENAI_MODES, *ANTHROPIC_MODES),
         ),
         ClientRow(
             name="claude-code",
             title="Claude Code",
-            driver="claude_code",
+            driver="programs.claude_code",
             home=NpmPackages("npm-claude-code", ("@anthropic-ai/claude-code",), program="claude"),
             modes=("messages stream",),
             model="claude-sonnet-4-5",
@@ -136,7 +136,7 @@ CLIENTS: dict[str, ClientRow] = {
         ClientRow(
             name="codex",
             title="Codex",
-            driver="codex",
+            driver="programs.codex",
             home=NpmPackages("npm-codex", ("@openai/codex",), program="codex"),
             modes=("responses stream",),
             model="gpt-5",
@@ -145,7 +145,7 @@ CLIENTS: dict[str, ClientRow] = {
         ClientRow(
             name="qwen-code",
             title="Qwen Code",
-            driver="qwen_code",
+            driver="programs.qwen_code",
             home=NpmPackages("npm-qwen-code", ("@qwen-code/qwen-code",), program="qwen"),
             modes=("chat stream", "responses stream", "messages stream"),
             model="qwen3-coder-plus",
@@ -155,7 +155,7 @@ CLIENTS: dict[str, ClientRow] = {
         ClientRow(
             name="openclaw",
             title="OpenClaw",
-            driver="openclaw_agent",
+            driver="programs.openclaw_agent",
             home=NpmPackages("npm-openclaw", ("openclaw",), program="openclaw"),
             modes=("chat stream",),
             windows=(32_000,),
@@ -164,7 +164,7 @@ CLIENTS: dict[str, ClientRow] = {
         ClientRow(
             name="opencode",
             title="opencode",
-            driver="opencode_agent",
+            driver="programs.opencode_agent",
             home=NpmPackages("npm-opencode", ("opencode-ai",), program="opencode"),
             modes=("chat stream",),
             windows=(32_000,),
@@ -173,7 +173,7 @@ CLIENTS: dict[str, ClientRow] = {
         ClientRow(
             name="aider",
             title="aider",
-            driver="aider_chat",
+            driver="programs.aider_chat",
             home=Environment("aider", ("aider-chat>=0.86",)),
             modes=("chat stream",),
             model="gpt-4o",
@@ -183,7 +183,7 @@ CLIENTS: dict[str, ClientRow] = {
         ClientRow(
             name="smolagents",
             title="smolagents",
-            driver="smolagents_agent",
+            driver="frameworks.smolagents_agent",
             home=Environment("smolagents", ("smolagents[openai]>=1.26,<2",)),
             modes=("chat", "chat stream"),
             windows=(32_000,),
@@ -192,7 +192,7 @@ CLIENTS: dict[str, ClientRow] = {
         ClientRow(
             name="pi",
             title="pi",
-            driver="pi_agent",
+            driver="programs.pi_agent",
             # Version 1 depends on packages that the registry did not have when it was tried.
             home=NpmPackages("npm-pi", ("@earendil-works/pi-coding-agent@<1",), program="pi"),
             modes=("chat stream", "responses stream", "messages stream"),
@@ -202,21 +202,21 @@ CLIENTS: dict[str, ClientRow] = {
         ClientRow(
             name="llm",
             title="llm",
-            driver="llm_program",
+            driver="programs.llm_program",
             home=Environment("llm", ("llm>=0.36",)),
             modes=OPENAI_MODES,
         ),
         ClientRow(
             name="instructor",
             title="instructor",
-            driver="instructor_steps",
+            driver="sdks.instructor_steps",
             home=Environment("instructor", ("instructor[anthropic]>=1.17",)),
             modes=("chat", "messages"),
         ),
         ClientRow(
             name="dspy",
             title="DSPy",
-            driver="dspy_agent",
+            driver="frameworks.dspy_agent",
             home=Environment("dspy", ("dspy>=3.4",)),
             modes=("chat",),
             model="gpt-4o",
@@ -224,7 +224,7 @@ CLIENTS: dict[str, ClientRow] = {
         ClientRow(
             name="llama-index",
             title="LlamaIndex",
-            driver="llama_index_agent",
+            driver="frameworks.llama_index_agent",
             home=Environment(
                 "llama-index",
                 (
@@ -241,7 +241,7 @@ CLIENTS: dict[str, ClientRow] = {
         ClientRow(
             name="autogen",
             title="AutoGen",
-            driver="autogen_agent",
+            driver="frameworks.autogen_agent",
             # Newer versions of anthropic do not take what it sends.
             home=Environment(
                 "autogen", ("autogen-agentchat>=0.7", "autogen-ext[anthropic,openai]>=0.7", "anthropic<1")
@@ -251,7 +251,7 @@ CLIENTS: dict[str, ClientRow] = {
         ClientRow(
             name="google-genai",
             title="Google Gen AI SDK (Python)",
-            driver="google_genai",
+            driver="sdks.google_genai",
             home=Environment("google-genai", ("google-genai>=1.50",)),
             modes=GEMINI_MODES,
             model="gemini-2.5-flash",
@@ -259,7 +259,7 @@ CLIENTS: dict[str, ClientRow] = {
         ClientRow(
             name="gemini-cli",
             title="Gemini CLI",
-            driver="gemini_cli",
+            driver="programs.gemini_cli",
             home=NpmPackages("npm-gemini-cli", ("@google/gemini-cli",), program="gemini"),
             modes=("contents stream",),
             model="gemini-2.5-flash",
@@ -269,14 +269,14 @@ CLIENTS: dict[str, ClientRow] = {
         ClientRow(
             name="semantic-kernel",
             title="Semantic Kernel",
-            driver="semantic_kernel_agent",
+            driver="frameworks.semantic_kernel_agent",
             home=Environment("semantic-kernel", ("semantic-kernel[anthropic]>=1.45",)),
             modes=("chat", "chat stream", *ANTHROPIC_MODES),
         ),
         ClientRow(
             name="crewai",
             title="CrewAI",
-            driver="crewai_agent",
+            driver="frameworks.crewai_agent",
             home=Environment("crewai", ("crewai[anthropic]>=1.15",)),
             modes=("chat", "chat stream", *ANTHROPIC_MODES),
             model="gpt-4o",

@@ -111,13 +111,22 @@ class Api:
 
     def length(self, body: JsonObject) -> int | None:
         """Return how long the reply to a body may be; None if it does not say."""
-        for name in self.lengths:
-            value: Json = body
-            for key in name.split("."):
-                value = value.get(key) if isinstance(value, dict) else None
-            if isinstance(value, int) and not isinstance(value, bool):
-                return value
-        return None
+        return _tokens_in(body, self.lengths)
+
+    def thinking_length(self, body: JsonObject) -> int:
+        """Return how much of the reply to a body is kept for thinking."""
+        return _tokens_in(body, self.thinking) or 0
+
+
+def _tokens_in(body: JsonObject, names: Sequence[str]) -> int | None:
+    """Return the number in the first of these fields that holds one ("a.b" for one inside another); None if none."""
+    for name in names:
+        value: Json = body
+        for key in name.split("."):
+            value = value.get(key) if isinstance(value, dict) else None
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+    return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 from everlong.cli.wrap.client import Base, Client, Launch, Server, Situation
 from everlong.cli.wrap.providers import (
+    KEYS,
     OPENAI,
     OWN_NAME,
     PROVIDERS,
@@ -19,6 +20,7 @@ from everlong.cli.wrap.providers import (
     models_shown,
     none_of,
     providers_in_use,
+    versioned_address,
 )
 
 __all__ = ["OPENCLAW"]
@@ -63,11 +65,11 @@ def _prepare(given: Situation) -> Launch:
     launch = Launch(arguments=given.arguments)
     mine = _users_file(given)
     providers: dict[str, Any] = {
-        provider.name: {"baseUrl": _address(provider.base, given.gateway), "models": []}
+        provider.name: {"baseUrl": versioned_address(provider.base, given.gateway), "models": []}
         for provider in providers_in_use(given, _signed_in(given))
     }
     for name, (_, base, _) in _addressed(given).items():
-        providers[name] = {"baseUrl": _address(base, given.gateway)}
+        providers[name] = {"baseUrl": versioned_address(base, given.gateway)}
     config: dict[str, Any] = {"models": {"mode": "merge", "providers": providers}}
     if mine.is_file():
         config = {"$include": [str(mine)], **config}
@@ -93,11 +95,6 @@ def _prepare(given: Situation) -> Launch:
     return launch
 
 
-def _address(base: Base, gateway: str) -> str:
-    """OpenClaw writes Anthropic's version itself, and wants the others in the address."""
-    return gateway if base.version == "/v1" else gateway + (base.version or "/v1")
-
-
 OPENCLAW = Client(
     name="openclaw",
     title="OpenClaw",
@@ -105,7 +102,7 @@ OPENCLAW = Client(
     install="npm install -g openclaw",
     prepare=_prepare,
     bases=(),
-    keys=tuple(key for provider in PROVIDERS for key in provider.keys),
+    keys=KEYS,
     own_servers=_own_servers,
     listed=True,
     speaks=SPOKEN,

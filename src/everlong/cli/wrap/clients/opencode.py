@@ -11,6 +11,7 @@ from typing import Any
 
 from everlong.cli.wrap.client import NO_LOGIN, Base, Client, Launch, Login, Server, Situation, merged
 from everlong.cli.wrap.providers import (
+    KEYS,
     OPENAI,
     OWN_NAME,
     PROVIDERS,
@@ -118,7 +119,7 @@ OPENCODE = Client(
     install="npm install -g opencode-ai",
     prepare=_prepare,
     bases=(),
-    keys=tuple(key for provider in PROVIDERS for key in provider.keys),
+    keys=KEYS,
     own_servers=_own_servers,
     login=_login,
     model=lambda given: (given.option("-m", "--model") or str(_config(given).get("model", ""))).partition("/")[2],

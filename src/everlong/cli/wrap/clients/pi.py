@@ -11,6 +11,7 @@ from typing import Any
 
 from everlong.cli.wrap.client import NO_LOGIN, Base, Client, Launch, Login, Server, Situation
 from everlong.cli.wrap.providers import (
+    KEYS,
     OPENAI,
     OWN_NAME,
     PROVIDERS,
@@ -20,6 +21,7 @@ from everlong.cli.wrap.providers import (
     models_shown,
     none_of,
     providers_in_use,
+    versioned_address,
 )
 
 __all__ = ["PI"]
@@ -67,11 +69,11 @@ def _prepare(given: Situation) -> Launch:
     launch = Launch()
     stored = given.read(_folder(given) / "auth.json")
     providers: dict[str, Any] = {
-        provider.name: {"baseUrl": _address(provider.base, given.gateway)}
+        provider.name: {"baseUrl": versioned_address(provider.base, given.gateway)}
         for provider in providers_in_use(given, stored)
     }
     for name, (_, base, _) in _addressed(given).items():
-        providers[name] = {"baseUrl": _address(base, given.gateway)}
+        providers[name] = {"baseUrl": versioned_address(base, given.gateway)}
     chosen: tuple[str, ...] = ()
     if given.upstream and given.models:
         free = {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0}
@@ -95,11 +97,6 @@ def _prepare(given: Situation) -> Launch:
     return launch
 
 
-def _address(base: Base, gateway: str) -> str:
-    """pi writes Anthropic's version itself, and wants the others in the address."""
-    return gateway if base.version == "/v1" else gateway + (base.version or "/v1")
-
-
 PI = Client(
     name="pi",
     title="pi",
@@ -107,7 +104,7 @@ PI = Client(
     install="npm install -g @earendil-works/pi-coding-agent",
     prepare=_prepare,
     bases=(),
-    keys=tuple(key for provider in PROVIDERS for key in provider.keys),
+    keys=KEYS,
     own_servers=_own_servers,
     login=_login,
     model=lambda given: given.option("--model").rpartition("/")[2],

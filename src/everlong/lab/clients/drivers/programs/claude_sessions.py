@@ -7,7 +7,7 @@ import json
 import os
 from pathlib import Path
 
-from everlong.lab.clients.drivers.claude_code import QUIET
+from everlong.lab.clients.drivers.programs.claude_code import QUIET
 from everlong.lab.clients.drivers.task import Task, output_of, run
 
 #: As `everlong wrap` sets them; the length of answers is the program's own.

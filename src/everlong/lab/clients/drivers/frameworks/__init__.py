@@ -1,0 +1,1 @@
+"""Drivers of frameworks: agents that run their own loop."""

@@ -1,0 +1,1 @@
+"""Drivers of programs: coding agents and chats that are started for each task."""
