@@ -6,7 +6,7 @@ BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run demo test quick check format bench clients mutants screenshots soak attack lock sbom clean help
+.PHONY: run demo test quick check format adapters bench clients mutants screenshots soak attack lock sbom clean help
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -43,6 +43,9 @@ format: .venv/developing ## put the code in its one form
 
 bench: .venv/developing ## time against peers, each in its own environment
 	$(BIN)/everlong lab speed --environments .bench
+
+adapters: .venv/developing ## the adapters inside their frameworks, each in its own environment; writes their tables in docs/adapters
+	$(BIN)/everlong lab adapters --environments .bench --write docs/adapters
 
 clients: .venv/developing ## real clients through the gateway, each in its own environment; writes their tables in docs/clients
 	$(BIN)/everlong lab clients --environments .bench --write docs/clients

@@ -26,14 +26,19 @@ def layers() -> list[list[str]]:
         "contracts"
     ]
     rows = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
-    return [re.findall(r"\w+", row) for row in rows]
+    found = [[room for room in re.findall(r"\w+", row) if source(room).exists()] for row in rows]
+    return [rooms for rooms in found if rooms]
+
+
+def source(room: str) -> Path:
+    """The file in which a room says what it is."""
+    folder = ROOT / "src" / "everlong" / room
+    return folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
 
 
 def sentence(room: str) -> str:
     """The first sentence of what a room says of itself."""
-    folder = ROOT / "src" / "everlong" / room
-    path = folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
-    doc = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+    doc = ast.get_docstring(ast.parse(source(room).read_text(encoding="utf-8"))) or ""
     return re.split(r"(?<=[.])\s", doc.replace("\n", " "), maxsplit=1)[0]
 
 
