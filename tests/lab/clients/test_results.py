@@ -6,15 +6,16 @@ from pathlib import Path
 import pytest
 
 from everlong.errors import EverlongError
-from everlong.lab.clients.results import CLOSE, OPEN, run_table, write_runs
+from everlong.lab.clients.results import CLIENT_PAGES, run_table, write_runs
 from everlong.lab.clients.table import CLIENTS
 from everlong.lab.clients.verdict import Verdict, left_out
 from everlong.lab.environments import Environment
+from everlong.lab.pages import CLOSE
 from tests.cli.running import everlong
 
 PAGES = Path(__file__).parents[3] / "docs" / "clients"
 HEADINGS = ["Lines to set", "With `everlong wrap`", "What was run", "What to expect"]
-EMPTY = f"# Title\n\nBefore.\n\n{OPEN}\n{CLOSE}\n\nAfter.\n"
+OPEN, EMPTY = CLIENT_PAGES.open, f"# Title\n\nBefore.\n\n{CLIENT_PAGES.open}\n{CLOSE}\n\nAfter.\n"
 RUN = Verdict(
     client="aider",
     mode="chat stream",
