@@ -1,7 +1,8 @@
 """The lab: what survives, what it costs and what is paid, measured on real conversations without a judge.
 
 `measures` asks what of a history is still there under a budget, `replay` sends sessions again and bills them, `speed`
-times everlong beside its peers, `clients` runs real clients against the gateway, `secrets` counts what is hidden. Nothing here runs in production.
+times everlong beside its peers, `clients` runs real clients against the gateway, `adapters` frameworks with our
+adapters, `secrets` counts what is hidden. Nothing here runs in production.
 """
 
 from typing import TYPE_CHECKING
@@ -9,6 +10,13 @@ from typing import TYPE_CHECKING
 from everlong.doors import open_door
 
 if TYPE_CHECKING:
+    from everlong.lab.adapters.results import (
+        adapter_table as adapter_table,
+        write_adapter_runs as write_adapter_runs,
+    )
+    from everlong.lab.adapters.runner import AdapterRunner as AdapterRunner
+    from everlong.lab.adapters.table import ADAPTERS as ADAPTERS
+    from everlong.lab.adapters.verdict import AdapterVerdict as AdapterVerdict
     from everlong.lab.cases import Cases as Cases, every as every
     from everlong.lab.clients.claude_sessions import LONG_SESSIONS as LONG_SESSIONS, SESSIONS as SESSIONS
     from everlong.lab.clients.results import run_table as run_table, write_runs as write_runs
@@ -111,6 +119,10 @@ else:
     __all__, __getattr__, __dir__ = open_door(
         __name__,
         {
+            "adapters.results": "adapter_table write_adapter_runs",
+            "adapters.runner": "AdapterRunner",
+            "adapters.table": "ADAPTERS",
+            "adapters.verdict": "AdapterVerdict",
             "cases": "Cases every",
             "clients.claude_sessions": "LONG_SESSIONS SESSIONS",
             "clients.results": "run_table write_runs",

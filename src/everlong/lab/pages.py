@@ -1,7 +1,7 @@
 """Runs on pages: a table of all of them in README.md, and on the page of each client or framework its own rows.
 
-The pages are the record. A row stands in them until its run is made again, so it carries the day it was made; a run that
-is wanted and was never made is shown as not run.
+The pages are the record. A row stands in them until its run is made again, so it carries the day it was made; a run
+that is wanted and was never made is shown as not run.
 """
 
 import re
@@ -60,7 +60,7 @@ class RunPages:
         return Table(title, self.head, tuple(run.cells for run in runs), tuple(self._notes(runs)))
 
     def write(self, folder: Path, runs: Iterable[Run], day: str) -> None:
-        """Write the runs of a day into the pages of a folder. Raises EverlongError if a page or its marks are missing."""
+        """Write the runs of a day into the pages of a folder. Raises EverlongError if a page or mark is missing."""
         overview = folder / OVERVIEW
         known = {self._key(run): run for run in self._runs(self._block(overview))}
         for run in runs:

@@ -7,6 +7,7 @@ from everlong.cli.groups import CommandGroup, CommandRow
 __all__ = ["lab_command"]
 
 COMMANDS = (
+    CommandRow("adapters", "everlong.cli.lab.adapters:adapters_command", "Run our adapters inside real frameworks."),
     CommandRow(
         "claude-sessions",
         "everlong.cli.lab.claude_sessions:claude_sessions_command",

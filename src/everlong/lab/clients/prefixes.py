@@ -16,7 +16,20 @@ from everlong.llm import ReceivedRequest
 from everlong.tokens import Counter
 from everlong.wire import FORMATS, Api, Document, Format
 
-__all__ = ["REFUSED_FROM", "Continued", "Pair", "continued", "format_of", "law_faults", "pairs_of"]
+__all__ = [
+    "COUNTED",
+    "NEW_SHARE",
+    "REFUSED_FROM",
+    "Continued",
+    "Pair",
+    "Sizes",
+    "begins",
+    "continued",
+    "format_of",
+    "items_of",
+    "law_faults",
+    "pairs_of",
+]
 
 REFUSED_FROM = 400  # HTTP status
 NEW_SHARE = 0.4  # of the movable part, between two compactions: law 6
@@ -71,7 +84,7 @@ def continued(pairs: Sequence[Pair]) -> list[Continued]:
     for at, pair in enumerate(pairs):
         before = _before(pair, pairs[:at])
         last = None if before is None else compacted.get(before.number)
-        broke = before is not None and not _begins(pair.sent, _standing(before, pair))
+        broke = before is not None and not begins(pair.sent, _standing(before, pair))
         one = Continued(pair=pair, before=before, broke=broke)
         if last is not None and not _rewritten(last, pair):
             one = replace(one, new=pair.tokens - _compacted_at(last))
@@ -136,7 +149,8 @@ def _shared(one: Sequence[str], other: Sequence[str]) -> int:
     return next((at for at, (left, right) in pairs if left != right), min(len(one), len(other)))
 
 
-def _begins(items: Sequence[str], start: Sequence[str]) -> bool:
+def begins(items: Sequence[str], start: Sequence[str]) -> bool:
+    """Return whether a request begins with all items of another one."""
     return tuple(items[: len(start)]) == tuple(start)
 
 
@@ -158,7 +172,7 @@ def _asks(path: str, api: Api) -> bool:
 def pairs_of(exchanges: Sequence[Exchange], requests: Iterable[ReceivedRequest], window: int) -> list[Pair]:
     """Return the requests of the client that were answered, each with the last one at the model that it became."""
     became = {request.headers.get(MARK, ""): request for request in requests}
-    sizes = _Sizes(window)
+    sizes = Sizes(window)
     pairs = []
     for number, exchange in enumerate(exchanges):
         spoken, request = format_of(exchange), became.get(str(number))
@@ -167,15 +181,15 @@ def pairs_of(exchanges: Sequence[Exchange], requests: Iterable[ReceivedRequest],
     return pairs
 
 
-def _pair(number: int, spoken: Format, exchange: Exchange, request: ReceivedRequest, sizes: "_Sizes") -> Pair:
+def _pair(number: int, spoken: Format, exchange: Exchange, request: ReceivedRequest, sizes: "Sizes") -> Pair:
     body: JsonObject = json.loads(exchange.body)
     told = {name.lower(): value for name, value in exchange.answer_headers.items()}
     document = spoken.read_body(body)
-    asked = _items(spoken, body)
+    asked = items_of(spoken, body)
     return Pair(
         number=number,
         asked=asked,
-        sent=_items(spoken, json.loads(request.body)),
+        sent=items_of(spoken, json.loads(request.body)),
         head=1 + len(asked[1:]) - len(_after_system(asked[1:])),
         tokens=sizes.prompt(document),
         movable=sizes.movable(document, spoken.api.length(body), spoken.api.thinking_length(body)),
@@ -186,7 +200,7 @@ def _pair(number: int, spoken: Format, exchange: Exchange, request: ReceivedRequ
     )
 
 
-def _items(spoken: Format, body: JsonObject) -> tuple[str, ...]:
+def items_of(spoken: Format, body: JsonObject) -> tuple[str, ...]:
     """Return what comes before the messages, and the messages, as texts without cache marks."""
     plain = body if spoken.marks is None else spoken.marks.remove(body)
     messages = plain.get(spoken.api.messages)
@@ -220,7 +234,7 @@ def _text(value: Json) -> str:
 
 
 @dataclass(slots=True)
-class _Sizes:
+class Sizes:
     """Counts as the scripted model does, each message once."""
 
     window: int
@@ -228,6 +242,7 @@ class _Sizes:
     known: dict[Message, int] = field(default_factory=dict)
 
     def prompt(self, document: Document) -> int:
+        """Return the tokens of the prompt."""
         return sum(map(self._message, document.messages)) + self.counter.tools(document.tools)
 
     def movable(self, document: Document, asked: int | None, thinking: int = 0) -> int:

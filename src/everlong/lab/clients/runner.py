@@ -1,6 +1,6 @@
 """The runner: one client in one mode, with the model, the gateway before it, and the witness before that.
 
-Owns the folder that a client works in. `driving` runs its driver, `verdict` judges the result.
+Owns the folder that a client works in. `processes` runs its driver, `verdict` judges the result.
 """
 
 import json
@@ -10,14 +10,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 from everlong.errors import EverlongError
 from everlong.lab.clients.script import Work
 from everlong.lab.clients.table import ClientRow
 from everlong.lab.clients.verdict import RunRecord, Verdict, judge, left_out
 from everlong.lab.clients.witness import MARK, Witness
-from everlong.lab.driving import PATIENCE, REFUSALS, Driving, serving
 from everlong.lab.environments import Environments
+from everlong.lab.processes import PATIENCE, REFUSALS, Drivers, serving
 from everlong.llm import ScriptedOllama, ScriptedServer, Window
 
 __all__ = ["Runner"]
@@ -43,13 +44,13 @@ class Runner:
     patience: float = PATIENCE
 
     @property
-    def driving(self) -> Driving:
+    def drivers(self) -> Drivers:
         """How the drivers are run."""
-        return Driving(self.environments, self.here, self.patience)
+        return Drivers(self.environments, self.here, self.patience)
 
     def all_modes(self, row: ClientRow) -> Iterator[Verdict]:
         """Yield a row for every mode of a client, or one row that says why it is not available here."""
-        reason = self.driving.ready(row.home)
+        reason = self.drivers.ready(row.home)
         if reason:
             yield left_out(row.name, reason)
             return
@@ -75,9 +76,9 @@ class Runner:
                 self._serve(model) as target,
                 Witness(target) as witness,
             ):
-                task = {"address": witness.address, "mode": mode, "model": row.model_in(mode)}
+                task: dict[str, Any] = {"address": witness.address, "mode": mode, "model": row.model_in(mode)}
                 task |= {"prompts": tasks.prompts()}
-                report = self.driving.drive(row.home, DRIVER_MODULES, row.driver, task, folder)
+                report = self.drivers.drive(row.home, DRIVER_MODULES, row.driver, task, folder)
             record = RunRecord(
                 version=report.get("version", ""),
                 answers=report.get("answers", ()),

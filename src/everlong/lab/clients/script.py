@@ -21,12 +21,15 @@ __all__ = [
     "Clerk",
     "Reader",
     "Tasks",
+    "Way",
     "Work",
     "newest_task",
     "record_line",
     "summary_wanted",
     "thought_for",
+    "tool_fields",
     "tool_names",
+    "way_of",
 ]
 
 TASK = re.compile(r"\bTask (\d+):")
@@ -129,7 +132,7 @@ class Reader:
 
     def __call__(self, asked: ReceivedRequest) -> Answer:
         """Answer with the next step of the task."""
-        task, way = newest_task(asked.messages), _way(asked)
+        task, way = newest_task(asked.messages), way_of(asked)
         if way is None or task is None or summary_wanted(asked.messages):
             return Answer(text=SUMMARY, thinking=thought_for(asked))
         at = self.made[task]
@@ -153,9 +156,9 @@ class Way:
     holds: Callable[[Sequence[Message], str], bool]
 
 
-def _way(asked: ReceivedRequest) -> Way | None:
+def way_of(asked: ReceivedRequest) -> Way | None:
     """Return the way of the client that asks; None if it can read no file now."""
-    tools = dict(function for text in asked.tools for function in _functions(json.loads(text)))
+    tools = tool_fields(asked.tools)
     for name, properties in tools.items():
         arguments = _arguments(name, properties)
         if arguments is not None:
@@ -249,9 +252,14 @@ CODE_WAY = Way(
 )
 
 
+def tool_fields(tools: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Return the fields of the tools on offer, by name, in any format."""
+    return dict(function for text in tools for function in _functions(json.loads(text)))
+
+
 def tool_names(tools: Iterable[str]) -> list[str]:
     """Return the names of the tools on offer, in any format. Example: ('{"function":{"name":"f"}}',) -> ["f"]"""
-    return [name for text in tools for name, _ in _functions(json.loads(text))]
+    return list(tool_fields(tools))
 
 
 def thought_for(asked: ReceivedRequest) -> str:

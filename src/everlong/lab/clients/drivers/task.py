@@ -7,9 +7,11 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 __all__ = ["Task", "command_line", "output_of", "read", "run", "tool"]
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -60,9 +62,9 @@ def output_of(command: Sequence[str], settings: Mapping[str, str]) -> str:
     return done.stdout
 
 
-def command_line() -> Task:
+def command_line(kind: Callable[..., T]) -> T:
     """Return the task from the file that the first argument names."""
-    return Task(**json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
+    return kind(**json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
 
 
 def run(dialects: Mapping[str, Callable[[Task], None]], version: str = "") -> None:
@@ -70,7 +72,7 @@ def run(dialects: Mapping[str, Callable[[Task], None]], version: str = "") -> No
 
     A client that is a program of its own is asked for its version.
     """
-    task = command_line()
+    task = command_line(Task)
     version = version or _version(task.program)
     try:
         dialects[task.dialect](task)

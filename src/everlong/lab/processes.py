@@ -23,7 +23,7 @@ from urllib.error import URLError
 from everlong.errors import EverlongError
 from everlong.lab.environments import HERE, Environment, Environments, Npm, NpmPackages, path_with_node
 
-__all__ = ["PATIENCE", "REFUSALS", "Driving", "serving"]
+__all__ = ["PATIENCE", "REFUSALS", "Drivers", "serving"]
 
 #: How the last line of a failed program begins.
 RAISED = re.compile(r"[\w.]*(Error|Exception)\b")
@@ -41,7 +41,7 @@ REFUSALS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Driving:
+class Drivers:
     """How drivers are run. `here` runs them with this interpreter; `patience` is in seconds for one conversation."""
 
     environments: Environments

@@ -1,0 +1,1 @@
+"""One module a framework: it does its job with our adapter, with the framework's own compaction, or with nothing."""
