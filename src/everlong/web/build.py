@@ -1,6 +1,7 @@
 """Build the page: `python -m everlong.web.build`, with the machine's Node if it is new enough, else the wheel's.
 
-Does nothing if the built page is up to date. A failure is one line; the server also runs without a page.
+Does nothing if the built page is up to date. A failure is one line; the server also runs without a page. It needs the
+standard library alone: the hook that makes a wheel runs it where nothing else is installed.
 """
 
 import json
@@ -13,8 +14,6 @@ from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from hashlib import blake2b, sha256
 from pathlib import Path
-
-import click
 
 from everlong.errors import InputError
 
@@ -157,14 +156,13 @@ def _read(path: Path) -> str:
         return ""
 
 
-@click.command()
 def main() -> None:
     """Build the page of the chat app."""
     try:
         built = build_page()
     except (InputError, OSError) as error:
-        raise click.ClickException(str(error)) from None
-    click.echo("The page is built." if built else "The page is up to date.", err=True)
+        raise SystemExit(f"Error: {error}") from None
+    sys.stderr.write("The page is built.\n" if built else "The page is up to date.\n")
 
 
 if __name__ == "__main__":
