@@ -15,8 +15,12 @@ from everlong.web import node_folder
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "requirements"
 PAGE = ROOT / "src" / "everlong" / "web" / "page"
-#: The extras in each file, the largest first: the others take their versions from it.
-LOCKS = {"developing": ("dev",), "serving": ("agent", "local", "server", "web"), "installed": ()}
+#: The extras and groups in each file, the largest first: the others take their versions from it.
+LOCKS = {
+    "developing": ("--extra=dev", "--group=build"),
+    "serving": ("--extra=agent", "--extra=local", "--extra=server", "--group=build", "--group=page"),
+    "installed": ("--group=build",),
+}
 LEAST_PYTHON = "3.11"
 OPTIONS = ("--universal", "--generate-hashes", "--no-emit-index-url", "--no-header", "--no-annotate", "--quiet")
 HEADER = (
@@ -28,11 +32,10 @@ def lock_python(uv: Path) -> None:
     """Write one file for each thing that the Makefile installs."""
     FOLDER.mkdir(exist_ok=True)
     largest = FOLDER / f"{next(iter(LOCKS))}.txt"
-    for name, extras in LOCKS.items():
+    for name, parts in LOCKS.items():
         written = FOLDER / f"{name}.txt"
         same = () if written == largest else ("--constraint", str(largest))
-        command = [str(uv), "pip", "compile", "pyproject.toml", "--group", "build", *OPTIONS, *same]
-        command += [f"--extra={extra}" for extra in extras]
+        command = [str(uv), "pip", "compile", "pyproject.toml", *parts, *OPTIONS, *same]
         locked = subprocess.run(
             [*command, "--python-version", LEAST_PYTHON, "--upgrade"],
             cwd=ROOT,

@@ -6,8 +6,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
-from everlong.doors import EXTRA_OF
+from everlong.errors import InputError
+from everlong.extras import EXTRA_OF, PACKAGES, expect_extras
 
 #: A program in which no package of an extra can be imported.
 WITHOUT_EXTRAS = """
@@ -43,12 +45,48 @@ def test_commands_that_need_no_extra_work_without_one(command: str, tmp_path: Pa
     assert done.returncode == 0, done.stderr[-600:]
 
 
-@pytest.mark.parametrize("command", ["serve", "models --refresh"])
-def test_a_missing_extra_is_one_line_that_says_what_to_install(command: str, tmp_path: Path) -> None:
+#: What a command lacks without any extra, and the one command that brings it all.
+REMEDIES = {
+    "serve": "everlong[server]",
+    "serve --local": "everlong[local,server]",
+    "serve --local my.gguf --store postgresql://db/chats": "everlong[local,postgres,server]",
+    "chat -m hello": "everlong[llm]",
+    "chat --local -m hello": "everlong[local]",
+    "chat --store postgresql://db/chats -m hello": "everlong[llm,postgres]",
+    "models --refresh": "everlong[llm]",
+    "sessions list --store postgresql://db/chats": "everlong[postgres]",
+    "wrap -- true": "everlong[server]",
+}
+
+
+@pytest.mark.parametrize("command", REMEDIES)
+def test_what_is_missing_is_one_line_with_one_command_that_brings_it_all(command: str, tmp_path: Path) -> None:
     done = run(f"from everlong.cli.main import main; main({command.split()!r})", tmp_path)
-    assert done.returncode == 1
+    assert done.returncode == 1, done.stderr
     (line,) = done.stderr.strip().splitlines()
-    assert "pip install 'everlong[" in line
+    assert line.endswith(f"pip install '{REMEDIES[command]}'"), line
+
+
+#: The same for programs that use the library.
+LIBRARY = {
+    "from everlong import HttpModel": "everlong[llm]",
+    "from everlong.engine import traces_events; traces_events()": "everlong[telemetry]",
+    "from everlong import open_store; open_store('postgresql://db/chats')": "everlong[postgres]",
+    "from everlong.llm import LocalServer; LocalServer(__import__('pathlib').Path('x'))": "everlong[local]",
+}
+
+
+@pytest.mark.parametrize("code", LIBRARY)
+def test_a_library_call_names_the_extra_that_it_lacks(code: str, tmp_path: Path) -> None:
+    done = run(code, tmp_path)
+    assert done.stderr.strip().splitlines()[-1].endswith(f"pip install '{LIBRARY[code]}'"), done.stderr
+
+
+def test_no_more_is_asked_for_than_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    expect_extras("serving", "server", "local", "llm")  # all are installed where the tests run
+    monkeypatch.setattr("everlong.extras._is_there", lambda name: name != "xllamacpp")
+    with pytest.raises(InputError, match=r"serving needs more packages \(xllamacpp\): pip install 'everlong\[local\]'"):
+        expect_extras("serving", "server", "local", "llm")
 
 
 def test_the_public_names_that_need_no_extra_load_without_one(tmp_path: Path) -> None:
@@ -65,9 +103,31 @@ print("; ".join(missing))
     assert run(code, tmp_path).stdout.strip() == "HttpModel needs aiohttp: pip install 'everlong[llm]'"
 
 
-def test_the_remedy_for_a_missing_package_is_an_extra_that_brings_it() -> None:
+def extras() -> dict[str, list[str]]:
     project = tomllib.loads((Path(__file__).resolve().parent.parent / "pyproject.toml").read_text(encoding="utf-8"))
-    extras = project["project"]["optional-dependencies"]
-    for package, extra in EXTRA_OF.items():
-        named = package.replace("_", "-").removesuffix("-pool")
-        assert any(row.startswith(named) for row in extras[extra]), f"everlong[{extra}] does not bring {package}"
+    rows: dict[str, list[str]] = project["project"]["optional-dependencies"]
+    return rows
+
+
+def names_in(rows: list[str]) -> set[str]:
+    return {Requirement(row).name for row in rows}
+
+
+@pytest.mark.parametrize("extra", PACKAGES)
+def test_an_extra_brings_the_packages_that_its_part_looks_for(extra: str) -> None:
+    called = {"opentelemetry": "opentelemetry-api", "psycopg_pool": "psycopg"}
+    wanted = {called.get(package, package.replace("_", "-")) for package in PACKAGES[extra]}
+    assert wanted == names_in(extras()[extra])
+
+
+def test_a_package_is_brought_by_the_smallest_extra_that_has_it() -> None:
+    assert EXTRA_OF["aiohttp"] == "llm"
+    assert EXTRA_OF["mcp"] == "mcp"
+    assert EXTRA_OF["starlette"] == "server"
+    assert EXTRA_OF["xllamacpp"] == "local"
+
+
+def test_all_is_everything_that_we_run() -> None:
+    (row,) = extras()["all"]
+    brought = set().union(*(names_in(extras()[extra]) for extra in Requirement(row).extras))
+    assert brought == set().union(*(names_in(extras()[extra]) for extra in PACKAGES))

@@ -13,8 +13,9 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "src" / "everlong" / "web" / "page"
-#: The extras that each lock file is for, as the Makefile installs them.
-EXTRAS = {"installed": (), "serving": ("agent", "local", "server", "web"), "developing": ("dev",)}
+#: The extras and groups that each lock file is for, as the Makefile installs them.
+EXTRAS = {"installed": (), "serving": ("agent", "local", "server"), "developing": ("dev",)}
+GROUPS = {"installed": ("build",), "serving": ("build", "page"), "developing": ("build",)}
 LINE = re.compile(r"(?P<requirement>[^\\]*?==[^\\]*?)(?P<hashes>(?:\s+--hash=sha256:[0-9a-f]{64})+)")
 
 
@@ -33,7 +34,8 @@ def entries(lock: str) -> dict[str, str]:
 @pytest.mark.parametrize("lock", EXTRAS)
 def test_every_package_that_we_ask_for_is_locked_in_a_version_that_we_accept(lock: str) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    asked = [*project["project"]["dependencies"], *project["dependency-groups"]["build"]]
+    asked = [*project["project"]["dependencies"]]
+    asked += [each for group in GROUPS[lock] for each in project["dependency-groups"][group]]
     asked += [each for extra in EXTRAS[lock] for each in project["project"]["optional-dependencies"][extra]]
     locked = entries(lock)
     for requirement in map(Requirement, asked):

@@ -8,22 +8,9 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from sys import modules
 
+from everlong.extras import EXTRA_OF, command_for
+
 __all__ = ["open_door"]
-
-
-#: The extra that brings each package that may be missing.
-EXTRA_OF: Mapping[str, str] = {
-    "aiohttp": "llm",
-    "mcp": "agent",
-    "opentelemetry": "telemetry",
-    "prometheus_client": "server",
-    "psycopg": "postgres",
-    "psycopg_pool": "postgres",
-    "stamina": "llm",
-    "starlette": "server",
-    "uvicorn": "server",
-    "xllamacpp": "local",
-}
 
 
 def open_door(
@@ -59,4 +46,4 @@ def _named(error: ModuleNotFoundError, wanted: str) -> ModuleNotFoundError:
     extra = EXTRA_OF.get((error.name or "").partition(".")[0])
     if extra is None:
         return error
-    return ModuleNotFoundError(f"{wanted} needs {error.name}: pip install 'everlong[{extra}]'", name=error.name)
+    return ModuleNotFoundError(f"{wanted} needs {error.name}: {command_for(extra)}", name=error.name)

@@ -10,7 +10,6 @@ from everlong.lab.environments import CORE, PACKAGE, Environments, Npm, NpmPacka
 FOLDERS = [
     ("named", {"EVERLONG_LAB": "kept/here", "XDG_CACHE_HOME": "cache"}, Path("kept/here")),
     ("cache", {"XDG_CACHE_HOME": "cache"}, Path("cache/everlong/lab")),
-    ("windows", {"LOCALAPPDATA": "local"}, Path("local/everlong/lab")),
     ("home", {}, Path.home() / ".cache/everlong/lab"),
 ]
 

@@ -21,6 +21,7 @@ from everlong.agent.words import LANGUAGES
 from everlong.compress import Option
 from everlong.engine import Settings, defaults_of, read_settings, unused_settings, variables_of
 from everlong.errors import InputError
+from everlong.folders import place
 from everlong.store import LARGEST_CONFIG, read_input
 
 __all__ = [
@@ -334,7 +335,7 @@ def folder_config(
     """
     file = config_file(environment, folder)
     config = load_config(environment, file=file, options=options)
-    config = replace(config, remembered=_users_folder(environment).absolute() / REMEMBERED)
+    config = replace(config, remembered=place("config", REMEMBERED, environment=environment).absolute())
     if file != folder / FILE or environment.get(f"{PREFIX}CONFIG", "").strip():
         return config, ()
     own = load_config(environment, file=_users_file(environment), options=options)
@@ -352,13 +353,8 @@ def config_file(environment: Mapping[str, str], folder: Path) -> Path | None:
 
 
 def _users_file(environment: Mapping[str, str]) -> Path | None:
-    file = _users_folder(environment) / "config.toml"
+    file = place("config", "config.toml", environment=environment)
     return file if file.is_file() else None
-
-
-def _users_folder(environment: Mapping[str, str]) -> Path:
-    home = environment.get("XDG_CONFIG_HOME", "").strip() or str(Path(environment.get("HOME", "~")) / ".config")
-    return at_home(home) / "everlong"
 
 
 def _content(path: Path) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from everlong.agent.config import McpServer
 from everlong.agent.definitions import Outcome, Place, Tool, call_action
 from everlong.agent.permissions.action import Action
 from everlong.core import Image, JsonObject
-from everlong.errors import InputError
+from everlong.extras import expect_extras
 
 __all__ = ["McpServers"]
 
@@ -173,10 +173,9 @@ class _Link:
         return _outcome(call.result())
 
     async def _hold(self) -> None:
-        try:
-            from mcp import Client  # noqa: PLC0415 - heavy, and only needed for servers
-        except ImportError:
-            raise InputError('the package mcp is not installed: pip install "mcp>=2"') from None
+        expect_extras("an MCP server", "mcp")
+        from mcp import Client  # noqa: PLC0415 - heavy, and only needed for servers
+
         async with AsyncExitStack() as stack:
             transport = await self._transport(stack)
             self.client = await stack.enter_async_context(Client(transport, read_timeout_seconds=self.server.seconds))

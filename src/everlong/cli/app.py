@@ -51,12 +51,16 @@ SAMPLE_TITLE = "Lantern Books"
 
 
 @contextmanager
-def serving_options(*, local: bool, sample: bool, tools: Mapping[str, object]) -> Iterator[None]:
-    """Set the variables for the server process while this is entered; `tools` says what they may do unasked."""
+def serving_options(*, local: str | None, sample: bool, tools: Mapping[str, object]) -> Iterator[None]:
+    """Set the variables for the server process while this is entered; `tools` says what they may do unasked.
+
+    `local` is as the option gives it: a file of the user's own is a model like others, the small one ("") is not.
+    """
     said = any(tools.values())
     if said:
         _agent_config(tools)  # a wrong pattern is said now, in one line
-    options = {LOCAL: "1" if local else "", SAMPLE: "1" if sample else "", TOOLS: json.dumps(tools) if said else ""}
+    small = local is not None and not local
+    options = {LOCAL: "1" if small else "", SAMPLE: "1" if sample else "", TOOLS: json.dumps(tools) if said else ""}
     os.environ.update({name: value for name, value in options.items() if value})
     try:
         yield

@@ -14,7 +14,7 @@ from uuid import uuid4
 from everlong.compress import Preset
 from everlong.core import OUTCOMES, Event, EventKind, JsonText, starts
 from everlong.engine.contracts import Threads
-from everlong.errors import InputError
+from everlong.extras import expect_extras
 from everlong.windows import Window
 
 if TYPE_CHECKING:
@@ -127,10 +127,9 @@ def traces_events(provider: "TracerProvider | None" = None) -> Observer:
 
     Needs the `telemetry` extra. Without a provider the global one of OpenTelemetry is used.
     """
-    try:
-        from opentelemetry import trace  # noqa: PLC0415 - an extra that only those who trace install
-    except ImportError:
-        raise InputError("tracing needs OpenTelemetry: pip install 'everlong[telemetry]'") from None
+    expect_extras("tracing", "telemetry")
+    from opentelemetry import trace  # noqa: PLC0415 - an extra that only those who trace install
+
     tracer = trace.get_tracer("everlong", tracer_provider=provider)
     open_spans: OrderedDict[str, Span] = OrderedDict()
 

@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from everlong.engine import SETTINGS, Mode, Settings, defaults_of, read_settings, unused_settings, variables_of
 from everlong.errors import InputError
+from everlong.folders import place
 from everlong.gateway.surfaces import FORMATS
 from everlong.gateway.values import (
     Unknown,
@@ -280,8 +281,7 @@ def _file_to_read(file: str | None, environment: Mapping[str, str]) -> Path | No
             return Path(named).expanduser()
         except RuntimeError as error:  # ~nobody
             raise InputError(f"{named}: {error}") from None
-    folder = Path(environment.get("XDG_CONFIG_HOME") or Path.home() / ".config")
-    usual = (Path("everlong.toml"), folder / "everlong" / "gateway.toml")
+    usual = (Path("everlong.toml"), place("config", "gateway.toml", environment=environment))
     return next((path for path in usual if _is_there(path)), None)
 
 

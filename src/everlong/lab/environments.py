@@ -18,6 +18,7 @@ from importlib.metadata import requires
 from pathlib import Path
 
 import everlong
+from everlong.folders import place
 
 __all__ = [
     "CORE",
@@ -110,8 +111,7 @@ def folder_from(variables: Mapping[str, str]) -> Path:
     """Return the folder of the environments if none is named. Example: {"EVERLONG_LAB": "lab"} -> lab"""
     if variables.get(VARIABLE):
         return Path(variables[VARIABLE]).expanduser()
-    cache = variables.get("XDG_CACHE_HOME") or variables.get("LOCALAPPDATA")
-    return (Path(cache) if cache else Path.home() / ".cache") / "everlong" / "lab"
+    return place("cache", "lab", environment=variables)
 
 
 def _to_standard_error(line: str) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from everlong.doors import open_door
 
 if TYPE_CHECKING:
+    from everlong.folders import cache_folder as cache_folder
     from everlong.llm.arrivals import (
         ArrivalLimits as ArrivalLimits,
         GuardedHttp as GuardedHttp,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
         endpoint_at as endpoint_at,
         endpoint_from_environment as endpoint_from_environment,
     )
-    from everlong.llm.local.model_files import cache_folder as cache_folder, model_file as model_file
+    from everlong.llm.local.model_files import local_file as local_file, model_file as model_file
     from everlong.llm.local.server import LocalServer as LocalServer
     from everlong.llm.registry_files import last_try as last_try, registry_now as registry_now
     from everlong.llm.registry_refresh import (
@@ -62,8 +63,9 @@ else:
             "arrivals": "ArrivalLimits GuardedHttp raise_file_limit",
             "bodies": "PACKED UnreadableBody encoding_of pieces_of read_whole",
             "client": "Connections HttpModel Patience",
+            "everlong.folders": "cache_folder",
             "endpoints": "Endpoint KNOWN USUAL_MODELS Way endpoint_at endpoint_from_environment",
-            "local.model_files": "cache_folder model_file",
+            "local.model_files": "local_file model_file",
             "local.server": "LocalServer",
             "registry_files": "last_try registry_now",
             "registry_refresh": "RefreshSettings refresh refresh_if_due",

@@ -15,6 +15,8 @@ from urllib.parse import unquote
 from everlong.core import expect_text
 from everlong.engine import Threads
 from everlong.errors import InputError
+from everlong.extras import expect_extras
+from everlong.folders import place
 from everlong.store.private import OWN_FOLDER, make_folder
 from everlong.store.rules import WAIT
 
@@ -48,17 +50,8 @@ def default_store(environment: Mapping[str, str], platform: str) -> str:
 
     Example: {"XDG_DATA_HOME": "/data"} on Linux -> "/data/everlong/threads.db"
     """
-    home = Path.home()
-    match platform:
-        case _ if environment.get(STORE_VARIABLE):
-            return environment[STORE_VARIABLE]
-        case "darwin":
-            folder = home / "Library" / "Application Support"
-        case "win32":
-            folder = Path(environment.get("LOCALAPPDATA") or home / "AppData" / "Local")
-        case _:
-            folder = Path(environment.get("XDG_DATA_HOME") or home / ".local" / "share")
-    return str(folder / OWN_FOLDER / "threads.db")
+    named = environment.get(STORE_VARIABLE)
+    return named or str(place("data", "threads.db", environment=environment, platform=platform))
 
 
 def open_store(url: str) -> Threads:
@@ -161,10 +154,9 @@ def _jsonl(url: str, rest: str, wait: Wait) -> Threads:
 def _postgres(url: str, rest: str, wait: Wait) -> Threads:
     if not rest.startswith("//"):
         raise _unknown(url)
-    try:
-        from everlong.store.postgres import PostgresThreads  # noqa: PLC0415 - needs the extra
-    except ImportError as error:
-        raise InputError("Postgres needs its driver: pip install 'everlong[postgres]'") from error
+    expect_extras("Postgres", "postgres")
+    from everlong.store.postgres import PostgresThreads  # noqa: PLC0415 - needs the extra
+
     return PostgresThreads(url) if wait is None else PostgresThreads(url, wait=wait, patience=wait)
 
 

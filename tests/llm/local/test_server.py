@@ -10,8 +10,9 @@ import pytest
 
 from everlong.engine import Call, Engine, Failed, Finished, Reply, Request, Said, converse
 from everlong.errors import ContextOverflow, InputError
+from everlong.folders import cache_folder
 from everlong.llm.client import HttpModel
-from everlong.llm.local.model_files import cache_folder, model_file
+from everlong.llm.local.model_files import model_file
 from everlong.llm.local.server import LocalServer
 from everlong.store import MemoryThreads
 from tests.core.build import assistant, system, user

@@ -48,6 +48,7 @@ from everlong.cli.words.wording import Words
 from everlong.core import Event
 from everlong.engine import CallGrew, Failed, Finished, Meter, Restarted, Said, Thought
 from everlong.errors import ContextOverflow, EverlongError, InputError
+from everlong.folders import place
 from everlong.llm import HttpModel, cache_folder, registry_now
 from everlong.store import default_store
 
@@ -103,8 +104,7 @@ def _single_message(options: ChatOptions, say: Words, *, person: bool) -> str | 
 
 
 def _history_file() -> Path:
-    base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
-    return Path(base) / "everlong" / "chat-history"
+    return place("state", "chat-history", environment=os.environ)
 
 
 # --- setting up --------------------------------------------------------------------------------
@@ -131,7 +131,8 @@ def _open_chat(options: ChatOptions, say: Words, person: Person | None) -> Itera
         if source.local:
             config = for_local_model(config)
         else:
-            config = replace(config, model=worker.do(default_model(config, source.endpoint)))
+            engine = replace(config.engine, window=source.window or config.engine.window)
+            config = replace(config, model=worker.do(default_model(config, source.endpoint)), engine=engine)
         model = HttpModel(source.endpoint)
         stack.callback(lambda: worker.do(model.close()))
         setup = Setup(
@@ -184,7 +185,7 @@ def _source(options: ChatOptions, config: AgentConfig, person: Person | None, sc
         yield Source(endpoint)
         return
     screen.note(say("starting_local"))
-    with local_source(screen.note, sample=options.sample) as source:
+    with local_source(options, config.engine.window, screen.note) as source:
         yield source
 
 

@@ -30,7 +30,7 @@ from everlong.llm import (
     cache_folder,
     endpoint_at,
     endpoint_from_environment,
-    model_file,
+    local_file,
     read_whole,
 )
 from everlong.wire import format_named
@@ -73,7 +73,7 @@ class ChatOptions:
     json_wanted: bool = False
     model: str | None = None
     upstream: str | None = None
-    local: bool = False
+    local: str | None = None
     sample: bool = False
     latest: bool = False
     thread: str | None = None
@@ -91,7 +91,7 @@ class ChatOptions:
     preset: str | None = None
 
     def __post_init__(self) -> None:
-        if self.local and self.upstream:
+        if self.local is not None and self.upstream:
             raise InputError("--local and --upstream: which of the two?")
         if sum((self.latest, self.thread is not None, self.sample)) > 1:
             raise InputError("--continue, --thread and --sample: only one of them")
@@ -126,10 +126,11 @@ def for_local_model(config: AgentConfig) -> AgentConfig:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """An endpoint; `local` if it is the model on this machine."""
+    """An endpoint; `local` if it is the small model on this machine, `window` if the server was started with one."""
 
     endpoint: Endpoint
     local: bool = False
+    window: int | None = None
 
 
 def choose(
@@ -139,7 +140,7 @@ def choose(
 
     Raises InputError if no endpoint is known and nobody can be asked.
     """
-    if options.local:
+    if options.local is not None:
         return None
     if options.upstream:
         return _named(options.upstream, environment)
@@ -185,14 +186,15 @@ def provider_of_key(key: str) -> str:
 
 
 @contextmanager
-def local_source(report: Callable[[str], None], *, sample: bool) -> Iterator[Source]:
-    """Serve the local model while this is entered."""
-    file = model_file(cache_folder(os.environ), report)
-    server = LocalServer(file, context=SAMPLE_WINDOW if sample else LOCAL_WINDOW)
+def local_source(options: ChatOptions, window: int | None, report: Callable[[str], None]) -> Iterator[Source]:
+    """Serve a local model while this is entered: the named file with the window that is set, or the small one."""
+    named = options.local or ""
+    file = local_file(named, cache_folder(os.environ), report)
+    server = LocalServer(file, context=SAMPLE_WINDOW if options.sample else (named and window) or LOCAL_WINDOW)
     with _without_interrupts():
         server.__enter__()
     try:
-        yield Source(server.endpoint(), local=True)
+        yield Source(server.endpoint(), local=not named, window=server.context if named else None)
     finally:
         server.__exit__(None, None, None)
 

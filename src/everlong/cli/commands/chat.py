@@ -4,9 +4,10 @@ from typing import Any
 
 import click
 
+from everlong.cli.local import extras_for, local_option
 from everlong.cli.permissions import permission_options
 from everlong.cli.words.wording import language_option
-from everlong.errors import InputError
+from everlong.extras import expect_extras
 
 __all__ = ["chat_command"]
 
@@ -16,7 +17,7 @@ __all__ = ["chat_command"]
 @click.option("--json", "json_wanted", is_flag=True, help="Print events as lines of JSON; for one message.")
 @click.option("--model", help="The model's name (default: EVERLONG_MODEL, else one that the upstream has).")
 @click.option("--upstream", help="Where the model is: an address with its /v1, a gateway's too, or a provider's name.")
-@click.option("--local", is_flag=True, help="Talk to the small local model: no key, no account.")
+@local_option
 @click.option("--sample", is_flag=True, help="Begin with a sample conversation in a small window.")
 @click.option("--continue", "latest", is_flag=True, help="Go on with the latest thread.")
 @click.option("--thread", metavar="ID", help="Go on with this thread; the beginning of its id is enough.")
@@ -33,9 +34,8 @@ def chat_command(**given: Any) -> None:
     The model is the local one (--local), one behind --upstream, or the one whose key is in the environment. Inside,
     /help lists the commands. Ctrl-C stops an answer or a tool; the thread can always be gone on with.
     """
-    try:
-        from everlong.cli.chat.program import run  # noqa: PLC0415
-        from everlong.cli.chat.setup import ChatOptions  # noqa: PLC0415 - needs an extra
-    except ImportError as error:
-        raise InputError(f"chatting needs more packages ({error.name}): pip install 'everlong[llm]'") from None
+    expect_extras("chatting", "llm", *extras_for(given["local"], given["store"]))
+    from everlong.cli.chat.program import run  # noqa: PLC0415
+    from everlong.cli.chat.setup import ChatOptions  # noqa: PLC0415 - needs an extra
+
     run(ChatOptions(**given))

@@ -13,6 +13,7 @@ from everlong.cli.words.english import ENGLISH
 from everlong.cli.words.wording import Words
 from everlong.engine import DEFAULT_SETTINGS, outlook_of
 from everlong.errors import InputError
+from everlong.extras import expect_extras
 from everlong.llm import cache_folder, last_try, registry_now
 from everlong.windows import Entry, Registry, Window, window
 
@@ -49,10 +50,9 @@ def _refresh() -> str:
     """Fetch a table now and return what was done. Raises InputError if none could be fetched."""
     import asyncio  # noqa: PLC0415 - 30 ms that only a fetch pays
 
-    try:
-        from everlong.llm import RefreshSettings, refresh  # noqa: PLC0415 - an extra that reading tables does not need
-    except ImportError:
-        raise InputError("fetching tables needs an HTTP client: pip install 'everlong[llm]'") from None
+    expect_extras("fetching tables", "llm")
+    from everlong.llm import RefreshSettings, refresh  # noqa: PLC0415 - an extra that reading tables does not need
+
     if RefreshSettings.from_environment(os.environ).offline:
         raise InputError("EVERLONG_OFFLINE is set: nothing is fetched")
     done = asyncio.run(refresh(None, cache_folder(os.environ), now=datetime.now(UTC)))

@@ -8,9 +8,10 @@ from typing import Any
 
 import click
 
+from everlong.cli.local import extras_for, local_option
 from everlong.cli.permissions import permission_options
 from everlong.cli.wrap.lease import Lease, end_this_process
-from everlong.errors import InputError
+from everlong.extras import expect_extras
 
 __all__ = ["serve_command"]
 
@@ -22,7 +23,7 @@ BROWSE_AFTER = 1.5  # seconds, until the server answers
 @click.option("--host", help="The address to listen at; 127.0.0.1 if not given.")
 @click.option("--port", type=int, help="The port to listen at; 8333 if not given, 0 takes a free one.")
 @click.option("--upstream", help="One server for everything: an address with its /v1, or a provider's name.")
-@click.option("--local", is_flag=True, help="Answer with the local model: no key, no account.")
+@local_option
 @click.option("--store", help="Where cuts and summaries are kept: a store's URL, memory: for nowhere.")
 @click.option("--mode", help="off changes nothing, trim cuts, auto also summarises.")
 @click.option("--preset", help="How a history is cut.")
@@ -39,7 +40,7 @@ BROWSE_AFTER = 1.5  # seconds, until the server answers
 @click.option("--while-used", "lease", hidden=True, help="End when nobody holds a lock on this file any more.")
 @click.option("--new-key", is_flag=True, help="Make a key for a client, print it and its table for the file, and end.")
 def serve_command(
-    file: str | None, local: bool, new_key: bool, sample: bool, browse: bool, lease: str | None, **given: Any
+    file: str | None, local: str | None, new_key: bool, sample: bool, browse: bool, lease: str | None, **given: Any
 ) -> None:
     """Serve OpenAI and Anthropic clients: set their base URL to http://127.0.0.1:8333/v1 and change nothing else.
 
@@ -48,11 +49,10 @@ def serve_command(
     Upstreams come from the configuration, from keys in the environment, or are the providers themselves with the
     client's own key.
     """
-    try:
-        from everlong.cli.app import FACTORY, serving_options  # noqa: PLC0415 - needs an extra
-        from everlong.gateway import hashed, new_key as fresh_key, serve  # noqa: PLC0415
-    except ImportError as error:
-        raise InputError(f"serving needs more packages ({error.name}): pip install 'everlong[server]'") from None
+    expect_extras("serving", "server", *extras_for(local, given["store"]))
+    from everlong.cli.app import FACTORY, serving_options  # noqa: PLC0415 - needs an extra
+    from everlong.gateway import hashed, new_key as fresh_key, serve  # noqa: PLC0415
+
     tools = {name: given.pop(name) for name in ("allow", "deny", "policy", "yes", "sandbox", "no_sandbox", "network")}
     options = given
     if new_key:

@@ -612,7 +612,7 @@ WRAP: Mapping[str, str] = {
     "key_remedy": "请设置 {names}，或在客户端中登录",
     "gateway_runs": "运行于 {address}，版本 {version}",
     "gateway_starts": "尚未运行；everlong wrap 会启动一个，并随最后一个客户端结束",
-    "gateway_packages": "缺少软件包：pip install 'everlong[server]'",
+    "gateway_packages": "缺少软件包：{command}",
     "upstream_own": "各提供商自己的地址，使用客户端的密钥",
     "upstream_reached": "{where}：有应答",
     "upstream_silent": "{where}：无应答",

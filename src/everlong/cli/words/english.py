@@ -623,7 +623,7 @@ WRAP: Mapping[str, str] = {
     "key_remedy": "set {names}, or sign in with the client itself",
     "gateway_runs": "runs at {address}, version {version}",
     "gateway_starts": "none runs; everlong wrap starts one, and it ends with the last client",
-    "gateway_packages": "needs more packages: pip install 'everlong[server]'",
+    "gateway_packages": "needs more packages: {command}",
     "upstream_own": "each provider at its own address, with the client's key",
     "upstream_reached": "{where}: answers",
     "upstream_silent": "{where}: does not answer",

@@ -6,7 +6,6 @@ Nothing beyond this machine is asked unless the user wants it. A key is named by
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,6 +15,7 @@ from everlong.cli.wrap.client import Client, Situation
 from everlong.cli.wrap.gateway import Wanted, health_of, look_for, reaches
 from everlong.cli.wrap.run import SERVED, wanted_for
 from everlong.errors import InputError
+from everlong.extras import command_for, lacking
 from everlong.gateway import is_loopback
 from everlong.llm import KNOWN, cache_folder, registry_now
 from everlong.windows import window
@@ -23,7 +23,6 @@ from everlong.windows import window
 __all__ = ["Examination", "Finding", "examine", "version_of"]
 
 PATIENCE = 30  # seconds for a client to say its version
-NEEDED = ("starlette", "uvicorn", "aiohttp", "prometheus_client")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +126,6 @@ def _look_at_key(found: Examination, client: Client, given: Situation, say: Word
 
 
 def _look_at_gateway(found: Examination, wanted: Wanted, environment: Mapping[str, str], say: Words) -> Wanted:
-    lacking = [name for name in NEEDED if not _is_installed(name)]
     address, text, remedy = "", say("gateway_starts"), ""
     try:
         wanted = wanted.check(environment)
@@ -137,18 +135,11 @@ def _look_at_gateway(found: Examination, wanted: Wanted, environment: Mapping[st
             text = say("gateway_runs", address=address, version=health_of(address))
     except InputError as error:
         text = remedy = str(error)
-    if lacking and not address:
-        text = remedy = say("gateway_packages")
+    if lacking("server") and not address:
+        text = remedy = say("gateway_packages", command=command_for("server"))
     found.figures["gateway"] = address
     found.findings.append(Finding(what=say("doctor_gateway"), said=text, remedy=remedy))
     return wanted
-
-
-def _is_installed(package: str) -> bool:
-    try:
-        return find_spec(package) is not None
-    except ImportError:
-        return False
 
 
 def _look_at_upstreams(found: Examination, servers: Sequence[str], say: Words, *, online: bool) -> None:

@@ -25,6 +25,8 @@ from uuid import uuid4
 from everlong import __version__
 from everlong.cli.wrap.lease import SHARING, Lease, alone_in
 from everlong.errors import EverlongError, InputError
+from everlong.extras import expect_extras
+from everlong.folders import place
 from everlong.gateway import settings_here
 from everlong.llm import KNOWN
 
@@ -113,8 +115,7 @@ class Running:
 
 def state_folder(environment: Mapping[str, str]) -> Path:
     """Return the folder in which gateways that were started by runs are listed."""
-    base = environment.get("XDG_STATE_HOME") or environment.get("LOCALAPPDATA")
-    return (Path(base) if base else Path.home() / ".local" / "state") / "everlong" / "wrap"
+    return place("state", "wrap", environment=environment)
 
 
 # --- asking a gateway ------------------------------------------------------------------------------
@@ -229,6 +230,7 @@ def _start(
     wanted: Wanted, environment: Mapping[str, str], folder: Path, name: str
 ) -> tuple[Running, subprocess.Popen[bytes]]:
     """Start a gateway on a free port; it is ready when this returns."""
+    expect_extras("the gateway", "server")
     identity = uuid4().hex[:12]
     lease, log = Lease(folder / f"{identity}.used"), folder / f"{identity}.log"
     lease.take()

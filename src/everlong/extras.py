@@ -1,0 +1,62 @@
+"""Extras: what a part needs beyond the core, and the one line that says how to install what is missing.
+
+The names are those of `[project.optional-dependencies]`; a test keeps the two lists equal. Frameworks that the adapters
+are for stand in `everlong.adapters`.
+"""
+
+from collections.abc import Mapping
+
+from everlong.errors import InputError
+
+__all__ = ["EXTRA_OF", "PACKAGES", "command_for", "expect_extras", "lacking"]
+
+#: The packages of each extra, by the names under which they are imported.
+PACKAGES: Mapping[str, tuple[str, ...]] = {
+    "agent": ("aiohttp", "mcp", "stamina"),
+    "llm": ("aiohttp", "stamina"),
+    "local": ("aiohttp", "stamina", "xllamacpp"),
+    "mcp": ("mcp",),
+    "postgres": ("psycopg", "psycopg_pool"),
+    "server": ("aiohttp", "prometheus_client", "stamina", "starlette", "uvicorn"),
+    "telemetry": ("opentelemetry",),
+}
+
+#: The smallest extra that brings each package.
+EXTRA_OF: Mapping[str, str] = {
+    package: extra for extra, packages in sorted(PACKAGES.items(), key=lambda row: -len(row[1])) for package in packages
+}
+
+
+def command_for(*extras: str) -> str:
+    """Return the command that installs extras. Example: "server" -> pip install 'everlong[server]'"""
+    return f"pip install 'everlong[{','.join(sorted(extras))}]'"
+
+
+def expect_extras(what: str, *extras: str) -> None:
+    """Raise InputError if packages of these extras are missing: one line, with one command that brings them all.
+
+    Example: "serving", "server", "local" -> serving needs more packages (starlette, xllamacpp): pip install …
+    """
+    missing = {extra: lacking(extra) for extra in extras}
+    wanted = {extra for extra in missing if missing[extra]}
+    for extra in sorted(wanted, key=lambda extra: len(missing[extra])):
+        others = {name for other in wanted - {extra} for name in PACKAGES[other]}
+        if missing[extra] <= others:
+            wanted.remove(extra)
+    if wanted:
+        names = ", ".join(sorted(frozenset().union(*missing.values())))
+        raise InputError(f"{what} needs more packages ({names}): {command_for(*wanted)}")
+
+
+def lacking(extra: str) -> frozenset[str]:
+    """Return the packages of an extra that are not installed."""
+    return frozenset(name for name in PACKAGES[extra] if not _is_there(name))
+
+
+def _is_there(package: str) -> bool:
+    from importlib.util import find_spec  # noqa: PLC0415 - every door loads this module, few look for packages
+
+    try:
+        return find_spec(package) is not None
+    except (ImportError, ValueError):
+        return False
