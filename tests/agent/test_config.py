@@ -69,7 +69,7 @@ def test_variables_go_over_the_file_and_options_over_both(tmp_path: Path) -> Non
 
 
 WRONG = {
-    "unknown": ('[agent]\nmodle = "x"', "no such setting: modle .did you mean mode"),
+    "unknown": ('[agent]\nmodle = "x"', "no such setting: modle; did you mean mode"),
     "not toml": ("[agent", "everlong.toml"),
     "a word for a number": ('[agent]\nmost_steps = "many"', "most_steps is a whole number"),
     "no steps": ("[agent]\nmost_steps = 0", "most_steps is at least 1"),

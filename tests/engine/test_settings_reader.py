@@ -32,8 +32,8 @@ def test_every_setting_is_described_once_and_its_default_is_what_settings_have()
 @pytest.mark.parametrize(
     ("given", "line"),
     [
-        ({"treshold": 0.8}, "gateway.toml: no such setting: treshold (did you mean threshold?)"),
-        ({"summarise": "on"}, "gateway.toml: no such setting: summarise (did you mean summaries?)"),
+        ({"treshold": 0.8}, "gateway.toml: no such setting: treshold; did you mean threshold?"),
+        ({"summarise": "on"}, "gateway.toml: no such setting: summarise; did you mean summaries?"),
         ({"qqq": 1}, "gateway.toml: no such setting: qqq"),
         ({"threshold": "much"}, "gateway.toml: threshold is a number, not 'much'"),
         ({"threshold": 0.39}, "gateway.toml: threshold is a share from 0.40 to 0.95, not 0.39"),

@@ -10,7 +10,6 @@ from collections import Counter as Tally
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from functools import partial
 from time import monotonic
 from typing import Any, TypeVar
@@ -21,7 +20,7 @@ from everlong.agent.output import storable
 from everlong.agent.permissions.action import Action
 from everlong.agent.permissions.permissions import Verdict
 from everlong.agent.words import ENGLISH, Words
-from everlong.core import Image, JsonObject, JsonText, Message, Role, Text, ToolCall, ToolResult
+from everlong.core import Image, JsonObject, JsonText, Message, Role, Text, ToolCall, ToolResult, did_you_mean
 from everlong.engine import Engine, whole
 from everlong.errors import EverlongError, NoThread
 
@@ -302,8 +301,7 @@ async def _run_in_time(tool: Tool, arguments: JsonObject, place: Place, context:
 
 
 def _unknown(name: str, tools: Mapping[str, Tool]) -> str:
-    near = get_close_matches(name, tools, n=1)
-    hint = f"; did you mean {near[0]}?" if near else ""
+    hint = did_you_mean(name, tools)
     return f"there is no tool {name[:LONGEST_NAME]!r}{hint} (there are: {', '.join(sorted(tools)) or 'none'})"
 
 

@@ -88,6 +88,7 @@ if TYPE_CHECKING:
         steps_of as steps_of,
         task_index as task_index,
     )
+    from everlong.core.suggestions import did_you_mean as did_you_mean, nearest as nearest
     from everlong.core.threads import (
         Hit as Hit,
         Opened as Opened,
@@ -111,6 +112,7 @@ else:
             "points": "Action Edit Entry Point Recalled Withdrawal messages_from view",
             "rounds": "Protection Round Step head_length last_user_index pairs_of protected rounds_of safe_cuts "
             "steps_of task_index",
+            "suggestions": "did_you_mean nearest",
             "threads": "Hit Opened Pin Row Thread opened",
         },
     )

@@ -4,7 +4,6 @@ Every field is described once, here (name, type, default, bounds, unit, help); p
 `read_settings` reads and checks the values of files, variables, commands and threads by these descriptions.
 """
 
-import difflib
 import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -13,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 from everlong.compress import PRESET_OPTIONS, Option, Preset, Scalar, preset_named, unused_options
-from everlong.core import JsonText
+from everlong.core import JsonText, did_you_mean
 from everlong.errors import InputError
 
 __all__ = [
@@ -273,11 +272,10 @@ def unused_settings(given: Mapping[str, object], settings: Settings) -> dict[str
 def unknown_names(given: Iterable[str], also: Collection[str] = ()) -> str:
     """Return what is wrong with unknown names, with the nearest known one; "" if all are known.
 
-    Example: ["treshold"] -> "no such setting: treshold (did you mean threshold?)"
+    Example: ["treshold"] -> "no such setting: treshold; did you mean threshold?"
     """
     known = [*(option.name for option in SETTINGS), *also]
     unknown = sorted(set(given) - set(known))
     if not unknown:
         return ""
-    near = difflib.get_close_matches(unknown[0].lower(), known, n=1)
-    return f"no such setting: {', '.join(unknown)}" + (f" (did you mean {near[0]}?)" if near else "")
+    return f"no such setting: {', '.join(unknown)}{did_you_mean(unknown[0], known)}"

@@ -1,12 +1,13 @@
 """Values of settings, read and checked: each reader returns the value or says in one line what it should be."""
 
-import difflib
 import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, Field, field, fields
 from ipaddress import ip_network
 from typing import Any, TypeAlias
+
+from everlong.core import did_you_mean
 
 __all__ = [
     "Reader",
@@ -276,8 +277,7 @@ def unique(read: Reader, *names: str) -> Reader:
 
 def hint(name: str, known: Sequence[str]) -> str:
     """Return what may have been meant, or what is known."""
-    near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
-    return f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(known)}"
+    return did_you_mean(name, known) or f"; known: {', '.join(known)}"
 
 
 def setting(read: Reader, help_text: str, default: Any = MISSING, *, secret: bool = False) -> Any:

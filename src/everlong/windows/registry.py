@@ -9,12 +9,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+from everlong.core import nearest
 from everlong.windows.entries import MODELS_DEV, Entry, consistent
 from everlong.windows.names import Spelling, key_of, prefixes, spelling_of, tails, unmarked
 from everlong.windows.providers import SELF_HOSTED, canonical, makers_of
 
 __all__ = ["Found", "Registry"]
 
+SURE = 0.75  # share of letters in common: among thousands of names some are always a little alike
 REMEMBERED = 1_024  # look-ups; names come from clients, so there is a bound
 
 
@@ -61,6 +63,14 @@ class Registry:
             entry for entry in self.entries if all(word in f"{entry.provider}/{entry.id}".lower() for word in words)
         ]
         return sorted(found, key=lambda entry: (not _is_makers(entry), entry.provider, entry.id.lower(), entry.table))
+
+    def meant(self, model: str) -> str:
+        """Return the name that was probably meant by one that no table has; "" if none is near.
+
+        Makers' own names come first. Example: "openai/gpt4o" -> "gpt-4o"
+        """
+        own = (entry.id for entry in self.find(""))
+        return nearest(model.rpartition("/")[2], (name.rpartition("/")[2] for name in own), near=SURE)
 
     def merged(self, other: "Registry") -> "Registry":
         """Return both together. Of two rows for the same model and provider the newer counts, figure by figure."""

@@ -186,3 +186,61 @@ def test_models_lists_and_narrows() -> None:
 def test_models_without_a_match_is_one_clear_line() -> None:
     ran = everlong("models", "--find", "no such model")
     assert (ran.code, ran.err) == (1, "everlong: no model or provider with 'no such model' in its name\n")
+
+
+def test_models_suggests_the_name_that_was_meant() -> None:
+    ran = everlong("models", "gpt4o")
+    assert (ran.code, ran.err) == (0, "no model 'gpt4o' in the registry; did you mean gpt-4o?\n")
+    assert json.loads(everlong("models", "claude-sonet-4-5", "--json").out)["known"] is False
+    assert everlong("models", "anthropic/claude-sonet-4-5").err.endswith("; did you mean claude-sonnet-4-5?\n")
+    assert everlong("models", "gpt-4o").err == ""
+    assert everlong("models", "--find", "gtp-5").err.endswith("; did you mean gpt-5?\n")
+
+
+# --- a file of many conversations ---------------------------------------------------------------
+
+
+@pytest.fixture
+def many(tmp_path: Path) -> str:
+    rows = [{"id": name, "messages": [*TALK, {"role": "user", "content": name}]} for name in ("ash-1", "ash-2", "elm")]
+    path = tmp_path / "many.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize("command", ["count", "fit", "inspect"])
+def test_a_file_of_many_conversations_says_so(command: str, many: str) -> None:
+    ran = everlong(command, many)
+    assert (ran.code, ran.err) == (0, "3 conversations in this file; this is number 1. Choose with --pick.\n")
+
+
+@pytest.mark.parametrize("command", ["count", "fit", "inspect"])
+@pytest.mark.parametrize(("pick", "number"), [("2", 2), ("elm", 3), ("e", 3), ("ash-2", 2)])
+def test_a_conversation_is_picked_by_number_id_or_the_beginning_of_its_id(
+    command: str, pick: str, number: int, many: str
+) -> None:
+    report = json.loads(everlong(command, many, "--pick", pick, "--json").out)
+    assert report["conversation"] == {"picked": number, "of": 3}
+
+
+def test_fit_writes_the_conversation_that_was_picked(many: str) -> None:
+    assert json.loads(everlong("fit", many, "--pick", "elm", "-o", "-").out)["id"] == "elm"
+
+
+@pytest.mark.parametrize("command", ["count", "fit", "inspect"])
+@pytest.mark.parametrize(
+    ("pick", "line"),
+    [
+        ("4", "no conversation '4': the file holds 3 (ash-1, ash-2, elm)"),
+        ("0", "no conversation '0': the file holds 3 (ash-1, ash-2, elm)"),
+        ("9" * 5000, "the file holds 3"),
+        ("", "no conversation '': the file holds 3 (ash-1, ash-2, elm)"),
+        ("ash", "'ash' may be any of 2 conversations: 1 (ash-1), 2 (ash-2)"),
+        ("elms", "no conversation 'elms': the file holds 3 (ash-1, ash-2, elm); did you mean elm?"),
+    ],
+    ids=["too large", "zero", "huge", "nothing", "two", "misspelt"],
+)
+def test_a_pick_that_is_none_is_one_line(command: str, pick: str, line: str, many: str) -> None:
+    ran = everlong(command, many, "--pick", pick)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
+    assert line in ran.err

@@ -9,7 +9,7 @@ import pytest
 from rich.cells import cell_len
 
 from everlong.cli.commands.demo import FACTS, THREAD, Outcome, Play, Turn
-from everlong.cli.terminal.files import read_document
+from everlong.cli.terminal.files import sample_document
 from everlong.compress import PRESETS
 from everlong.core import Message
 from everlong.store import open_store
@@ -30,7 +30,7 @@ async def whole(play: Play) -> Played:
 @pytest.fixture(scope="module")
 def played() -> Played:
     with open_store("memory:") as store:
-        return asyncio.run(whole(Play(read_document(None, sample=True), store, 16_000, "auto")))
+        return asyncio.run(whole(Play(sample_document(), store, 16_000, "auto")))
 
 
 def test_the_conversation_outgrows_its_window_and_no_request_does(played: Played) -> None:
@@ -56,7 +56,7 @@ def test_everything_that_was_said_is_in_the_store(tmp_path: Path) -> None:
     where = str(tmp_path / "demo.db")
     ran = everlong("demo", "--store", where, "--lang", "en")
     assert f"everlong sessions show {THREAD} --store {where}" in " ".join(ran.out.split())
-    sample = read_document(None, sample=True).messages
+    sample = sample_document().messages
     with open_store(where) as store:
         kept = [row.entry.text for row in store.read(THREAD) if isinstance(row.entry, Message)]
     assert kept[: len(sample)] == [message.text for message in sample]

@@ -204,6 +204,33 @@ def test_a_budget_tells_what_happens_to_each_message_and_why(tmp_path: Path) -> 
     assert "| stays   ~ trimmed   . left out" in shown
 
 
+@pytest.mark.parametrize(
+    ("language", "title", "why"),
+    [
+        ("en", "Cannot be brought under 5 tokens", "tokens are needed, the limit is 5: "),
+        ("zh", "无法压缩到 5 token 以内", "token，上限是 5："),
+    ],
+)
+def test_the_map_is_drawn_even_if_the_budget_is_impossible(language: str, title: str, why: str, talk: str) -> None:
+    ran = everlong("inspect", talk, "--budget", "5", "--lang", language)
+    assert (ran.code, ran.err) == (1, "")
+    assert title in ran.out
+    assert why in ran.out
+    without = everlong("inspect", talk, "--lang", language).out
+    assert [line for line in without.splitlines() if line not in ran.out] == []
+
+
+def test_an_impossible_budget_is_told_to_programs_and_on_pages(talk: str, tmp_path: Path) -> None:
+    report = json.loads(everlong("inspect", talk, "--budget", "5", "--json").out)
+    needed = report["budget"]["needed"]
+    assert needed == sum(part["tokens"] for part in report["budget"]["parts"]) > 5
+    assert report["budget"]["impossible"].startswith(f"at least {needed} tokens are needed, the limit is 5: ")
+    ran = everlong("inspect", talk, "--budget", "5", "--html", "--lang", "en")
+    assert (ran.code, ran.err.count("\n")) == (1, 1)
+    assert "the limit is 5" in ran.err
+    assert "Cannot be brought under 5 tokens" in (tmp_path / "talk.map.html").read_text(encoding="utf-8")
+
+
 def test_a_budget_that_is_large_enough_changes_nothing(talk: str) -> None:
     report = inspected(talk, "--budget", "100000")
     assert report["budget"]["edits"] == []
@@ -264,11 +291,10 @@ def test_a_conversation_is_never_overwritten_by_a_page(talk: str, tmp_path: Path
         (["missing.json"], "missing.json: No such file or directory"),
         (["empty.json"], "empty.json: the file is empty"),
         (["number.json"], "number.json: not a conversation: a JSON int"),
-        (["talk.json", "--pick", "2"], "no conversation 2: the file holds 1"),
+        (["talk.json", "--pick", "2"], "talk.json: no conversation '2': the file holds 1"),
         (["talk.json", "--html", "no/such/folder/a.html"], "no/such/folder/a.html: No such file or directory"),
-        (["talk.json", "--budget", "5"], "tokens are needed, the limit is 5"),
     ],
-    ids=["missing", "empty", "no conversation", "pick", "page in no folder", "budget too small"],
+    ids=["missing", "empty", "no conversation", "pick", "page in no folder"],
 )
 def test_bad_input_is_one_line_and_exit_code_1(arguments: list[str], line: str, tmp_path: Path) -> None:
     written(tmp_path, body(TALK))

@@ -169,6 +169,12 @@ def test_several_overheads_are_a_table_each_and_named_in_every_result(session: P
         assert f"In a window of 4 000 tokens, {overhead} tokens of overhead" in out
 
 
+def test_everlong_is_the_name_of_what_we_do(session: Path) -> None:
+    ours = found(session, *SMALL, "--policy", "everlong", "--policy", "everlong-trim", "--policy", "auto")["results"]
+    assert [one["policy"] for one in ours] == ["auto", "auto-trim"]
+    assert ours == found(session, *SMALL, "--policy", "auto", "--policy", "auto-trim")["results"]
+
+
 def test_reading_again_can_be_left_out(session: Path) -> None:
     options = (session, *SMALL, "--policy", "drop@.95/.3")
     (with_it,), (without,) = (found(*options, *more)["results"] for more in ((), ("--no-reading",)))
@@ -302,7 +308,7 @@ WRONG = {
     "no such path": (("nowhere",), 1, "nowhere: no such file or folder"),
     "nothing there": (("empty",), 1, "nothing to replay in empty"),
     "no conversation": (("notes.json",), 1, "notes.json: "),
-    "no policy": (("nowhere", "--policy", "best"), 1, "no strategy 'best'"),
+    "no policy": (("nowhere", "--policy", "best"), 1, "no policy 'best'; there are whole, slide, "),
     "no shares": (
         ("nowhere", "--policy", "auto@high"),
         1,

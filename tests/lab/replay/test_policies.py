@@ -40,7 +40,7 @@ WRONG = {
     f"{ONE} such as .5": ("clear@0", "clear@1.5", "clear@60000", "clear@.5/.3", "clear@", "clear@nan"),
     THRESHOLD: ("auto@2", "auto@.3", "auto@nan", "auto@.9/.5", "auto@", "nanobot@70", "auto-trim@.96"),
     "nothing stands behind it": ("whole@.5", "whole@", "slide@.9", "slide@"),
-    "no strategy ": ("newest@.5", "best", "", "auto-trim-trim", "-trim"),
+    "no policy ": ("newest@.5", "best", "", "auto-trim-trim", "-trim"),
 }
 
 

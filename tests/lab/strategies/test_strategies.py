@@ -132,7 +132,10 @@ def test_neighbours_come_along() -> None:
 
 
 def test_an_unknown_name_is_told_with_those_that_exist() -> None:
-    with pytest.raises(InputError, match=r"no strategy 'newst'; there are auto, .*newest.*module:function"):
+    with pytest.raises(
+        InputError,
+        match=r"no strategy 'newst'; there are everlong, auto, .*newest.*module:function.*did you mean newest\?",
+    ):
         strategy_named("newst")
 
 

@@ -4,7 +4,6 @@ import base64
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from itertools import count, islice
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from everlong.cli.chat.turns import Chat
 from everlong.cli.terminal.tables import amount
 from everlong.cli.terminal.text import clean, one_line
 from everlong.cli.words.wording import Words
-from everlong.core import EventKind, Image, Message, Thread
+from everlong.core import EventKind, Image, Message, Thread, nearest
 from everlong.engine import HIGHEST_THRESHOLD, LOWEST_THRESHOLD, Threads, outlook_of
 from everlong.errors import EverlongError, InputError, NoThread
 from everlong.store import read_input
@@ -59,9 +58,9 @@ def run_command(chat: Chat, line: str) -> None:
     name, _, rest = line.strip().partition(" ")
     command = next((row for row in COMMANDS if row.name == name.lower()), None)
     if command is None:
-        nearest = get_close_matches(name.lower(), [row.name for row in COMMANDS], n=1, cutoff=0.5)
+        near = nearest(name, [row.name for row in COMMANDS])
         shown = one_line(name)[:SHORT]
-        guess = chat.say("did_you_mean", name=shown, nearest=nearest[0]) if nearest else ""
+        guess = chat.say("did_you_mean", name=shown, nearest=near) if near else ""
         chat.screen.note(guess or chat.say("unknown_command", name=shown), "yellow")
         return
     try:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 
 from everlong.cli.chat.session import Session
-from everlong.cli.terminal.files import read_document
+from everlong.cli.terminal.files import sample_document
 from everlong.core import Budget, History, Message, Role, Text
 from everlong.engine import counter_for
 from everlong.tokens import Counter
@@ -21,7 +21,7 @@ def sample_talk(counter: Counter, most: int, *, latin: bool = False) -> History:
     """Return questions and answers without tool use, from the beginning, within `most` tokens; at least one of each."""
     taken: list[Message] = []
     size = 0
-    for pair in _pairs(read_document(None, sample=True).messages):
+    for pair in _pairs(sample_document().messages):
         if latin and not all(_is_latin(message.text) for message in pair):
             continue
         size += counter.messages(pair)

@@ -4,7 +4,8 @@ import json
 
 import click
 
-from everlong.cli.terminal.files import print_warnings, read_document
+from everlong.cli.terminal.files import Picked, read_picked
+from everlong.cli.terminal.options import model_option, pick_option, sample_option
 from everlong.cli.terminal.tables import amount, console, percent, table
 from everlong.engine import TokenMap, counter_for, map_tokens
 from everlong.windows import Window, window
@@ -14,28 +15,31 @@ __all__ = ["count_command"]
 
 @click.command("count")
 @click.argument("file", required=False, metavar="FILE")
-@click.option("--model", "-m", default="", help="Count for this model (default: the one named in FILE).")
-@click.option("--sample", is_flag=True, help="Use the sample conversation that ships with everlong.")
+@model_option
+@pick_option
+@sample_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def count_command(file: str | None, model: str, sample: bool, as_json: bool) -> None:
+def count_command(file: str | None, model: str, pick: str, sample: bool, as_json: bool) -> None:
     """Count the tokens of the conversation in FILE (- for standard input), exactly where a tokenizer is known.
 
-    FILE may be a request body or message list of OpenAI, Anthropic or Gemini, or a session file.
+    FILE may be a request body or message list of OpenAI, Anthropic or Gemini, or a session file. Of a file with many
+    conversations the first is counted, or the one that --pick names.
     """
-    document = read_document(file, sample=sample)
-    print_warnings(document)
+    picked = read_picked(file, sample=sample, pick=pick)
+    document = picked.document
     counter = counter_for(model or document.model)
     weights = map_tokens(document.messages, counter, document.tools)
     limits = window(counter.model)
     at_most = round(weights.total * (1 + counter.vocabulary.spread))
     if as_json:
-        click.echo(json.dumps(_as_json(weights, limits, at_most), indent=2))
+        click.echo(json.dumps(_as_json(weights, limits, at_most, picked), indent=2))
     else:
         _print(weights, limits, at_most)
 
 
-def _as_json(weights: TokenMap, limits: Window, at_most: int) -> dict[str, object]:
+def _as_json(weights: TokenMap, limits: Window, at_most: int, picked: Picked) -> dict[str, object]:
     return {
+        "conversation": {"picked": picked.number, "of": picked.of},
         "model": weights.model,
         "tokens": weights.total,
         "exact": weights.exact,

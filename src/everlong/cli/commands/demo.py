@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from everlong.cli.terminal.files import read_document
+from everlong.cli.terminal.files import sample_document
 from everlong.cli.terminal.streams import print_json
 from everlong.cli.terminal.tables import amount, bar, console
 from everlong.cli.terminal.text import one_line
@@ -253,7 +253,7 @@ def _texts(message: Message) -> Iterator[str]:
 def _show(window: int, preset: str, store: str, *, json_wanted: bool, language: Language) -> None:
     """Play the conversation and show it. Without a store it is forgotten at the end."""
     with open_store(store or "memory:") as threads:
-        play = Play(read_document(None, sample=True), threads, window, preset)
+        play = Play(sample_document(), threads, window, preset)
         if json_wanted:
             asyncio.run(_print_json(play))
             return

@@ -4,7 +4,8 @@ from dataclasses import asdict
 
 import click
 
-from everlong.cli.terminal.files import print_warnings, read_document, write_output
+from everlong.cli.terminal.files import Picked, read_picked, write_output
+from everlong.cli.terminal.options import model_option, pick_option, sample_option
 from everlong.cli.terminal.streams import print_json
 from everlong.cli.terminal.tables import amount, console, percent, table
 from everlong.compress import PRESET_NAMES
@@ -23,11 +24,12 @@ LISTED = 12  # kinds of edits shown
     "--budget", "-b", type=click.IntRange(min=1), help="Tokens for messages and tool schemas (default: the window)."
 )
 @click.option("--output", "-o", "output", metavar="OUT", help="Write the conversation here (- for standard output).")
-@click.option("--model", "-m", default="", help="Count for this model (default: the one named in FILE).")
+@model_option
 @click.option(
     "--preset", default=DEFAULT_SETTINGS.preset, type=click.Choice(PRESET_NAMES), help="How to choose what stays."
 )
-@click.option("--sample", is_flag=True, help="Use the sample conversation that ships with everlong.")
+@pick_option
+@sample_option
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 def fit_command(  # noqa: PLR0913 - one parameter an option
     file: str | None,
@@ -35,28 +37,31 @@ def fit_command(  # noqa: PLR0913 - one parameter an option
     output: str | None,
     model: str,
     preset: str,
+    pick: str,
     sample: bool,
     as_json: bool,
 ) -> None:
     """Bring the conversation in FILE (- for standard input) under a budget; same format out, with a report.
 
-    The report goes to standard output, or to standard error when the conversation itself goes there.
+    The report goes to standard output, or to standard error when the conversation itself goes there. Of a file with
+    many conversations the first is taken, or the one that --pick names, and that one alone is written.
     """
-    document = read_document(file, sample=sample)
-    print_warnings(document)
+    picked = read_picked(file, sample=sample, pick=pick)
+    document = picked.document
     fitted = fit_document(document, model=model, budget=budget, preset=preset)
     before = counter_for(model or document.model).messages(document.messages) + fitted.tokens - fitted.view.tokens
     if output is not None:
         write_output(write(fitted.document), output)
     to_stderr = output == "-"
     if as_json:
-        print_json(_as_json(fitted, before), err=to_stderr)
+        print_json(_as_json(fitted, before, picked), err=to_stderr)
     else:
         _print(fitted, before, to_stderr=to_stderr)
 
 
-def _as_json(fitted: Fitted, before: int) -> dict[str, object]:
+def _as_json(fitted: Fitted, before: int, picked: Picked) -> dict[str, object]:
     return {
+        "conversation": {"picked": picked.number, "of": picked.of},
         "budget": fitted.budget,
         "tokens_before": before,
         "tokens": fitted.tokens,
@@ -70,7 +75,8 @@ def _print(fitted: Fitted, before: int, *, to_stderr: bool) -> None:
     out = console(stderr=to_stderr)
     figures = f"[bold]{amount(before)}[/bold] → [bold]{amount(fitted.tokens)}[/bold] tokens"
     out.print(f"{figures}, {percent(fitted.tokens, fitted.budget)} of {amount(fitted.budget)}")
-    kept = f"{len(fitted.view.history)} messages in, {len(fitted.view.messages)} out"
+    came = len(fitted.view.history)
+    kept = f"{amount(came)} message{'s' * (came != 1)} in, {amount(len(fitted.view.messages))} out"
     if not fitted.edits:
         out.print(f"{kept}; it fits, nothing was changed")
         return

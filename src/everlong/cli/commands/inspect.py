@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,12 +11,13 @@ import click
 from everlong.cli.maps.inspection import as_json, inspect_document
 from everlong.cli.maps.page import page_of
 from everlong.cli.maps.terminal_map import draw_map
-from everlong.cli.terminal.files import source_bytes, write_page
+from everlong.cli.terminal.files import pick_document, source_bytes, write_page
+from everlong.cli.terminal.options import model_option, pick_option, sample_option
 from everlong.cli.terminal.tables import amount, console
 from everlong.cli.words.language import Language
 from everlong.cli.words.wording import Words, language_option
 from everlong.errors import InputError
-from everlong.wire import FORMATS, Document, read_all
+from everlong.wire import FORMATS
 
 __all__ = ["inspect_command"]
 
@@ -26,8 +27,8 @@ LONG_WORK = 500_000  # bytes of a file; a larger one takes noticeable time
 
 @click.command("inspect")
 @click.argument("file", required=False, metavar="FILE")
-@click.option("--model", "-m", default="", help="Count for this model (default: the one named in FILE).")
-@click.option("--sample", is_flag=True, help="Use the sample conversation that ships with everlong.")
+@model_option
+@sample_option
 @click.option(
     "--budget", "-b", type=click.IntRange(min=1), help="Show what would be cut to fit this many tokens, and why."
 )
@@ -41,7 +42,7 @@ LONG_WORK = 500_000  # bytes of a file; a larger one takes noticeable time
 )
 @click.option("--json", "json_wanted", is_flag=True, help="Print JSON.")
 @click.option("--top", default=10, type=click.IntRange(min=0), help="Rows in each list, 0 for all (default 10).")
-@click.option("--pick", default=1, type=click.IntRange(min=1), help="Which conversation, if FILE holds several.")
+@pick_option
 @click.option("--for", "target", type=click.Choice(sorted(FORMATS)), help="Check against this provider's rules.")
 @language_option
 def inspect_command(  # noqa: PLR0913 - one parameter an option
@@ -52,7 +53,7 @@ def inspect_command(  # noqa: PLR0913 - one parameter an option
     html: str | None,
     json_wanted: bool,
     top: int,
-    pick: int,
+    pick: str,
     target: str | None,
     language: Language,
 ) -> None:
@@ -68,33 +69,28 @@ def inspect_command(  # noqa: PLR0913 - one parameter an option
     name = _name(file, sample=sample)
     data = source_bytes(file, sample=sample)
     with _status(len(data), say):
-        documents = _documents(data, file or name)
-        document = _picked(documents, pick)
-        inspection = inspect_document(document, name=name, model=model, target=target or "", budget=budget)
-    if len(documents) > 1 and not json_wanted:
-        click.echo(say("several", n=amount(len(documents)), at=str(pick)), err=True)
+        picked = pick_document(data, pick, name if file in (None, "-") else str(file))
+        inspection = inspect_document(picked.document, name=name, model=model, target=target or "", budget=budget)
+    if picked.of > 1 and not json_wanted:
+        click.echo(say("several", n=amount(picked.of), at=str(picked.number)), err=True)
     if page_path is not None:
         write_page(page_of(inspection, say, top=top), page_path)
         if page_path != "-":
             click.echo(say("page_written", path=page_path), err=json_wanted)
     if json_wanted:
-        click.echo(json.dumps(as_json(inspection, picked=pick, conversations=len(documents)), indent=2))
+        click.echo(json.dumps(as_json(inspection, picked=picked.number, conversations=picked.of), indent=2))
     elif page_path is None:
         draw_map(inspection, console(), say, top=top)
+    if inspection.impossible is not None:
+        if page_path is not None:
+            raise inspection.impossible
+        sys.exit(1)  # the map says why
 
 
 def _name(file: str | None, *, sample: bool) -> str:
     if sample:
         return "sample"
     return "standard input" if file in (None, "-") else Path(str(file)).name
-
-
-def _documents(data: bytes, named: str) -> tuple[Document, ...]:
-    """Return every conversation in the file. An error names the file."""
-    try:
-        return read_all(data)
-    except InputError as error:
-        raise InputError(f"{'standard input' if named == '-' else named}: {error}") from error
 
 
 @contextmanager
@@ -107,12 +103,6 @@ def _status(size: int, say: Words) -> Iterator[None]:
 
     with Console(stderr=True).status(say("working")):
         yield
-
-
-def _picked(documents: Sequence[Document], pick: int) -> Document:
-    if pick > len(documents):
-        raise InputError(f"no conversation {pick}: the file holds {len(documents)}")
-    return documents[pick - 1]
 
 
 def _page_path(html: str, file: str | None, *, sample: bool) -> str:

@@ -36,14 +36,24 @@ def models_command(name: str | None, provider: str, text: str, everything: bool,
         console(stderr=True).print(_refresh(), style="dim")
     registry = registry_now(cache_folder(os.environ))
     if name is not None:
-        _print_window(window(name, provider=provider, registry=registry), as_json=as_json)
+        found = window(name, provider=provider, registry=registry)
+        if not found.known:
+            click.echo(_unknown(name, registry), err=True)
+        _print_window(found, as_json=as_json)
     else:
         entries = registry.find(text or provider)
         if not entries:
-            raise InputError(f"no model or provider with {text or provider!r} in its name")
+            meant = registry.meant(text or provider)
+            hint = f"; did you mean {meant}?" if meant else ""
+            raise InputError(f"no model or provider with {text or provider!r} in its name{hint}")
         _print_list(entries, everything=everything, as_json=as_json)
     if not as_json:
         console().print(_ages(registry, datetime.now(UTC)), style="dim")
+
+
+def _unknown(name: str, registry: Registry) -> str:
+    meant = registry.meant(name)
+    return f"no model {name!r} in the registry" + (f"; did you mean {meant}?" if meant else "")
 
 
 def _refresh() -> str:

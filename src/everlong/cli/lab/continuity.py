@@ -125,10 +125,8 @@ def continuity_command(**given: object) -> None:
 
 def _plan(options: ContinuityOptions) -> GridPlan:
     """Return the plan. Raises InputError now for what would otherwise fail after much work."""
-    for name in options.policies:
-        policy_named(name)
     plan = GridPlan(
-        policies=tuple(dict.fromkeys(options.policies)),
+        policies=tuple(dict.fromkeys(policy_named(name).name for name in options.policies)),
         windows=options.windows,
         overheads=options.overheads,
         tariff=tariff_from(options.prices),

@@ -119,7 +119,13 @@ def _shares(_: click.Context, __: click.Parameter, value: str | None) -> tuple[f
 )
 @click.option("--model", metavar="NAME", help="Counts and prices as for this model (default: the one most used).")
 @click.option("--prices", metavar="TABLE|FILE", help="Prices and cache rules by name or file (default: the model's).")
-@click.option("--policy", "policies", multiple=True, metavar="NAME", help="What to play; may be repeated.")
+@click.option(
+    "--policy",
+    "policies",
+    multiple=True,
+    metavar="NAME",
+    help="What to play: everlong, whole, slide, drop@.95/.3 …; may be repeated.",
+)
 @click.option(
     "--pauses",
     type=click.Choice(PAUSES),
@@ -223,7 +229,7 @@ def _check(options: ReplayOptions) -> _Names:
             )
     if options.html is not None:
         check_output(options.html)
-    policies = tuple(dict.fromkeys(options.policies or COMPARED))
+    policies = tuple(dict.fromkeys(policy_named(name).name for name in options.policies or COMPARED))
     names = _Names(policies, tuple(f"auto@{share:g}" for share in options.thresholds))
     terms = Terms(
         window=options.windows[0],

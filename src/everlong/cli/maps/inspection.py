@@ -46,8 +46,10 @@ class Inspection:
     #: The message that each problem is about, None where it is about several.
     problem_places: tuple[int | None, ...]
     warnings: tuple[str, ...]
-    #: What a budget would do; None if none was given.
+    #: What a budget would do; None if none was given, or if it is impossible.
     plan: Plan | None = None
+    #: Why the budget that was given is impossible.
+    impossible: BudgetImpossible | None = None
 
     @property
     def free(self) -> int:
@@ -77,9 +79,12 @@ def inspect_document(
     used = weights.total - left_out
     fmt = target or sent_as(document)
     rejected, places = _problems(document, fmt, sent_from)
-    rows, plan = rows_of(weights), None
+    rows, plan, impossible = rows_of(weights), None, None
     if budget is not None:
-        plan = plan_of(fit_document(document, model=model, budget=budget), rows, counter, weights.total)
+        try:
+            plan = plan_of(fit_document(document, model=model, budget=budget), rows, counter, weights.total)
+        except BudgetImpossible as error:
+            impossible = error
     return Inspection(
         name=name,
         fmt=document.fmt,
@@ -87,6 +92,7 @@ def inspect_document(
         map=weights,
         rows=plan.rows if plan else rows,
         plan=plan,
+        impossible=impossible,
         window=limits,
         budget=Budget.of(
             limits.context, requested=_reply_tokens(document), max_output=limits.output, tools=weights.schemas
@@ -203,7 +209,13 @@ def as_json(inspection: Inspection, *, picked: int = 1, conversations: int = 1) 
         ],
         "warnings": list(inspection.warnings),
         **({} if inspection.plan is None else {"budget": _plan(inspection.plan)}),
+        **({} if inspection.impossible is None else {"budget": _impossible(inspection.impossible)}),
     }
+
+
+def _impossible(error: BudgetImpossible) -> dict[str, object]:
+    parts = [{"what": name, "tokens": tokens} for name, tokens in error.parts]
+    return {"tokens": error.limit, "impossible": str(error), "needed": error.needed, "parts": parts}
 
 
 def _plan(plan: Plan) -> dict[str, object]:

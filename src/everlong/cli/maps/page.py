@@ -187,7 +187,10 @@ def _history(inspection: Inspection, say: Words) -> str:
 
 def _plan(inspection: Inspection, say: Words) -> str:
     """Return what a budget does: a bar for what would be sent, and the edits."""
-    plan = inspection.plan
+    plan, wrong = inspection.plan, inspection.impossible
+    if wrong is not None:
+        why = escaped(say.reason(str(wrong)))
+        return _card(say("impossible", n=figure(wrong.limit)), f'<p class="wrong">{why}</p>')
     if plan is None:
         return ""
     if not plan.edits:

@@ -254,6 +254,9 @@ def _picture(inspection: Inspection, pen: _Pen) -> None:
 def _plan(inspection: Inspection, pen: _Pen) -> None:
     """Draw what a budget does, by cause."""
     plan, say = inspection.plan, pen.say
+    if inspection.impossible is not None:
+        pen.heading(say("impossible", n=amount(inspection.impossible.limit)))
+        pen.line((f"  {say.reason(str(inspection.impossible))}", "red"))
     if plan is None:
         return
     sizes = say("before_after", before=amount(plan.before), after=amount(plan.tokens))

@@ -1,19 +1,47 @@
-"""The files of a command: what FILE names, and where the output goes. `-` is standard input or output."""
+"""The files of a command: what FILE names, and where the output goes. `-` is standard input or output.
+
+A file may hold many conversations; one of them is picked by its number or its id.
+"""
 
 import os
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
 import click
 
+from everlong.cli.terminal.tables import amount
+from everlong.cli.words.wording import Words, language_from
+from everlong.core import did_you_mean
 from everlong.errors import InputError
 from everlong.store import LARGEST_INPUT, open_private, read_input
-from everlong.wire import Document, read
+from everlong.wire import Document, marks_of, read_all, unpack
 
-__all__ = ["check_output", "print_warnings", "read_document", "source_bytes", "write_output", "write_page"]
+__all__ = [
+    "Picked",
+    "check_output",
+    "pick_document",
+    "print_warnings",
+    "read_picked",
+    "sample_document",
+    "source_bytes",
+    "write_output",
+    "write_page",
+]
 
 STANDARD = "-"
+FEW = 5  # conversations that an error names
+
+
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """A conversation of a file: its number, and how many there are."""
+
+    document: Document
+    number: int
+    of: int
 
 
 def source_bytes(path: str | None, *, sample: bool = False) -> bytes:
@@ -30,15 +58,56 @@ def source_bytes(path: str | None, *, sample: bool = False) -> bytes:
     return data
 
 
-def read_document(path: str | None, *, sample: bool = False) -> Document:
-    """Return the conversation in FILE. An error names the file."""
+def sample_document() -> Document:
+    """Return the sample conversation that ships with the package."""
+    return read_picked(None, sample=True).document
+
+
+def read_picked(path: str | None, *, sample: bool = False, pick: str = "1") -> Picked:
+    """Return the conversation in FILE that was picked; if there are several, say so on standard error."""
+    name = "the sample" if sample else "standard input" if path == STANDARD else str(path)
+    picked = pick_document(source_bytes(path, sample=sample), pick, name)
+    if picked.of > 1:
+        say = Words(language_from(os.environ), "general")
+        click.echo(say("several", n=amount(picked.of), at=str(picked.number)), err=True)
+    print_warnings(picked.document)
+    return picked
+
+
+def pick_document(data: bytes, pick: str, name: str) -> Picked:
+    """Return the conversation with that number or id in the bytes of a file. An error names the file."""
     try:
-        return read(source_bytes(path, sample=sample))
+        documents = read_all(data)
     except InputError as error:
-        name = "the sample" if sample else "standard input" if path == STANDARD else path
         if str(error).startswith(f"{name}:"):
             raise
         raise InputError(f"{name}: {error}") from error
+    if pick.isdecimal() and 1 <= int(pick[:9]) <= len(documents):
+        number = int(pick)
+    else:
+        number = _with_id(pick, [_id_of(document) for document in documents], name)
+    return Picked(documents[number - 1], number, len(documents))
+
+
+def _id_of(document: Document) -> str:
+    """Return the id of a conversation: its session's, or the field of a request body; "" if it has none."""
+    own, _ = unpack(document.extra)
+    named = own.get("id") if isinstance(own, dict) else None
+    return marks_of(document).session_id(document) or (str(named) if isinstance(named, str | int) else "")
+
+
+def _with_id(pick: str, ids: Sequence[str], name: str) -> int:
+    """Return the number of the only conversation whose id is this one, or begins with it. Raises InputError."""
+    whole = [at for at, each in enumerate(ids, start=1) if each == pick]
+    found = whole or [at for at, each in enumerate(ids, start=1) if pick and each.startswith(pick)]
+    if len(found) == 1:
+        return found[0]
+    named = [each for each in ids if each]
+    if found:
+        few = ", ".join(f"{at} ({ids[at - 1]})" for at in found[:FEW]) + (" …" if len(found) > FEW else "")
+        raise InputError(f"{name}: {pick!r} may be any of {len(found)} conversations: {few}")
+    few = f" ({', '.join(named[:FEW])}{' …' if len(named) > FEW else ''})" if named else ""
+    raise InputError(f"{name}: no conversation {pick!r}: the file holds {len(ids)}{few}{did_you_mean(pick, named)}")
 
 
 def print_warnings(document: Document) -> None:

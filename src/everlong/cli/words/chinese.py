@@ -50,6 +50,7 @@ GENERAL: Mapping[str, str] = {
     "source_default": "假定值：登记表中没有此模型",
     "outlook": "费用约为全部发送的 {cost} %；之后还要用到的内容，有 {kept} % 仍在模型视野内。",
     "outlook_measured": "在缓存有效的长时间智能体会话上测得；用 everlong lab replay 可测量你自己的会话。",
+    "several": "文件中有 {n} 个对话，这是第 {at} 个。用 --pick 选择。",
     "shorten": "缩短",
     "drop": "省略",
     "insert": "添加",
@@ -79,7 +80,6 @@ INSPECT: Mapping[str, str] = {
     "compacted": "文件共 {n} token。客户端已自行压缩：消息 {at} 之前的内容不再发送。",
     "boundary": "客户端在此压缩",
     "boundary_here": "客户端自己的压缩在此生效：以上内容除系统提示外不再发送。",
-    "several": "文件中有 {n} 个对话，这是第 {at} 个。用 --pick 选择。",
     # categories, roles, kinds
     "image": "[图片 {what}]",
     "opaque": "[{what}]",
@@ -120,6 +120,7 @@ INSPECT: Mapping[str, str] = {
     "column_where": "位置",
     # a budget
     "fitted": "压缩到 {n} token 以内",
+    "impossible": "无法压缩到 {n} token 以内",
     "fits_already": "无需改动即可容纳。",
     "before_after": "{before} → {after} token",
     "stays": "保留",

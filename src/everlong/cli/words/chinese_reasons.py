@@ -25,6 +25,8 @@ _ENGINE = (
         "{a} 已有 {b} 次没能写出摘要，再过 {c} 条消息才会重新请它写",
     ),
     ("cancelled", "已取消"),
+    ("at least {a} tokens are needed, the limit is {b}: {c}", "至少需要 {a} token，上限是 {b}：{c}"),
+    ("nothing fits in {a} tokens; set a larger window", "{a} token 里什么也放不下；请设置更大的窗口"),
 )
 
 #: What a provider would reject, as the rules of the formats say it; the parts that vary stand in braces.

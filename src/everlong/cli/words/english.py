@@ -49,6 +49,7 @@ GENERAL: Mapping[str, str] = {
     "source_default": "assumed: the model is not in the registry",
     "outlook": "About {cost} % of what sending everything would cost; {kept} % of what is needed again stays in sight.",
     "outlook_measured": "Measured on long agent sessions with a warm cache; everlong lab replay measures your own.",
+    "several": "{n} conversations in this file; this is number {at}. Choose with --pick.",
     "shorten": "shortened",
     "drop": "left out",
     "insert": "added",
@@ -80,7 +81,6 @@ INSPECT: Mapping[str, str] = {
     "boundary": "the client compacted here",
     "boundary_here": "Here the client's own compaction took effect: of what is above, only the system text is "
     "still sent.",
-    "several": "{n} conversations in this file; this is number {at}. Choose with --pick.",
     # categories, roles, kinds
     "image": "[image {what}]",
     "opaque": "[{what}]",
@@ -121,6 +121,7 @@ INSPECT: Mapping[str, str] = {
     "column_where": "where",
     # a budget
     "fitted": "Brought under {n} tokens",
+    "impossible": "Cannot be brought under {n} tokens",
     "fits_already": "It fits as it is.",
     "before_after": "{before} → {after} tokens",
     "stays": "stays",

@@ -15,6 +15,7 @@ from everlong.compress.presets.nanobot_v3 import NANOBOT_V3
 from everlong.compress.presets.off import OFF
 from everlong.compress.presets.simple import SIMPLE
 from everlong.compress.presets.static_buffer import STATIC_BUFFER
+from everlong.core import did_you_mean
 from everlong.errors import InputError
 
 __all__ = ["PRESETS", "PRESET_NAMES", "PRESET_OPTIONS", "policy_of_style", "preset_named", "unused_options"]
@@ -36,7 +37,9 @@ def preset_named(name: str) -> Preset:
     preset = next((preset for preset in _TABLE if preset.name == name), None)
     if preset is None:
         *names, last = PRESET_NAMES
-        raise InputError(f"no preset {name!r}; there are {', '.join(names)} and {last}")
+        raise InputError(
+            f"no preset {name!r}; there are {', '.join(names)} and {last}{did_you_mean(name, PRESET_NAMES)}"
+        )
     return preset
 
 

@@ -1,7 +1,8 @@
 """Every policy of a replay by its name: everlong's presets, policies to compare with, and any strategy of the lab.
 
 whole               nothing is cut
-auto, auto-trim     everlong's engine, with and without summaries; auto@0.8 at another threshold; any other preset
+auto, auto-trim     everlong's engine, with and without summaries; auto@0.8 at another threshold; any other preset;
+                    everlong is auto
 slide               the newest steps that fit, chosen again for every request
 clear@.5            all tool results but the newest three cleared, again for every request, from that share on
 drop@.95/.3         whole steps dropped in batches, from one share of the budget down to another
@@ -17,7 +18,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from everlong.compress import PRESETS
-from everlong.engine import HIGHEST_THRESHOLD, LOWEST_THRESHOLD
+from everlong.core import did_you_mean
+from everlong.engine import DEFAULT_SETTINGS, HIGHEST_THRESHOLD, LOWEST_THRESHOLD
 from everlong.errors import InputError
 from everlong.lab.replay.baselines import (
     ClearResults,
@@ -30,7 +32,7 @@ from everlong.lab.replay.baselines import (
 )
 from everlong.lab.replay.courses import Course, Policy, Terms
 from everlong.lab.replay.ours import Ours
-from everlong.lab.strategies.table import strategy_named
+from everlong.lab.strategies.table import OURS, strategy_named, strategy_names
 
 __all__ = ["COMPARED", "UNCUT", "policy_named"]
 
@@ -54,8 +56,14 @@ LEAST = 1_000  # tokens of a threshold; less does not hold a question and its an
 
 
 def policy_named(name: str) -> Policy:
-    """Return the policy of that name. Raises InputError, also for figures behind @ that it cannot use."""
+    """Return the policy of that name; its own name may be another. Example: everlong@.8 -> auto@.8
+
+    Raises InputError, which lists those that exist, also for figures behind @ that it cannot use.
+    """
     kind, at, text = name.partition("@")
+    if kind.removesuffix(TRIM_ONLY) == OURS:
+        kind = DEFAULT_SETTINGS.preset + kind.removeprefix(OURS)
+        name = f"{kind}{at}{text}"
     figures = _figures(text) if at else None
     preset = kind.removesuffix(TRIM_ONLY)
     if preset in PRESETS:
@@ -66,6 +74,10 @@ def policy_named(name: str) -> Policy:
         known = _KINDS[kind]
         _check(name, figures, known)
         return Policy(name, partial(known.begin, figures or known.usual))
+    known = (*_KINDS, *(each for each in strategy_names() if each not in _KINDS))
+    if name not in known and ":" not in name:
+        listed = f"there are {', '.join(known)}, and module:function for your own"
+        raise InputError(f"no policy {name!r}; {listed}{did_you_mean(name, known)}")
     strategy = strategy_named(name)
     return Policy(name, lambda terms: SelectEachTurn(terms, strategy=strategy))
 

@@ -6,6 +6,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from everlong.core import did_you_mean
 from everlong.engine import cost_of
 from everlong.errors import InputError
 from everlong.lab.replay.caches import Rules
@@ -95,7 +96,8 @@ def tariff_from(named: str) -> Tariff:
         return TARIFFS[named]
     path = Path(named)
     if not path.is_file():
-        raise InputError(f"no prices {named!r}: there are {', '.join(TARIFFS)}, and files of your own")
+        meant = did_you_mean(named, TARIFFS)
+        raise InputError(f"no prices {named!r}: there are {', '.join(TARIFFS)}, and files of your own{meant}")
     try:
         fields = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:

@@ -1,5 +1,6 @@
 """Every strategy by its name: everlong's presets, the baselines, the peers, and functions of your own.
 
+everlong                what everlong does by itself: its preset auto
 auto, nanobot, …        everlong's presets
 newest, bm25, …         baselines
 langmem, strands, …     peers, each in an environment of its own
@@ -14,8 +15,8 @@ from functools import cache
 from time import perf_counter
 
 from everlong.compress import PRESETS, Preset
-from everlong.core import History
-from everlong.engine import ViewOptions, view_of
+from everlong.core import History, did_you_mean
+from everlong.engine import DEFAULT_SETTINGS, ViewOptions, view_of
 from everlong.errors import InputError
 from everlong.lab.strategies.baselines import cleared, newest, trimmed, whole
 from everlong.lab.strategies.bm25 import bm25, bm25_neighbours, half_bm25
@@ -23,7 +24,10 @@ from everlong.lab.strategies.strategy import Select, Strategy, counter, from_cha
 from everlong.relevance import Index
 from everlong.wire import OPENAI_CHAT
 
-__all__ = ["BASELINES", "DIALOGUE_STRATEGIES", "WORK_STRATEGIES", "strategy_named"]
+__all__ = ["BASELINES", "DIALOGUE_STRATEGIES", "OURS", "WORK_STRATEGIES", "strategy_named", "strategy_names"]
+
+#: Another name of the preset that everlong uses by itself.
+OURS = "everlong"
 
 
 BASELINES: dict[str, Select] = {
@@ -43,8 +47,8 @@ DIALOGUE_STRATEGIES = ("newest", "bm25", "bm25-neighbours", "auto")
 @cache
 def strategy_named(name: str) -> Strategy:
     """Return the strategy of that name. Raises InputError, which lists those that exist."""
-    if name in PRESETS:
-        return _preset_strategy(PRESETS[name])
+    if name in PRESETS or name == OURS:
+        return _preset_strategy(PRESETS[DEFAULT_SETTINGS.preset if name == OURS else name])
     if name in BASELINES:
         return plain(name, BASELINES[name])
     if ":" in name:
@@ -54,8 +58,16 @@ def strategy_named(name: str) -> Strategy:
     if name in PEER_NAMES:
         peer = open_peer(name)
         return Strategy(name, lambda: peer, clock=perf_counter)  # CPU time would miss it: another process works
-    known = ", ".join([*PRESETS, *BASELINES, *PEER_NAMES])
-    raise InputError(f"no strategy {name!r}; there are {known}, and module:function for your own")
+    known = strategy_names()
+    listed = f"there are {', '.join(known)}, and module:function for your own"
+    raise InputError(f"no strategy {name!r}; {listed}{did_you_mean(name, known)}")
+
+
+def strategy_names() -> tuple[str, ...]:
+    """Return the names that `strategy_named` knows, beside functions of one's own."""
+    from everlong.lab.peers import PEER_NAMES  # noqa: PLC0415 - only where a name is wrong
+
+    return (OURS, *PRESETS, *BASELINES, *PEER_NAMES)
 
 
 def _preset_strategy(preset: Preset) -> Strategy:

@@ -1,9 +1,8 @@
 """The wire formats, one folder each, and the one table of them."""
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 
-from everlong.core import JsonObject
+from everlong.core import JsonObject, did_you_mean
 from everlong.errors import InputError
 from everlong.wire.formats.anthropic import FORMAT as ANTHROPIC
 from everlong.wire.formats.format import Format
@@ -23,9 +22,8 @@ def format_named(name: str) -> Format:
     """Return the format of that name. Raises InputError that lists the names there are."""
     known = FORMATS.get(name)
     if known is None:
-        near = get_close_matches(name, FORMATS, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise InputError(f"unknown format {name!r}; the formats are {', '.join(sorted(FORMATS))}.{hint}")
+        meant = did_you_mean(name, FORMATS)
+        raise InputError(f"unknown format {name!r}; the formats are {', '.join(sorted(FORMATS))}{meant}")
     return known
 
 
