@@ -1,6 +1,7 @@
 """The agent: one turn at a time for each thread, messages that come meanwhile, and what a call is made of."""
 
 import asyncio
+import re
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,10 +13,11 @@ from everlong.agent.agent import Agent, schemas_of
 from everlong.agent.config import AgentConfig
 from everlong.agent.definitions import Outcome, Place
 from everlong.agent.events import AgentEvent, Entered, TurnEnded
+from everlong.agent.permissions.action import Action, Answer as Yes
 from everlong.agent.words import CHINESE
 from everlong.core import Entry, JsonObject, Message, Role, Row, Text
 from everlong.engine import Engine, Said
-from everlong.errors import InputError
+from everlong.errors import InputError, NoThread
 from everlong.llm import Answer, ReceivedRequest, ScriptedModel, in_turn
 from everlong.store import MemoryThreads
 from tests.agent.acting import (
@@ -195,3 +197,34 @@ def test_what_stands_last_is_answered_again_and_not_said_twice() -> None:
         return [row.entry.text for row in agent.engine.threads.read("t") if isinstance(row.entry, Message)]
 
     assert asyncio.run(work()) == ["When?", "first"]
+
+
+# --- what a person types --------------------------------------------------------------------------
+
+
+async def _no(_: Action) -> Yes:
+    raise AssertionError("nobody is asked about what a person typed")
+
+
+@pytest.mark.parametrize(
+    ("config", "line"),
+    [
+        (CONFIG, ""),
+        (replace(CONFIG, approval="never"), "act was not allowed: the setting approval is never"),
+        (replace(CONFIG, deny=("tool:act",)), "act was not allowed: the pattern tool:act denies it"),
+        (replace(CONFIG, tools_off=("act",)), "there is no tool act here"),
+    ],
+    ids=["free", "never", "denied", "off"],
+)
+def test_having_typed_it_is_the_answer_but_what_is_denied_stays_denied(config: AgentConfig, line: str) -> None:
+    ran = Ran()
+    engine = Engine(MemoryThreads())
+    agent = Agent(engine, ScriptedModel(), [ran.tool("act", asks=True)], config, permissions=config.permissions(_no))
+    if line:
+        with pytest.raises(InputError, match=f"^{re.escape(line)}$"):
+            run(agent.run_typed("t", "act", {"much": 1}))
+    else:
+        assert not run(agent.run_typed("t", "act", {"much": 1})).failed
+    assert ran.calls == ([] if line else [("", {"much": 1})])
+    with pytest.raises(NoThread):
+        engine.threads.thread("t")

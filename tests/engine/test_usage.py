@@ -2,15 +2,16 @@
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
-from everlong.core import EventKind
+from everlong.core import Event, EventKind
 from everlong.engine.budget import calibration_of, counter_for, learned_window
 from everlong.engine.contracts import Call, Prepared
 from everlong.engine.engine import BlockingEngine, Engine
 from everlong.engine.settings import Settings
-from everlong.engine.usage import LEAST_TRUE, STOOD_STILL, Spent, cost_of, spent_on
+from everlong.engine.usage import FOR_SUMMARIES, LEAST_TRUE, STOOD_STILL, Saved, Spent, cost_of, saved_on, spent_on
 from everlong.errors import ContextOverflow, NotRecovered
 from everlong.store import MemoryThreads
 from everlong.windows import Prices
@@ -157,3 +158,41 @@ def test_what_a_call_costs(prices: Prices, cost: float) -> None:
     usage = Usage(prompt=1_000, cached=300, cache_written=100, output=50)
     assert cost_of(usage, prices) == pytest.approx(cost / 1_000_000)
     assert cost_of(usage, Prices()) is None
+
+
+def happened(kind: EventKind, before: int = 0, after: int = 0, model: str = "m", reason: str = "") -> Event:
+    now = datetime(2026, 3, 18, tzinfo=UTC)
+    return Event(id="e", kind=kind, time=now, model=model, reason=reason, tokens_before=before, tokens_after=after)
+
+
+ASKED = happened(EventKind.USAGE_RECORDED, 5_000, 100)
+CUT = happened(EventKind.CONTEXT_COMPRESSED, 10_000, 4_000)
+UNDONE = happened(EventKind.CONTEXT_RESTORED, 4_000, 10_000)
+SUMMARY = happened(EventKind.USAGE_RECORDED, 9_000, 500, reason=FOR_SUMMARIES)
+COURSES: dict[str, tuple[list[Event], list[Saved]]] = {
+    "nothing": ([], []),
+    "no compaction": ([ASKED, ASKED], []),
+    "nothing asked since": ([ASKED, CUT], []),
+    "three requests": ([ASKED, CUT, ASKED, ASKED, ASKED], [Saved("m", 3, 18_000)]),
+    "two compactions": ([CUT, ASKED, CUT, ASKED], [Saved("m", 2, 18_000)]),
+    "undone": ([CUT, ASKED, UNDONE, ASKED], [Saved("m", 1, 6_000)]),
+    "undone without one": ([UNDONE, ASKED], []),
+    "a summary is no request": ([CUT, SUMMARY], []),
+    "two models": (
+        [CUT, ASKED, replace(ASKED, model="n"), replace(ASKED, model="n")],
+        [Saved("n", 2, 12_000), Saved("m", 1, 6_000)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", COURSES)
+def test_what_compaction_saved_is_counted_from_the_events(name: str) -> None:
+    events, saved = COURSES[name]
+    assert saved_on(events) == saved
+
+
+def test_what_was_saved_is_worth_between_the_cached_and_the_full_price() -> None:
+    saved = Saved("m", 3, 1_000_000)
+    assert saved.worth(Prices(input=3.0, output=15.0, cache_read=0.3)) == (0.3, 3.0)
+    assert saved.worth(Prices(input=3.0, output=15.0)) == (3.0, 3.0)
+    assert saved.worth(Prices()) is None

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         standard_tools as standard_tools,
         workspace_agent as workspace_agent,
     )
+    from everlong.agent.workspace import read_named as read_named
 else:
     __all__, __getattr__, __dir__ = open_door(
         __name__,
@@ -58,5 +59,6 @@ else:
             "tools.sandbox": "Sandbox",
             "tools.web": "Resolve is_public resolve_by_system",
             "toolset": "OWN_TOOLS sandbox_of standard_tools workspace_agent",
+            "workspace": "read_named",
         },
     )

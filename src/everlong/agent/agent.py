@@ -12,16 +12,17 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal, TypeAlias
 
-from everlong.agent.calls import CallContext, close_calls
+from everlong.agent.calls import CallContext, close_calls, make_typed
 from everlong.agent.config import DEFAULT_CONFIG, AgentConfig
-from everlong.agent.definitions import Place, Tool
+from everlong.agent.definitions import Outcome, Place, Tool
 from everlong.agent.events import AgentEvent, Report, TurnEnded
+from everlong.agent.permissions.action import Action, Answer
 from everlong.agent.permissions.permissions import Permissions
 from everlong.agent.standing_context import NO_STANDING_CONTEXT, StandingContext
 from everlong.agent.tools.recall import RECALL
 from everlong.agent.turn import Turn
 from everlong.agent.words import Words, words_in
-from everlong.core import History, Json, JsonText, Message, Role, Row, Text
+from everlong.core import CallId, History, Json, JsonObject, JsonText, Message, Role, Row, Text, ToolCall
 from everlong.engine import Call, Engine, Model, whole
 from everlong.errors import InputError, NoThread, ThreadExists
 from everlong.relevance import language_of
@@ -146,6 +147,20 @@ class Agent:
         lane = self._lanes.get(thread)
         return lane is not None and lane.task is not None and lane.task.cancel()
 
+    async def run_typed(self, thread: str, name: str, arguments: JsonObject) -> Outcome:
+        """Run a tool as a person typed it in a thread; the outcome enters no thread.
+
+        Having typed it is the answer to what would be asked; what is denied stays denied, and the sandbox is the same.
+        Raises InputError, in one line, if it is denied or there is no such tool.
+        """
+        if not any(tool.name == name for tool in self.tools):
+            raise InputError(f"there is no tool {name} here")
+        gate = replace(self._permissions, ask=_answer_once).gate(thread)
+        text = json.dumps(arguments)
+        context = self._context(thread, self._words(text))
+        place = replace(context.place(""), gate=gate)
+        return await make_typed(ToolCall(CallId(""), name, text), replace(context, place=lambda _: place))
+
     def running(self, thread: str) -> bool:
         """Whether a turn of the thread runs."""
         lane = self._lanes.get(thread)
@@ -246,6 +261,10 @@ class Agent:
         if self.config.language != "auto":
             return words_in(self.config.language)
         return words_in(language_of([message if isinstance(message, str) else message.text]))
+
+
+async def _answer_once(_: Action) -> Answer:
+    return Answer.ONCE
 
 
 def schemas_of(tools: Sequence[Tool], fmt: str) -> tuple[JsonText, ...]:

@@ -15,16 +15,16 @@ from time import monotonic
 from typing import Any, TypeVar
 
 from everlong.agent.definitions import Outcome, Place, Tool
-from everlong.agent.events import CallEnded, CallRefused, CallStarted, Report
+from everlong.agent.events import AgentEvent, CallEnded, CallRefused, CallStarted, Report
 from everlong.agent.output import storable
 from everlong.agent.permissions.action import Action
 from everlong.agent.permissions.permissions import Verdict
 from everlong.agent.words import ENGLISH, Words
 from everlong.core import Image, JsonObject, JsonText, Message, Role, Text, ToolCall, ToolResult, did_you_mean
 from everlong.engine import Engine, whole
-from everlong.errors import EverlongError, NoThread
+from everlong.errors import EverlongError, InputError, NoThread
 
-__all__ = ["CallContext", "Repeats", "close_calls", "make_calls", "open_calls"]
+__all__ = ["CallContext", "Repeats", "close_calls", "make_calls", "make_typed", "open_calls"]
 
 AT_ONCE = 20_000  # characters of an outcome that are looked through without leaving the event loop
 AGAIN = 3  # identical calls with identical outcomes, after which the model is told
@@ -197,6 +197,20 @@ class _Watch:
 
 
 # --- one call -------------------------------------------------------------------------------------
+
+
+async def make_typed(call: ToolCall, context: CallContext) -> Outcome:
+    """Make a call that a person typed; it enters no thread. Raises InputError with why it may not."""
+    refused: list[str] = []
+
+    def report(event: AgentEvent) -> None:
+        if isinstance(event, CallRefused):
+            refused.append(event.reason)
+
+    outcome = await _make(call, context, _Watch(), report)
+    if refused:
+        raise InputError(refused[0])
+    return outcome
 
 
 async def _make(call: ToolCall, context: CallContext, watch: _Watch, report: Report) -> Outcome:

@@ -24,6 +24,7 @@ __all__ = [
     "open_inner",
     "open_reading",
     "printable",
+    "read_named",
     "remove_file",
     "replace_file",
     "shown",
@@ -86,6 +87,19 @@ def open_reading(place: Place, path: str) -> Iterator[BinaryIO]:
             if not stat.S_ISREG(os.fstat(handle).st_mode):  # something else took its place meanwhile
                 raise InputError(f"{_quoted(path)}: {SPECIAL}")
             yield file
+
+
+def read_named(workspace: Path, allowed: tuple[Path, ...], path: str, most: int) -> bytes:
+    """Return the bytes of a file that a person names, within the same boundary as tools; at most so many.
+
+    Raises InputError if it may not be used, is not a regular file, cannot be read or is larger.
+    """
+    place = Place(thread="", call="", workspace=workspace, allowed=allowed)
+    with open_reading(place, path) as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise InputError(f"{_quoted(path)}: larger than {most // 1_000_000:,} MB")
+    return data
 
 
 @contextmanager

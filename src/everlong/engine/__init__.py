@@ -90,10 +90,12 @@ if TYPE_CHECKING:
     from everlong.engine.turn import Turn as Turn, converse as converse, whole as whole
     from everlong.engine.usage import (
         FOR_SUMMARIES as FOR_SUMMARIES,
+        Saved as Saved,
         Spent as Spent,
         cached_in as cached_in,
         calls_in as calls_in,
         cost_of as cost_of,
+        saved_on as saved_on,
         spent_on as spent_on,
     )
     from everlong.engine.view import View as View, ViewOptions as ViewOptions, view_of as view_of
@@ -118,7 +120,7 @@ else:
             "thread": "LEFT_BEFORE newest_summary summary_in",
             "token_map": "FRAMING MessageWeight RoundWeight TokenMap call_title map_tokens message_title text_title",
             "turn": "Turn converse whole",
-            "usage": "FOR_SUMMARIES Spent cached_in calls_in cost_of spent_on",
+            "usage": "FOR_SUMMARIES Saved Spent cached_in calls_in cost_of saved_on spent_on",
             "view": "View ViewOptions view_of",
         },
     )

@@ -22,7 +22,18 @@ from everlong.errors import ContextOverflow
 from everlong.windows import Prices
 from everlong.wire import Usage, plausible, silent_overflow, truncated_window
 
-__all__ = ["FOR_SUMMARIES", "Spent", "cached_in", "calls_in", "cost_of", "record_failure", "record_usage", "spent_on"]
+__all__ = [
+    "FOR_SUMMARIES",
+    "Saved",
+    "Spent",
+    "cached_in",
+    "calls_in",
+    "cost_of",
+    "record_failure",
+    "record_usage",
+    "saved_on",
+    "spent_on",
+]
 
 FOR_SUMMARIES = "summary"  # the reason of usage that was not for the conversation itself
 MILLION = 1_000_000
@@ -207,6 +218,37 @@ def spent_on(events: Iterable[Event]) -> list[Spent]:
             summary_cost=so_far.summary_cost + (cost if event.reason == FOR_SUMMARIES else 0.0),
         )
     return sorted(spent.values(), key=lambda row: (-row.cost, -row.prompt, row.model))
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """What compaction kept out of the requests to one model: how many were shorter for it, by how many tokens."""
+
+    model: str
+    requests: int = 0
+    tokens: int = 0
+
+    def worth(self, prices: Prices) -> tuple[float, float] | None:
+        """Return dollars at least and at most: had all of it been read from a cache, had none. None without a price."""
+        whole, cached = (cost_of(Usage(prompt=self.tokens, cached=n), prices) for n in (0, self.tokens))
+        return None if whole is None or cached is None else (min(whole, cached), max(whole, cached))
+
+
+def saved_on(events: Iterable[Event]) -> list[Saved]:
+    """Return what the compactions of one thread saved with each model, by its events in order; the most first.
+
+    A request is as much shorter as all compactions that stand then made the thread shorter. Example: a compaction
+    from 10 000 to 4 000 tokens, then three requests -> 3 requests, 18 000 tokens
+    """
+    saved: dict[str, Saved] = {}
+    shorter = 0
+    for event in events:
+        if event.kind in (EventKind.CONTEXT_COMPRESSED, EventKind.CONTEXT_RESTORED):
+            shorter = max(0, shorter + (event.tokens_before or 0) - (event.tokens_after or 0))
+        elif event.kind is EventKind.USAGE_RECORDED and event.reason != FOR_SUMMARIES and shorter:
+            so_far = saved.get(event.model, Saved(event.model))
+            saved[event.model] = Saved(event.model, so_far.requests + 1, so_far.tokens + shorter)
+    return sorted(saved.values(), key=lambda row: (-row.tokens, row.model))
 
 
 def calls_in(event: Event) -> int:

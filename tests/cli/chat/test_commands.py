@@ -40,6 +40,7 @@ def fill(talk: Talk, turns: int = 6) -> None:
     [
         ("/context", "This thread is still empty."),
         ("/compact", "This thread is still empty."),
+        ("/cost", "This thread is still empty."),
         ("/undo", "This thread is still empty."),
         ("/why", "Nothing was left out of the last request."),
         ("/unpin", "This thread is still empty."),
@@ -268,3 +269,35 @@ def test_no_tool_of_a_server_can_have_the_name_of_one_of_ours(tmp_path: Path) ->
     with talking(tmp_path) as talk:
         ours = {tool.name for tool in talk.chat.session.agent.tools}
     assert ours == set(OWN_TOOLS)
+
+
+def test_cost_tells_tokens_money_and_what_compaction_saved(tmp_path: Path) -> None:
+    with talking(tmp_path, answering, tools=False, window=4_000) as talk:
+        talk.do("/model gpt-4o")
+        talk.say("first")
+        seen = talk.do("/cost")
+        assert re.search(r"gpt-4o +1 +\d", seen)
+        assert "Compaction" not in seen
+        for number in range(6):
+            talk.say(f"turn {number} " + "word " * 900)
+        seen = " ".join(talk.do("/cost").split())
+        kept_out = re.search(r"Compaction kept ([\d ]+) tokens out of (\d+) requests: ([\d.]+) dollars", seen)
+        assert kept_out is not None
+        assert int(kept_out[1].replace(" ", "")) > 1_000
+        talk.do("/model nobody-prices-this")
+        talk.say("last")
+        assert "1 call is of a model without a known price" in " ".join(talk.do("/cost").split())
+
+
+def test_cost_has_the_work_of_sub_agents_in_it(tmp_path: Path) -> None:
+    def script(asked: ReceivedRequest) -> Step:
+        if asked.messages[-1].results or "dig" in asked.messages[-1].text:
+            return Answer(text="Done.")
+        return Answer(calls=(("spawn", '{"task": "dig a hole"}'),))
+
+    with talking(tmp_path, script) as talk:
+        talk.person.answers = ["y"] * 5
+        talk.say("have a hole made")
+        seen = talk.do("/cost")
+    assert re.search(r"scripted +3 ", seen)
+    assert "with 1 sub-agent" in seen

@@ -258,3 +258,31 @@ def test_tab_completes_commands_and_paths(tmp_path: Path, line: str, found: list
     start = f"{line}{tmp_path}/" if line == "/image " else line
     prefix = f"{tmp_path}/" if line == "/image " else ""
     assert completions(start, ["/threads", "/threshold", "/image"], ["/image"]) == [prefix + each for each in found]
+
+
+def test_files_are_completed_after_an_at_sign(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").touch()
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src" / "app.py").touch()
+    for line, found in (
+        ("@", ["@notes.txt", "@src/"]),
+        ("@no", ["@notes.txt"]),
+        ("read @no", ["@notes.txt"]),
+        ("read both, @notes.txt and @src/a", ["both, @notes.txt and @src/app.py"]),
+        ("me@no", []),
+        ("/pin @no", []),
+        ("@no ", []),
+        ("@nowhere/", []),
+    ):
+        assert completions(line, ["/pin"], [], tmp_path) == found, line
+
+
+def test_tab_completes_a_file_at_the_prompt(tmp_path: Path, server: ScriptedServer) -> None:
+    (tmp_path / "kettles.txt").write_text("blue\n")
+    with terminal(tmp_path, "--upstream", server.url) as child:
+        child.expect_exact(PROMPT)
+        child.send("look at @kett\t")
+        child.expect_exact("@kettles.txt")
+        child.send("\r")
+        child.expect_exact("attached: kettles.txt (1 line)")
+        child.expect("Heard: [^\n]*look at @kettles.txt")

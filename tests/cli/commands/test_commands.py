@@ -42,6 +42,16 @@ def test_count_tells_the_total_and_how(talk: str) -> None:
     assert ran.err == ""
 
 
+def test_count_and_fit_speak_chinese(talk: str, long_talk: str) -> None:
+    counted = everlong("count", talk, "--lang", "zh").out
+    for words in ("占比", "用户", "按 gpt-4o 计", "精确；词表 o200k_base", "占其 128 000 窗口的"):
+        assert words in counted
+    fitted = everlong("fit", long_talk, "-b", "3000", "--model", "gpt-4o", "--lang", "zh").out
+    for words in ("token，占 3 000 的", "输入 45 条消息", "处改动", "之后"):
+        assert words in fitted
+    assert "没有消息" in everlong("count", "-", "--lang", "zh", stdin=b"[]").out
+
+
 def test_count_as_json(talk: str) -> None:
     report = json.loads(everlong("count", talk, "--json").out)
     assert report["tokens"] == report["at_most"] == count(TALK, model="gpt-4o")

@@ -26,7 +26,7 @@ Approval: TypeAlias = Literal["ask", "always", "never"]
 Refusal: TypeAlias = Literal["answered", "nobody", "guarded", "denied", "never", "too long", "broken"]
 
 LONGEST_TYPED = 2_000  # characters of a message; more was pasted, and others may have written it
-ATTACHED = ("<file name=", "<stdin>")
+ATTACHED = ("<file name=", "<stdin>", "<command line=")
 SENTENCE_END = re.compile(r"\n+|[.!?;](?=\s|$)|[。！？；]")
 #: Words of a sentence that names a file so that it stays as it is.
 KEPT = re.compile(

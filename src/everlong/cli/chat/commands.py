@@ -1,24 +1,23 @@
 """The commands of the chat: a table of names, what they take, and what they do. `tables` prints their tables."""
 
-import base64
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import count, islice
-from pathlib import Path
 
 from everlong.agent import Changes, at_home
+from everlong.cli.chat.attachments import picture_in
 from everlong.cli.chat.drawing import plain
 from everlong.cli.chat.screen import call_text
 from everlong.cli.chat.tables import print_changes, print_edits, print_hits, print_map, print_pins, print_threads
 from everlong.cli.chat.turns import Chat
+from everlong.cli.sessions.events import COUNTED, print_cost
 from everlong.cli.terminal.tables import amount
 from everlong.cli.terminal.text import clean, one_line
 from everlong.cli.words.wording import Words
-from everlong.core import EventKind, Image, Message, Thread, nearest
-from everlong.engine import HIGHEST_THRESHOLD, LOWEST_THRESHOLD, Threads, outlook_of
+from everlong.core import EventKind, Message, Thread, nearest
+from everlong.engine import HIGHEST_THRESHOLD, LOWEST_THRESHOLD, Threads, outlook_of, saved_on, spent_on
 from everlong.errors import EverlongError, InputError, NoThread
-from everlong.store import read_input
 from everlong.windows import Window
 
 __all__ = ["COMMANDS", "run_command", "talk_threads"]
@@ -28,15 +27,6 @@ FOUND = 8  # messages of a search
 SHOWN = 20_000  # characters of a call, or of an original
 SHORT = 80  # characters of a pin
 KILOBYTE = 1024
-MEGABYTE = 1024 * KILOBYTE
-MOST_BYTES = 10 * MEGABYTE  # of a picture
-#: How picture files of each kind begin; the name of a file decides nothing.
-SIGNATURES: tuple[tuple[bytes, str], ...] = (
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF87a", "image/gif"),
-    (b"GIF89a", "image/gif"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +71,31 @@ def _context(chat: Chat, _: str) -> None:
         return
     meter = chat.worker.do(chat.session.meter())
     print_map(chat.screen.out, chat.say, chat.session.engine, prepared, meter)
+
+
+def _cost(chat: Chat, _: str) -> None:
+    """Print what this thread has cost so far, its sub-agents included."""
+    threads = chat.session.engine.threads
+    counted = [threads.events(name, kinds=COUNTED) for name in (chat.session.thread, *_subagents(chat))]
+    spent = spent_on(event for events in counted for event in events)
+    if not spent:
+        chat.screen.note(chat.say("nothing_yet"))
+        return
+    saved = [row for events in counted for row in saved_on(events)]
+    say = Words(chat.say.language, "sessions")
+    print_cost(chat.screen.out, spent, saved, chat.session.setup.registry, say)
+    if len(counted) > 1:
+        chat.screen.note(chat.say.many("cost_subagents", len(counted) - 1))
+
+
+def _subagents(chat: Chat) -> Iterator[str]:
+    """Yield the threads of the sub-agents that work for this thread, and of theirs."""
+    parents = {chat.session.thread}
+    for thread in sorted(_every_thread(chat.session.engine.threads), key=lambda thread: thread.created):
+        parent = json.loads(thread.metadata).get("parent")
+        if isinstance(parent, dict) and parent.get("thread") in parents:
+            parents.add(thread.id)
+            yield thread.id
 
 
 def _compact(chat: Chat, focus: str) -> None:
@@ -246,9 +261,14 @@ def talk_threads(chat: Chat, most: int) -> list[Thread]:
 
 
 def _own_threads(threads: Threads, owner: str | None) -> Iterator[Thread]:
+    every = _every_thread(threads, owner)
+    return (thread for thread in every if "parent" not in json.loads(thread.metadata))
+
+
+def _every_thread(threads: Threads, owner: str | None = None) -> Iterator[Thread]:
     for skip in count(0, LISTED):
         page = threads.threads(owner=owner, limit=LISTED, skip=skip)
-        yield from (thread for thread in page if "parent" not in json.loads(thread.metadata))
+        yield from page
         if len(page) < LISTED:
             return
 
@@ -309,34 +329,10 @@ def _image(chat: Chat, path: str) -> None:
     if not path:
         raise InputError(chat.say("image_which"))
     file = at_home(path.strip("\"'"))
-    image, size = _picture(file, chat.say)
-    chat.pictures.append(image)
+    image, size = picture_in(file, chat.say)
+    chat.attached.append(image)
     figures = {"kind": image.media_type, "n": amount(max(1, size // KILOBYTE))}
     chat.screen.note(chat.say("image_added", name=one_line(file.name), **figures))
-
-
-def _picture(path: Path, say: Words) -> tuple[Image, int]:
-    """Return the picture in a file and its size in bytes. Raises InputError for a file that no model accepts."""
-    try:
-        if not path.is_file() and path.exists():  # a device or a pipe may never end
-            raise InputError(say("image_wrong", name=path.name))
-        size = path.stat().st_size
-        if size > MOST_BYTES:
-            figures = {"n": str(size // MEGABYTE), "most": str(MOST_BYTES // MEGABYTE)}
-            raise InputError(say("image_large", name=path.name, **figures))
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        raise InputError(f"{path.name}: {getattr(error, 'strerror', None) or error}") from None
-    data = read_input(path, MOST_BYTES)
-    kind = _media_type(data)
-    if not kind:
-        raise InputError(say("image_wrong", name=path.name))
-    return Image(data=base64.b64encode(data).decode("ascii"), media_type=kind), len(data)
-
-
-def _media_type(data: bytes) -> str:
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "image/webp"
-    return next((kind for signature, kind in SIGNATURES if data.startswith(signature)), "")
 
 
 def _help(chat: Chat, _: str) -> None:
@@ -345,8 +341,9 @@ def _help(chat: Chat, _: str) -> None:
     drawn = Table.grid(padding=(0, 2, 0, 1))
     drawn.add_column(no_wrap=True)
     drawn.add_column(overflow="fold")  # a language without spaces breaks anywhere
-    for command in COMMANDS:
-        drawn.add_row(plain(f"{command.name} {command.takes}".strip(), "cyan"), plain(chat.say(command.key)))
+    rows = [(f"{command.name} {command.takes}".strip(), chat.say(command.key)) for command in COMMANDS]
+    for typed, meaning in (*rows, ("@FILE", chat.say("help_at")), ("!COMMAND", chat.say("help_typed"))):
+        drawn.add_row(plain(typed, "cyan"), plain(meaning))
     chat.screen.out.print(drawn)
     chat.screen.note(f" {chat.say('help_line')}")
 
@@ -357,6 +354,7 @@ def _exit(chat: Chat, _: str) -> None:
 
 COMMANDS: tuple[Command, ...] = (
     Command("/context", "", _context),
+    Command("/cost", "", _cost),
     Command("/compact", "[FOCUS]", _compact),
     Command("/undo", "", _undo),
     Command("/restore", "[NUMBER [force]]", _restore),

@@ -30,6 +30,7 @@ PIPE = 4_096  # bytes
 MOST_HISTORY = 2_000  # lines
 PROMPT = "› "
 MORE = "… "
+NAMED = "@"  # before the path of a file in a message
 COLOUR, PLAIN = "\x01\x1b[1;36m\x02", "\x01\x1b[0m\x02"  # between marks that readline does not count as columns
 
 
@@ -44,17 +45,19 @@ class Person(Protocol):
 
 
 class Keyboard:
-    """A person's keyboard. Tab completes the commands in `names`, and paths after those in `with_paths`."""
+    """A person's keyboard. Tab completes the commands in `names`, paths after those in `with_paths`, and after @."""
 
     def __init__(
         self, names: Sequence[str] = (), *, with_paths: Sequence[str] = (), history: Path | None = None
     ) -> None:
         self._history = history
+        #: Where the paths after @ begin.
+        self.folder = Path()
         if _editing is None:
             return
         _editing.set_auto_history(False)
         _editing.set_completer_delims(" \t\n")
-        _editing.set_completer(_completer(lambda line: completions(line, names, with_paths)))
+        _editing.set_completer(_completer(lambda line: completions(line, names, with_paths, self.folder)))
         _editing.parse_and_bind("tab: complete")
         _editing.parse_and_bind("set enable-bracketed-paste on")
         _editing.set_history_length(MOST_HISTORY)
@@ -140,19 +143,26 @@ def _echo(wanted: bool) -> Iterator[None]:
         _terminals.tcsetattr(sys.stdin, _terminals.TCSADRAIN, before)
 
 
-def completions(line: str, names: Sequence[str], with_paths: Sequence[str]) -> list[str]:
-    """Return what the last word of a line may become. Example: "/th" -> ["/threads ", "/threshold "]"""
+def completions(line: str, names: Sequence[str], with_paths: Sequence[str], folder: Path = Path()) -> list[str]:
+    """Return what the rest of a line after its first word may become, or a lone first word.
+
+    Example: "/th" -> ["/threads ", "/threshold "]; "read @no" -> ["@notes.txt"]
+    """
     command, space, rest = line.partition(" ")
+    before, at, start = line.rpartition(NAMED)
+    if at and not line.startswith("/") and (not before or before[-1].isspace()) and not any(map(str.isspace, start)):
+        front = before.partition(" ")[2] if space else ""
+        return [f"{front}{NAMED}{path}" for path in _paths(start, folder)]
     if not space:
         return [f"{name} " for name in names if name.startswith(command)] if command.startswith("/") else []
     return _paths(rest) if command in with_paths else []
 
 
-def _paths(start: str) -> list[str]:
+def _paths(start: str, root: Path = Path()) -> list[str]:
     folder, _, name = start.rpartition("/")
     shown = f"{folder}/" if folder or start.startswith("/") else ""
     try:
-        entries = sorted(at_home(shown or ".").iterdir())
+        entries = sorted((root / at_home(shown or ".")).iterdir())
     except OSError:
         return []
     return [f"{shown}{path.name}{'/' if path.is_dir() else ''}" for path in entries if path.name.startswith(name)]

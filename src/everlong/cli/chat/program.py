@@ -58,6 +58,9 @@ MOST_PIPED = 4_000_000  # characters of standard input
 USAGE = ("prompt", "cached", "cache_written", "output", "reasoning")
 LATEST = 1
 FENCE = "<stdin>\n{text}\n</stdin>"
+#: What people type to leave other programs; alone on a line it means the same here.
+LEAVE = ("exit", "quit", ":q", ":q!", ":wq")
+TYPED = "!"  # before a command for the shell
 #: How a line begins that looks like a command but is a pasted path or text.
 NOT_COMMANDS = ("//", "/ ")
 
@@ -82,6 +85,7 @@ def run(options: ChatOptions) -> None:
             _answer_once(chat, message, options)
             return
         stack.callback(keyboard.close)
+        keyboard.folder = chat.session.config.workspace
         _prompt_loop(chat, keyboard)
         if any(thread.id == chat.session.thread for thread in talk_threads(chat, LATEST)):
             chat.screen.note(say("bye", thread=chat.session.thread))
@@ -260,7 +264,12 @@ def _handle(chat: Chat, message: str) -> None:
     line = message.strip()
     if line.startswith("/") and not line.startswith(NOT_COMMANDS) and "/" not in line[1:].partition(" ")[0]:
         run_command(chat, line)
-    elif line or chat.pictures:
+    elif line.lower() in LEAVE:
+        chat.leaving = True
+    elif line.startswith(TYPED) and line[len(TYPED) :].strip():
+        chat.run_typed(line[len(TYPED) :].strip())
+    elif line or chat.attached:
+        chat.attach_named(message)
         chat.turn(message)
         chat.show_meter()
     else:
@@ -269,6 +278,7 @@ def _handle(chat: Chat, message: str) -> None:
 
 def _answer_once(chat: Chat, message: str, options: ChatOptions) -> None:
     chat.screen.shows_errors = False  # main prints the error that is raised
+    chat.attach_named(options.message or "")  # not what came through a pipe: others may have written that
     try:
         ended = chat.turn(message)
     except EverlongError as error:

@@ -19,6 +19,7 @@ from everlong.agent import (
     AgentConfig,
     AgentEvent,
     McpServers,
+    Outcome as Ran,
     Permissions,
     Tool,
     workspace_agent,
@@ -45,6 +46,8 @@ from everlong.wire import Usage
 
 __all__ = ["Session", "Setup", "open_session"]
 
+SHELL = "shell"  # the tool that typed commands run in
+MOST_SECONDS = 600  # that a typed command may take; Ctrl-C stops it before
 NOTICES = 200  # events that wait to be shown
 PAUSE = 2.0  # seconds that background work has when a person leaves
 PATIENCE = 30.0  # seconds that it has when a program waits for the end
@@ -111,6 +114,15 @@ class Session:
     def interrupt(self) -> bool:
         """Stop the running turn."""
         return self.agent.interrupt(self.thread)
+
+    @property
+    def has_shell(self) -> bool:
+        """Whether commands can be run here."""
+        return any(tool.name == SHELL for tool in self.agent.tools)
+
+    async def run_typed(self, command: str) -> Ran:
+        """Run a command in the shell of the agent's tools, in its sandbox. Raises InputError if it may not run."""
+        return await self.agent.run_typed(self.thread, SHELL, {"command": command, "seconds": MOST_SECONDS})
 
     async def call(self) -> Call:
         """Return the call that would be made now, with its endpoint and served window."""

@@ -16,10 +16,12 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from everlong.agent import Action, AgentEvent, Answer, TurnEnded
+from everlong.cli.chat.attachments import command_output, files_named
+from everlong.cli.chat.drawing import markdown, plain
 from everlong.cli.chat.keyboard import Person, echoed, unechoed
 from everlong.cli.chat.screen import Screen
 from everlong.cli.chat.session import Session
-from everlong.cli.terminal.text import one_line
+from everlong.cli.terminal.text import clean, one_line
 from everlong.cli.words.wording import LANGUAGES, Words
 from everlong.core import Event, Image, Message, Role, Text
 from everlong.engine import Failed, text_title
@@ -29,6 +31,8 @@ __all__ = ["Chat", "Inbox", "Worker"]
 TICK = 0.1  # seconds between two redrawings while nothing arrives
 LOOKED_BACK = 50  # messages in which the last user message is looked for
 LONGEST_SAID = 4_000  # characters of the last user message of which a title is made
+LONGEST_ANSWER = 8_000  # characters of the last answer, when a thread is continued
+MOST_OUTPUT = 20_000  # characters of a typed command's output that are shown
 #: How the answers begin; yes is said in every language.
 ANSWERS = {"t": Answer.THREAD, "a": Answer.ALWAYS} | {language.yes: Answer.ONCE for language in LANGUAGES}
 
@@ -118,16 +122,16 @@ class Chat:
     person: Person | None = None
     #: Receives every event of a turn and every notice, in place of the screen.
     watch: Callable[[AgentEvent | Event], None] | None = None
-    #: Pictures that go with the next message.
-    pictures: list[Image] = field(default_factory=list)
+    #: Pictures and the output of typed commands, which go with the next message.
+    attached: list[Image | Text] = field(default_factory=list)
     leaving: bool = False
     #: Why the last turn failed; "" if it did not.
     error: str = ""
 
     def turn(self, text: str) -> TurnEnded | None:
-        """Send a message and show everything that follows. Raises what the store raises."""
-        message = Message(Role.USER, (*((Text(text),) if text else ()), *self.pictures))
-        self.pictures.clear()
+        """Send a message with what is attached, and show everything that follows. Raises what the store raises."""
+        message = Message(Role.USER, (*((Text(text),) if text else ()), *self.attached))
+        self.attached.clear()
         self.error = ""
         running = self.worker.start(self._pump(message))
         ended: TurnEnded | None = None
@@ -207,6 +211,30 @@ class Chat:
 
     # --- between turns ----------------------------------------------------------------------------
 
+    def attach_named(self, text: str) -> None:
+        """Attach the files that a message names with @; each is told in a line, and so is why one is not."""
+        for file in files_named(text, self.session.config, self.say):
+            if file.part is None:
+                self.screen.note(file.problem, "yellow")
+                continue
+            self.attached.append(file.part)
+            figures = self.say.many("lines", file.lines) if file.lines else self.say("attach_picture")
+            self.screen.note(self.say("attach_file", name=file.name, figures=figures))
+
+    def run_typed(self, command: str) -> None:
+        """Run a command that the person typed, show its output, and attach it to the next message."""
+        if not self.session.has_shell:
+            self.screen.note(self.say("no_commands"), "yellow")
+            return
+        outcome = self.worker.do(self.session.run_typed(command))
+        text = clean(outcome.text)
+        left = len(text) - MOST_OUTPUT
+        self.screen.out.print(plain(text[:MOST_OUTPUT]))
+        if left > 0:
+            self.screen.note(self.say.many("more_characters", left))
+        self.attached.append(command_output(command, outcome.text))
+        self.screen.note(self.say("command_attached"))
+
     def show_meter(self) -> None:
         """Show how full the window is now."""
         meter = self.worker.do(self.session.meter())
@@ -223,6 +251,13 @@ class Chat:
         last = next((one.text for one in reversed(messages) if one.role is Role.USER and one.text), "")
         if last:
             self.screen.note(self.say("last_said", text=text_title(one_line(last[:LONGEST_SAID]))))
+        answer = next((one.text for one in reversed(messages) if _speaks(one)), "")
+        if answer and _speaks(messages[-1]):
+            self.screen.out.print()
+            self.screen.out.print(markdown(answer[:LONGEST_ANSWER]))
+            if len(answer) > LONGEST_ANSWER:
+                self.screen.note(self.say("more_not_shown"))
+            self.screen.out.print()
         self.show_meter()
 
     def show_notices(self) -> None:
@@ -235,6 +270,10 @@ class Chat:
             return
         for event in events:
             self.watch(event)
+
+
+def _speaks(message: Message) -> bool:
+    return message.role is Role.ASSISTANT and bool(message.text.strip())
 
 
 @contextmanager

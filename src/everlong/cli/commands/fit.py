@@ -8,6 +8,9 @@ from everlong.cli.terminal.files import Picked, read_picked, write_output
 from everlong.cli.terminal.options import model_option, pick_option, sample_option
 from everlong.cli.terminal.streams import print_json
 from everlong.cli.terminal.tables import amount, console, percent, table
+from everlong.cli.terminal.text import one_line
+from everlong.cli.words.language import Language
+from everlong.cli.words.wording import Words, language_option
 from everlong.compress import PRESET_NAMES
 from everlong.core import Edit
 from everlong.engine import DEFAULT_SETTINGS, Fitted, counter_for, fit_document
@@ -31,6 +34,7 @@ LISTED = 12  # kinds of edits shown
 @pick_option
 @sample_option
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+@language_option
 def fit_command(  # noqa: PLR0913 - one parameter an option
     file: str | None,
     budget: int | None,
@@ -40,13 +44,15 @@ def fit_command(  # noqa: PLR0913 - one parameter an option
     pick: str,
     sample: bool,
     as_json: bool,
+    language: Language,
 ) -> None:
     """Bring the conversation in FILE (- for standard input) under a budget; same format out, with a report.
 
     The report goes to standard output, or to standard error when the conversation itself goes there. Of a file with
     many conversations the first is taken, or the one that --pick names, and that one alone is written.
     """
-    picked = read_picked(file, sample=sample, pick=pick)
+    say, picked = Words(language, "count"), read_picked(file, sample=sample, pick=pick)
+    say.tell_several(picked.number, picked.of)
     document = picked.document
     fitted = fit_document(document, model=model, budget=budget, preset=preset)
     before = counter_for(model or document.model).messages(document.messages) + fitted.tokens - fitted.view.tokens
@@ -56,7 +62,7 @@ def fit_command(  # noqa: PLR0913 - one parameter an option
     if as_json:
         print_json(_as_json(fitted, before, picked), err=to_stderr)
     else:
-        _print(fitted, before, to_stderr=to_stderr)
+        _print(fitted, before, say, to_stderr=to_stderr)
 
 
 def _as_json(fitted: Fitted, before: int, picked: Picked) -> dict[str, object]:
@@ -71,31 +77,36 @@ def _as_json(fitted: Fitted, before: int, picked: Picked) -> dict[str, object]:
     }
 
 
-def _print(fitted: Fitted, before: int, *, to_stderr: bool) -> None:
+def _print(fitted: Fitted, before: int, say: Words, *, to_stderr: bool) -> None:
+    from rich.markup import escape  # noqa: PLC0415 - only where it is seen
+    from rich.text import Text  # noqa: PLC0415
+
     out = console(stderr=to_stderr)
-    figures = f"[bold]{amount(before)}[/bold] → [bold]{amount(fitted.tokens)}[/bold] tokens"
-    out.print(f"{figures}, {percent(fitted.tokens, fitted.budget)} of {amount(fitted.budget)}")
-    came = len(fitted.view.history)
-    kept = f"{amount(came)} message{'s' * (came != 1)} in, {amount(len(fitted.view.messages))} out"
+    sizes = {"before": amount(before), "after": amount(fitted.tokens)}
+    line = Text(say("fitted", **sizes, share=percent(fitted.tokens, fitted.budget), n=amount(fitted.budget)))
+    line.highlight_words(list(sizes.values()), "bold")
+    out.print(line)
+    came, sent = say.many("messages", len(fitted.view.history)), amount(len(fitted.view.messages))
     if not fitted.edits:
-        out.print(f"{kept}; it fits, nothing was changed")
+        out.print(say("unchanged", came=came, n=sent))
         return
-    out.print(f"{kept}, {len(fitted.edits)} edits")
+    out.print(say("changed", came=came, n=sent, edits=say.many("edits", len(fitted.edits))))
     groups: dict[tuple[str, str, str], list[Edit]] = {}
     for edit in fitted.edits:
         groups.setdefault((edit.step, edit.action.value, edit.reason), []).append(edit)
     ordered = sorted(groups.items(), key=lambda row: -sum(abs(edit.saved) for edit in row[1]))
     rows = [
         (
-            reason,
+            escape(one_line(say.reason(reason))),
             step,
-            action,
+            say(action),
             amount(len(edits)),
             amount(sum(edit.before for edit in edits)),
             amount(sum(edit.after for edit in edits)),
         )
         for (step, action, reason), edits in ordered[:LISTED]
     ]
-    out.print(table(("why", "step", "what", "edits", "before", "after"), rows))
+    head = ("column_why", "head_step", "head_what", "head_edits", "column_before", "column_after")
+    out.print(table([say(name) for name in head], rows))
     if len(ordered) > LISTED:
-        out.print(f"and {len(ordered) - LISTED} more kinds; --json lists every edit with its reference", style="dim")
+        out.print(say.many("more_kinds", len(ordered) - LISTED), style="dim")

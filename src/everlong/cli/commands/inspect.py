@@ -13,7 +13,7 @@ from everlong.cli.maps.page import page_of
 from everlong.cli.maps.terminal_map import draw_map
 from everlong.cli.terminal.files import pick_document, source_bytes, write_page
 from everlong.cli.terminal.options import model_option, pick_option, sample_option
-from everlong.cli.terminal.tables import amount, console
+from everlong.cli.terminal.tables import console
 from everlong.cli.words.language import Language
 from everlong.cli.words.wording import Words, language_option
 from everlong.errors import InputError
@@ -71,8 +71,8 @@ def inspect_command(  # noqa: PLR0913 - one parameter an option
     with _status(len(data), say):
         picked = pick_document(data, pick, name if file in (None, "-") else str(file))
         inspection = inspect_document(picked.document, name=name, model=model, target=target or "", budget=budget)
-    if picked.of > 1 and not json_wanted:
-        click.echo(say("several", n=amount(picked.of), at=str(picked.number)), err=True)
+    if not json_wanted:
+        say.tell_several(picked.number, picked.of)
     if page_path is not None:
         write_page(page_of(inspection, say, top=top), page_path)
         if page_path != "-":

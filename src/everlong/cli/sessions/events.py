@@ -1,8 +1,10 @@
 """`everlong sessions events` and `cost`: what happened to a session, and what it cost."""
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,12 +14,19 @@ from everlong.cli.terminal.tables import amount, console, table
 from everlong.cli.terminal.text import one_line
 from everlong.cli.words.wording import Words
 from everlong.core import Event, EventKind, Json, starts
-from everlong.engine import Spent, spent_on
+from everlong.engine import Saved, Spent, saved_on, spent_on
+from everlong.llm import cache_folder, registry_now
+from everlong.windows import Registry, window
 
-__all__ = ["cost_command", "events_command"]
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["COUNTED", "cost_command", "events_command", "print_cost"]
 
 SHOWN = 40  # events
 KINDS = tuple(kind.value for kind in EventKind)
+#: The kinds of events by which it is counted what a session cost, and what compaction saved.
+COUNTED = (EventKind.USAGE_RECORDED, EventKind.CONTEXT_COMPRESSED, EventKind.CONTEXT_RESTORED)
 
 
 @click.command("events")
@@ -95,16 +104,18 @@ def cost_command(options: SessionOptions, session: str | None, owner: str | None
         raise click.UsageError("name a session or an owner, not both")
     with session_store(options.url) as store:
         threads = [find_thread(store, session)] if session is not None else store.threads(owner=owner, archived=None)
-        usage = (store.events(thread.id, kinds=[EventKind.USAGE_RECORDED]) for thread in threads)
-        spent = spent_on(event for events in usage for event in events)
-    total = _total(spent)
+        counted = [store.events(thread.id, kinds=COUNTED) for thread in threads]
+    spent = spent_on(event for events in counted for event in events)
+    saved = [row for events in counted for row in saved_on(events)]
     if options.json:
         models = [asdict(model) for model in spent]
-        print_json({"sessions": len(threads), "models": models, "total": asdict(total) | {"model": None}})
+        kept_out = {"requests": sum(row.requests for row in saved), "tokens": sum(row.tokens for row in saved)}
+        total = asdict(_total(spent)) | {"model": None}
+        print_json({"sessions": len(threads), "models": models, "total": total, "saved": kept_out})
     elif not spent:
         click.echo(options.say("no_cost"))
     else:
-        _draw_cost(spent, total, options.say)
+        print_cost(console(), spent, saved, registry_now(cache_folder(os.environ)), options.say)
 
 
 def _total(spent: Sequence[Spent]) -> Spent:
@@ -115,19 +126,35 @@ def _total(spent: Sequence[Spent]) -> Spent:
     return total
 
 
-def _draw_cost(spent: Sequence[Spent], total: Spent, say: Words) -> None:
+def print_cost(
+    out: "Console", spent: Sequence[Spent], saved: Sequence[Saved], registry: Registry | None, say: Words
+) -> None:
+    """Print calls, tokens and dollars by model, what summaries took, and what compaction saved."""
     from rich.markup import escape  # noqa: PLC0415 - only where it is seen
 
+    total = _total(spent)
     rows = [(escape(one_line(model.model)) or say("unnamed"), *_figures(model)) for model in spent]
     if len(spent) > 1:
         rows.append((say("total"), *_figures(total)))
     heads = ("head_model", "head_calls", "head_prompt", "head_cached", "head_output", "head_cost")
-    out = console()
     out.print(table([say(head) for head in heads], rows))
     if total.summary_calls:
         out.print(say.many("for_summaries", total.summary_calls, cost=_dollars(total.summary_cost)), style="dim")
     if total.unpriced:
         out.print(say.many("unpriced", total.unpriced), style="dim")
+    if saved:
+        out.print(_saved_line(saved, registry, say), style="dim")
+
+
+def _saved_line(saved: Sequence[Saved], registry: Registry | None, say: Words) -> str:
+    """Return what compaction saved in tokens, and in dollars where prices are known."""
+    worths = [row.worth(window(row.model, registry=registry).prices) for row in saved]
+    known = [worth for worth in worths if worth is not None]
+    line = say.many("saved", sum(row.requests for row in saved), tokens=amount(sum(row.tokens for row in saved)))
+    if not known:
+        return line
+    least, most = (sum(figures) for figures in zip(*known, strict=True))
+    return f"{line}{say('saved_dollars', least=_dollars(least), most=_dollars(most))}"
 
 
 def _figures(spent: Spent) -> tuple[str, ...]:

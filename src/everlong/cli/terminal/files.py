@@ -12,8 +12,6 @@ from pathlib import Path
 
 import click
 
-from everlong.cli.terminal.tables import amount
-from everlong.cli.words.wording import Words, language_from
 from everlong.core import did_you_mean
 from everlong.errors import InputError
 from everlong.store import LARGEST_INPUT, open_private, read_input
@@ -64,12 +62,9 @@ def sample_document() -> Document:
 
 
 def read_picked(path: str | None, *, sample: bool = False, pick: str = "1") -> Picked:
-    """Return the conversation in FILE that was picked; if there are several, say so on standard error."""
+    """Return the conversation in FILE that was picked; what could not be read is told on standard error."""
     name = "the sample" if sample else "standard input" if path == STANDARD else str(path)
     picked = pick_document(source_bytes(path, sample=sample), pick, name)
-    if picked.of > 1:
-        say = Words(language_from(os.environ), "general")
-        click.echo(say("several", n=amount(picked.of), at=str(picked.number)), err=True)
     print_warnings(picked.document)
     return picked
 

@@ -57,6 +57,25 @@ GENERAL: Mapping[str, str] = {
     "repair": "修复",
 }
 
+#: everlong count 和 everlong fit。
+COUNT: Mapping[str, str] = {
+    "empty": "没有消息：对话是空的。",
+    "share": "占比",
+    "of_model": "按 {model} 计 {total} token（{how}；词表 {vocabulary}）",
+    "unknown_model": "未知模型",
+    "exact": "精确",
+    "estimated": "估算，至多 {n}",
+    "of_window": "占其 {n} 窗口的 {share}（{source}）",
+    "fitted": "{before} → {after} token，占 {n} 的 {share}",
+    "unchanged": "输入 {came}，输出 {n} 条；放得下，未做改动",
+    "changed": "输入 {came}，输出 {n} 条，{edits}",
+    "edits": "{n} 处改动",
+    "head_step": "步骤",
+    "head_what": "处理",
+    "head_edits": "改动",
+    "more_kinds": "另有 {n} 类；--json 列出每处改动及其引用",
+}
+
 #: everlong inspect: the token map on a terminal and as a page.
 INSPECT: Mapping[str, str] = {
     # figures
@@ -250,6 +269,9 @@ CHAT: Mapping[str, str] = {
     # commands
     "help_line": "行尾的 \\ 表示续行；粘贴的多行保持为一条。",
     "help_context": "现在会发送什么，各占多少",
+    "help_cost": "本会话至今的花费，以及压缩省下了多少",
+    "help_at": "写在消息里：附上工作目录中的文件或图片；Tab 键补全",
+    "help_typed": "自己运行一条命令，使用同样的沙箱；输出随下一条消息发送",
     "help_compact": "现在就压缩；FOCUS 是要保留的重点",
     "help_undo": "撤销最近一次压缩",
     "help_restore": "列出本会话中工具改过的文件；给出编号则将该文件恢复原样",
@@ -267,9 +289,18 @@ CHAT: Mapping[str, str] = {
     "help_image": "下一条消息附带图片",
     "help_title": "给会话命名；不带参数则显示名称",
     "help_help": "本列表",
-    "help_exit": "退出；会话会保存",
+    "help_exit": "退出；会话会保存（也可输入 exit、quit、:q，或按 Ctrl-D）",
     "unknown_command": "没有命令 {name}；/help 列出全部",
     "did_you_mean": "没有命令 {name}；是不是 {nearest}？",
+    "attach_file": "已附上：{name}（{figures}）",
+    "attach_picture": "图片",
+    "attach_missing": "@{name}：没有这个文件，未附上任何内容",
+    "attach_missing_near": "@{name}：没有这个文件，未附上任何内容。是不是 {nearest}？",
+    "attach_not_text": "@{name}：既不是文本，也不是模型接受的图片，未附上",
+    "attach_many": "一条消息里的文件超过 {most} 个，其余的没有附上",
+    "command_attached": "将随下一条消息发送",
+    "no_commands": "这里不能运行命令：本次聊天没有工具",
+    "cost_subagents": "包括 {n} 个子代理",
     "nothing_yet": "本会话还没有内容。",
     "compacting": "正在压缩……",
     "compacted": "已压缩：{before} → {after} token。",
@@ -388,6 +419,8 @@ SESSIONS: Mapping[str, str] = {
     "total": "合计",
     "no_cost": "没有调用过模型。",
     "for_summaries": "其中 {n} 次调用用于撰写摘要，共 {cost} 美元",
+    "saved": "压缩使 {n} 个请求少发了 {tokens} token",
+    "saved_dollars": "：若全部命中缓存，合 {least} 美元；若全未命中，合 {most} 美元",
     "unpriced": "{n} 次调用的模型价格未知",
     # import, export
     "importing": "正在导入",
@@ -634,6 +667,7 @@ CHINESE = Language(
     names=NAMES,
     texts={
         "general": GENERAL,
+        "count": COUNT,
         "inspect": INSPECT,
         "chat": CHAT,
         "sessions": SESSIONS,

@@ -56,6 +56,26 @@ GENERAL: Mapping[str, str] = {
     "repair": "repaired",
 }
 
+#: everlong count and everlong fit.
+COUNT: Mapping[str, str] = {
+    "empty": "No messages: the conversation is empty.",
+    "share": "share",
+    "of_model": "{total} tokens for {model} ({how}; vocabulary {vocabulary})",
+    "unknown_model": "unknown model",
+    "exact": "exact",
+    "estimated": "estimated, at most {n}",
+    "of_window": "{share} of its window of {n} ({source})",
+    "fitted": "{before} → {after} tokens, {share} of {n}",
+    "unchanged": "{came} in, {n} out; it fits, nothing was changed",
+    "changed": "{came} in, {n} out, {edits}",
+    "edits": "{n} edit|{n} edits",
+    "head_step": "step",
+    "head_what": "what",
+    "head_edits": "edits",
+    "more_kinds": "and {n} more kind; --json lists every edit with its reference|"
+    "and {n} more kinds; --json lists every edit with its reference",
+}
+
 #: everlong inspect: the token map on a terminal and as a page.
 INSPECT: Mapping[str, str] = {
     # figures
@@ -252,6 +272,9 @@ CHAT: Mapping[str, str] = {
     # commands
     "help_line": "A line that ends with \\ continues; pasted lines stay together.",
     "help_context": "what would be sent now, and what takes how much",
+    "help_cost": "what this thread has cost so far, and what compaction saved",
+    "help_at": "in a message: attach a file or picture of the workspace; Tab completes it",
+    "help_typed": "run a command yourself, in the same sandbox; its output goes with the next message",
     "help_compact": "make room now; FOCUS is what must stay in view",
     "help_undo": "take back the newest compaction",
     "help_restore": "list the files that tools changed in this thread; a number makes one what it was before",
@@ -269,9 +292,18 @@ CHAT: Mapping[str, str] = {
     "help_image": "send a picture with the next message",
     "help_title": "name this thread; alone: show its name",
     "help_help": "this list",
-    "help_exit": "leave; the thread is saved",
+    "help_exit": "leave; the thread is saved (also: exit, quit, :q, Ctrl-D)",
     "unknown_command": "no command {name}; /help lists them",
     "did_you_mean": "no command {name}; did you mean {nearest}?",
+    "attach_file": "attached: {name} ({figures})",
+    "attach_picture": "picture",
+    "attach_missing": "@{name}: no such file; nothing is attached",
+    "attach_missing_near": "@{name}: no such file; nothing is attached. Did you mean {nearest}?",
+    "attach_not_text": "@{name}: neither text nor a picture that models accept; nothing is attached",
+    "attach_many": "more than {most} files in one message; the others are not attached",
+    "command_attached": "goes with the next message",
+    "no_commands": "no commands here: the agent has no tools in this chat",
+    "cost_subagents": "with {n} sub-agent|with {n} sub-agents",
     "nothing_yet": "This thread is still empty.",
     "compacting": "Making room …",
     "compacted": "Compacted: {before} → {after} tokens.",
@@ -391,6 +423,8 @@ SESSIONS: Mapping[str, str] = {
     "no_cost": "No model was called.",
     "for_summaries": "{n} of these calls, for {cost} dollars, was for summaries|"
     "{n} of these calls, for {cost} dollars, were for summaries",
+    "saved": "Compaction kept {tokens} tokens out of {n} request|Compaction kept {tokens} tokens out of {n} requests",
+    "saved_dollars": ": {least} dollars had all of them been cached, {most} had none",
     "unpriced": "{n} call is of a model without a known price|{n} calls are of models without a known price",
     # import, export
     "importing": "importing",
@@ -645,6 +679,7 @@ ENGLISH = Language(
     names=NAMES,
     texts={
         "general": GENERAL,
+        "count": COUNT,
         "inspect": INSPECT,
         "chat": CHAT,
         "sessions": SESSIONS,

@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 __all__ = ["Language", "Section"]
 
 Section: TypeAlias = Literal[
-    "general", "inspect", "chat", "sessions", "demo", "survival", "continuity", "secrets", "replay", "wrap"
+    "general", "count", "inspect", "chat", "sessions", "demo", "survival", "continuity", "secrets", "replay", "wrap"
 ]
 
 

@@ -43,6 +43,11 @@ class Words:
             return percent(low, whole)
         return self("range", low=percent(low, whole), high=percent(high, whole))
 
+    def tell_several(self, number: int, of: int) -> None:
+        """Say on standard error which conversation of a file this is, if there are several."""
+        if of > 1:
+            click.echo(self("several", n=amount(of), at=str(number)), err=True)
+
     def name(self, key: str) -> str:
         """Return the word for a role, a kind of content or a protection; any other name stays as it is."""
         return self.language.names.get(key, key)

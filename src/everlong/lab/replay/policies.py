@@ -62,7 +62,7 @@ def policy_named(name: str) -> Policy:
     """
     kind, at, text = name.partition("@")
     if kind.removesuffix(TRIM_ONLY) == OURS:
-        kind = DEFAULT_SETTINGS.preset + kind.removeprefix(OURS)
+        kind = DEFAULT_SETTINGS.rules.name + kind.removeprefix(OURS)
         name = f"{kind}{at}{text}"
     figures = _figures(text) if at else None
     preset = kind.removesuffix(TRIM_ONLY)
@@ -74,10 +74,10 @@ def policy_named(name: str) -> Policy:
         known = _KINDS[kind]
         _check(name, figures, known)
         return Policy(name, partial(known.begin, figures or known.usual))
-    known = (*_KINDS, *(each for each in strategy_names() if each not in _KINDS))
-    if name not in known and ":" not in name:
-        listed = f"there are {', '.join(known)}, and module:function for your own"
-        raise InputError(f"no policy {name!r}; {listed}{did_you_mean(name, known)}")
+    names = (*_KINDS, *(each for each in strategy_names() if each not in _KINDS))
+    if name not in names and ":" not in name:
+        listed = f"there are {', '.join(names)}, and module:function for your own"
+        raise InputError(f"no policy {name!r}; {listed}{did_you_mean(name, names)}")
     strategy = strategy_named(name)
     return Policy(name, lambda terms: SelectEachTurn(terms, strategy=strategy))
 

@@ -48,7 +48,7 @@ DIALOGUE_STRATEGIES = ("newest", "bm25", "bm25-neighbours", "auto")
 def strategy_named(name: str) -> Strategy:
     """Return the strategy of that name. Raises InputError, which lists those that exist."""
     if name in PRESETS or name == OURS:
-        return _preset_strategy(PRESETS[DEFAULT_SETTINGS.preset if name == OURS else name])
+        return _preset_strategy(PRESETS[DEFAULT_SETTINGS.rules.name if name == OURS else name])
     if name in BASELINES:
         return plain(name, BASELINES[name])
     if ":" in name:
