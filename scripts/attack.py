@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT))  # the attacks live beside the tests
 
 from tests.attack import fuzz_formats  # noqa: E402 - see above
 from tests.attack.fuzz_app import attack_app  # noqa: E402
-from tests.attack.fuzz_gateway import attack_gateway  # noqa: E402
+from tests.attack.fuzz_gateway import attack_engine, attack_gateway  # noqa: E402
 
 NUMBERS_A_SEED = 10_000_000
 
@@ -73,7 +73,7 @@ def formats() -> list[Target]:
 
 def gateway() -> list[Target]:
     """The gateway over HTTP, with a provider behind it that keeps what it is sent."""
-    return [Target("bodies", attack_gateway)]
+    return [Target("bodies", attack_gateway), Target("the engine's bodies", attack_engine)]
 
 
 def app() -> list[Target]:

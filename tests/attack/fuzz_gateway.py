@@ -21,9 +21,17 @@ from everlong.gateway.conversations.canonical import in_one_form
 from everlong.llm import ScriptedServer
 from everlong.wire import FORMATS
 
-__all__ = ["GatewayFinding", "attack_gateway"]
+__all__ = ["GatewayFinding", "attack_engine", "attack_gateway"]
 
 NAMES = tuple(PATHS)
+#: How a body is handed to the engine.
+ORDERS = (
+    b"",
+    b'"budget": 900, ',
+    b'"thread": "a", "window": 3000, ',
+    b'"thread": "b", "budget": 2000, "usage": {"prompt": 700}, ',
+    b'"thread": "a", "window": 3000, "refused": {"status": 400, "body": "prompt is too long"}, ',
+)
 
 
 @dataclass(frozen=True)
@@ -38,27 +46,46 @@ class GatewayFinding:
 def attack_gateway(numbers: Iterable[int]) -> Iterator[str | GatewayFinding]:
     """What became of the body of each number, through one gateway."""
     with ScriptedServer() as upstream, RunningGateway(upstream=upstream.url) as gateway:
-        connection = HTTPConnection("127.0.0.1", gateway.port, timeout=60)
         for number in numbers:
             fmt, data = _request(number)
             upstream.requests.clear()
-            try:
-                connection.request("POST", PATHS[fmt], data, {"x-api-key": "k", "content-type": "application/json"})
-                answer = connection.getresponse()
-                status, told = answer.status, answer.read()
-            except (HTTPException, OSError) as error:
-                connection.close()
-                yield GatewayFinding(
-                    number, f"no answer: {type(error).__name__} {error}", data.decode(errors="replace")
-                )
-                continue
+            answer = _asked(gateway, PATHS[fmt], data)
             # A summary of an earlier conversation may be asked for meanwhile, in another format.
             sent = next((one.body for one in upstream.requests if one.fmt == fmt), None)
-            said = _judged(fmt, status, told, sent, data)
-            if said in (VALID, REFUSED):
-                yield said
-            else:
-                yield GatewayFinding(number, f"{fmt} {said}", data.decode(errors="replace"))
+            said = answer if isinstance(answer, str) else _judged(fmt, *answer, sent, data)
+            yield (
+                said
+                if said in (VALID, REFUSED)
+                else GatewayFinding(number, f"{fmt} {said}", data.decode(errors="replace"))
+            )
+
+
+def attack_engine(numbers: Iterable[int]) -> Iterator[str | GatewayFinding]:
+    """What became of the body of each number at the engine's endpoint: alone, or in one of a few threads."""
+    with ScriptedServer() as upstream, RunningGateway(upstream=upstream.url) as gateway:
+        for number in numbers:
+            fmt, body = _request(number)
+            order = ORDERS[number % len(ORDERS)]
+            data = b'{"format": "%b", %b"messages": %b}' % (fmt.encode(), order, body)
+            answer = _asked(gateway, "/everlong/fit", data)
+            said = answer if isinstance(answer, str) else _judged_fit(fmt, *answer, body)
+            yield (
+                said
+                if said in (VALID, REFUSED)
+                else GatewayFinding(number, f"{fmt} {said}", data.decode(errors="replace"))
+            )
+
+
+def _asked(gateway: RunningGateway, path: str, data: bytes) -> tuple[int, bytes] | str:
+    """The status and the answer, or why there is none."""
+    connection = HTTPConnection("127.0.0.1", gateway.port, timeout=60)
+    try:
+        connection.request("POST", path, data, {"x-api-key": "k", "content-type": "application/json"})
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    except (HTTPException, OSError) as error:
+        return f"no answer: {type(error).__name__} {error}"
+    finally:
         connection.close()
 
 
@@ -111,6 +138,23 @@ def _judged(fmt: str, status: int, told: bytes, sent: bytes | None, data: bytes)
     if found and found[0].startswith("not JSON") and _is_the_clients_own(fmt, conversation, data):
         return VALID  # ids do not tell messages apart: what was read before may come again with half a pair in its id
     return f"the upstream was sent: {found[0]}" if found else VALID
+
+
+def _judged_fit(fmt: str, status: int, told: bytes, data: bytes) -> str:
+    if status >= 500:
+        return f"status {status}: {told[:120]!r}"
+    if status >= 400:
+        return REFUSED if _is_clear(told) else f"an error that is no clear line: {told[:120]!r}"
+    answer = json.loads(told)
+    if not answer["messages"]:
+        return VALID
+    # A program's own messages are as it wrote them: "User" is a role too, for those who read it so.
+    own = zip(answer["from"], answer["messages"], strict=True)
+    messages = [said if at is None else in_one_form(FORMATS[fmt], said) for at, said in own]
+    found = refusals(fmt, {FORMATS[fmt].api.messages: _without_marks(messages)})
+    if found and found[0].startswith("not JSON") and _is_the_clients_own(fmt, messages, data):
+        return VALID
+    return f"the program was given: {found[0]}" if found else VALID
 
 
 def _is_the_clients_own(fmt: str, conversation: Any, data: bytes) -> bool:

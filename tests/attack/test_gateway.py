@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from tests.attack.fuzz_formats import REFUSED, VALID
-from tests.attack.fuzz_gateway import GatewayFinding, attack_gateway
+from tests.attack.fuzz_gateway import GatewayFinding, attack_engine, attack_gateway
 from tests.attack.providers import refusals
 from tests.gateway.http.test_bad_input import asked, told
 from tests.gateway.running import RunningGateway
@@ -14,12 +14,19 @@ from tests.gateway.talking import PATHS
 from everlong.llm import ScriptedServer
 
 INPUTS = 600
+REPAIRED_HEADS = (2993, 3704, 4175)  # system text in a field of its own that has to be repaired
 
 
 def test_bad_bodies_are_told_so_and_the_upstream_gets_valid_ones() -> None:
-    outcomes = list(attack_gateway(range(INPUTS)))
+    outcomes = list(attack_gateway((*range(INPUTS), *REPAIRED_HEADS)))
     assert [finding for finding in outcomes if isinstance(finding, GatewayFinding)] == []
     assert min(outcomes.count(VALID), outcomes.count(REFUSED)) > INPUTS // 5
+
+
+def test_bad_bodies_for_the_engine_are_told_so_and_programs_are_given_valid_ones() -> None:
+    outcomes = list(attack_engine((*range(INPUTS // 2), *REPAIRED_HEADS)))
+    assert [finding for finding in outcomes if isinstance(finding, GatewayFinding)] == []
+    assert min(outcomes.count(VALID), outcomes.count(REFUSED)) > INPUTS // 10
 
 
 def use(name: str) -> dict[str, Any]:

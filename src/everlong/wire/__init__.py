@@ -11,6 +11,7 @@ from everlong.doors import open_door
 if TYPE_CHECKING:
     from everlong.wire.document import Document as Document
     from everlong.wire.documents import (
+        body_format as body_format,
         document_of as document_of,
         list_format as list_format,
         marks_of as marks_of,
@@ -122,6 +123,7 @@ if TYPE_CHECKING:
         Usage as Usage,
         merged as merged,
         plausible as plausible,
+        read_usage as read_usage,
         silent_overflow as silent_overflow,
         truncated_window as truncated_window,
     )
@@ -130,7 +132,7 @@ else:
         __name__,
         {
             "document": "Document",
-            "documents": "document_of list_format marks_of read read_all sendable sent_as user_texts value_of with_messages write",
+            "documents": "body_format document_of list_format marks_of read read_all sendable sent_as user_texts value_of with_messages write",
             "fields": "dump load unpack",
             "formats": "ANTHROPIC FORMATS GEMINI OLLAMA OPENAI_CHAT OPENAI_RESPONSES format_named problems",
             "formats.format": "Api CacheMarks Deltas Format Place",
@@ -155,6 +157,6 @@ else:
             "summary_message",
             "sessions.records": "aside stamp",
             "sessions.session": "RecordedRequest SessionFormat",
-            "usage": "Usage merged plausible silent_overflow truncated_window",
+            "usage": "Usage merged plausible read_usage silent_overflow truncated_window",
         },
     )

@@ -19,7 +19,7 @@ from threading import RLock
 from uuid import uuid4
 
 from everlong.core import Event, EventKind, History, Json, JsonObject, Message, Point, Recalled, Role
-from everlong.engine import SUMMARY, Engine, Threads, text_title
+from everlong.engine import SUMMARY, Engine, Prepared, Threads, text_title
 from everlong.errors import NoThread, Refused
 from everlong.gateway.conversations.canonical import Restore, Unit, Units, grouped, head_digest, prefix_digests
 from everlong.gateway.conversations.persistence import (
@@ -40,6 +40,7 @@ THREADS = "threads"  # the kind of notes on saved threads
 FACTOR = 4  # bytes in memory for each byte of a conversation, as measured: its text twice, and what the engine holds
 LITTLE = 16 * 1024  # bytes; new messages up to this size are counted at once
 MAX_CONVERSATIONS = 4_096
+LENT_TOO_LONG = "its client did not tell what became of it, and memory is needed"
 COMPARED = 8  # conversations with the same beginning, whose compactions may apply to a new one
 
 
@@ -97,6 +98,8 @@ class Conversation:
     #: Compactions that no request has reported yet, and how many of them were made behind an answer, for a summary.
     compactions: int = 0
     behind: int = 0
+    #: The request that a client was given to send by itself, until it tells what became of it.
+    lent: Prepared | None = None
     lock: RLock = field(default_factory=RLock)
 
     def shared_with(self, digests: Sequence[bytes]) -> int:
@@ -323,6 +326,14 @@ class Conversations:
                     )
         self._texts.keep(conversation)
 
+    def newest(self, scope: str, root: str) -> Conversation | None:
+        """Return the conversation with this beginning that was used last; None if none is in memory."""
+        with self._mine:
+            alike = self._roots.get((scope, root), [])
+            if len(alike) < 2:
+                return alike[0] if alike else None
+            return next(one for one in reversed(self._all.values()) if (one.scope, one.root) == (scope, root))
+
     def all(self) -> list[Conversation]:
         """Return those in memory."""
         with self._mine:
@@ -510,7 +521,7 @@ class Conversations:
             for one in list(self._all.values()):
                 if self._held <= self._room and len(self._all) <= MAX_CONVERSATIONS:
                     break
-                if not one.busy and not self._threads.under_way(one.thread):
+                if not one.busy and not self._is_at_work(one):
                     del self._all[one.thread]
                     self._held -= one.size
                     alike = self._roots[one.scope, one.root]
@@ -523,6 +534,13 @@ class Conversations:
             self._texts.forget(one)
             self._engine.context.states.drop(one.thread)
             self._threads.remove(one.thread)
+
+    def _is_at_work(self, one: Conversation) -> bool:
+        """Whether something of it has begun and not ended. For a request that was lent nobody waits here."""
+        if one.lent is not None:
+            self._engine.record_failure(one.lent, LENT_TOO_LONG)
+            one.lent = None
+        return self._threads.under_way(one.thread)
 
 
 def _better(one: list[Mark], other: list[Mark]) -> list[Mark]:

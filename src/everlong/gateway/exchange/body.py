@@ -9,7 +9,7 @@ messages are one object here, and no more of them than the provider takes.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import cast
 
@@ -21,7 +21,18 @@ from everlong.gateway.conversations.conversations import Conversation, Transcrip
 from everlong.gateway.request import ModelRequest, Piece, decoded, encoded, pieces_of_list, pieces_of_object
 from everlong.wire import CacheMarks
 
-__all__ = ["forwarded_body", "marked_front", "marked_members", "marks_itself", "wants_marks"]
+__all__ = [
+    "Place",
+    "forwarded_body",
+    "marked_front",
+    "marked_members",
+    "marks_itself",
+    "past_the_head",
+    "places_of",
+    "rendered",
+    "torn_runs",
+    "wants_marks",
+]
 
 UNCERTAIN = 16  # one in so many tokens of a prompt, and so many, may be counted wrongly
 SYSTEM_ROLE = b'"system"'
@@ -108,7 +119,7 @@ def forwarded_body(
     """Return the body that is sent for a prepared request. What its provider holds is left out of it."""
     view = prepared.request.messages
     in_field = len(transcript.head) - sum(len(unit.messages) for unit in transcript.leading)
-    messages, others = _past_the_head(request, view, conversation.opening[:in_field])
+    messages, others = past_the_head(request, view, conversation.opening[:in_field])
     own = _own(messages, transcript, conversation)
     members = list(_members(request, messages, own))
     sent = [member for member, _ in members]
@@ -137,33 +148,51 @@ def _likely_continues(request: ModelRequest, messages: Sequence[Message]) -> boo
 
 
 def _own(view: Sequence[Message], transcript: Transcript, conversation: Conversation) -> list[Unit | None]:
-    """The client's message that each message of the view is; None for one that was changed or added.
-
-    The view leaves messages out and keeps their order. So equal ones, which are one object, are told apart from the
-    end: what the client said last is always sent.
-    """
+    """The client's message that each message of the view is; None for one that was changed or added."""
     at = len(conversation.opening) - sum(len(unit.messages) for unit in transcript.leading)
     said = [
         *zip(conversation.opening[at:], transcript.leading, strict=False),
         *((one[0], unit) for one, unit in zip(conversation.messages, transcript.units, strict=False) if len(one) == 1),
     ]
+    found = places_of(view, [message for message, _ in said])
+    # One that was moved goes without its marks.
+    units = [None if place is None else said[place.at][1] for place in found]
+    return [
+        _unmarked(unit) if unit and place and place.moved else unit for unit, place in zip(units, found, strict=True)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a message of a view stands in what was said; `moved` if it stands in another order there."""
+
+    at: int
+    moved: bool = False
+
+
+def places_of(view: Sequence[Message], said: Sequence[Message]) -> list[Place | None]:
+    """Return the place of each message of a view in what was said; None for one that was changed or added.
+
+    The view leaves messages out and keeps their order. So equal ones, which are one object, are told apart from the
+    end: what the client said last is always sent.
+    """
     places: dict[int, list[int]] | None = None
-    own: list[Unit | None] = []
+    found: list[Place | None] = []
     end = len(said)
     for message in reversed(view):
-        if end and said[end - 1][0] is message:  # nothing between the two was left out
+        if end and said[end - 1] is message:  # nothing between the two was left out
             end -= 1
-            own.append(said[end][1])
+            found.append(Place(end))
             continue
-        places = places or _places([one for one, _ in said])
+        places = places or _by_identity(said)
         alike = places.get(id(message), ())
         nearest = bisect_left(alike, end) - 1
         if nearest >= 0:
             end = alike[nearest]
-            own.append(said[end][1])
-        else:  # one that was moved goes without its marks
-            own.append(_unmarked(said[alike[0]][1]) if alike else None)
-    return own[::-1]
+            found.append(Place(end))
+        else:
+            found.append(Place(alike[0], moved=True) if alike else None)
+    return found[::-1]
 
 
 def _unmarked(unit: Unit) -> Unit:
@@ -210,22 +239,23 @@ def _marks_in_front(marks: CacheMarks, request: ModelRequest, others: Mapping[st
     return encoded(front).count(key) - encoded(marks.remove(front)).count(key)
 
 
-def _past_the_head(request: ModelRequest, view: History, head: History) -> tuple[History, dict[str, bytes]]:
-    """The view without the system text that has a field of its own; and that field, if there is more in it now."""
+def past_the_head(request: ModelRequest, view: History, head: History) -> tuple[History, dict[str, bytes]]:
+    """Return the view without system text that has a field of its own; and that field, if there is more in it now."""
     if not request.format.api.system:
         return view, {}
     untouched = len(view) >= len(head) and all(view[at] is message for at, message in enumerate(head))
     after = len(head) if untouched else 0
     end = after
-    while end < len(view) and view[end].role is Role.SYSTEM and view[end].origin != request.fmt:
+    # What stands in its place is the head too, repaired; what follows is so only if it is none of the client's list.
+    while end < len(view) and view[end].role is Role.SYSTEM and (end < len(head) or view[end].origin != request.fmt):
         end += 1
     if untouched and end == after:
         return view[after:], {}
-    rendered = request.format.write_history(view[:end])
-    return view[end:], {request.format.api.system: encoded(rendered.get(request.format.api.system))}
+    written = request.format.write_history(view[:end])
+    return view[end:], {request.format.api.system: encoded(written.get(request.format.api.system))}
 
 
-def _places(messages: Sequence[Message]) -> dict[int, list[int]]:
+def _by_identity(messages: Sequence[Message]) -> dict[int, list[int]]:
     """Where each message stands, by its identity."""
     places: dict[int, list[int]] = {}
     for place, message in enumerate(messages):
@@ -236,21 +266,23 @@ def _places(messages: Sequence[Message]) -> dict[int, list[int]]:
 def _members(request: ModelRequest, view: Sequence[Message], own: Sequence[Unit | None]) -> Iterator[tuple[bytes, int]]:
     """The objects that are sent, and for each how many messages of the view it ends after."""
     ours: list[Message] = []
-    torn = set(_torn(request, view))
+    torn = {at for start, stop in torn_runs(request, view) for at in range(start, stop)}
     for count, (message, unit) in enumerate(zip(view, own, strict=True)):
         if unit is None or count in torn:
             ours.append(message)
             continue
         if ours:
-            yield from _rendered(request, ours, count - len(ours))
+            yield from rendered(request, ours, count - len(ours))
             ours = []
         yield unit.sent, count + 1
     if ours:
-        yield from _rendered(request, ours, len(view) - len(ours))
+        yield from rendered(request, ours, len(view) - len(ours))
 
 
-def _torn(request: ModelRequest, view: Sequence[Message]) -> Iterator[int]:
-    """Messages of which the provider wants one, because of their calls or results, or because one is empty.
+def torn_runs(request: ModelRequest, view: Sequence[Message]) -> Iterator[tuple[int, int]]:
+    """Yield where runs of messages begin and end of which the provider wants one.
+
+    It does because of their calls or results, or because one is empty.
 
     These are written anew; neighbours with nothing but words stay as the client sent them, unless turns alternate.
     """
@@ -260,7 +292,7 @@ def _torn(request: ModelRequest, view: Sequence[Message]) -> Iterator[int]:
     for voice, run in groupby(view, key=lambda message: rules.voices.get(message.role, message.role)):
         members = list(run)
         if len(members) > 1 and (rules.voices or (voice in rules.joined and not all(map(_stands_alone, members)))):
-            yield from range(start, start + len(members))
+            yield start, start + len(members)
         start += len(members)
 
 
@@ -268,8 +300,11 @@ def _stands_alone(message: Message) -> bool:
     return not message.calls and not message.results and bool(message.text.strip())
 
 
-def _rendered(request: ModelRequest, messages: Sequence[Message], before: int) -> Iterator[tuple[bytes, int]]:
-    """A run of messages as they are sent. System text at its beginning stands in the list: it is not in front."""
+def rendered(request: ModelRequest, messages: Sequence[Message], before: int) -> Iterator[tuple[bytes, int]]:
+    """Yield a run of messages as they are sent, and for each how many of the view it ends after.
+
+    System text at its beginning stands in the list: it is not in front.
+    """
     while messages and messages[0].role is Role.SYSTEM:
         before += 1
         for member in request.format.write_message(messages[0]):

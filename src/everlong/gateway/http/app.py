@@ -21,6 +21,7 @@ from everlong.gateway.config import GatewayConfig, is_loopback
 from everlong.gateway.exchange.response import status_of
 from everlong.gateway.http.boundary import Boundary
 from everlong.gateway.http.endpoints import ModelEndpoint, TokenCountEndpoint, format_of, raw_path
+from everlong.gateway.http.engine_api import engine_endpoints
 from everlong.gateway.http.families import FAMILIES, Family, ModelListEndpoint, PassThroughEndpoint
 from everlong.gateway.operations.services import Services
 from everlong.gateway.surfaces import DEFAULT_FORMAT, FORMATS, SURFACES, Surface
@@ -104,6 +105,7 @@ def _routes(services: Services) -> list[BaseRoute]:
         Route("/everlong/requests", _RecentRequests(services)),
         Route("/everlong/requests/{name}", _RecentRequests(services)),
     ]
+    routes += [Route(path, endpoint, methods=[method]) for method, path, endpoint in engine_endpoints(services)]
     answers, counts = ModelEndpoint(services), TokenCountEndpoint(services)
     return [
         *routes,

@@ -30,7 +30,16 @@ from everlong.gateway.upstreams.connections import UpstreamRequest
 from everlong.gateway.upstreams.routing import Routes, Upstream
 from everlong.wire import SSE, Format, Framing
 
-__all__ = ["Endpoint", "HttpRequest", "ModelEndpoint", "Scope", "TokenCountEndpoint", "format_of", "raw_path"]
+__all__ = [
+    "Endpoint",
+    "HttpRequest",
+    "ModelEndpoint",
+    "Scope",
+    "TokenCountEndpoint",
+    "format_of",
+    "raw_path",
+    "refuse_compressed",
+]
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -81,9 +90,10 @@ class HttpRequest:
         query: bytes = self.scope["query_string"]
         return query.decode("latin-1")
 
-    async def body(self, config: GatewayConfig) -> bytes:
-        """Return what was sent, within the limits."""
-        body = await read_body(self.scope, self.receive, most=config.largest_body, seconds=config.body_timeout)
+    async def body(self, config: GatewayConfig, most: int | None = None) -> bytes:
+        """Return what was sent, within the limits; `most` is a smaller one than the usual."""
+        largest = min(config.largest_body, most or config.largest_body)
+        body = await read_body(self.scope, self.receive, most=largest, seconds=config.body_timeout)
         self.report.bytes_in = len(body)
         return body
 
@@ -253,7 +263,7 @@ def _too_large(most: int) -> Refused:
     return Refused(f"a request has at most {most:,} bytes", status=413, kind="too_large")
 
 
-def _refuse_compressed(headers: Headers) -> None:
+def refuse_compressed(headers: Headers) -> None:
     """Raise Refused for a body that is compressed: it could not be read."""
     encodings = [value.strip().lower() for name, value in headers if name.lower() == ENCODING_HEADER]
     if any(encoding not in (b"", b"identity") for encoding in encodings):
@@ -291,7 +301,7 @@ class ModelEndpoint(Endpoint):
         """Run the exchange, for as long as the client waits for it."""
         services, report, headers = self.services, request.report, request.headers
         mode = request_mode(headers, request.client, services.config.engine.mode)
-        _refuse_compressed(headers)
+        refuse_compressed(headers)
         body = await request.body(services.config)
         with services.limiter.admit(request.client, len(body) // BYTES_PER_TOKEN):
             model_request, upstream = _route(services.routes, await self._parsed(request, body))
@@ -359,7 +369,7 @@ class TokenCountEndpoint(ModelEndpoint):
     async def answer(self, request: HttpRequest) -> None:
         """Answer with the count."""
         services, report, server = self.services, request.report, request.format.server
-        _refuse_compressed(request.headers)
+        refuse_compressed(request.headers)
         body = await request.body(services.config)
         with services.limiter.admit(request.client):
             model_request, upstream = _route(services.routes, await self._parsed(request, body))

@@ -1,0 +1,1 @@
+"""The engine for programs that call their models themselves: messages in, messages that fit out."""

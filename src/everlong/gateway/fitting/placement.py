@@ -1,0 +1,121 @@
+"""Whose message each message of a view is: a program's own goes back to it byte for byte, with its place in the list.
+
+What was changed, added, or joined because the provider wants one message of several is written by the wire format.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from everlong.core import Edit, History, Json, JsonObject, Message
+from everlong.gateway.conversations.canonical import grouped
+from everlong.gateway.conversations.conversations import Transcript
+from everlong.gateway.exchange.body import Place, past_the_head, places_of, rendered, torn_runs
+from everlong.gateway.request import ModelRequest, Piece
+
+__all__ = ["Given", "Returned"]
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """One message that goes back, as JSON; `given` is its index in the list that came, None if it is another one."""
+
+    raw: bytes
+    given: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A message of the history: which unit of the client it belongs to, and whether it begins that unit."""
+
+    message: Message
+    unit: int
+    begins: bool
+
+
+class Given:
+    """The messages that a program gave, as the engine holds them: `opening` is system text, `said` are its units."""
+
+    def __init__(
+        self, request: ModelRequest, transcript: Transcript, opening: History, said: Sequence[History]
+    ) -> None:
+        self._request = request
+        leading = len(transcript.leading)
+        #: System text in a field of its own, which is in no list.
+        self._in_field = len(opening) - sum(len(unit.messages) for unit in transcript.leading)
+        units = [*((message,) for message in opening[self._in_field :]), *said]
+        self._said = [_Said(m, at, not k) for at, unit in enumerate(units) for k, m in enumerate(unit)]
+        self._sizes = [len(unit) for unit in units]
+        self._opening, self._leading = opening, leading
+        self._groups = grouped(request.format, request.messages)
+        self._starts = _starts(self._groups)
+
+    @property
+    def history(self) -> History:
+        """All of it, system text in front."""
+        return (*self._opening[: self._in_field], *(each.message for each in self._said))
+
+    def returned(self, view: History) -> tuple[list[Returned], dict[str, bytes]]:
+        """Return the messages to send for a view, and the fields beside them that differ now."""
+        messages, others = past_the_head(self._request, view, self._opening[: self._in_field])
+        return list(self._members(messages)), others
+
+    def pinned(self, index: int) -> list[int]:
+        """Return where in the history the messages stand that an item of the list says."""
+        unit = next((at for at, start in reversed([*enumerate(self._starts)]) if start <= index), 0)
+        return [self._in_field + at for at, each in enumerate(self._said) if each.unit == unit]
+
+    def edit_at(self, edit: Edit, place: int) -> JsonObject:
+        """Return an edit as it is told. `place` is where in the history its message stands; -1 for what is ours."""
+        at = place - self._in_field
+        item: Json = self._starts[self._said[at].unit] if 0 <= at < len(self._said) else None
+        return {
+            "message": item,
+            "action": edit.action.value,
+            "step": edit.step,
+            "why": edit.reason,
+            "before": edit.before,
+            "after": edit.after,
+            "ref": edit.ref,
+        }
+
+    def _members(self, view: Sequence[Message]) -> Iterator[Returned]:
+        places = places_of(view, [each.message for each in self._said])
+        torn = list(torn_runs(self._request, view))
+        ours: list[Message] = []
+        at = 0
+        while at < len(view):
+            unit = self._whole_unit(places, at, torn)
+            if unit is None:
+                ours.append(view[at])
+                at += 1
+                continue
+            yield from self._written(ours, at)
+            ours = []
+            start = self._starts[unit]
+            yield from (Returned(bytes(raw), start + k) for k, raw in enumerate(self._groups[unit]))
+            at += self._sizes[unit]
+        yield from self._written(ours, at)
+
+    def _whole_unit(self, places: Sequence[Place | None], at: int, torn: Sequence[tuple[int, int]]) -> int | None:
+        """The unit that stands whole and alone in the view from `at` on; None if none does."""
+        first = places[at]
+        if first is None or first.moved or not self._said[first.at].begins:
+            return None
+        unit = self._said[first.at].unit
+        end = at + self._sizes[unit]
+        if [*places[at:end]] != [Place(first.at + k) for k in range(self._sizes[unit])]:
+            return None
+        alone = all((start, stop) == (at, end) for start, stop in torn if start < end and at < stop)
+        return unit if alone else None
+
+    def _written(self, ours: Sequence[Message], before: int) -> Iterator[Returned]:
+        if ours:
+            yield from (Returned(raw) for raw, _ in rendered(self._request, ours, before - len(ours)))
+
+
+def _starts(groups: Sequence[Sequence[Piece]]) -> list[int]:
+    starts, start = [], 0
+    for group in groups:
+        starts.append(start)
+        start += len(group)
+    return starts
