@@ -4,11 +4,11 @@ import pytest
 
 from everlong.core import Json
 from everlong.errors import ContextOverflow, MalformedHistory, MediaRefused
-from everlong.wire import Usage, as_error, classify, plausible, silent_overflow, truncated_window
+from everlong.wire import Usage, as_error, classify, plausible, read_usage, silent_overflow, truncated_window
 from everlong.wire.refusals.overflow import SIGNS
 from everlong.wire.refusals.shape_signs import SHAPE_SIGNS
 from everlong.wire.refusals.signs import Kind
-from everlong.wire.usage import SilentOverflow, read_usage
+from everlong.wire.usage import SilentOverflow
 
 # --- F4 ---------------------------------------------------------------------------------------
 
