@@ -15,8 +15,8 @@ from everlong.core import Json, JsonObject, expect_number, expect_text
 from everlong.errors import InputError
 from everlong.gateway.clients import BYTES_PER_TOKEN, request_mode
 from everlong.gateway.fitting.asked import checked_pin, checked_thread, read_asked, read_fields
-from everlong.gateway.fitting.service import Fitting
 from everlong.gateway.fitting.pins import Pins
+from everlong.gateway.fitting.service import Fitting
 from everlong.gateway.http.endpoints import Endpoint, HttpRequest, refuse_compressed
 from everlong.gateway.operations.services import Services
 from everlong.gateway.request import decoded, encoded
