@@ -6,7 +6,7 @@ BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run demo test quick check format adapters bench clients mutants screenshots soak attack lock sbom clean help
+.PHONY: run demo test quick check format adapters bench clients mutants screenshots soak attack lock package sbom clean help
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
@@ -65,11 +65,14 @@ attack: .venv/developing ## our own fuzzers and attacks, ten minutes: formats, g
 lock: .venv/developing ## lock the newest versions of every package, by version and hash
 	@$(BIN)/python scripts/lock.py
 
+package: .venv/developing ## the sdist and the wheel, in dist/
+	@$(BIN)/python -m hatchling build
+
 sbom: .venv/developing ## every package that we install with its version and licence; everlong.cdx.json as CycloneDX
 	@$(BIN)/python scripts/sbom.py --output everlong.cdx.json
 
 clean: ## remove what these commands made
-	rm -rf .venv .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache everlong-sample.html everlong-sample.db* everlong.cdx.json \
+	rm -rf .venv .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache everlong-sample.html everlong-sample.db* everlong.cdx.json dist \
 		src/everlong/web/built src/everlong/web/page/node_modules
 
 .venv/installed: pyproject.toml requirements/installed.txt
