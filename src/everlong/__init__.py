@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         Failed as Failed,
         Finished as Finished,
         Fitted as Fitted,
+        Prepared as Prepared,
         Said as Said,
         Settings as Settings,
         Summaries as Summaries,
@@ -39,26 +40,29 @@ if TYPE_CHECKING:
         ReplyLimitExceeded as ReplyLimitExceeded,
         StoreBusy as StoreBusy,
         StoreError as StoreError,
+        ThreadBusy as ThreadBusy,
         ThreadChanged as ThreadChanged,
         ThreadExists as ThreadExists,
         WireError as WireError,
     )
     from everlong.llm import HttpModel as HttpModel, endpoint_at as endpoint_at
-    from everlong.store import open_store as open_store
+    from everlong.store import open_engine as open_engine, open_store as open_store
     from everlong.windows import window as window
+    from everlong.wire import Usage as Usage
 else:
     __all__, __getattr__, __dir__ = open_door(
         __name__,
         {
             "agent": "Agent tool",
             "core": "Message Role Text",
-            "engine": "Author Call Engine Failed Finished Fitted Said Settings Summaries converse count fit",
+            "engine": "Author Call Engine Failed Finished Fitted Prepared Said Settings Summaries converse count fit",
             "errors": "BudgetImpossible ContextOverflow EverlongError InputError MalformedHistory MediaRefused NoThread "
-            "NotRecovered ProviderError RateLimited ReplyLimitExceeded StoreBusy StoreError ThreadChanged "
-            "ThreadExists WireError",
+            "NotRecovered ProviderError RateLimited ReplyLimitExceeded StoreBusy StoreError ThreadBusy "
+            "ThreadChanged ThreadExists WireError",
             "llm": "HttpModel endpoint_at",
-            "store": "open_store",
+            "store": "open_engine open_store",
             "windows": "window",
+            "wire": "Usage",
         },
     )
 

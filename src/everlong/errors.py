@@ -89,6 +89,10 @@ class ThreadChanged(StoreError):
     """The thread grew since it was read; what was decided on the old state was not applied."""
 
 
+class ThreadBusy(EverlongError):
+    """Another turn of the thread is under way, and the engine was set to refuse a second one."""
+
+
 class StoreBusy(StoreError):
     """Another writer holds the thread or the store and does not let go."""
 

@@ -5,7 +5,7 @@ import pytest
 from everlong import count
 from everlong.core import Message
 from everlong.engine.budget import counter_for
-from everlong.engine.fitted import REMEMBERED_LISTS
+from everlong.engine.histories.counts import REMEMBERED_LISTS
 from everlong.errors import InputError, WireError
 from everlong.wire import document_of
 from tests.core.build import assistant, user

@@ -30,9 +30,10 @@ if TYPE_CHECKING:
         Said as Said,
         Thought as Thought,
         Threads as Threads,
+        ToolLike as ToolLike,
         breakpoints as breakpoints,
     )
-    from everlong.engine.engine import Engine as Engine
+    from everlong.engine.engine import Busy as Busy, Engine as Engine
     from everlong.engine.events import (
         CUT_NEAR as CUT_NEAR,
         Observer as Observer,
@@ -40,21 +41,23 @@ if TYPE_CHECKING:
         traces_events as traces_events,
         window_hint as window_hint,
     )
-    from everlong.engine.fitted import (
-        Fitted as Fitted,
-        copied as copied,
-        count as count,
-        fit as fit,
-        fit_document as fit_document,
-        forget_counts as forget_counts,
+    from everlong.engine.functions import (
+        Function as Function,
+        Signature as Signature,
+        checked as checked,
+        run_function as run_function,
+        tool_function as tool_function,
+        value_text as value_text,
     )
+    from everlong.engine.histories.counts import count as count, forget_counts as forget_counts
+    from everlong.engine.histories.fitted import Fitted as Fitted, fit as fit, fit_document as fit_document
     from everlong.engine.preview import (
         SMALLEST as SMALLEST,
         Meter as Meter,
         outlook as outlook,
         outlook_of as outlook_of,
     )
-    from everlong.engine.recall import RecallResult as RecallResult
+    from everlong.engine.recall import MOST_RECALLED as MOST_RECALLED, RECALL as RECALL, RecallResult as RecallResult
     from everlong.engine.settings import (
         DEFAULT_SETTINGS as DEFAULT_SETTINGS,
         HIGHEST_THRESHOLD as HIGHEST_THRESHOLD,
@@ -105,12 +108,14 @@ else:
         {
             "budget": "calibration_of counter_for due_at learned_window",
             "contracts": "Call CallGrew Failed Finished Model Prepared Provider Reply Request "
-            "Restarted Said Thought Threads breakpoints",
-            "engine": "Engine",
+            "Restarted Said Thought Threads ToolLike breakpoints",
+            "engine": "Busy Engine",
             "events": "CUT_NEAR Observer logs_events traces_events window_hint",
-            "fitted": "Fitted copied count fit fit_document forget_counts",
+            "functions": "Function Signature checked run_function tool_function value_text",
+            "histories.counts": "count forget_counts",
+            "histories.fitted": "Fitted fit fit_document",
             "preview": "Meter SMALLEST outlook outlook_of",
-            "recall": "RecallResult",
+            "recall": "MOST_RECALLED RECALL RecallResult",
             "settings": "DEFAULT_SETTINGS HIGHEST_THRESHOLD LOWEST_THRESHOLD Mode SETTINGS "
             "SURFACE_DEFAULTS Settings defaults_of read_settings unused_settings variables_of",
             "summaries.author": "Author",

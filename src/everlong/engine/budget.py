@@ -266,7 +266,7 @@ def budget_of(
         preset = preset.within_bytes(taught.size.limit)
     counter = counter_for(call.model)
     beside = counter.messages((*call.standing, *call.tail))
-    tools = counter.tools(call.tools) + beside
+    tools = counter.tools(call.schemas) + beside
     requested = call.max_tokens if call.max_tokens is not None else settings.reserve
     least = smallest_reply(call)
     split = partial(

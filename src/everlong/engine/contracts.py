@@ -5,11 +5,13 @@ undoing it an appended withdrawal. The one exception is `remove`, of a whole thr
 disk or a database: the engine makes them off the event loop.
 """
 
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import inspect
+import json
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Protocol, Self, cast
+from typing import Any, Protocol, Self, TypeAlias, cast
 
 from everlong.core import (
     Budget,
@@ -31,6 +33,7 @@ from everlong.core import (
     expect_text,
     head_length,
 )
+from everlong.engine.functions import DeclaredTool, ToolFunction, tool_function
 from everlong.errors import InputError, WireError
 from everlong.windows import Window
 from everlong.wire import (
@@ -39,13 +42,17 @@ from everlong.wire import (
     CallGrew,
     Failed,
     Finished,
+    Library,
     Reply,
     Request,
     Restarted,
     Said,
     Thought,
+    Unit,
     breakpoints,
     dump,
+    format_named,
+    given_back,
 )
 
 __all__ = [
@@ -54,6 +61,7 @@ __all__ = [
     "CallGrew",
     "Failed",
     "Finished",
+    "HeldHistory",
     "Model",
     "Prepared",
     "Provider",
@@ -63,6 +71,7 @@ __all__ = [
     "Said",
     "Thought",
     "Threads",
+    "ToolLike",
     "before_tail",
     "beginning",
     "breakpoints",
@@ -247,6 +256,9 @@ class Model(Protocol):
         """Return the window that the server itself reports, asked once; None if it does not say."""
 
 
+#: A tool as people give it: its schema as a dict or as JSON text, a function, or an object that declares itself.
+ToolLike: TypeAlias = Mapping[str, Any] | JsonText | ToolFunction | DeclaredTool | Callable[..., Any]
+
 #: What the texts of a call are, as errors say it.
 TEXTS: Mapping[str, str] = {
     "model": "a model's name",
@@ -274,8 +286,8 @@ class Call:
     provider: str = ""
     served: int | None = None
     asked: int | None = None
-    #: The tools' schemas as JSON texts; dicts that are given become texts.
-    tools: tuple[JsonText, ...] = ()
+    #: The tools: schemas in the call's format, as dicts or JSON texts, or functions.
+    tools: Sequence[ToolLike] = ()
     max_tokens: int | None = None
     #: Tokens of the answer that thinking may take; the answer is never asked to be shorter than that.
     thinking: int = 0
@@ -302,7 +314,20 @@ class Call:
             expect_list(name, getattr(self, name), "a list of messages")
             for at, message in enumerate(getattr(self, name)):
                 expect(f"{name}[{at}]", message, Message, "a message, such as Message(Role.SYSTEM, (Text('…'),))")
-        object.__setattr__(self, "tools", schema_texts(self.tools))
+        object.__setattr__(self, "tools", _checked_tools(self.tools))
+
+    @property
+    def schemas(self) -> tuple[JsonText, ...]:
+        """The tools as the call's format declares them, one JSON text each."""
+        return schema_texts(self.tools, self.fmt)
+
+
+@dataclass(frozen=True, slots=True)
+class HeldHistory:
+    """A history that someone else holds: its items, and the messages that they say."""
+
+    library: Library[Any]
+    units: tuple[Unit[Any], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -334,24 +359,65 @@ class Prepared:
     length: int = 0
     #: How many times what was sent before was replaced: requests of the same number extend each other.
     compactions: int = 0
+    #: The history that was followed, if someone else holds it.
+    held: "HeldHistory | None" = field(default=None, repr=False)
+
+    @property
+    def messages(self) -> list[Any]:
+        """What to send, system text included: of the kind that the caller holds, else dicts of the call's format.
+
+        Of a history that the caller holds, what was not touched is the very object that was given.
+        """
+        if self.held is not None:
+            return given_back(self.held.library, self.held.units, self.request.messages)
+        return cast("list[Any]", self.body()[format_named(self.call.fmt).api.messages])
+
+    def body(self) -> dict[str, Any]:
+        """Return the whole request in the call's format, for those who call an SDK themselves; it asks for no stream.
+
+        Example: `client.chat.completions.create(**prepared.body())`
+        """
+        form = format_named(self.call.fmt)
+        body = dict(form.ask(self.request, "").body)
+        for name in (form.api.stream, "stream_options"):
+            body.pop(name, None)
+        return body
 
     def with_reply(self, prompt: int) -> int:
         """Return the tokens of such a prompt and the answer that was asked for: most providers count both."""
         return prompt + (self.request.max_tokens or self.budget.reply)
 
 
-def schema_texts(tools: Iterable[Mapping[str, Any] | JsonText]) -> tuple[JsonText, ...]:
-    """Return tool schemas, dicts or JSON texts, as JSON texts. Raises InputError for what is no list of them."""
-    expect_list("tools", tools, "a list of tool schemas")
-    return tuple(tool if isinstance(tool, str) else _schema_text(f"tools[{at}]", tool) for at, tool in enumerate(tools))
+def schema_texts(tools: Iterable[ToolLike], fmt: str = "openai-chat") -> tuple[JsonText, ...]:
+    """Return tools as the JSON texts of their schemas; a function is declared as the format does it.
+
+    Raises InputError for what is no list of tools.
+    """
+    return tuple(tool if isinstance(tool, str) else _declared(tool, fmt) for tool in _checked_tools(tools))
 
 
-def _schema_text(name: str, tool: object) -> JsonText:
-    expect(name, tool, Mapping, 'a tool schema, such as {"type": "function", "function": {…}}')
+def _checked_tools(tools: Iterable[ToolLike]) -> tuple[JsonText | ToolFunction, ...]:
+    expect_list("tools", tools, "a list of tool schemas or functions")
+    return tuple(_checked_tool(f"tools[{at}]", tool) for at, tool in enumerate(tools))
+
+
+def _checked_tool(name: str, tool: object) -> JsonText | ToolFunction:
+    """The schema as text, or the function, which has one for each format."""
+    if isinstance(tool, str | ToolFunction):
+        return tool
+    if inspect.isfunction(tool):
+        return tool_function(tool)
+    if isinstance(tool, DeclaredTool):
+        return ToolFunction(tool.name, tool.description, tool.parameters)
+    expect(name, tool, Mapping, 'a tool schema, such as {"type": "function", "function": {…}}, or a function')
     try:
         return dump(dict(cast("Mapping[str, Any]", tool)))
     except (TypeError, ValueError, WireError) as error:
         raise InputError(f"{name} cannot be written as JSON: {error}") from None
+
+
+def _declared(tool: ToolFunction, fmt: str) -> JsonText:
+    return dump(format_named(fmt).tools.declare(tool.name, tool.description, json.loads(tool.parameters)))
 
 
 class Provider(Protocol):

@@ -121,7 +121,7 @@ def _view(context: CallContext) -> View:
     reason = _reason_to_compact(context, view)
     if reason:
         return compact_now(context, reason, view.tokens)
-    if context.budget.bytes is not None and bytes_of(view.messages, context.call.tools) > context.budget.bytes:
+    if context.budget.bytes is not None and bytes_of(view.messages, context.call.schemas) > context.budget.bytes:
         return _lighter(context, view)
     if _recall(context, view):
         view = standing(context)
@@ -207,7 +207,7 @@ def _lighter(context: CallContext, view: View) -> View:
 
 def lighter_target(context: CallContext, messages: History, counted: int) -> int:
     """Return the tokens to go down to where a provider takes only so many bytes: half of them are for texts."""
-    most, texts = context.budget.bytes or 0, bytes_of(without_images(messages), context.call.tools)
+    most, texts = context.budget.bytes or 0, bytes_of(without_images(messages), context.call.schemas)
     return min(counted - 1, context.budget.target, int(counted * most / (2 * texts)) if texts > most // 2 else counted)
 
 
@@ -601,7 +601,7 @@ def prepared_from(context: CallContext, view: View, *, attempt: int = 0) -> Prep
         request=Request(
             model=call.model,
             messages=with_beside(view.messages, call),
-            tools=call.tools,
+            tools=call.schemas,
             max_tokens=reply,
             temperature=call.temperature,
             extra=call.extra,

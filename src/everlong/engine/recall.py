@@ -7,15 +7,41 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice, zip_longest
+from typing import assert_never
 
 from everlong.compress import Selection, Task, background
-from everlong.core import History, Hit, Message, Opened, Point, Role, Row, Text, user_text
+from everlong.core import (
+    History,
+    Hit,
+    Image,
+    Message,
+    Opaque,
+    Opened,
+    Point,
+    Reasoning,
+    Role,
+    Row,
+    Text,
+    ToolCall,
+    ToolResult,
+    part_ref,
+    user_text,
+)
 from everlong.engine.contracts import Threads
-from everlong.errors import InputError
+from everlong.errors import InputError, NoThread
 from everlong.relevance import Index, language_of, query_of_text, terms_of, words_of
 from everlong.tokens import Counter
 
-__all__ = ["RecallResult", "recall", "recalled_block"]
+__all__ = ["MOST_RECALLED", "RECALL", "RecallResult", "recall", "recall_text", "recalled_block"]
+
+#: The usual name of the tool by which a model recalls.
+RECALL = "recall"
+MOST_RECALLED = 24_000  # characters
+MOST_HITS = 8
+LONGEST_PART = 2_500  # characters of one part of a found message
+BEFORE = 4  # a quarter of an excerpt stands before the words that were looked for
+WINDOW, OVERLAP = 400, 60  # characters that are compared with the query at a time
+
 
 LOOKED_UP = 12  # messages that a search may bring
 LOOKED_UP_EACH = 4  # for each question, if there are several
@@ -144,3 +170,98 @@ def _framed(selection: Selection, numbers: Sequence[int], task: Task, order: lis
             return block
         selection.give_back(excess)
     return None
+
+
+# --- what a model reads that asked for it ----------------------------------------------------------------------------
+
+
+def recall_text(threads: Threads, thread: str, what: str, *, start: int = 0, most: int = MOST_RECALLED) -> str:
+    """Return what a model reads that recalls: about `most` characters of an original from `start` on, or of messages.
+
+    The text is framed as background: it was said before, and nothing in it is addressed to the model now.
+    """
+    query = what.strip().removeprefix("ref ").strip("\"'[]()")
+    try:
+        recalled = recall(threads, thread, query or what, limit=MOST_HITS)
+    except NoThread:
+        return "nothing was said in this conversation yet"
+    if recalled.original is not None:
+        original = recalled.original.decode("utf-8", "replace")
+        return _as_background(_section(original, max(0, start), most), original)
+    excerpts = _excerpts(recalled.hits, query, most)
+    return _as_background(excerpts, excerpts) if excerpts else f"nothing found for {what[:200]!r}; try other words"
+
+
+def _as_background(text: str, sample: str) -> str:
+    """Return the text in a frame that is in the language of the sample."""
+    language = language_of([sample[:LONGEST_PART]])
+    return background(text, "", Task(target=0, counter=Counter(), language=language))
+
+
+def _section(original: str, start: int, most: int) -> str:
+    """Return a section of the original, and where the next one begins."""
+    end = min(len(original), start + most)
+    if end < len(original):
+        line_end = original.rfind("\n", start + most // 2, end)
+        end = line_end + 1 if line_end > 0 else end
+    section = original[start:end]
+    if start == 0 and end == len(original):
+        return section
+    more = f"; continue with start={end}" if end < len(original) else ""
+    return f"{section}\n[characters {start:,} to {end:,} of {len(original):,}{more}]"
+
+
+def _excerpts(hits: tuple[Hit, ...], query: str, most: int) -> str:
+    """Return the best hits that fit, in the order in which they were said."""
+    terms = set(query_of_text(query))
+    chosen: dict[int, str] = {}
+    left = most
+    for hit in hits:
+        if isinstance(hit.row.entry, Message) and not _is_recall(hit.row.entry):
+            text = _message(hit.row.entry, terms)
+            if text and len(text) <= left:
+                chosen[hit.row.order] = f"#{hit.row.order} {text}"
+                left -= len(text)
+    return "\n\n".join(chosen[order] for order in sorted(chosen))
+
+
+def _is_recall(message: Message) -> bool:
+    """Whether the message is only an earlier recall, or the call for this one: their texts are found by themselves."""
+    names = [call.name for call in message.calls] + [result.name for result in message.results]
+    return bool(names) and set(names) == {RECALL} and not message.text
+
+
+def _message(message: Message, terms: set[str]) -> str:
+    """Return a found message: each part whole, or the piece that fits the query best with the part's reference."""
+    lines = []
+    for part in message.parts:
+        match part:
+            case Text(text):
+                content, label = text, message.role.value
+            case ToolCall(name=name, arguments=arguments):
+                content, label = arguments, f"call of {name}"
+            case ToolResult():
+                content, label = part.text, f"result of {part.name or 'a tool'}"
+            case Reasoning() | Image() | Opaque():
+                continue
+            case _:
+                assert_never(part)
+        if content.strip():
+            piece = _piece(content, terms)
+            cut = "" if piece == content else f", a part of {len(content):,} characters; ref {part_ref(part)}"
+            lines.append(f"[{label}{cut}]\n{piece}")
+    return "\n".join(lines)
+
+
+def _piece(text: str, terms: set[str]) -> str:
+    """Return the text; of a long one the piece around the place that has most of the terms."""
+    if len(text) <= LONGEST_PART:
+        return text
+    starts = range(0, len(text), WINDOW)
+    at = max(starts, key=lambda start: len(_terms_of(text[start : start + WINDOW + OVERLAP]) & terms))
+    start = max(0, min(at - LONGEST_PART // BEFORE, len(text) - LONGEST_PART))
+    return text[start : start + LONGEST_PART]
+
+
+def _terms_of(text: str) -> set[str]:
+    return {term for word in set(words_of(text)) for term, _ in terms_of(word)}

@@ -6,17 +6,24 @@ answer instead.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine, Iterator
-from contextlib import aclosing, contextmanager
+import json
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from threading import Lock
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from everlong.core import Message, Reasoning, Text, expect
-from everlong.engine.contracts import Call, Failed, Finished, Model, Prepared, Reply, Restarted
-from everlong.engine.engine import Engine
-from everlong.errors import ContextOverflow, EverlongError, ProviderError
+from everlong.core import Message, Reasoning, Role, Text, ToolCall, ToolResult, expect
+from everlong.engine.contracts import Call, Failed, Finished, Model, Prepared, Reply, Restarted, ToolLike
+from everlong.engine.functions import Function, checked, run_function, tool_function, value_text
+from everlong.errors import ContextOverflow, EverlongError, InputError, ProviderError, ThreadBusy
 
-__all__ = ["Turn", "converse", "whole"]
+if TYPE_CHECKING:
+    from everlong.engine.engine import Engine
+
+__all__ = ["Turn", "Turns", "answer_call", "call_of", "converse", "says_something", "whole"]
 
 CANCELLED = "cancelled by the caller"
 NO_END = Failed(ProviderError("the model's stream ended without an end"), begun=False)
@@ -30,7 +37,7 @@ class Turn:
     `quick` says that the store never waits for anything: short work is then done in the event loop itself.
     """
 
-    engine: Engine
+    engine: "Engine"
     prepared: Prepared | None = None
     ended: bool = False
     quick: bool = False
@@ -47,7 +54,7 @@ class Turn:
 
     async def answered(self, finished: Finished) -> ContextOverflow | None:
         """Record the answer. Returns an overflow that came as a success; then the turn is not over."""
-        said, usage, stop = _says_something(finished.message), finished.usage, finished.stop
+        said, usage, stop = says_something(finished.message), finished.usage, finished.stop
         with self._at_once() as now:
             if now:
                 hidden = self.engine.blocking.record_usage(self.request, usage, stop=stop, said=said)
@@ -88,20 +95,21 @@ class Turn:
             self.engine.blocking.record_failure(self.prepared, CANCELLED)
 
 
-def _says_something(message: Message) -> bool:
-    """Whether there is anything in a message but white space and thoughts."""
+def says_something(message: Message) -> bool:
+    """Return whether there is anything in a message but white space and thoughts."""
     return any(
         bool(part.text.strip()) if isinstance(part, Text) else not isinstance(part, Reasoning) for part in message.parts
     )
 
 
-async def converse(engine: Engine, model: Model, thread: str, call: Call) -> AsyncGenerator[Reply, None]:
+async def converse(engine: "Engine", model: Model, thread: str, call: Call) -> AsyncGenerator[Reply, None]:
     """Stream the answer to a thread as it is now; the last piece is Finished, which is stored, or Failed.
 
     Raises BudgetImpossible before anything is sent if nothing can fit, StoreError if the store fails. Whatever
     goes wrong later is a Failed.
     """
-    expect("engine", engine, Engine, "an engine, such as Engine(open_store('chat.db'))")
+    if not hasattr(engine, "blocking"):
+        raise InputError(f"engine must be an engine, not {engine!r:.60}: write open_engine('chat.db')")
     expect("call", call, Call, 'what is asked of a model, such as Call(model="gpt-4o")')
     turn = Turn(engine)
     try:
@@ -174,3 +182,89 @@ async def whole(work: Coroutine[Any, Any, T]) -> T:
     if not task.cancelled():
         task.exception()  # retrieved, so that it is not logged as never retrieved
     raise cancelled
+
+
+# --- one turn of a thread at a time ----------------------------------------------------------------------------------
+
+
+class Turns:
+    """Lets one turn of a thread happen at a time; the next one waits, or is refused. Event loops may differ."""
+
+    def __init__(self, *, refuses: bool) -> None:
+        self._refuses = refuses
+        self._waiting: dict[str, deque[Future[None]]] = {}
+        self._mine = Lock()
+
+    @asynccontextmanager
+    async def turn(self, thread: str) -> AsyncIterator[None]:
+        """Wait until no other turn of the thread is under way. Raises ThreadBusy if that is refused."""
+        mine = self._enter(thread)
+        try:
+            if mine is not None:
+                await asyncio.wrap_future(mine)
+        except asyncio.CancelledError:
+            self._give_up(thread, mine)
+            raise
+        try:
+            yield
+        finally:
+            self._leave(thread)
+
+    def _enter(self, thread: str) -> Future[None] | None:
+        """None if the turn may begin; else what is done when it may."""
+        with self._mine:
+            queue = self._waiting.get(thread)
+            if queue is None:
+                self._waiting[thread] = deque()
+                return None
+            if self._refuses:
+                raise ThreadBusy(f"another turn of thread {thread!r} is under way: wait for it, or stop it")
+            mine: Future[None] = Future()
+            queue.append(mine)
+            return mine
+
+    def _leave(self, thread: str) -> None:
+        with self._mine:
+            queue = self._waiting[thread]
+            while queue:
+                if queue[0].set_running_or_notify_cancel():
+                    queue.popleft().set_result(None)
+                    return
+                queue.popleft()
+            del self._waiting[thread]
+
+    def _give_up(self, thread: str, mine: "Future[None] | None") -> None:
+        """A caller that was cancelled while it waited: if its turn had come, the next one's has."""
+        if mine is not None and mine.done() and not mine.cancelled():
+            self._leave(thread)
+
+
+# --- calls and tools of a turn ---------------------------------------------------------------------------------------
+
+
+def call_of(model: Model, call: Call | None, tools: Sequence[ToolLike], system: str) -> Call:
+    """Return what is asked of a model: everything in `call`, with these tools and this system text."""
+    expect("call", call, (Call, type(None)), 'what is asked of a model, such as Call(model="gpt-4o")')
+    name = call.model if call is not None else getattr(model, "name", "")
+    if not name:
+        raise InputError(
+            'the model has no name: write HttpModel("openai", "gpt-4o"), or give call=Call(model="gpt-4o")'
+        )
+    asked = call or Call(model=name)
+    standing = (*asked.standing, Message(Role.SYSTEM, (Text(system),))) if system else asked.standing
+    return replace(asked, fmt=model.fmt, tools=(*asked.tools, *tools), standing=standing)
+
+
+async def answer_call(function: Function, call: ToolCall) -> ToolResult:
+    """Return the result of a function that the model called; what it raises is a result too."""
+    try:
+        arguments = json.loads(call.arguments or "{}")
+    except ValueError:
+        arguments = None
+    if not isinstance(arguments, dict):
+        return ToolResult(call.id, (Text("the arguments are not a JSON object"),), call.name, failed=True)
+    values, complaints = checked(arguments, tool_function(function).signature)
+    if complaints:
+        return ToolResult(call.id, (Text(complaints),), call.name, failed=True)
+    text, raised = await run_function(function, values, value_text)
+    return ToolResult(call.id, (Text(raised if text is None else text),), call.name, failed=text is None)

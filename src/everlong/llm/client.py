@@ -7,6 +7,7 @@ password of ~/.netrc is used, and an error in which a server repeats a key is sh
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
@@ -19,10 +20,10 @@ import aiohttp
 import stamina
 from aiohttp.abc import AbstractResolver
 
-from everlong.core import expect
+from everlong.core import expect, expect_text
 from everlong.errors import EverlongError, ProviderError, RateLimited
 from everlong.llm.bodies import PACKED, pieces_of, read_whole
-from everlong.llm.endpoints import Endpoint
+from everlong.llm.endpoints import Endpoint, endpoint_at
 from everlong.llm.served import ASKED_FOR, largest_window, served_window
 from everlong.wire import (
     SSE,
@@ -70,18 +71,26 @@ class Patience:
 class HttpModel:
     """A model behind an endpoint. One for each endpoint; it keeps its connections until it is closed.
 
-    With `loads` it may load a model that is about to be asked, to learn its window.
+    `endpoint` may be the name of a provider or an address, the key is then `key` or where it usually is. `name` is the
+    model that is asked where a call names none. With `loads` it may load a model that is about to be asked, to learn
+    its window. Example: HttpModel("anthropic", "claude-sonnet-4-5")
     """
 
     def __init__(
         self,
-        endpoint: Endpoint,
+        endpoint: Endpoint | str,
+        name: str = "",
         *,
+        key: str = "",
         patience: Patience | None = None,
         resolver: AbstractResolver | None = None,
         loads: bool = False,
     ) -> None:
-        expect("endpoint", endpoint, Endpoint, 'an endpoint, such as endpoint_at("openai")')
+        expect("endpoint", endpoint, (Endpoint, str), 'a provider, an address, or an endpoint, such as "openai"')
+        expect_text("name", name, "a model's name")
+        if isinstance(endpoint, str):
+            endpoint = endpoint_at(endpoint, key=key, environment=os.environ)
+        self.name = name
         self._format = format_named(endpoint.fmt)
         self.fmt = endpoint.fmt
         self.endpoint = endpoint.name

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         STORE_VARIABLE as STORE_VARIABLE,
         default_store as default_store,
         is_remote as is_remote,
+        open_engine as open_engine,
         open_store as open_store,
         store_path as store_path,
     )
@@ -52,6 +53,6 @@ else:
             "postgres.threads": "PostgresThreads",
             "private": "close_to_others make_folder open_private write_private",
             "terms": "query_terms texts_of",
-            "urls": "STORE_VARIABLE default_store is_remote open_store store_path",
+            "urls": "STORE_VARIABLE default_store is_remote open_engine open_store store_path",
         },
     )

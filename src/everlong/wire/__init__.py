@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         Outgoing as Outgoing,
         ReplyReader as ReplyReader,
         ReplyStream as ReplyStream,
+        finished_from as finished_from,
     )
     from everlong.wire.formats.reply_writer import WrittenReply as WrittenReply, text_pieces as text_pieces
     from everlong.wire.formats.server import (
@@ -80,7 +81,15 @@ if TYPE_CHECKING:
         framing_of as framing_of,
     )
     from everlong.wire.json_files import decode_bytes as decode_bytes
+    from everlong.wire.libraries import (
+        library_named as library_named,
+        library_of as library_of,
+        object_library as object_library,
+    )
+    from everlong.wire.libraries.library import Library as Library, Unit as Unit, given_back as given_back
+    from everlong.wire.libraries.rows import plain as plain, rows_library as rows_library
     from everlong.wire.refusals.classify import as_error as as_error, classify as classify
+    from everlong.wire.refusals.exceptions import error_from as error_from
     from everlong.wire.refusals.overflow_signs import HOSTED_SIGNS as HOSTED_SIGNS, OverflowSign as OverflowSign
     from everlong.wire.refusals.overflow_signs_served import SERVED_SIGNS as SERVED_SIGNS, SHARED_SIGNS as SHARED_SIGNS
     from everlong.wire.repair import Repaired as Repaired, repair_history as repair_history, valid as valid
@@ -138,7 +147,7 @@ else:
             "formats.format": "Api CacheMarks Deltas Format Place",
             "formats.hidden_tool": "Event HiddenTool Shown added_usage",
             "formats.opaque": "Find",
-            "formats.reply_reader": "Outgoing ReplyReader ReplyStream",
+            "formats.reply_reader": "Outgoing ReplyReader ReplyStream finished_from",
             "formats.reply_writer": "WrittenReply text_pieces",
             "formats.server": "Canonical Compaction Errors Held UsageShape",
             "formats.translation": "arguments_object",
@@ -146,7 +155,11 @@ else:
             "framing": "BYTE_ORDER_MARK DONE SseEvent SseReader json_bytes sse_bytes",
             "framings": "AWS_FRAMES NDJSON SSE Framing framing_of",
             "json_files": "decode_bytes",
+            "libraries": "library_named library_of object_library",
+            "libraries.library": "Library Unit given_back",
+            "libraries.rows": "plain rows_library",
             "refusals.classify": "as_error classify",
+            "refusals.exceptions": "error_from",
             "refusals.overflow_signs": "HOSTED_SIGNS OverflowSign",
             "refusals.overflow_signs_served": "SERVED_SIGNS SHARED_SIGNS",
             "repair": "Repaired repair_history valid",

@@ -187,18 +187,18 @@ def body_format(body: JsonObject) -> Format:
     return sharing[0] if len(sharing) == 1 else _told_apart(sharing, field, body)
 
 
-def list_format(messages: Sequence[Json]) -> str:
-    """Return the name of the format of a bare list of messages; of one without any, OpenAI chat."""
-    return _list_format(messages).name
+def list_format(messages: Sequence[Json], plain: str = OPENAI_CHAT.name) -> str:
+    """Return the name of the format of a bare list of messages; `plain` if they are words that all formats share."""
+    return _list_format(messages, FORMATS[plain]).name
 
 
-def _list_format(messages: Sequence[Json]) -> Format:
+def _list_format(messages: Sequence[Json], plain: Format = OPENAI_CHAT) -> Format:
     rows = _rows(messages)
     signs = _signs(rows)
     found = next((each for name, each in FORMATS.items() if name in signs), None)
     if found is None and rows and not any("role" in row for row in rows):
         raise InputError(f"not a conversation: a list of objects with {_fields_named(rows[0])}")
-    return found or OPENAI_CHAT
+    return found or plain
 
 
 def _told_apart(sharing: Sequence[Format], field: str, body: JsonObject) -> Format:

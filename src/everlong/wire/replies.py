@@ -124,6 +124,11 @@ class Finished:
     #: The provider's id of the answer, where it may be continued by it; "" if not.
     name: str = ""
 
+    @property
+    def text(self) -> str:
+        """The words of the answer."""
+        return self.message.text
+
 
 @dataclass(frozen=True, slots=True)
 class Failed:

@@ -65,7 +65,7 @@ async def begin_sample(session: Session) -> tuple[int, int]:
     budget = Budget.of(window, requested=config.max_tokens)
     counter = counter_for(config.model)
     call = await session.call()
-    overhead = counter.tools(call.tools) + counter.messages(call.standing)
+    overhead = counter.tools(call.schemas) + counter.messages(call.standing)
     talk = sample_talk(counter, int(FILLED * (budget.threshold_tokens - overhead)), latin=session.setup.small)
     first = (_message(Role.SYSTEM, config.system),) if config.system else ()
     await session.engine.append(session.thread, (*first, *talk))

@@ -184,7 +184,7 @@ def _request(context: CallContext, view: View) -> Request:
     return Request(
         model=call.model,
         messages=with_standing(view.messages, call),
-        tools=call.tools,
+        tools=call.schemas,
         max_tokens=call.max_tokens,
         temperature=call.temperature,
         extra=call.extra,

@@ -110,7 +110,7 @@ class Ours:
     @property
     def tools(self) -> tuple[JsonText, ...]:
         """Return the tools that stand for the prompt overhead in every request."""
-        return self._call.tools
+        return self._call.schemas
 
     def say(self, messages: History) -> None:
         """Append the messages to the thread."""

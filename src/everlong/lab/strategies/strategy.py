@@ -13,10 +13,10 @@ from time import process_time
 from typing import Any, TypeAlias, cast
 
 from everlong.core import History, JsonObject, Message
-from everlong.engine import copied, counter_for
+from everlong.engine import counter_for
 from everlong.errors import BudgetImpossible, InputError, WireError
 from everlong.tokens import Counter
-from everlong.wire import OPENAI_CHAT
+from everlong.wire import OPENAI_CHAT, plain as plain_copy
 
 __all__ = ["MODEL", "Chat", "Select", "Strategy", "counter", "from_chat", "plain", "rendered"]
 
@@ -78,7 +78,7 @@ def _read(name: str, at: int, raw: object) -> Message:
 
 def _copy(raw: JsonObject) -> dict[str, Any]:
     """Return a copy that may be changed: every strategy gets what was rendered once."""
-    return cast("dict[str, Any]", copied(raw))
+    return cast("dict[str, Any]", plain_copy(raw))
 
 
 @lru_cache(maxsize=20_000)

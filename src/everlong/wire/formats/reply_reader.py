@@ -2,7 +2,7 @@
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from everlong.core import Json, JsonObject, Message
@@ -14,7 +14,7 @@ from everlong.wire.refusals.classify import as_error, classify
 from everlong.wire.replies import Finished, Reply, Request
 from everlong.wire.usage import Usage, merged, read_usage
 
-__all__ = ["STOPS", "Outgoing", "ReplyReader", "ReplyStream", "body_fields", "text_of", "tools_of"]
+__all__ = ["STOPS", "Outgoing", "ReplyReader", "ReplyStream", "body_fields", "finished_from", "text_of", "tools_of"]
 
 LARGEST_REPLY = 64 * 1024 * 1024  # bytes of a reply that is not streamed
 START = 4_096  # bytes that are kept of a body that is neither
@@ -139,6 +139,16 @@ class ReplyStream:
         if self._start and (not self._seen or self._start.startswith(WHOLE)):
             return as_error(classify(self._start.decode("utf-8", "replace")))
         return ProviderError("the stream broke off before its end")
+
+
+def finished_from(reader: ReplyReader, events: Iterable[Json]) -> Finished:
+    """Return a reply that came as a whole: one object, or the events of a stream. Raises ProviderError for an error."""
+    for event in events:
+        if isinstance(event, dict) and event.get("error"):
+            raise as_error(classify(event))
+        if isinstance(event, dict):
+            reader.take(event)
+    return reader.finished()
 
 
 def body_fields(request: Request) -> JsonObject:

@@ -1,0 +1,82 @@
+"""`count`, for callers who hold their own messages: the tokens of a list, and of a list that grew only what is new."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, cast
+
+from everlong.core import Json, Message, expect_list, expect_text
+from everlong.engine.budget import counter_for
+from everlong.engine.contracts import ToolLike, schema_texts
+from everlong.engine.histories.given import CONVERSATION, format_of_lists, gained, parsed_from, shared
+from everlong.tokens import Counter
+from everlong.wire import document_of, object_library, plain
+
+__all__ = ["count", "forget_counts"]
+
+REMEMBERED_LISTS = 8  # the newest list of so many models
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """A list that was counted: a copy of each message, so that a changed one is noticed, and the tokens up to it."""
+
+    copies: tuple[Json, ...]
+    totals: tuple[int, ...]
+
+
+_counted: dict[str, _Counted] = {}
+
+
+def count(
+    messages: Sequence[Any] | Mapping[str, Any],
+    *,
+    model: str = "",
+    tools: Sequence[ToolLike] = (),
+) -> int:
+    """Return the tokens of messages of any kind that `fit` takes (or a whole request body), with the tool schemas.
+
+    A list that begins as the last one did costs what is new.
+
+    >>> count([{"role": "user", "content": "hello world"}], model="gpt-4o")
+    6
+    """
+    expect_text("model", model, "a model's name")
+    counter = counter_for(model)
+    schemas = counter.tools(schema_texts(tools))
+    if isinstance(messages, Mapping):
+        document = document_of(plain(messages))
+        return counter.messages(document.messages) + counter.tools(document.tools) + schemas
+    expect_list("messages", messages, CONVERSATION)
+    library = object_library(messages)
+    if library is not None:
+        return counter.messages([message for unit in library.read(messages) for message in unit.messages]) + schemas
+    return _count_list([cast(Json, row) for row in messages], model, counter) + schemas
+
+
+def forget_counts() -> None:
+    """Forget every list and every message that was counted: for those who measure."""
+    _counted.clear()
+    counter_for.cache_clear()
+
+
+def _count_list(rows: list[Json], model: str, counter: Counter) -> int:
+    known = _counted.get(model, _Counted((), ()))
+    start = shared(rows, known.copies)
+    new = gained(rows, start) if start else None
+    if new is None:
+        start, new = 0, tuple(map(plain, rows))
+        document = document_of(list(new))
+        messages: Iterable[Message] = document.messages
+        if format_of_lists(document.fmt) is None:
+            return counter.messages(messages)
+    else:
+        messages = parsed_from(new, start)
+    sizes = map(counter.message, messages)
+    totals = tuple(accumulate(sizes, initial=known.totals[start - 1] if start else 0))[1:]
+    known = _Counted((*known.copies[:start], *new), (*known.totals[:start], *totals))
+    _counted.pop(model, None)
+    _counted[model] = known
+    for oldest in list(_counted)[:-REMEMBERED_LISTS]:
+        _counted.pop(oldest, None)
+    return known.totals[-1] if known.totals else 0

@@ -1,0 +1,77 @@
+"""The message objects of other libraries, read and written without loss. Imported only when such objects come.
+
+A library is one module with one `LIBRARY`, and a row of `MODULES`. Rows of a wire format, dicts and SDK objects alike,
+need neither: their format reads them.
+"""
+
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any, cast
+
+from everlong.core import Message
+from everlong.wire.documents import list_format
+from everlong.wire.formats import OPENAI_CHAT
+from everlong.wire.libraries.library import Library, Unit
+from everlong.wire.libraries.rows import plain, rows_library
+
+__all__ = ["MODULES", "library_named", "library_of", "object_library"]
+
+#: The module for each package whose objects are messages. "a.b" is looked for before "a".
+MODULES: Mapping[str, str] = {
+    "agent_framework": "agent_framework",
+    "autogen_core": "autogen",
+    "google.genai": "google_genai",
+    "haystack": "haystack",
+    "langchain_core": "langchain",
+    "llama_index": "llama_index",
+    "pydantic_ai": "pydantic_ai",
+    "smolagents": "smolagents",
+    "strands": "strands",
+}
+
+OURS: Library[Message] = Library(
+    name="everlong",
+    packages=("everlong",),
+    read=lambda messages: [Unit((message,), (message,)) for message in messages],
+    write=list,
+)
+
+
+def library_of(items: Sequence[object], fmt: str = OPENAI_CHAT.name) -> Library[Any]:
+    """Return the library whose messages these are. The first object that is no dict decides.
+
+    Dicts and objects of SDKs are rows of a wire format, which is found by looking; plain words, which all providers
+    write alike, count as `fmt`.
+    """
+    library = object_library(items)
+    if library is not None:
+        return library
+    return rows_library(list_format([plain(item) for item in items], plain=fmt))
+
+
+def object_library(items: Sequence[object]) -> Library[Any] | None:
+    """Return the library whose objects are in a list; None if all of it are rows."""
+    for item in items:
+        if isinstance(item, dict):
+            continue
+        if isinstance(item, Message):
+            return OURS
+        module = _module_for(type(item))
+        if module is not None:
+            return library_named(module)
+    return None
+
+
+def library_named(name: str) -> Library[Any]:
+    """Return the library of this module's name. Raises ImportError if the package itself is not installed."""
+    module = import_module(f"everlong.wire.libraries.{name}")
+    return cast("Library[Any]", module.LIBRARY)
+
+
+def _module_for(kind: type) -> str | None:
+    for base in kind.__mro__:  # a class of one's own that is derived from a library's
+        package, _, rest = base.__module__.partition(".")
+        found = MODULES.get(f"{package}.{rest.partition('.')[0]}") or MODULES.get(package)
+        if found is not None:
+            return found
+    return None
