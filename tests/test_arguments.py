@@ -70,11 +70,9 @@ WRONG: Any = {
     "Settings threshold": ("threshold", lambda: Settings(threshold=_any("x"))),
     "Settings window": ("window", lambda: Settings(window=_any(1.5))),
     "endpoint_at None": ("where", lambda: endpoint_at(_any(None))),
-    "HttpModel text": ("endpoint", lambda: HttpModel(_any("openai"))),
+    "HttpModel number": ("endpoint", lambda: HttpModel(_any(1))),
     "Summaries text": ("engine", lambda: Summaries(_any("chat.db"))),
-    "append a text": ("messages", lambda: _engine(lambda engine: engine.append("t", _any("hello")))),
     "append None": ("messages", lambda: _engine(lambda engine: engine.append("t", _any(None)))),
-    "append a dict": ("messages", lambda: _engine(lambda engine: engine.append("t", _any(TALK[0])))),
     "append texts": ("messages[0]", lambda: _engine(lambda engine: engine.append("t", _any(["hello"])))),
     "append a mixture": (
         "messages",
@@ -130,7 +128,7 @@ def test_a_wrong_argument_changes_nothing_in_the_thread() -> None:
         store = open_store("memory:")
         engine = Engine(store)
         await engine.append("t", TALK)
-        for wrong in ("hello", ["hello"], TALK[0], None):
+        for wrong in (1, ["hello"], [TALK[0], None], None):
             with pytest.raises(InputError):
                 await engine.append("t", _any(wrong))
         return len(list(store.read("t")))

@@ -45,9 +45,7 @@ if TYPE_CHECKING:
         Function as Function,
         Signature as Signature,
         checked as checked,
-        run_function as run_function,
         tool_function as tool_function,
-        value_text as value_text,
     )
     from everlong.engine.histories.counts import count as count, forget_counts as forget_counts
     from everlong.engine.histories.fitted import Fitted as Fitted, fit as fit, fit_document as fit_document
@@ -90,7 +88,13 @@ if TYPE_CHECKING:
         message_title as message_title,
         text_title as text_title,
     )
-    from everlong.engine.turn import Turn as Turn, converse as converse, whole as whole
+    from everlong.engine.turn import (
+        Turn as Turn,
+        converse as converse,
+        run_function as run_function,
+        value_text as value_text,
+        whole as whole,
+    )
     from everlong.engine.usage import (
         FOR_SUMMARIES as FOR_SUMMARIES,
         Saved as Saved,
@@ -111,7 +115,7 @@ else:
             "Restarted Said Thought Threads ToolLike breakpoints",
             "engine": "Busy Engine",
             "events": "CUT_NEAR Observer logs_events traces_events window_hint",
-            "functions": "Function Signature checked run_function tool_function value_text",
+            "functions": "Function Signature checked tool_function",
             "histories.counts": "count forget_counts",
             "histories.fitted": "Fitted fit fit_document",
             "preview": "Meter SMALLEST outlook outlook_of",
@@ -124,7 +128,7 @@ else:
             "summaries.titles": "Titles",
             "thread": "LEFT_BEFORE newest_summary summary_in",
             "token_map": "FRAMING MessageWeight RoundWeight TokenMap call_title map_tokens message_title text_title",
-            "turn": "Turn converse whole",
+            "turn": "Turn converse run_function value_text whole",
             "usage": "FOR_SUMMARIES Saved Spent cached_in calls_in cost_of saved_on spent_on",
             "view": "View ViewOptions view_of",
         },

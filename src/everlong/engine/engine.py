@@ -124,17 +124,20 @@ class BlockingEngine:
             new = values[len(known) :]
             return self.append(thread, new) if new else ()
 
-    def prepare(self, thread: str, call: Call, *, history: Sequence[Any] | None = None, owner: str = "") -> Prepared:
+    def prepare(
+        self, thread: str, call: Call, *, history: Sequence[Any] | None = None, library: str = "", owner: str = ""
+    ) -> Prepared:
         """Return what to send now: it fits, is valid, and begins as the request before unless a compaction was due.
 
         `history` is one that the caller holds, whole, of any kind that `fit` takes; `Prepared.messages` gives it back.
+        `library` names that kind where its messages are plain dicts and so do not show it, such as "strands".
         """
         _expect_call(thread, call)
         self.expect_owner(thread, owner)
         if history is None:
             return prepare(self.context, thread, call)
         expect_list("history", history, MESSAGES)
-        held = held_history(history, call.fmt)
+        held = held_history(history, call.fmt, library)
         now, with_head = self._histories.follow(thread, held, call, owner=owner)
         return replace(prepare(self.context, now, with_head), held=held)
 
@@ -296,8 +299,13 @@ def _expect_prepared(prepared: Prepared) -> None:
 def _values(messages: Appended) -> History:
     if isinstance(messages, str):
         return (Message(Role.USER, (Text(messages),)),)
-    items = messages if isinstance(messages, Sequence) else [messages]
+    items = [messages] if isinstance(messages, Message | Mapping) else messages
+    expect_list("messages", items, f"what the user says, a message, or {MESSAGES}")
     for at, message in enumerate(items):
+        if message is None or isinstance(message, str | bytes | int | float):
+            expect(
+                f"messages[{at}]", message, (Message, Mapping), "a message, such as {'role': 'user', 'content': '…'}"
+            )
         if isinstance(message, Message):
             expect(f"messages[{at}].role", message.role, Role, "a Role, such as Role.USER")
             for part in message.parts:
@@ -430,13 +438,16 @@ class Engine:
             yield Failed(ProviderError(f"the model went on calling tools for {MOST_ROUNDS} rounds"), begun=True)
 
     async def prepare(
-        self, thread: str, call: Call, *, history: Sequence[Any] | None = None, owner: str = ""
+        self, thread: str, call: Call, *, history: Sequence[Any] | None = None, library: str = "", owner: str = ""
     ) -> Prepared:
         """Return what to send now: it fits, is valid, and begins as the request before unless a compaction was due.
 
         `history` is one that the caller holds, whole, of any kind that `fit` takes; `Prepared.messages` gives it back.
+        `library` names that kind where its messages are plain dicts and so do not show it, such as "strands".
         """
-        return await asyncio.to_thread(self.blocking.prepare, thread, call, history=history, owner=owner)
+        return await asyncio.to_thread(
+            self.blocking.prepare, thread, call, history=history, library=library, owner=owner
+        )
 
     async def answered(self, prepared: Prepared, response: object) -> Prepared | None:
         """Record the answer to a request and add it to the thread. Returns another request to send, None if it is done.

@@ -1,22 +1,19 @@
 """A Python function as a tool: its signature as a JSON schema, and a model's arguments checked against it.
 
-Schemas have no references, because not every provider follows them. Whatever a function raises is told, not raised: the
-model reads it and can do something about it.
+Runs nothing. Schemas have no references, because not every provider follows them.
 """
 
-import asyncio
 import inspect
 import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Annotated, Any, Protocol, TypeVar, cast, get_args, get_origin, get_type_hints, runtime_checkable
+from typing import Annotated, Any, Protocol, cast, get_args, get_origin, get_type_hints, runtime_checkable
 
 import msgspec
 
 from everlong.core import Json, JsonObject, JsonText
-from everlong.errors import EverlongError, InputError
+from everlong.errors import InputError
 
 __all__ = [
     "DeclaredTool",
@@ -24,13 +21,9 @@ __all__ = [
     "Signature",
     "ToolFunction",
     "checked",
-    "run_function",
     "tool_function",
-    "value_text",
 ]
 
-T = TypeVar("T")
-LONGEST_MESSAGE = 2_000  # characters of an exception
 MOST_COMPLAINTS = 12
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")  # what every provider accepts
 LONGEST_SCHEMA = 300  # characters of one in a complaint
@@ -220,48 +213,3 @@ def _takes(parameter: Parameter) -> str:
     schema = {key: value for key, value in parameter.schema.items() if key != "default"}
     text = json.dumps(schema, ensure_ascii=False)
     return text if len(text) <= LONGEST_SCHEMA else text[:LONGEST_SCHEMA] + "…"
-
-
-async def run_function(
-    function: Function, values: Mapping[str, Any], shape: Callable[[Any], T]
-) -> tuple[T | None, str]:
-    """Call a function, in a thread if it is not async. Return its value in shape, or None and what it raised."""
-    failure = _Failure()
-    with failure:
-        if inspect.iscoroutinefunction(function):
-            return shape(await function(**values)), ""
-        return await asyncio.to_thread(_run_in_thread, function, values, shape)
-    return None, failure.text
-
-
-def _run_in_thread(function: Function, values: Mapping[str, Any], shape: Callable[[Any], T]) -> tuple[T | None, str]:
-    failure = _Failure()  # inside the thread: a StopIteration cannot travel from a thread to the event loop
-    with failure:
-        return shape(function(**values)), ""
-    return None, failure.text
-
-
-class _Failure:
-    """Takes what a function raises as text. Cancellations and the interrupt key pass."""
-
-    text = ""
-
-    def __enter__(self) -> None:
-        return
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> bool:
-        # A tool is somebody's code: the model reads what it raised, and can do something about it.
-        if not isinstance(error, Exception | SystemExit):
-            return False
-        text = str(error) if isinstance(error, EverlongError) else f"{type(error).__name__}: {error}"
-        self.text = text[:LONGEST_MESSAGE].rstrip(": ")
-        return True
-
-
-def value_text(value: object) -> str:
-    """Return what a function gave back as the model reads it: text as it is, anything else as JSON."""
-    if isinstance(value, str):
-        return value
-    return "done" if value is None else msgspec.json.encode(value, enc_hook=str).decode()

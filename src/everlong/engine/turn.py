@@ -6,28 +6,43 @@ answer instead.
 """
 
 import asyncio
+import inspect
 import json
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from threading import Lock
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
 
 from everlong.core import Message, Reasoning, Role, Text, ToolCall, ToolResult, expect
 from everlong.engine.contracts import Call, Failed, Finished, Model, Prepared, Reply, Restarted, ToolLike
-from everlong.engine.functions import Function, checked, run_function, tool_function, value_text
+from everlong.engine.functions import Function, checked, tool_function
 from everlong.errors import ContextOverflow, EverlongError, InputError, ProviderError, ThreadBusy
 
 if TYPE_CHECKING:
     from everlong.engine.engine import Engine
 
-__all__ = ["Turn", "Turns", "answer_call", "call_of", "converse", "says_something", "whole"]
+__all__ = [
+    "Turn",
+    "Turns",
+    "answer_call",
+    "call_of",
+    "converse",
+    "run_function",
+    "says_something",
+    "value_text",
+    "whole",
+]
 
 CANCELLED = "cancelled by the caller"
 NO_END = Failed(ProviderError("the model's stream ended without an end"), begun=False)
 T = TypeVar("T")
+LONGEST_MESSAGE = 2_000  # characters of an exception
 
 
 @dataclass(slots=True)
@@ -268,3 +283,48 @@ async def answer_call(function: Function, call: ToolCall) -> ToolResult:
         return ToolResult(call.id, (Text(complaints),), call.name, failed=True)
     text, raised = await run_function(function, values, value_text)
     return ToolResult(call.id, (Text(raised if text is None else text),), call.name, failed=text is None)
+
+
+async def run_function(
+    function: Function, values: Mapping[str, Any], shape: Callable[[Any], T]
+) -> tuple[T | None, str]:
+    """Call a function, in a thread if it is not async. Return its value in shape, or None and what it raised."""
+    failure = _Failure()
+    with failure:
+        if inspect.iscoroutinefunction(function):
+            return shape(await function(**values)), ""
+        return await asyncio.to_thread(_run_in_thread, function, values, shape)
+    return None, failure.text
+
+
+def _run_in_thread(function: Function, values: Mapping[str, Any], shape: Callable[[Any], T]) -> tuple[T | None, str]:
+    failure = _Failure()  # inside the thread: a StopIteration cannot travel from a thread to the event loop
+    with failure:
+        return shape(function(**values)), ""
+    return None, failure.text
+
+
+class _Failure:
+    """Takes what a function raises as text. Cancellations and the interrupt key pass."""
+
+    text = ""
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
+        # A tool is somebody's code: the model reads what it raised, and can do something about it.
+        if not isinstance(error, Exception | SystemExit):
+            return False
+        text = str(error) if isinstance(error, EverlongError) else f"{type(error).__name__}: {error}"
+        self.text = text[:LONGEST_MESSAGE].rstrip(": ")
+        return True
+
+
+def value_text(value: object) -> str:
+    """Return what a function gave back as the model reads it: text as it is, anything else as JSON."""
+    if isinstance(value, str):
+        return value
+    return "done" if value is None else msgspec.json.encode(value, enc_hook=str).decode()

@@ -1,6 +1,7 @@
 """`everlong fit`: a conversation brought under a budget, in the format it came in."""
 
 from dataclasses import asdict
+from typing import Any
 
 import click
 
@@ -65,7 +66,7 @@ def fit_command(  # noqa: PLR0913 - one parameter an option
         _print(fitted, before, say, to_stderr=to_stderr)
 
 
-def _as_json(fitted: Fitted, before: int, picked: Picked) -> dict[str, object]:
+def _as_json(fitted: Fitted[Any], before: int, picked: Picked) -> dict[str, object]:
     return {
         "conversation": {"picked": picked.number, "of": picked.of},
         "budget": fitted.budget,
@@ -77,7 +78,7 @@ def _as_json(fitted: Fitted, before: int, picked: Picked) -> dict[str, object]:
     }
 
 
-def _print(fitted: Fitted, before: int, say: Words, *, to_stderr: bool) -> None:
+def _print(fitted: Fitted[Any], before: int, say: Words, *, to_stderr: bool) -> None:
     from rich.markup import escape  # noqa: PLC0415 - only where it is seen
     from rich.text import Text  # noqa: PLC0415
 

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from everlong.core import Action, Edit, History, Message, Role
 from everlong.engine import FRAMING, Fitted, MessageWeight, TokenMap, message_title
@@ -196,7 +196,7 @@ def causes_of(edits: Sequence[Edit]) -> tuple[Cause, ...]:
     return tuple(sorted(causes, key=lambda cause: (cause.after - cause.before, cause.step)))
 
 
-def plan_of(fitted: Fitted, rows: Sequence[Row], counter: Counter, before: int) -> Plan:
+def plan_of(fitted: Fitted[Any], rows: Sequence[Row], counter: Counter, before: int) -> Plan:
     """Return the rows with what happened to them. `before` are the tokens of the original request."""
     edits: dict[int, list[Edit]] = {}
     for edit in fitted.edits:

@@ -17,7 +17,7 @@ from everlong.core import History, Message, Point, head_length
 from everlong.engine.contracts import Call, HeldHistory
 from everlong.engine.thread import EngineContext
 from everlong.errors import NoThread, ThreadExists
-from everlong.wire import library_of
+from everlong.wire import library_named, library_of
 
 __all__ = ["FollowedHistories", "held_history"]
 
@@ -34,9 +34,12 @@ class _Followed:
     orders: list[int] = field(default_factory=list)
 
 
-def held_history(items: Sequence[Any], fmt: str) -> HeldHistory:
-    """Read a history that someone else holds; plain dicts count as messages of this format."""
-    library = library_of(items, fmt)
+def held_history(items: Sequence[Any], fmt: str, named: str = "") -> HeldHistory:
+    """Read a history that someone else holds, of the library that is named or found by looking.
+
+    Plain dicts count as messages of this format.
+    """
+    library = library_named(named) if named else library_of(items, fmt)
     return HeldHistory(library, tuple(library.read(items)))
 
 

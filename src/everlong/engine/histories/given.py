@@ -6,7 +6,7 @@ the caller as the very object that it gave.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
 from everlong.core import Json, Message, expect_list
 from everlong.wire import (
@@ -127,4 +127,4 @@ def format_of_lists(fmt: str) -> Format | None:
 
 def parsed_from(new: Sequence[Json], start: int) -> Iterator[Message]:
     """Return the messages of a list from item `start` on."""
-    return (OPENAI_CHAT.read_message(cast(Json, row), f"messages[{at}]") for at, row in enumerate(new, start))
+    return (OPENAI_CHAT.read_message(row, f"messages[{at}]") for at, row in enumerate(new, start))

@@ -7,6 +7,7 @@ import json
 import tracemalloc
 from collections.abc import Callable
 from statistics import median
+from typing import Any
 
 import everlong
 from everlong.engine import Fitted
@@ -84,7 +85,7 @@ def _work(job: Job) -> Job:
     return {"figure": FIGURES[job["question"]](messages, job["tokens"])}
 
 
-def _fit(messages: list[Message], budget: int, previous: Fitted | None = None) -> Fitted:
+def _fit(messages: list[Message], budget: int, previous: Fitted[Any] | None = None) -> Fitted[Any]:
     result = everlong.fit(messages, model=MODEL, budget=budget, tools=TOOLS, previous=previous)
     result.messages  # noqa: B018 - they are written on first use
     return result

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any, cast
 
 from everlong.core import Message
+from everlong.errors import InputError
 from everlong.wire.documents import list_format
 from everlong.wire.formats import OPENAI_CHAT
 from everlong.wire.libraries.library import Library, Unit
@@ -29,12 +30,14 @@ MODULES: Mapping[str, str] = {
     "strands": "strands",
 }
 
-OURS: Library[Message] = Library(
-    name="everlong",
-    packages=("everlong",),
-    read=lambda messages: [Unit((message,), (message,)) for message in messages],
-    write=list,
-)
+
+def _read_ours(messages: Sequence[Message]) -> list[Unit[Message]]:
+    if not all(isinstance(message, Message) for message in messages):
+        raise InputError("messages are either all Messages or all of another kind")
+    return [Unit((message,), (message,)) for message in messages]
+
+
+OURS: Library[Message] = Library(name="everlong", packages=("everlong",), read=_read_ours, write=list)
 
 
 def library_of(items: Sequence[object], fmt: str = OPENAI_CHAT.name) -> Library[Any]:

@@ -40,20 +40,20 @@ class Library(Generic[X]):
 
 def given_back(library: Library[X], units: Sequence[Unit[X]], sent: Sequence[Message]) -> list[X]:
     """Return the items of what is sent: the caller's own where all of a unit stands there untouched, else new ones."""
-    starts = {}
+    starts: dict[int | None, Unit[X]] = {}
     at = 0
-    for unit in units:
-        starts[at] = unit
-        at += len(unit.messages)
+    for each in units:
+        if each.messages:
+            starts[at] = each
+        at += len(each.messages)
     history = [message for unit in units for message in unit.messages]
     places = origins(sent, history)
     out: list[X] = []
     changed: list[Message] = []
     at = 0
     while at < len(sent):
-        place = places[at]
-        unit = None if place is None else starts.get(place)
-        if unit is None or not unit.messages or not _follows(places, at, len(unit.messages)):
+        unit = starts.get(places[at])
+        if unit is None or not _follows(places, at, len(unit.messages)):
             changed.append(sent[at])
             at += 1
             continue

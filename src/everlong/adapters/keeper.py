@@ -1,0 +1,173 @@
+"""What all adapters share: one engine, and for each call of a model the messages that a framework should send.
+
+The history stays the framework's. A thread of the engine follows it by the framework's own id of the conversation, so
+that each request begins as the one before until a compaction is due. Methods come twice: plain, and with an `a` in
+front for event loops.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from everlong.core import expect, expect_list
+from everlong.engine import RECALL, Author, Call, Engine, Prepared, Settings, Summaries, ToolLike
+from everlong.errors import EverlongError, InputError, NotRecovered
+from everlong.store import open_engine
+from everlong.windows import window
+from everlong.wire import FORMATS, OPENAI_CHAT, Usage
+
+__all__ = ["RECALL", "RECALL_DESCRIPTION", "RECALL_PARAMETERS", "Keeper", "missing"]
+
+RECALL_DESCRIPTION: Final = (
+    "Get back what was left out of this conversation: the original of a reference, or what was said of a few words."
+)
+RECALL_PARAMETERS: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "what": {"type": "string", "description": "a reference, such as 3f0c9a1b7d2e4856, or a few words"},
+        "start": {
+            "type": "integer",
+            "description": "the first character to show, to read on in a long original",
+            "default": 0,
+        },
+    },
+    "required": ["what"],
+    "additionalProperties": False,
+}
+
+
+class Keeper:
+    """Keeps the conversations of a framework within the windows of its models.
+
+    `engine` is an engine of yours, or the URL of a store; in memory everything is gone with the program. `window` is
+    for models that no table knows. `pins` are texts that stand in every request. With `recall` the model may ask for
+    what left the window, where the framework has tools. `authors` write summaries, where there is an event loop.
+    """
+
+    def __init__(
+        self,
+        engine: Engine | str = "memory:",
+        *,
+        settings: Settings | None = None,
+        window: int | None = None,
+        pins: Sequence[str] = (),
+        recall: bool = True,
+        authors: Sequence[Author] = (),
+    ) -> None:
+        expect("engine", engine, (Engine, str), "an engine, or the URL of a store, such as 'chat.db'")
+        expect_list("pins", pins, "a list of texts")
+        if isinstance(engine, Engine) and (settings is not None or window is not None):
+            raise InputError("settings and window belong to the engine: give them to open_engine, or give no engine")
+        self.engine = engine if isinstance(engine, Engine) else _opened(engine, settings or Settings(), window)
+        self.recall = recall
+        self._pins = tuple(pins)
+        self._pinned: set[str] = set()
+        self._authors = tuple(authors)
+        self._summaries = Summaries(self.engine, authors, own_model=False) if authors else None
+
+    def prepare(  # noqa: PLR0913 - whose messages, for which model; all but those by name
+        self,
+        thread: str,
+        items: Sequence[Any],
+        *,
+        model: str,
+        tools: Sequence[ToolLike] = (),
+        max_tokens: int | None = None,
+        fmt: str = "",
+        provider: str = "",
+        endpoint: str = "",
+        library: str = "",
+    ) -> Prepared:
+        """Return what to send now (`.messages`) for a history that the framework holds, whole.
+
+        `fmt` is the wire format in which the framework asks the model, by default that of the model's provider.
+        `library` names the kind of messages where they are plain dicts and do not show it.
+        """
+        self._pin(thread)
+        call = Call(
+            model=model,
+            fmt=fmt or format_of(model, provider),
+            tools=tools,
+            max_tokens=max_tokens,
+            provider=provider,
+            endpoint=endpoint,
+            recall_tool=RECALL if self.recall else "",
+        )
+        return self.engine.blocking.prepare(thread, call, history=items, library=library)
+
+    def refused(self, prepared: Prepared, error: BaseException) -> Prepared | None:
+        """Return another request to send after the framework's call raised; None if its own error is to be raised."""
+        try:
+            return self.engine.blocking.refused(prepared, error)
+        except NotRecovered:
+            raise
+        except EverlongError:
+            return None
+
+    def answered(self, prepared: Prepared, usage: Usage | None) -> Prepared | None:
+        """Record that the call was answered. Another request follows if the server cut the prompt and said nothing."""
+        return self.engine.blocking.answered(prepared, usage)
+
+    def failed(self, prepared: Prepared, reason: str) -> None:
+        """Record that the call came to nothing."""
+        self.engine.blocking.record_failure(prepared, reason)
+
+    def recalled(self, thread: str, what: str, start: int = 0) -> str:
+        """Return what the model reads that called the tool to recall."""
+        if not what.strip():
+            return "what: give a reference or a few words"
+        return self.engine.blocking.recall_text(thread, what, start=start)
+
+    async def aprepare(self, thread: str, items: Sequence[Any], **call: Any) -> Prepared:
+        """Return what `prepare` does, off the event loop."""
+        return await asyncio.to_thread(self.prepare, thread, items, **call)
+
+    async def arefused(self, prepared: Prepared, error: BaseException) -> Prepared | None:
+        """Return what `refused` does, off the event loop."""
+        return await asyncio.to_thread(self.refused, prepared, error)
+
+    async def aanswered(self, prepared: Prepared, usage: Usage | None) -> Prepared | None:
+        """Record what `answered` does, off the event loop, and have a summary written if one is due."""
+        again = await asyncio.to_thread(self.answered, prepared, usage)
+        if self._summaries is not None and again is None:
+            self._summaries.after_turn(prepared, self._authors[0].model)
+        return again
+
+    async def afailed(self, prepared: Prepared, reason: str) -> None:
+        """Record what `failed` does, off the event loop."""
+        await asyncio.to_thread(self.failed, prepared, reason)
+
+    async def arecalled(self, thread: str, what: str, start: int = 0) -> str:
+        """Return what `recalled` does, off the event loop."""
+        return await asyncio.to_thread(self.recalled, thread, what, start)
+
+    def _pin(self, thread: str) -> None:
+        if not self._pins or thread in self._pinned:
+            return
+        self.engine.blocking.append(thread, [])  # pins need a thread that is there
+        for text in self._pins:
+            self.engine.blocking.pin(thread, text=text)
+        self._pinned.add(thread)
+
+
+def format_of(model: str, provider: str = "") -> str:
+    """Return the wire format in which the maker of a model is asked; that of OpenAI's chat if nobody knows.
+
+    Example: "claude-sonnet-4-5" -> "anthropic"
+    """
+    maker = provider or window(model).provider
+    found = (form for form in FORMATS.values() if form.server_side is not None and form.server.maker == maker)
+    return next((form.name for form in found if maker), OPENAI_CHAT.name)
+
+
+def missing(framework: str, needs: str, module: str) -> ImportError:
+    """Return the error for a framework that is not installed, in one line that says what to install.
+
+    Example: missing("LangChain", "langchain>=1.4", __name__)
+    """
+    return ImportError(f'{module} needs {framework}: pip install "{needs}"')
+
+
+def _opened(url: str, settings: Settings, window: int | None) -> Engine:
+    return open_engine(url, settings=settings if window is None else replace(settings, window=window))
