@@ -137,6 +137,17 @@ WORDS = [
         ),
     ),
     Case(
+        "smolagents, task after task, each a message of its own",
+        tuple(
+            message
+            for number in range(5)
+            for message in (
+                user(f"New task:\nMend pump {number}."),
+                assistant("Calling tools:\n[{'id': 'call_1', 'function': {'name': 'final_answer'}}]"),
+            )
+        ),
+    ),
+    Case(
         "words beside a reminder of the client", (parts("<system-reminder>\nx\n</system-reminder>", "Mend the pump."),)
     ),
     Case("words after a reminder of the client", (user("<system-reminder>x</system-reminder>\nMend the pump."),)),

@@ -276,7 +276,7 @@ LAST = "$"
 CLOSINGS = {number: re.compile(frame.closing) for number, frame in enumerate(FRAMES) if frame.closing}
 #: A user speaks inside a frame of the client: answers, feedback, the task itself.
 USER_SPEAKS = re.compile(r"<(?:feedback|answer|user_message|user_query|user_feedback|task)>")
-#: smolagents puts the next task behind the last result, in one message; it may be long.
+#: smolagents puts the next task behind the last result, in one message when it is sent; it may be long.
 NEXT_TASK = "\nNew task:\n"
 
 #: What an assistant writes that acts without a tool role.
@@ -417,7 +417,7 @@ def _header(head: str) -> str | None:
 
 
 def _user_speaks(text: str) -> bool:
-    if NEXT_TASK in text:
+    if NEXT_TASK in text or text.startswith(NEXT_TASK[1:]):
         return True
     return USER_SPEAKS.search(text, 0, LOOKED_AT) is not None or USER_SPEAKS.search(text[-LOOKED_AT:]) is not None
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from everlong.lab.adapters.errand import Errand
+from everlong.lab.clients.script import Tasks
 from everlong.lab.environments import CORE, Environment, NpmPackages
 
 __all__ = ["ADAPTERS", "HOWS", "AdapterRow", "with_everlong"]
@@ -57,6 +58,8 @@ def with_everlong(name: str, *packages: str) -> Environment:
     return Environment(f"adapter-{name}", (*packages, *CORE.requires))
 
 
+CLAUDE = {"messages": "claude-sonnet-4-5"}
+
 ADAPTERS: dict[str, AdapterRow] = {
     row.name: row
     for row in (
@@ -69,11 +72,58 @@ ADAPTERS: dict[str, AdapterRow] = {
             own="ToolOutputTrimmer",
         ),
         AdapterRow(
+            name="llama-index",
+            title="LlamaIndex",
+            driver="llama_index",
+            home=with_everlong(
+                "llama-index",
+                "llama-index-core>=0.14",
+                "llama-index-llms-openai>=0.8",
+                "llama-index-llms-openai-like>=0.8",
+                "llama-index-llms-anthropic",
+                "anthropic<1",  # it cannot read the answers of newer ones
+            ),
+            modes=("chat", "chat stream", "responses", "messages", "messages stream"),
+            models=CLAUDE,
+            own="Memory with a token limit",
+        ),
+        AdapterRow(
             name="litellm",
             title="litellm (its proxy)",
             driver="litellm_proxy",
             home=with_everlong("litellm", "litellm[proxy]>=1.100,<2"),
             modes=("chat", "chat stream"),
+        ),
+        AdapterRow(
+            name="crewai",
+            title="CrewAI",
+            driver="crewai",
+            home=with_everlong("crewai", "crewai[anthropic]>=1.15"),
+            modes=("chat", "chat stream", "messages"),
+            model="gpt-4o",
+            models=CLAUDE,
+            own="respect_context_window",
+            # Each task of a crew is a conversation of its own.
+            errand=Errand(Tasks(count=1, files=54, lines=50), single=True),
+        ),
+        AdapterRow(
+            name="autogen",
+            title="AutoGen",
+            driver="autogen",
+            # Newer versions of anthropic do not take what it sends.
+            home=with_everlong(
+                "autogen", "autogen-agentchat>=0.7", "autogen-ext[anthropic,openai]>=0.7", "anthropic<1"
+            ),
+            modes=("chat", "chat stream", "messages", "messages stream"),
+            own="BufferedChatCompletionContext",
+        ),
+        AdapterRow(
+            name="smolagents",
+            title="smolagents",
+            driver="smolagents",
+            home=with_everlong("smolagents", "smolagents[openai]>=1.26,<2"),
+            modes=("chat", "chat stream"),
+            own="a step callback that drops old observations",
         ),
     )
 }

@@ -162,27 +162,28 @@ def way_of(asked: ReceivedRequest) -> Way | None:
     for name, properties in tools.items():
         arguments = _arguments(name, properties)
         if arguments is not None:
-            return _tool_way(name, arguments, _end(tools))
+            return _tool_way(name, arguments, tools)
         if properties.keys() >= STEP_FIELDS:
             return _step_way(name)
     system = "".join(message.text for message in asked.messages if message.role is Role.SYSTEM)
     return CODE_WAY if CODE_TOOL in system else None
 
 
-def _tool_way(name: str, arguments: Callable[[Path], dict[str, object]], end: Callable[[str], Answer]) -> Way:
+def _tool_way(name: str, arguments: Callable[[Path], dict[str, object]], tools: Mapping[str, Mapping[str, Any]]) -> Way:
     return Way(
         lambda path: Answer(text=f"Reading {path.name}.", calls=((name, json.dumps(arguments(path))),)),
-        end,
-        _in_results,
+        _end(tools),
+        _in_user_text if RESULTS_SAID in tools else _in_results,
     )
 
 
 def _end(tools: Mapping[str, Mapping[str, Any]]) -> Callable[[str], Answer]:
     """Return how a task is ended: in words, or by the tool that takes them."""
-    field = next(iter(tools.get(SUBMIT, {})), None)
-    if field is None:
+    submit = next((name for name in SUBMITS if tools.get(name)), None)
+    if submit is None:
         return lambda words: Answer(text=words)
-    return lambda words: Answer(text="All of it is read.", calls=((SUBMIT, json.dumps({field: words})),))
+    field = next(iter(tools[submit]))
+    return lambda words: Answer(text="All of it is read.", calls=((submit, json.dumps({field: words})),))
 
 
 def _step_way(name: str) -> Way:
@@ -221,8 +222,10 @@ SHELLS: Mapping[str, Callable[[Path], dict[str, object]]] = {
     "shell_command": lambda path: {"command": f"cat {path}"},
     "shell": lambda path: {"command": ["cat", str(path)]},
 }
-#: The tool of clients that take the last words of a task as a call.
-SUBMIT = "submit"
+#: The tool of smolagents for the last words; it sends the results of other tools as words of the user.
+RESULTS_SAID = "final_answer"
+#: The tools of clients that take the last words of a task as a call.
+SUBMITS = ("submit", RESULTS_SAID)
 #: What the object of a client without tools holds: the file to read next, or the last words.
 STEP_FIELDS = frozenset({"path", "said"})
 #: How the system text of a client that runs code shows its tool.

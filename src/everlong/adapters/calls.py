@@ -1,0 +1,133 @@
+"""Calls that a framework makes of its model: to which conversation they belong, what is sent, what follows a refusal.
+
+For adapters that stand around a framework's model: plain or streamed, with or without an event loop. What cannot be
+recovered is the framework's own error, raised as it came.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from hashlib import sha256
+from types import TracebackType
+from typing import Any, TypeVar
+
+from everlong.adapters.keeper import Keeper
+from everlong.core import Role
+from everlong.engine import Prepared
+from everlong.wire import Usage, library_of
+
+__all__ = ["asend", "astream", "send", "stream", "thread_of"]
+
+T = TypeVar("T")
+
+
+def thread_of(name: str, items: Sequence[Any]) -> str:
+    """Return the thread of a conversation that has no id: it is known by its system text and the first words after it.
+
+    An agent's other conversations with the same model, such as one about its plan, begin with other words.
+    """
+    library, beginning = library_of(items), sha256()
+    for item in items:
+        messages = [message for unit in library.read([item]) for message in unit.messages]
+        for message in messages:
+            beginning.update(f"{message.role}\n{message.text}\n".encode("utf-8", "surrogatepass"))
+        if any(message.role is not Role.SYSTEM for message in messages):
+            break
+    return f"{name}-{beginning.hexdigest()[:12]}"
+
+
+class _Attempt:
+    """A request on its way. Leaving it tells the keeper how it ended; there may be another one to send then."""
+
+    def __init__(self, keeper: Keeper, prepared: Prepared) -> None:
+        self.keeper = keeper
+        self.prepared = prepared
+        self.usage: Usage | None = None
+        #: Whether a piece of the answer was handed on: then it is too late for another request.
+        self.begun = False
+        #: Whether there is no other request to send.
+        self.over = False
+
+    def __enter__(self) -> list[Any]:
+        return self.prepared.messages
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> bool:
+        if error is None:
+            self._go_on(self.keeper.answered(self.prepared, self.usage))
+            return False
+        if self.begun or not isinstance(error, Exception):
+            self.keeper.failed(self.prepared, type(error).__name__)
+            return False
+        return self._go_on(self.keeper.refused(self.prepared, error))
+
+    async def __aenter__(self) -> list[Any]:
+        return self.prepared.messages
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> bool:
+        if error is None:
+            self._go_on(await self.keeper.aanswered(self.prepared, self.usage))
+            return False
+        if self.begun or not isinstance(error, Exception):
+            self.keeper.failed(self.prepared, type(error).__name__)  # a cancelled task cannot wait
+            return False
+        return self._go_on(await self.keeper.arefused(self.prepared, error))
+
+    def _go_on(self, another: Prepared | None) -> bool:
+        """Take the other request, if there is one and it is not too late."""
+        self.over = another is None or self.begun
+        if another is not None:
+            self.prepared = another
+        return not self.over
+
+
+def send(keeper: Keeper, prepared: Prepared, model: Callable[[list[Any]], T], usage: Callable[[T], Usage | None]) -> T:
+    """Return the model's answer to what was prepared, or to another request after a refusal."""
+    attempt = _Attempt(keeper, prepared)
+    while True:
+        with attempt as messages:
+            answer = model(messages)
+            attempt.usage = usage(answer)
+        if attempt.over:
+            return answer
+
+
+async def asend(
+    keeper: Keeper, prepared: Prepared, model: Callable[[list[Any]], Awaitable[T]], usage: Callable[[T], Usage | None]
+) -> T:
+    """Return what `send` returns, with an event loop."""
+    attempt = _Attempt(keeper, prepared)
+    while True:
+        async with attempt as messages:
+            answer = await model(messages)
+            attempt.usage = usage(answer)
+        if attempt.over:
+            return answer
+
+
+def stream(
+    keeper: Keeper, prepared: Prepared, model: Callable[[list[Any]], Iterator[T]], usage: Callable[[T], Usage | None]
+) -> Iterator[T]:
+    """Yield the pieces of the model's answer. A refusal before the first piece is recovered."""
+    attempt = _Attempt(keeper, prepared)
+    while not attempt.over:
+        with attempt as messages:
+            for piece in model(messages):
+                attempt.begun = True
+                attempt.usage = usage(piece) or attempt.usage
+                yield piece
+
+
+async def astream(
+    keeper: Keeper,
+    prepared: Prepared,
+    model: Callable[[list[Any]], Awaitable[AsyncIterator[T]]],
+    usage: Callable[[T], Usage | None],
+) -> AsyncIterator[T]:
+    """Yield what `stream` yields, with an event loop."""
+    attempt = _Attempt(keeper, prepared)
+    while not attempt.over:
+        async with attempt as messages:
+            async for piece in await model(messages):
+                attempt.begun = True
+                attempt.usage = usage(piece) or attempt.usage
+                yield piece

@@ -1,0 +1,316 @@
+"""LlamaIndex: a memory that keeps the whole conversation in a store, and a model that sends as much of it as fits.
+
+    memory = EverlongMemory.from_defaults("chat.db", session_id="ship")
+    agent = FunctionAgent(llm=memory.wrap(llm), tools=[…, memory.recall_tool()])
+    await agent.run("…", memory=memory)
+
+An agent asks its memory only for what was said before the run; the steps of the run itself it adds on its way to the
+model. So the messages are fitted in the model that a memory wraps, which sees all of them, the tools and what the
+provider answers. A memory whose model is not wrapped fits what it knows itself.
+"""
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+from uuid import uuid4
+
+from everlong.adapters.calls import asend, astream, send, stream
+from everlong.adapters.keeper import RECALL, RECALL_DESCRIPTION, Keeper, missing
+from everlong.core import Message
+from everlong.engine import Author, Engine, Settings
+from everlong.errors import NoThread
+from everlong.wire import Usage, library_named, read_usage
+
+try:
+    from llama_index.core.base.llms.types import ChatMessage, ChatResponse, LLMMetadata
+    from llama_index.core.bridge.pydantic import BaseModel, PrivateAttr, SerializeAsAny
+    from llama_index.core.llms import LLM
+    from llama_index.core.llms.function_calling import FunctionCallingLLM
+    from llama_index.core.memory import BaseMemory
+    from llama_index.core.tools import FunctionTool
+except ImportError as error:
+    raise missing("LlamaIndex 0.14 or newer", "llama-index-core>=0.14", __name__) from error
+
+__all__ = ["EverlongMemory"]
+
+LIBRARY = library_named("llama_index")
+FIELDS = ("session_id", "model", "window", "pins")
+
+
+class EverlongMemory(BaseMemory):
+    """A memory of any length, kept in a store by its session id.
+
+    `store` is a store's URL. `model` is needed only where no model is wrapped.
+    """
+
+    store: str = "memory:"
+    session_id: str = ""
+    model: str = ""
+    window: int | None = None
+    pins: list[str] = []
+
+    _keeper: Keeper = PrivateAttr()
+    _items: list[Any] | None = PrivateAttr(default=None)
+    _wrapped: bool = PrivateAttr(default=False)
+
+    def __init__(  # noqa: PLR0913 - the keeper's keywords, and the adapter's own
+        self,
+        engine: Engine | str = "memory:",
+        *,
+        session_id: str = "",
+        model: str = "",
+        settings: Settings | None = None,
+        window: int | None = None,
+        pins: Sequence[str] = (),
+        authors: Sequence[Author] = (),
+    ) -> None:
+        super().__init__(
+            store=engine if isinstance(engine, str) else "memory:",
+            session_id=session_id or uuid4().hex,
+            model=model,
+            window=window,
+            pins=list(pins),
+        )
+        self._keeper = Keeper(engine, settings=settings, window=window, pins=pins, recall=False, authors=authors)
+
+    @classmethod
+    def class_name(cls) -> str:
+        """Return the name that LlamaIndex writes into its files."""
+        return "EverlongMemory"
+
+    @classmethod
+    def from_defaults(
+        cls,
+        engine: Engine | str = "memory:",
+        *,
+        chat_history: list[Any] | None = None,
+        llm: LLM | None = None,
+        **options: Any,
+    ) -> "EverlongMemory":
+        """Return a memory; `chat_history` takes the place of what the session holds, `llm` tells the model's name."""
+        if llm is not None:
+            options.setdefault("model", llm.metadata.model_name)
+        memory = cls(engine, **options)
+        if chat_history is not None:
+            memory.set(chat_history)
+        return memory
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any], **options: Any) -> "EverlongMemory":
+        """Return the memory of what `to_dict` wrote: the same session of the same store."""
+        return cls(data.get("store", "memory:"), **{name: data[name] for name in FIELDS if name in data}, **options)
+
+    def wrap(self, llm: LLM) -> FunctionCallingLLM:
+        """Return the model with this memory in front of it; from now on `get` returns all messages."""
+        self._wrapped = True
+        return _WrappedLLM(llm, self)
+
+    def recall_tool(self) -> FunctionTool:
+        """Return a tool with which an agent finds what is no longer shown."""
+        self._keeper.recall = True  # from now on, what is left out names the tool
+
+        def recall(what: str, start: int = 0) -> str:
+            return self._keeper.recalled(self.session_id, what, start)
+
+        async def arecall(what: str, start: int = 0) -> str:
+            return await self._keeper.arecalled(self.session_id, what, start)
+
+        return FunctionTool.from_defaults(recall, async_fn=arecall, name=RECALL, description=RECALL_DESCRIPTION)
+
+    # --- what LlamaIndex asks a memory -----------------------------------------------------------
+
+    def get(self, input: str | None = None, **_: Any) -> list[Any]:
+        """Return the messages for the next call: all of them if a model is wrapped, else those that fit."""
+        items = self.get_all()
+        if self._wrapped or not items:
+            return items
+        prepared = self._keeper.prepare(self.session_id, items, model=self.model)
+        self._keeper.answered(prepared, None)
+        return prepared.messages
+
+    def get_all(self) -> list[Any]:
+        """Return all messages of the session."""
+        return list(self._held())
+
+    def put(self, message: Any) -> None:
+        """Add a message."""
+        self.put_messages([message])
+
+    def put_messages(self, messages: Sequence[Any]) -> None:
+        """Add messages."""
+        self._held().extend(messages)
+        self._keep(messages)
+
+    def set(self, messages: Sequence[Any]) -> None:
+        """Put these in the place of all messages."""
+        self.reset()
+        self.put_messages(messages)
+
+    def reset(self) -> None:
+        """Forget the messages of the session."""
+        self._items = []
+        self._forget()
+
+    # --- the store -------------------------------------------------------------------------------
+
+    def _held(self) -> list[Any]:
+        if self._items is None:
+            threads = self._keeper.engine.threads
+            try:
+                said = [row.entry for row in threads.read(self._kept) if isinstance(row.entry, Message)]
+            except NoThread:
+                said = []
+            self._items = LIBRARY.write(said)
+        return self._items
+
+    @property
+    def _kept(self) -> str:
+        """The thread of the memory itself; what is sent to models follows it in the thread of the session."""
+        return f"{self.session_id}/memory"
+
+    def _keep(self, messages: Sequence[Any]) -> None:
+        said = [message for unit in LIBRARY.read(messages) for message in unit.messages]
+        self._keeper.engine.blocking.append(self._kept, said)
+
+    def _forget(self) -> None:
+        with suppress(NoThread):
+            self._keeper.engine.threads.remove(self._kept)
+
+
+class _WrappedLLM(FunctionCallingLLM):
+    """A model with a memory in front of it. All else is the model's own."""
+
+    llm: SerializeAsAny[LLM]
+    _memory: EverlongMemory = PrivateAttr()
+
+    def __init__(self, llm: LLM, memory: EverlongMemory) -> None:
+        super().__init__(llm=llm, callback_manager=llm.callback_manager)
+        self._memory = memory
+
+    @classmethod
+    def class_name(cls) -> str:
+        """Return the name that LlamaIndex shows."""
+        return "EverlongLLM"
+
+    @property
+    def metadata(self) -> LLMMetadata:
+        """What the model says of itself."""
+        return self.llm.metadata
+
+    def _call(self, messages: Sequence[Any], tools: Sequence[Any] = ()) -> dict[str, Any]:
+        """Return what is to be prepared."""
+        return {
+            "thread": self._memory.session_id,
+            "items": list(messages),
+            "model": self.metadata.model_name,
+            "tools": [tool.metadata.to_openai_tool(skip_length_check=True) for tool in tools],
+            "max_tokens": getattr(self.llm, "max_tokens", None),
+        }
+
+    def chat(self, messages: Sequence[Any], **options: Any) -> ChatResponse:
+        """Return the model's answer to as much of the messages as fits."""
+        keeper = self._memory._keeper
+        return send(
+            keeper, keeper.prepare(**self._call(messages)), lambda items: self.llm.chat(items, **options), _usage
+        )
+
+    def stream_chat(self, messages: Sequence[Any], **options: Any) -> Iterator[ChatResponse]:
+        """Yield the model's answer as it grows."""
+        keeper = self._memory._keeper
+        prepared = keeper.prepare(**self._call(messages))
+        return stream(keeper, prepared, lambda items: self.llm.stream_chat(items, **options), _usage)
+
+    async def achat(self, messages: Sequence[Any], **options: Any) -> ChatResponse:
+        """Return what `chat` returns, with an event loop."""
+        keeper = self._memory._keeper
+        prepared = await keeper.aprepare(**self._call(messages))
+        return await asend(keeper, prepared, lambda items: self.llm.achat(items, **options), _usage)
+
+    async def astream_chat(self, messages: Sequence[Any], **options: Any) -> AsyncIterator[ChatResponse]:
+        """Yield what `stream_chat` yields, with an event loop."""
+        keeper = self._memory._keeper
+        prepared = await keeper.aprepare(**self._call(messages))
+        return astream(keeper, prepared, lambda items: self.llm.astream_chat(items, **options), _usage)
+
+    def chat_with_tools(
+        self, tools: Sequence[Any], user_msg: Any = None, chat_history: list[Any] | None = None, **options: Any
+    ) -> ChatResponse:
+        """Return the model's answer, which may call tools."""
+        keeper = self._memory._keeper
+        prepared = keeper.prepare(**self._call(_all(chat_history, user_msg), tools))
+        return send(
+            keeper, prepared, lambda items: self.llm.chat_with_tools(tools, chat_history=items, **options), _usage
+        )
+
+    def stream_chat_with_tools(
+        self, tools: Sequence[Any], user_msg: Any = None, chat_history: list[Any] | None = None, **options: Any
+    ) -> Iterator[ChatResponse]:
+        """Yield the model's answer, which may call tools, as it grows."""
+        keeper = self._memory._keeper
+        prepared = keeper.prepare(**self._call(_all(chat_history, user_msg), tools))
+        return stream(
+            keeper,
+            prepared,
+            lambda items: self.llm.stream_chat_with_tools(tools, chat_history=items, **options),
+            _usage,
+        )
+
+    async def achat_with_tools(
+        self, tools: Sequence[Any], user_msg: Any = None, chat_history: list[Any] | None = None, **options: Any
+    ) -> ChatResponse:
+        """Return what `chat_with_tools` returns, with an event loop."""
+        keeper = self._memory._keeper
+        prepared = await keeper.aprepare(**self._call(_all(chat_history, user_msg), tools))
+        return await asend(
+            keeper, prepared, lambda items: self.llm.achat_with_tools(tools, chat_history=items, **options), _usage
+        )
+
+    async def astream_chat_with_tools(
+        self, tools: Sequence[Any], user_msg: Any = None, chat_history: list[Any] | None = None, **options: Any
+    ) -> AsyncIterator[ChatResponse]:
+        """Yield what `stream_chat_with_tools` yields, with an event loop."""
+        keeper = self._memory._keeper
+        prepared = await keeper.aprepare(**self._call(_all(chat_history, user_msg), tools))
+        return astream(
+            keeper,
+            prepared,
+            lambda items: self.llm.astream_chat_with_tools(tools, chat_history=items, **options),
+            _usage,
+        )
+
+    # --- the model's own -------------------------------------------------------------------------
+
+    def get_tool_calls_from_response(self, response: ChatResponse, **options: Any) -> Any:
+        """Return the calls in an answer."""
+        return self.llm.get_tool_calls_from_response(response, **options)
+
+    def complete(self, prompt: str, **options: Any) -> Any:
+        """Return how the model goes on; a prompt alone is sent as it is."""
+        return self.llm.complete(prompt, **options)
+
+    def stream_complete(self, prompt: str, **options: Any) -> Any:
+        """Yield how the model goes on."""
+        return self.llm.stream_complete(prompt, **options)
+
+    async def acomplete(self, prompt: str, **options: Any) -> Any:
+        """Return what `complete` returns, with an event loop."""
+        return await self.llm.acomplete(prompt, **options)
+
+    async def astream_complete(self, prompt: str, **options: Any) -> Any:
+        """Yield what `stream_complete` yields, with an event loop."""
+        return await self.llm.astream_complete(prompt, **options)
+
+    def _prepare_chat_with_tools(self, *args: Any, **options: Any) -> dict[str, Any]:
+        return dict(self.llm._prepare_chat_with_tools(*args, **options))
+
+
+def _all(history: Sequence[Any] | None, said: Any) -> list[Any]:
+    """Return the messages of a call; what the user says now may come beside them, as text too."""
+    new = [] if said is None else [ChatMessage(role="user", content=said) if isinstance(said, str) else said]
+    return [*(history or ()), *new]
+
+
+def _usage(answer: ChatResponse) -> Usage | None:
+    """Return what an answer cost, as far as its provider's own answer stands beside it."""
+    raw = answer.raw
+    return read_usage(raw.model_dump(mode="json") if isinstance(raw, BaseModel) else raw)
