@@ -106,5 +106,5 @@ def test_what_cannot_be_recovered_is_said() -> None:
         with pytest.raises(NotRecovered):
             llm.chat([ChatMessage(content=LONG)])
         server_gone = model(server)
-    with pytest.raises(Exception, match="[Cc]onnect"):
+    with pytest.raises(Exception, match=r"[Cc]onnect"):
         EverlongMemory.from_defaults("memory:").wrap(server_gone).chat([ChatMessage(content="hello")])

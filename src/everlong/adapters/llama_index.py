@@ -23,7 +23,7 @@ from everlong.wire import Usage, library_named, read_usage
 
 try:
     from llama_index.core.base.llms.types import ChatMessage, ChatResponse, LLMMetadata
-    from llama_index.core.bridge.pydantic import BaseModel, PrivateAttr, SerializeAsAny
+    from llama_index.core.bridge.pydantic import BaseModel, Field, PrivateAttr, SerializeAsAny
     from llama_index.core.llms import LLM
     from llama_index.core.llms.function_calling import FunctionCallingLLM
     from llama_index.core.memory import BaseMemory
@@ -47,7 +47,7 @@ class EverlongMemory(BaseMemory):
     session_id: str = ""
     model: str = ""
     window: int | None = None
-    pins: list[str] = []
+    pins: list[str] = Field(default_factory=list)
 
     _keeper: Keeper = PrivateAttr()
     _items: list[Any] | None = PrivateAttr(default=None)
@@ -119,7 +119,7 @@ class EverlongMemory(BaseMemory):
 
     # --- what LlamaIndex asks a memory -----------------------------------------------------------
 
-    def get(self, input: str | None = None, **_: Any) -> list[Any]:
+    def get(self, *_: Any, **__: Any) -> list[Any]:
         """Return the messages for the next call: all of them if a model is wrapped, else those that fit."""
         items = self.get_all()
         if self._wrapped or not items:

@@ -170,6 +170,6 @@ else:
             "summary_message",
             "sessions.records": "aside stamp",
             "sessions.session": "RecordedRequest SessionFormat",
-            "usage": "Usage merged plausible read_usage silent_overflow truncated_window",
+            "usage": "Usage merged plausible read_usage read_usage silent_overflow truncated_window",
         },
     )

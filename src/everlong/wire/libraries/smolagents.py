@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from io import BytesIO
 from typing import Any, cast
 
-from PIL import Image as Pictures
+from PIL import Image as Pictures  # type: ignore[import-not-found]
 from smolagents.models import ChatMessage, ChatMessageToolCall, ChatMessageToolCallFunction, MessageRole
 from smolagents.monitoring import TokenUsage
 from smolagents.utils import encode_image_base64

@@ -6,8 +6,8 @@ from typing import Any
 
 from autogen_agentchat.agents import AssistantAgent
 from autogen_core.model_context import BufferedChatCompletionContext, UnboundedChatCompletionContext
-from autogen_ext.models.anthropic import AnthropicChatCompletionClient
-from autogen_ext.models.openai import OpenAIChatCompletionClient
+from autogen_ext.models.anthropic import AnthropicChatCompletionClient  # type: ignore[import-not-found]
+from autogen_ext.models.openai import OpenAIChatCompletionClient  # type: ignore[import-not-found]
 
 from everlong.adapters.autogen import EverlongChatCompletionContext
 from everlong.lab.adapters.drivers.job import Job, main, read_file
