@@ -131,3 +131,39 @@ def test_all_is_everything_that_we_run() -> None:
     (row,) = extras()["all"]
     brought = set().union(*(names_in(extras()[extra]) for extra in Requirement(row).extras))
     assert brought == set().union(*(names_in(extras()[extra]) for extra in PACKAGES))
+
+
+#: What does not run on Windows, and what is said there.
+POSIX_ONLY = {
+    "chat -m hello": "everlong chat needs Linux, macOS or WSL; everlong serve --no-app and wrap run here",
+    "serve --port 0": "the chat app needs Linux, macOS or WSL; everlong serve --no-app serves the gateway alone",
+    "lab speed": "everlong lab speed needs Linux, macOS or WSL",
+}
+ON_WINDOWS = "import everlong.extras; everlong.extras.POSIX = False\n"
+
+
+@pytest.mark.parametrize("command", POSIX_ONLY)
+def test_what_needs_posix_says_so_elsewhere_in_one_line(command: str, tmp_path: Path) -> None:
+    code = f"{ON_WINDOWS}from everlong.cli.main import main; main({command.split()!r})"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    (line,) = done.stderr.strip().splitlines()
+    assert line.endswith(POSIX_ONLY[command])
+
+
+def test_the_library_says_which_part_needs_posix(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", f"{ON_WINDOWS}from everlong import Agent"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr.strip().splitlines()[-1].endswith("InputError: the agent needs Linux, macOS or WSL")
+
+
+@pytest.mark.parametrize("command", ["models gpt-4o", "count --sample", "wrap --list", "serve --new-key"])
+def test_what_runs_everywhere_does_not_need_posix(command: str, tmp_path: Path) -> None:
+    code = f"{ON_WINDOWS}from everlong.cli.main import main; main({command.split()!r})"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

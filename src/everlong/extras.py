@@ -1,14 +1,18 @@
-"""Extras: what a part needs beyond the core, and the one line that says how to install what is missing.
+"""What a part needs beyond the core: packages, which extras bring, and the system. What is missing is one line.
 
 The names are those of `[project.optional-dependencies]`; a test keeps the two lists equal. Frameworks that the adapters
 are for stand in `everlong.adapters`.
 """
 
+import os
 from collections.abc import Mapping
 
 from everlong.errors import InputError
 
-__all__ = ["EXTRA_OF", "PACKAGES", "command_for", "expect_extras", "lacking"]
+__all__ = ["EXTRA_OF", "PACKAGES", "command_for", "expect_extras", "expect_posix", "lacking"]
+
+#: Whether the system has what Linux, macOS and WSL have in common.
+POSIX = os.name == "posix"
 
 #: The packages of each extra, by the names under which they are imported.
 PACKAGES: Mapping[str, tuple[str, ...]] = {
@@ -46,6 +50,12 @@ def expect_extras(what: str, *extras: str) -> None:
     if wanted:
         names = ", ".join(sorted(frozenset().union(*missing.values())))
         raise InputError(f"{what} needs more packages ({names}): {command_for(*wanted)}")
+
+
+def expect_posix(what: str, instead: str = "") -> None:
+    """Raise InputError where a part does not run: one line that says where it does, and what else there is."""
+    if not POSIX:
+        raise InputError(f"{what} needs Linux, macOS or WSL" + (f"; {instead}" if instead else ""))
 
 
 def lacking(extra: str) -> frozenset[str]:

@@ -7,6 +7,9 @@ goes through the engine. It shows nothing: terminal and app read its events.
 from typing import TYPE_CHECKING
 
 from everlong.doors import open_door
+from everlong.extras import expect_posix
+
+expect_posix("the agent")  # its workspace is guarded by what only these systems have
 
 if TYPE_CHECKING:
     from everlong.agent.agent import Agent as Agent, Kind as Kind

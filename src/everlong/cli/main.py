@@ -28,6 +28,7 @@ COMMANDS = (
         "inspect", "everlong.cli.commands.inspect:inspect_command", "Show where the window of a conversation goes."
     ),
     CommandRow("lab", "everlong.cli.commands.lab:lab_command", "Measure what survives a cut."),
+    CommandRow("mcp", "everlong.cli.commands.mcp:mcp_command", "Give your sessions to any MCP client: recall, search."),
     CommandRow("models", "everlong.cli.commands.models:models_command", "Show the window and prices of models."),
     CommandRow(
         "serve", "everlong.cli.commands.serve:serve_command", "Serve the gateway: any client, one changed base URL."

@@ -7,7 +7,7 @@ import click
 from everlong.cli.local import extras_for, local_option
 from everlong.cli.permissions import permission_options
 from everlong.cli.words.wording import language_option
-from everlong.extras import expect_extras
+from everlong.extras import expect_extras, expect_posix
 
 __all__ = ["chat_command"]
 
@@ -34,6 +34,7 @@ def chat_command(**given: Any) -> None:
     The model is the local one (--local), one behind --upstream, or the one whose key is in the environment. Inside,
     /help lists the commands. Ctrl-C stops an answer or a tool; the thread can always be gone on with.
     """
+    expect_posix("everlong chat", "everlong serve --no-app and wrap run here")
     expect_extras("chatting", "llm", *extras_for(given["local"], given["store"]))
     from everlong.cli.chat.program import run  # noqa: PLC0415
     from everlong.cli.chat.setup import ChatOptions  # noqa: PLC0415 - needs an extra

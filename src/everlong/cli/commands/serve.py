@@ -11,7 +11,7 @@ import click
 from everlong.cli.local import extras_for, local_option
 from everlong.cli.permissions import permission_options
 from everlong.cli.wrap.lease import Lease, end_this_process
-from everlong.extras import expect_extras
+from everlong.extras import expect_extras, expect_posix
 
 __all__ = ["serve_command"]
 
@@ -50,7 +50,6 @@ def serve_command(
     client's own key.
     """
     expect_extras("serving", "server", *extras_for(local, given["store"]))
-    from everlong.cli.app import FACTORY, serving_options  # noqa: PLC0415 - needs an extra
     from everlong.gateway import hashed, new_key as fresh_key, serve  # noqa: PLC0415
 
     tools = {name: given.pop(name) for name in ("allow", "deny", "policy", "yes", "sandbox", "no_sandbox", "network")}
@@ -69,6 +68,12 @@ def serve_command(
             click.echo(f"The chat app is at {address[0]}", err=True)
             if browse:
                 Timer(BROWSE_AFTER, webbrowser.open, [address[0]]).start()
+
+    if options["app"] is False:
+        serve(file, options, local=local, report=report)
+        return
+    expect_posix("the chat app", "everlong serve --no-app serves the gateway alone")
+    from everlong.cli.app import FACTORY, serving_options  # noqa: PLC0415 - needs an extra
 
     with serving_options(local=local, sample=sample, tools=tools):
         serve(file, options, local=local, report=report, factory=FACTORY)

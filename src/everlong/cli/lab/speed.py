@@ -12,6 +12,7 @@ from everlong.cli.terminal.files import write_page
 from everlong.cli.terminal.streams import print_json
 from everlong.cli.words.language import Language
 from everlong.cli.words.wording import language_option
+from everlong.extras import expect_posix
 from everlong.lab import BENCHMARK_NAMES
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def speed_command(  # noqa: PLR0913 - one parameter an option
     Peers are installed once, from your package index; what cannot be installed is left out. Tables go to standard
     output, progress to standard error. Ratios and CPU time hold on a busy machine, wall times do not.
     """
+    expect_posix("everlong lab speed")
     from everlong.lab import (  # noqa: PLC0415 - only a run needs all of this
         Bench,
         Environments,

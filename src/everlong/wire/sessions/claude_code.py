@@ -315,6 +315,7 @@ SESSION = SessionFormat(
     write=render_document,
     marks=MARKS,
     folders=(".claude/projects", ".config/claude/projects"),
+    moved_by=("CLAUDE_CONFIG_DIR", ".claude"),
     requests=_requests,
     side_chains=_side_chains,
 )

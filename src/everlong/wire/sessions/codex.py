@@ -314,5 +314,6 @@ SESSION = SessionFormat(
     marks=MARKS,
     not_the_user=CONTEXT,
     folders=(".codex/sessions", ".codex/archived_sessions"),
+    moved_by=("CODEX_HOME", ".codex"),
     requests=_requests,
 )

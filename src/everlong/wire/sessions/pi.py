@@ -525,5 +525,6 @@ SESSION = SessionFormat(
     write=render_document,
     marks=MARKS,
     folders=(".pi/agent/sessions",),
+    moved_by=("PI_CODING_AGENT_DIR", ".pi/agent"),
     requests=_requests,
 )

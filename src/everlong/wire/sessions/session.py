@@ -7,6 +7,7 @@ table of them.
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import TypeAlias
 
 from everlong.core import Json, JsonObject, Message
@@ -101,10 +102,23 @@ class SessionFormat:
     not_the_user: tuple[str, ...] = ()
     #: Where the program keeps its sessions, below the home directory.
     folders: tuple[str, ...] = ()
+    #: The variable that names another folder in place of one of the home directory: ("CODEX_HOME", ".codex").
+    moved_by: tuple[str, str] = ("", "")
     #: The requests whose usage the records tell; reports with the same key belong to one request.
     requests: Callable[[Iterable[JsonObject]], Iterator[tuple[Hashable, RecordedRequest]]] | None = None
     #: Splits the records of a program that writes those of sub-agents into the same file.
     side_chains: Callable[[Sequence[JsonObject]], SideChains] | None = None
+
+    def places(self, home: Path, environment: Mapping[str, str]) -> tuple[Path, ...]:
+        """Return where the sessions of a user are, whether or not there are any."""
+        variable, replaced = self.moved_by
+        moved = environment.get(variable, "").strip() if variable else ""
+        return tuple(
+            Path(moved, folder.removeprefix(f"{replaced}/"))
+            if moved and folder.startswith(f"{replaced}/")
+            else home / folder
+            for folder in self.folders
+        )
 
 
 def read_records(
