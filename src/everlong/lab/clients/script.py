@@ -212,7 +212,7 @@ def _arguments(name: str, properties: Mapping[str, Any]) -> Callable[[Path], dic
     return SHELLS.get(name)
 
 
-PARAMETERS = ("parameters", "input_schema", "parametersJsonSchema")
+PARAMETERS = ("parameters", "input_schema", "parametersJsonSchema", "parameters_json_schema")
 #: Clients' own tools that show a file, and the names of the path in them.
 READERS = frozenset({"read_file", "Read", "read"})
 PATH_FIELDS = ("path", "file_path", "filePath")

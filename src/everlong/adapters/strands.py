@@ -1,0 +1,182 @@
+"""Strands Agents: a conversation manager that keeps an agent going past the window.
+
+    agent = Agent(model, tools=[…], conversation_manager=EverlongConversationManager("desk.db"))
+
+The manager stands around each model call and fits the messages of that call alone. `agent.messages` stays whole, so
+sessions keep every message, and nothing has to be restored but the name of the thread.
+"""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from itertools import groupby
+from typing import Any
+from uuid import uuid4
+
+from everlong.adapters.keeper import RECALL, RECALL_DESCRIPTION, RECALL_PARAMETERS, Keeper, missing
+from everlong.adapters.sdk_errors import sdk_errors
+from everlong.engine import Engine, Prepared, Settings
+from everlong.errors import InputError
+from everlong.wire import ANTHROPIC, Usage, given_back, library_named
+
+try:
+    from strands import tool
+    from strands.agent.conversation_manager import ConversationManager
+    from strands.hooks import AgentInitializedEvent, HookRegistry
+    from strands.middleware import InvokeModelContext, InvokeModelStage, ModelStopReason
+    from strands.types.exceptions import ContextWindowOverflowException
+except ImportError as error:
+    raise missing("Strands Agents 1.62 or newer", "strands-agents>=1.62", __name__) from error
+
+__all__ = ["EverlongConversationManager"]
+
+SYSTEM = "system"
+Message = dict[str, Any]
+
+
+class EverlongConversationManager(ConversationManager):
+    """Fits every model request of one agent, recovers where a model refuses, and offers the tool `recall`.
+
+    `engine` is an engine, or the address of a store such as "desk.db". `thread` names the conversation there; without
+    one it gets a name that a session manager keeps. The other arguments are the keeper's.
+    """
+
+    def __init__(
+        self,
+        engine: Engine | str = "memory:",
+        *,
+        settings: Settings | None = None,
+        window: int | None = None,
+        pins: Sequence[str] = (),
+        recall: bool = True,
+        thread: str = "",
+    ) -> None:
+        super().__init__()
+        self.keeper = Keeper(engine, settings=settings, window=window, pins=pins, recall=recall)
+        self.thread = thread or f"strands-{uuid4().hex}"
+        self._recall = recall
+        self._attached = False
+        #: Messages that another manager left in place of those it had removed.
+        self._before: list[Message] = []
+
+    def register_hooks(self, registry: HookRegistry, **kwargs: Any) -> None:
+        """Wait for the agent, which is not complete yet."""
+        super().register_hooks(registry, **kwargs)
+        registry.add_callback(AgentInitializedEvent, self._attach)
+
+    def _attach(self, event: AgentInitializedEvent) -> None:
+        if self._attached:
+            raise InputError("a conversation manager belongs to one agent: make another EverlongConversationManager")
+        self._attached = True
+        agent: Any = event.agent
+        agent.add_middleware(InvokeModelStage, self._invoke)
+        if self._recall and RECALL not in agent.tool_names:
+            agent.tool_registry.process_tools([self._recall_tool()])
+
+    def _recall_tool(self) -> Any:
+        @tool(name=RECALL, description=RECALL_DESCRIPTION, inputSchema={"json": RECALL_PARAMETERS})
+        async def recall(what: str, start: int = 0) -> str:
+            return await self.keeper.arecalled(self.thread, what, start)
+
+        return recall
+
+    # --- the manager's part ----------------------------------------------------------------------
+
+    def apply_management(self, agent: Any, **kwargs: Any) -> None:
+        """Do nothing: the agent's messages stay whole."""
+
+    def reduce_context(self, agent: Any, e: Exception | None = None, **kwargs: Any) -> None:  # noqa: ARG002 - theirs
+        """Raise the overflow again: it was tried to recover from it where it came up."""
+        if e is not None:
+            raise e
+
+    def get_state(self) -> dict[str, Any]:
+        """Return what a session keeps of this manager."""
+        return {**super().get_state(), "thread": self.thread, "before": self._before}
+
+    def restore_from_session(self, state: dict[str, Any]) -> list[Any] | None:
+        """Go on where a session ended, also one that another manager has cut."""
+        self.removed_message_count = state.get("removed_message_count", 0)
+        if state.get("__name__") == type(self).__name__:
+            self.thread, self._before = state["thread"], state["before"]
+        elif state.get("summary_message"):
+            self._before = [state["summary_message"]]
+        return list(self._before) or None
+
+    # --- model calls -----------------------------------------------------------------------------
+
+    async def _invoke(
+        self, context: InvokeModelContext, next_fn: Callable[[InvokeModelContext], AsyncIterator[Any]]
+    ) -> AsyncIterator[Any]:
+        """Send what fits; where that is refused for its size, send less."""
+        request = _Request(context)
+        prepared: Prepared | None = await self.keeper.aprepare(
+            self.thread,
+            request.messages,
+            model=request.model,
+            tools=request.tools,
+            max_tokens=request.max_tokens,
+            fmt=ANTHROPIC.name,  # the form of Converse and the strictest rules
+        )
+        while prepared is not None:
+            usage: Usage | None = None
+            try:
+                async for event in next_fn(request.with_messages(prepared.messages)):
+                    if isinstance(event, ModelStopReason):
+                        usage = _usage_of(event.usage)
+                    yield event
+            except (ContextWindowOverflowException, *sdk_errors()) as error:
+                prepared = await self.keeper.arefused(prepared, error)
+                if prepared is None:
+                    raise
+                continue
+            # Another request follows if the server cut the last one in silence: of two answers the later one counts.
+            prepared = await self.keeper.aanswered(prepared, usage)
+
+
+class _Request:
+    """A model call of Strands: what is said in it, and the same call with something else."""
+
+    def __init__(self, context: InvokeModelContext) -> None:
+        self._context = context
+        self._library = library_named("strands")
+        system = context.system_prompt
+        blocks = [{"text": system}] if isinstance(system, str) else system or []
+        head = [{"role": SYSTEM, "content": blocks}] if blocks else []
+        self._units = self._library.read([*head, *context.messages])
+        self.messages = [message for unit in self._units for message in unit.messages]
+        settings: Any = context.model.get_config()
+        values = settings if isinstance(settings, dict) else vars(settings)
+        params = values.get("params") or {}
+        self.model = str(values.get("model_id") or "")
+        limits = (values.get("max_tokens"), params.get("max_completion_tokens"), params.get("max_tokens"))
+        self.max_tokens = next((limit for limit in limits if isinstance(limit, int)), None)
+        self.tools = [
+            ANTHROPIC.tools.declare(spec["name"], spec["description"], spec["inputSchema"].get("json", {}))
+            for spec in context.tool_specs
+        ]
+
+    def with_messages(self, sent: Sequence[Any]) -> InvokeModelContext:
+        """Return the call with these messages. Neighbours of one side are one message, as Bedrock insists."""
+        items = given_back(self._library, self._units, sent)
+        head = next((at for at, item in enumerate(items) if item["role"] != SYSTEM), len(items))
+        blocks = [block for item in items[:head] for block in item["content"]]
+        as_it_was = isinstance(self._context.system_prompt, str) and [{"text": self._context.system_prompt}] == blocks
+        messages = [_joined(list(run)) for _, run in groupby(items[head:], key=lambda item: item["role"])]
+        return self._context.replace(
+            messages=messages, system_prompt=self._context.system_prompt if as_it_was else blocks or None
+        )
+
+
+def _joined(run: list[Message]) -> Message:
+    if len(run) == 1:
+        return run[0]
+    return {"role": run[0]["role"], "content": [block for message in run for block in message["content"]]}
+
+
+def _usage_of(usage: Any) -> Usage | None:
+    """Some providers count cached tokens among the input and some beside it; the total has them all."""
+    output = usage.get("outputTokens", 0)
+    prompt = usage.get("totalTokens", 0) - output
+    if prompt <= 0:
+        return None
+    cached, stored = usage.get("cacheReadInputTokens", 0), usage.get("cacheWriteInputTokens", 0)
+    return Usage(prompt=prompt, cached=cached, cache_written=stored, output=output)
