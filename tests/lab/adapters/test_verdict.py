@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from everlong.core import JsonText
 from everlong.lab.adapters.errand import READ, TOLD, Errand
 from everlong.lab.adapters.results import ADAPTER_PAGES, adapter_table
 from everlong.lab.adapters.table import ADAPTERS, HOWS
@@ -108,6 +109,27 @@ def test_facts_that_are_gone_are_counted() -> None:
     verdict = judge_adapter(run, ERRAND, clerk)
     assert verdict.faults == (f"{len(READ)} of {len(ERRAND.facts)} facts from the beginning are gone",)
     assert not verdict.ours
+
+
+def test_without_a_recall_tool_only_what_the_user_said_has_to_be_there() -> None:
+    clerk = ERRAND.script(Path("work"))
+    clerk.kept = TOLD
+    run = AdapterRun(
+        framework="one",
+        mode="chat",
+        how="everlong",
+        window=WINDOW,
+        answers=[ERRAND.done(1)],
+        requests=TWICE,
+        compactions=2,
+    )
+    assert judge_adapter(run, ERRAND, clerk).faults == ()
+    clerk.kept = TOLD[1:]
+    assert judge_adapter(run, ERRAND, clerk).faults == (f"1 of {len(ERRAND.facts)} facts from the beginning are gone",)
+    clerk.kept = TOLD
+    recall: JsonText = '{"type": "function", "function": {"name": "recall", "parameters": {}}}'
+    offered = replace(run, requests=[*TWICE[:-1], replace(TWICE[-1], tools=(*TWICE[-1].tools, recall))])
+    assert f"{len(READ)} of {len(ERRAND.facts)} facts" in judge_adapter(offered, ERRAND, clerk).faults[0]
 
 
 def test_who_is_not_told_the_window_may_be_refused_and_learns_from_it() -> None:

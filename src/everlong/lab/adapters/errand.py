@@ -70,6 +70,11 @@ class Errand:
         return self.tasks.count + (not self.single)
 
     @property
+    def told(self) -> tuple[Fact, ...]:
+        """What the user says at the beginning."""
+        return TOLD
+
+    @property
     def facts(self) -> tuple[Fact, ...]:
         """Everything that is asked for at the end."""
         return (*TOLD, *READ)

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from everlong.core import Role
-from everlong.lab.adapters.errand import Errand, ErrandClerk
+from everlong.lab.adapters.errand import RECALL, Errand, ErrandClerk
 from everlong.lab.clients.prefixes import COUNTED, NEW_SHARE, Sizes, begins, items_of
-from everlong.lab.clients.script import newest_task, summary_wanted, way_of
+from everlong.lab.clients.script import newest_task, summary_wanted, tool_names, way_of
 from everlong.llm import ReceivedRequest
 from everlong.wire import format_named, problems
 
@@ -93,8 +93,7 @@ def judge_adapter(run: AdapterRun, errand: Errand, clerk: ErrandClerk) -> Adapte
         faults.append(f"{finished} of {errand.count} tasks finished")
     faults += [f"{name} was read, but the model did not get it" for name in clerk.missing[:MOST_REPORTED]]
     faults += list(_refusable(run, allowed=run.how == "untold"))[:MOST_REPORTED]
-    if kept is not None and kept < len(errand.facts):
-        faults.append(f"{len(errand.facts) - kept} of {len(errand.facts)} facts from the beginning are gone")
+    faults += _gone(run, errand, clerk)
     if run.how in OURS:
         faults += list(_law_faults(run, steps, broken))[:MOST_REPORTED]
     if not faults and sum(map(len, run.answers)) and not broken and not refused:
@@ -120,6 +119,18 @@ def judge_adapter(run: AdapterRun, errand: Errand, clerk: ErrandClerk) -> Adapte
         cached=sum(min(request.cached, request.tokens) for request in answered),
         faults=tuple(faults),
     )
+
+
+def _gone(run: AdapterRun, errand: Errand, clerk: ErrandClerk) -> Iterator[str]:
+    """Yield how many facts are gone. Where our adapter cannot offer a tool, those that a tool once gave may be.
+
+    They are behind references then, and a framework without our tool has no way to follow these.
+    """
+    offered = any(RECALL in tool_names(request.tools) for request in run.requests)
+    wanted = errand.told if run.how in OURS and not offered else errand.facts
+    gone = () if clerk.kept is None else [fact for fact in wanted if fact not in clerk.kept]
+    if gone:
+        yield f"{len(gone)} of {len(errand.facts)} facts from the beginning are gone"
 
 
 def is_step(request: ReceivedRequest) -> bool:

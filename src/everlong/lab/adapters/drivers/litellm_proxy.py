@@ -20,6 +20,7 @@ from everlong.lab.adapters.drivers.job import Job, main, read_file
 from everlong.lab.clients.drivers.task import tool
 
 TOOL: Any = {"type": "function", "function": tool()}
+KEY = "sk-of-the-lab"
 STARTING = 180.0  # seconds, on a busy machine
 #: What a user writes beside the proxy's configuration to set the adapter.
 HANDLER = """from everlong.adapters.litellm import EverlongHandler
@@ -30,7 +31,7 @@ handler = EverlongHandler({store!r}, window={window!r})
 
 def run(job: Job) -> None:
     """Do the job."""
-    with _proxy(job) as address, OpenAI(base_url=f"{address}/v1", api_key="key", max_retries=0) as client:
+    with _proxy(job) as address, OpenAI(base_url=f"{address}/v1", api_key=KEY, max_retries=0) as client:
         messages: list[Any] = [{"role": "system", "content": "You are a careful clerk."}]
         for prompt in job.prompts:
             messages.append({"role": "user", "content": prompt})
@@ -66,11 +67,14 @@ def _proxy(job: Job) -> Iterator[str]:
     params = {"model": f"openai/{job.model}", "api_base": f"{job.address}/v1", "api_key": "key"}
     config: dict[str, Any] = {
         "model_list": [{"model_name": job.model, "litellm_params": params}],
-        "litellm_settings": {"num_retries": 0, "telemetry": False},
+        "litellm_settings": {"telemetry": False},
+        "router_settings": {"num_retries": 0},
+        "general_settings": {"master_key": KEY},
     }
     if job.how == "everlong":
         Path("compaction.py").write_text(HANDLER.format(store=job.store, window=job.window), encoding="utf-8")
         config["litellm_settings"]["callbacks"] = "compaction.handler"
+        config["router_settings"]["retry_policy"] = {"BadRequestErrorRetries": 2}
     Path("config.yaml").write_text(json.dumps(config), encoding="utf-8")  # JSON is YAML
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -25,9 +25,17 @@ KINDS: dict[str, Any] = {"chat": OpenAIChatCompletionsModel, "responses": OpenAI
 async def _talk(job: Job) -> None:
     client = AsyncOpenAI(base_url=f"{job.address}/v1", api_key="key", max_retries=0)
     model = KINDS[job.dialect](model=job.model, openai_client=client)
-    agent = Agent(name="clerk", instructions="You are a careful clerk.", tools=[function_tool(read_file)], model=model)
+    agent = Agent(name="clerk", instructions="You are a careful clerk.", tools=[function_tool(read_file)])
     session: Any = SQLiteSession("errand")
-    config = RunConfig(call_model_input_filter=ToolOutputTrimmer(recent_turns=1) if job.how == "own" else None)
+    config = RunConfig(
+        model=model, call_model_input_filter=ToolOutputTrimmer(recent_turns=1) if job.how == "own" else None
+    )
+    if job.how == "everlong":
+        from everlong.adapters.openai_agents import EverlongSession, recall_tool  # noqa: PLC0415 - only where it is used
+
+        agent.tools.append(recall_tool)
+        session = EverlongSession("errand", job.store, window=job.window)
+        config = session.run_config(config)
     for prompt in job.prompts:
         options: Any = {"session": session, "run_config": config, "max_turns": MOST_TURNS}
         if job.stream:
