@@ -11,7 +11,7 @@ wrapped by `EverlongModel`. Runs without a session take `EverlongFilter` as thei
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from everlong.adapters.conversations import Conversations
 from everlong.adapters.keeper import RECALL, RECALL_DESCRIPTION, RECALL_PARAMETERS, Keeper, missing
-
 from everlong.core import Message, Opaque, Role
 from everlong.errors import NoThread, ThreadChanged, ThreadExists
 from everlong.wire import OPENAI_CHAT, OPENAI_RESPONSES, Usage, as_error, classify
@@ -366,7 +365,9 @@ class _Attempt:
     prepared: "Prepared"
     next: "Prepared | None" = None
 
-    async def events(self, stream: "AsyncIterator[TResponseStreamEvent]") -> "AsyncIterator[TResponseStreamEvent]":
+    async def events(
+        self, stream: "AsyncIterator[TResponseStreamEvent]"
+    ) -> "AsyncGenerator[TResponseStreamEvent, None]":
         """Yield the events; those that say nothing yet are held back until something is said."""
         held: list[TResponseStreamEvent] = []
         begun = False
