@@ -1,21 +1,29 @@
 """Groups of commands that are imported only when they run: `--help` reads one table and loads nothing else."""
 
+import os
 from collections.abc import Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 
 import click
 
-__all__ = ["CommandGroup", "CommandRow"]
+__all__ = ["COMPLETING", "CommandGroup", "CommandRow"]
+
+#: The variable by which a shell asks what a word may become.
+COMPLETING = "_EVERLONG_COMPLETE"
 
 
 @dataclass(frozen=True, slots=True)
 class CommandRow:
-    """A command of a group: its name, where it is defined ("module:name"), and its line in the group's help."""
+    """A command of a group: its name, where it is defined ("module:name"), and its line in the group's help.
+
+    `reads` is whether it reads variables of the environment: one that is misspelt is named then.
+    """
 
     name: str
     place: str
     line: str
+    reads: bool = False
 
 
 class _Commands(MutableMapping[str, click.Command]):
@@ -31,6 +39,10 @@ class _Commands(MutableMapping[str, click.Command]):
             module, _, attribute = row.place.partition(":")
             command: click.Command = getattr(import_module(module), attribute)
             command.short_help = row.line
+            if COMPLETING in os.environ:
+                from everlong.cli.completion import teach  # noqa: PLC0415 - only when Tab was pressed
+
+                teach(command, name)
             self._loaded[name] = command
         return self._loaded[name]
 
@@ -57,6 +69,18 @@ class CommandGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Return the names in the order of the table."""
         return [row.name for row in self.rows]
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; name variables that it would read if they were spelt right."""
+        found = super().resolve_command(ctx, args)
+        asks_help = any(name in found[2] for name in ctx.help_option_names)
+        if not ctx.resilient_parsing and not asks_help and any(row.reads for row in self.rows if row.name == found[0]):
+            from everlong.cli.variables import tell_misspelt  # noqa: PLC0415 - not for commands that read none
+
+            tell_misspelt()
+        return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the lines of the table, without importing the commands."""

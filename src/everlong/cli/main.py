@@ -6,44 +6,77 @@ from collections.abc import Sequence
 import click
 
 from everlong import __version__
-from everlong.cli.groups import CommandGroup, CommandRow
+from everlong.cli.groups import COMPLETING, CommandGroup, CommandRow
 from everlong.cli.terminal.streams import tolerate_encodings
 from everlong.errors import EverlongError
 
 __all__ = ["main", "program"]
 
+SHELLS = ("bash", "zsh", "fish")
 
 #: Every command: its name, where it is defined, and its line in `everlong --help`.
 COMMANDS = (
-    CommandRow("chat", "everlong.cli.commands.chat:chat_command", "Talk to the agent in the terminal."),
+    CommandRow("chat", "everlong.cli.commands.chat:chat_command", "Talk to the agent in the terminal.", reads=True),
     CommandRow("count", "everlong.cli.commands.count:count_command", "Count the tokens of a conversation."),
     CommandRow(
         "demo", "everlong.cli.commands.demo:demo_command", "Watch a conversation outgrow its window, and what is kept."
     ),
     CommandRow(
-        "doctor", "everlong.cli.commands.doctor:doctor_command", "Show what is there for a client, and what is missing."
+        "doctor",
+        "everlong.cli.commands.doctor:doctor_command",
+        "Show what is there for a client, and what is missing.",
+        reads=True,
     ),
     CommandRow("fit", "everlong.cli.commands.fit:fit_command", "Bring a conversation under a budget of tokens."),
     CommandRow(
         "inspect", "everlong.cli.commands.inspect:inspect_command", "Show where the window of a conversation goes."
     ),
-    CommandRow("lab", "everlong.cli.commands.lab:lab_command", "Measure what survives a cut."),
-    CommandRow("mcp", "everlong.cli.commands.mcp:mcp_command", "Give your sessions to any MCP client: recall, search."),
-    CommandRow("models", "everlong.cli.commands.models:models_command", "Show the window and prices of models."),
+    CommandRow("lab", "everlong.cli.commands.lab:lab_command", "Measure what survives a cut.", reads=True),
     CommandRow(
-        "serve", "everlong.cli.commands.serve:serve_command", "Serve the gateway: any client, one changed base URL."
+        "mcp",
+        "everlong.cli.commands.mcp:mcp_command",
+        "Give your sessions to any MCP client: recall, search.",
+        reads=True,
     ),
-    CommandRow("sessions", "everlong.cli.commands.sessions:sessions_command", "Keep, find and mend conversations."),
+    CommandRow(
+        "models", "everlong.cli.commands.models:models_command", "Show the window and prices of models.", reads=True
+    ),
+    CommandRow(
+        "serve",
+        "everlong.cli.commands.serve:serve_command",
+        "Serve the gateway: any client, one changed base URL.",
+        reads=True,
+    ),
+    CommandRow(
+        "sessions", "everlong.cli.commands.sessions:sessions_command", "Keep, find and mend conversations.", reads=True
+    ),
     CommandRow(
         "wrap",
         "everlong.cli.commands.wrap:wrap_command",
         "Start a client behind the gateway: claude, codex and others.",
+        reads=True,
     ),
 )
 
 
+def _print_completion(ctx: click.Context, _: click.Parameter, shell: str | None) -> None:
+    if shell is not None and not ctx.resilient_parsing:
+        from everlong.cli.completion import completion_script  # noqa: PLC0415 - once in the life of a shell
+
+        click.echo(completion_script(ctx.command, shell, COMPLETING))
+        ctx.exit()
+
+
 @click.group(cls=CommandGroup, rows=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="everlong")
+@click.option(
+    "--completion",
+    type=click.Choice(SHELLS),
+    callback=_print_completion,
+    is_eager=True,
+    expose_value=False,
+    help='Print what completes names in this shell; eval "$(everlong --completion bash)" in its start-up file uses it.',
+)
 def program() -> None:
     """Keep conversations with language models inside their windows."""
 

@@ -67,7 +67,12 @@ if TYPE_CHECKING:
     )
     from everlong.lab.replay.plan import ReplayPlan as ReplayPlan, replayed as replayed
     from everlong.lab.replay.playback import played as played
-    from everlong.lab.replay.policies import COMPARED as COMPARED, UNCUT as UNCUT, policy_named as policy_named
+    from everlong.lab.replay.policies import (
+        COMPARED as COMPARED,
+        UNCUT as UNCUT,
+        policy_named as policy_named,
+        policy_names as policy_names,
+    )
     from everlong.lab.replay.results import (
         Recorded as Recorded,
         ReplayResult as ReplayResult,
@@ -114,6 +119,7 @@ if TYPE_CHECKING:
         DIALOGUE_STRATEGIES as DIALOGUE_STRATEGIES,
         WORK_STRATEGIES as WORK_STRATEGIES,
         strategy_named as strategy_named,
+        strategy_names as strategy_names,
     )
 else:
     __all__, __getattr__, __dir__ = open_door(
@@ -141,7 +147,7 @@ else:
             "replay.grid": "CellResult GridPlan as_observations cells_of observed_in walk_grid",
             "replay.plan": "ReplayPlan replayed",
             "replay.playback": "played",
-            "replay.policies": "COMPARED UNCUT policy_named",
+            "replay.policies": "COMPARED UNCUT policy_named policy_names",
             "replay.results": "Recorded ReplayResult SessionFacts",
             "replay.sessions": "PAUSES Pauses Session",
             "replay.sources": "published sessions_at sessions_in",
@@ -159,6 +165,6 @@ else:
             "speed.benchmarks": "machine measure versions",
             "speed.tables": "Table",
             "strategies.strategy": "counter",
-            "strategies.table": "DIALOGUE_STRATEGIES WORK_STRATEGIES strategy_named",
+            "strategies.table": "DIALOGUE_STRATEGIES WORK_STRATEGIES strategy_named strategy_names",
         },
     )

@@ -180,7 +180,7 @@ def test_threads_are_listed_and_chosen_by_number(tmp_path: Path) -> None:
         second = talk.chat.session.thread
         talk.person.answers = ["2"]
         seen = talk.do("/threads")
-        assert "About kettles  here" in seen
+        assert "here  About kettles" in seen
         assert "Continuing “first thread”, 3 messages." in seen
         assert "your last message: first thread" in seen
         assert talk.chat.session.thread == first
@@ -201,7 +201,7 @@ def test_threads_of_sub_agents_are_not_talked_in(tmp_path: Path) -> None:
             talk.chat.session.engine.threads.create(f"sub-{number}", metadata=metadata)
         seen = talk.do("/threads")
         assert "sub-" not in seen
-        assert "mine  here" in seen
+        assert "here  mine" in seen
 
 
 def test_a_call_is_folded_to_one_line_and_opened_by_its_number(tmp_path: Path) -> None:
@@ -301,3 +301,20 @@ def test_cost_has_the_work_of_sub_agents_in_it(tmp_path: Path) -> None:
         seen = talk.do("/cost")
     assert re.search(r"scripted +3 ", seen)
     assert "with 1 sub-agent" in seen
+
+
+def test_a_thread_is_chosen_by_the_beginning_of_its_id(tmp_path: Path) -> None:
+    with talking(tmp_path, answering, tools=False) as talk:
+        for name in ("ash-1", "ash-2", "elm"):
+            talk.chat.session.engine.threads.create(name, title=name)
+        assert "Continuing “elm”" in talk.do("/threads el")
+        assert talk.chat.session.thread == "elm"
+        assert "may be any of 2 sessions" in talk.do("/threads ash")
+        assert "No thread oak in the list." in talk.do("/threads oak")
+
+
+@pytest.mark.parametrize("command", ["/threads", "/show", "/pin", "/unpin", "/threshold", "/restore"])
+def test_a_number_of_any_length_is_one_line(command: str, tmp_path: Path) -> None:
+    with talking(tmp_path, answering) as talk:
+        talk.say("hello")
+        assert talk.do(f"{command} {'9' * 5_000}").count("\n") <= 2

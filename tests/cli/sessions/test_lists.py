@@ -208,3 +208,35 @@ def test_a_row_that_cannot_be_read_is_told_by_every_command_that_meets_it(tmp_pa
     assert (ran.code, ran.err.count("\n")) == (0, 1)
     assert "its metadata cannot be read" in ran.err
     assert "Boats" in ran.out
+
+
+# --- ids that can be copied --------------------------------------------------------------------------------
+
+ALIKE = ("0f8fad5b-d9cb-469f-a165-708677289500", "0f8fad5b-d9cb-469f-a165-708677289501", "chat-20261116-0825-f1bf")
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120])
+def test_no_id_is_cut_or_broken_on_any_terminal(columns: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    url = str(tmp_path / "threads.db")
+    with open_store(url) as threads:
+        for name in ALIKE:
+            threads.create(name, title=f"A rather long title 很长的标题 about blue kettles and more of {name}")
+            threads.append(name, [user("hello")])
+    shown = sessions("list", store=url).out
+    for name in ALIKE:
+        assert name in shown.split()
+    assert all(name in sessions("search", "hello", store=url).out.split() for name in ALIKE)
+    for line in shown.splitlines():
+        assert len(line) <= max(columns, 2 + max(map(len, ALIKE)))
+
+
+def test_the_beginning_of_a_messages_id_is_enough(store: str) -> None:
+    with open_store(store) as threads:
+        threads.create("t")
+        rows = threads.append("t", [user("first"), user("second"), user("third")])
+        start = next(n for n in range(1, 40) if sum(row.id.startswith(rows[1].id[:n]) for row in rows) == 1)
+    assert "second" in sessions("pin", "t", rows[1].id[:start], store=store).out
+    wrong = sessions("pin", "t", "no-such-id", store=store)
+    assert (wrong.code, wrong.err.count("\n")) == (1, 1)
+    assert "has no row" in sessions("pin", "t", "9" * 5_000, store=store).err

@@ -12,6 +12,7 @@ from everlong.cli.chat.screen import call_text
 from everlong.cli.chat.tables import print_changes, print_edits, print_hits, print_map, print_pins, print_threads
 from everlong.cli.chat.turns import Chat
 from everlong.cli.sessions.events import COUNTED, print_cost
+from everlong.cli.sessions.options import find_thread
 from everlong.cli.terminal.tables import amount
 from everlong.cli.terminal.text import clean, one_line
 from everlong.cli.words.wording import Words
@@ -26,6 +27,7 @@ LISTED = 20  # threads
 FOUND = 8  # messages of a search
 SHOWN = 20_000  # characters of a call, or of an original
 SHORT = 80  # characters of a pin
+MOST_ROWS = 1 << 40  # of a thread; a larger number is none of its messages
 KILOBYTE = 1024
 
 
@@ -59,6 +61,11 @@ def run_command(chat: Chat, line: str) -> None:
         chat.screen.note(chat.say("nothing_yet"))
     except EverlongError as error:
         chat.screen.note(one_line(str(error)), "yellow")
+
+
+def _number(text: str) -> int:
+    """Return the number in a text, -1 if it is none; one that is longer than any list counts as very large."""
+    return int(text[:SHORT]) if text.isdecimal() else -1
 
 
 # --- the window -------------------------------------------------------------------------------------
@@ -137,7 +144,7 @@ def _restore(chat: Chat, given: str) -> None:
         chat.screen.note(chat.say("restore_none"))
     elif not given:
         print_changes(chat.screen.out, chat.say, listed)
-    elif not number.isdecimal() or not 1 <= int(number) <= len(listed) or force.strip() not in ("", "force"):
+    elif not 1 <= _number(number) <= len(listed) or force.strip() not in ("", "force"):
         raise InputError(chat.say("restore_wrong", n=one_line(given)[:SHORT], last=str(len(listed))))
     else:
         change = changes.restore(chat.session.thread, listed[int(number) - 1].id, force=bool(force.strip()))
@@ -148,7 +155,7 @@ def _restore(chat: Chat, given: str) -> None:
 def _threshold(chat: Chat, percent: str) -> None:
     if percent:
         number = percent.rstrip(" %")
-        if not number.isdecimal() or not round(100 * LOWEST_THRESHOLD) <= int(number) <= round(100 * HIGHEST_THRESHOLD):
+        if not round(100 * LOWEST_THRESHOLD) <= _number(number) <= round(100 * HIGHEST_THRESHOLD):
             raise InputError(chat.say("threshold_wrong"))
         chat.worker.do(chat.session.set_threshold(int(number) / 100))
     share, tokens = chat.worker.do(chat.session.threshold())
@@ -195,9 +202,10 @@ def _pin(chat: Chat, target: str) -> None:
         print_pins(chat.screen.out, engine.threads, thread, pins)
         return
     if target.isdecimal():
-        row = next(iter(engine.threads.read(thread, int(target), int(target) + 1)), None)
+        at = _number(target)
+        row = next(iter(engine.threads.read(thread, at, at + 1)), None) if at < MOST_ROWS else None
         if row is None or not isinstance(row.entry, Message):
-            raise InputError(chat.say("no_such_message", n=target))
+            raise InputError(chat.say("no_such_message", n=target[:SHORT]))
         chat.worker.do(engine.pin(thread, row.order))
         shown = row.entry.text or (row.entry.results[0].text if row.entry.results else target)
     else:
@@ -216,8 +224,8 @@ def _unpin(chat: Chat, number: str) -> None:
         chat.screen.note(chat.say("no_pins"))
         return
     chosen = number or ("1" if len(pins) == 1 else "")
-    if not chosen.isdecimal() or not 1 <= int(chosen) <= len(pins):
-        raise InputError(chat.say("no_such_pin", n=one_line(number) or "?"))
+    if not 1 <= _number(chosen) <= len(pins):
+        raise InputError(chat.say("no_such_pin", n=one_line(number)[:SHORT] or "?"))
     pin = pins[int(chosen) - 1]
     chat.worker.do(engine.unpin(thread, pin.id))
     chat.session.forget_usage()
@@ -286,9 +294,13 @@ def _threads(chat: Chat, number: str) -> None:
             chat.screen.out.print()
     if not number:
         return
-    if not number.isdecimal() or not 1 <= int(number) <= len(listed):
-        raise InputError(chat.say("no_such_thread", n=one_line(number)[:SHORT]))
-    chosen = listed[int(number) - 1]
+    if 1 <= _number(number) <= len(listed):
+        chosen = listed[int(number) - 1]
+    else:
+        try:
+            chosen = find_thread(chat.session.engine.threads, number)
+        except NoThread:
+            raise InputError(chat.say("no_such_thread", n=one_line(number)[:SHORT])) from None
     chat.worker.do(chat.session.switch(chosen.id))
     chat.welcome_back()
 
@@ -320,7 +332,7 @@ def _show(chat: Chat, number: str) -> None:
         chat.screen.note(chat.say("show_none"))
         return
     chosen = number or str(len(calls))
-    if not chosen.isdecimal() or not 1 <= int(chosen) <= len(calls):
+    if not 1 <= _number(chosen) <= len(calls):
         raise InputError(chat.say("show_wrong", n=one_line(number)[:SHORT], last=str(len(calls))))
     chat.screen.out.print(plain(call_text(calls[int(chosen) - 1], chat.say, SHOWN)))
 
@@ -363,7 +375,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("/unpin", "[NUMBER]", _unpin),
     Command("/recall", "WORDS", _recall),
     Command("/search", "WORDS", _search),
-    Command("/threads", "[NUMBER]", _threads),
+    Command("/threads", "[NUMBER | ID]", _threads),
     Command("/new", "[TITLE]", _new),
     Command("/clear", "", _clear),
     Command("/title", "[TITLE]", _title),

@@ -8,7 +8,7 @@ from everlong.agent import Change
 from everlong.cli.chat.drawing import plain
 from everlong.cli.chat.screen import meter_text
 from everlong.cli.sessions.lists import excerpt, when
-from everlong.cli.terminal.tables import amount, bar, percent
+from everlong.cli.terminal.tables import amount, bar, percent, print_listing
 from everlong.cli.terminal.text import one_line
 from everlong.cli.words.wording import Words
 from everlong.core import Edit, Hit, Message, Pin, Reasoning, Recalled, Role, Thread, ToolCall, ToolResult, is_framed
@@ -112,6 +112,7 @@ def print_edits(out: "Console", say: Words, edits: Sequence[Edit]) -> None:
     ordered = sorted(edits, key=lambda edit: -abs(edit.saved))
     columns = (("column_message", True), ("column_what", False), ("column_why", False))
     drawn = _table(say, *columns, ("column_before", True), ("column_after", True), ("column_ref", False))
+    drawn.columns[-1].no_wrap = True  # whole: it is there to be copied
     for edit in ordered[:MOST_EDITS]:
         drawn.add_row(
             str(edit.at),
@@ -131,16 +132,16 @@ def print_edits(out: "Console", say: Words, edits: Sequence[Edit]) -> None:
 
 def print_threads(out: "Console", say: Words, threads: Sequence[Thread], here: str) -> None:
     """Print threads with the number that chooses each."""
-    now = datetime.now(UTC)
-    columns = (("column_number", True), ("column_title", False), ("column_messages", True))
-    drawn = _table(say, *columns, ("column_changed", True), ("column_id", False))
+    now, own = datetime.now(UTC), Words(say.language, "sessions")
+    head = ("column_number", "column_title", "column_messages", "column_changed", "column_id")
+    rows = []
     for number, thread in enumerate(threads, 1):
         title = plain(one_line(thread.title) or say("untitled"), "" if thread.title else "dim")
         if thread.id == here:
-            title.append(f"  {say('threads_here')}", style="green")
-        changed = when(thread.updated, now, Words(say.language, "sessions"))
-        drawn.add_row(str(number), title, amount(thread.messages), changed, plain(one_line(thread.id), "dim"))
-    out.print(drawn)
+            title = plain(f"{say('threads_here')}  ", "green").append_text(title)
+        figures = (amount(thread.messages), when(thread.updated, now, own))
+        rows.append((plain(str(number)), title, *map(plain, figures), plain(one_line(thread.id), "dim")))
+    print_listing(out, [say(name) for name in head], rows, title=1)
 
 
 def print_pins(out: "Console", threads: Threads, thread: str, pins: Sequence[Pin]) -> None:

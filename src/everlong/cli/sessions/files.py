@@ -15,7 +15,7 @@ from everlong.cli.sessions.lists import short_ids
 from everlong.cli.sessions.options import SessionOptions, find_thread, session_command, session_store
 from everlong.cli.terminal.files import source_bytes, write_output
 from everlong.cli.terminal.streams import print_json
-from everlong.cli.terminal.tables import amount, console
+from everlong.cli.terminal.tables import amount, console, print_listing
 from everlong.cli.terminal.text import one_line
 from everlong.cli.words.wording import Words
 from everlong.engine import Threads
@@ -28,7 +28,6 @@ __all__ = ["export_command", "import_command"]
 SUFFIXES = (*SESSION_SUFFIXES, *(f"{suffix}.gz" for suffix in SESSION_SUFFIXES))
 NAMED = 10  # files without a conversation that are listed; a folder may have thousands
 LISTED = 30  # sessions
-SHORTEST_TITLE = 16
 IMPORT_HELP = f"""Keep the sessions in each FILE (- for standard input), or in every file of a folder.
 
 Takes sessions of {", ".join(SESSION_PROGRAMS[:-1])} and {SESSION_PROGRAMS[-1]}, and chat JSON of OpenAI, Anthropic and
@@ -147,24 +146,22 @@ def _added(session: Imported, say: Words) -> str:
 
 
 def _print_report(imported: Sequence[Imported], ids: Mapping[str, str], passed_over: int, say: Words) -> None:
-    from rich.cells import cell_len  # noqa: PLC0415 - only where it is seen
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415 - only where it is seen
 
     out = console()
     # What changed comes first; all together no more than fits a screen.
     shown = sorted(imported, key=lambda session: _outcome(session) == "is_known")[:LISTED]
-    rows = [(say(_outcome(session)), _added(session, say), one_line(ids[session.thread])) for session in shown]
-    taken = sum(max(map(cell_len, column)) for column in zip(*rows, strict=True)) if rows else 0
-    drawn = Table.grid(padding=(0, 2, 0, 0))
-    drawn.add_column(no_wrap=True)
-    drawn.add_column(no_wrap=True, overflow="ellipsis", max_width=max(SHORTEST_TITLE, out.width - taken - 8))
-    drawn.add_column(no_wrap=True)
-    drawn.add_column(no_wrap=True, style="cyan")
-    for session, (outcome, added, name) in zip(shown, rows, strict=True):
-        title = Text(one_line(session.title) or say("untitled"))
-        drawn.add_row(Text(outcome, style=STYLES[_outcome(session)]), title, added, Text(name))
-    out.print(drawn)
+    rows = [
+        (
+            Text(say(_outcome(session)), style=STYLES[_outcome(session)]),
+            Text(one_line(session.title) or say("untitled")),
+            Text(_added(session, say)),
+            Text(one_line(ids[session.thread]), style="cyan"),
+        )
+        for session in shown
+    ]
+    if rows:
+        print_listing(out, ("", say("title"), "", say("head_id")), rows, title=1, left=1)
     if len(shown) < len(imported):
         out.print(say("more", n=amount(len(imported) - len(shown))), style="dim")
     kinds = Counter(_outcome(session) for session in imported)

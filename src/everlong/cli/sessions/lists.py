@@ -17,7 +17,7 @@ from everlong.cli.sessions.options import (
     thread_json,
 )
 from everlong.cli.terminal.streams import print_json
-from everlong.cli.terminal.tables import amount, console
+from everlong.cli.terminal.tables import amount, console, print_listing
 from everlong.cli.terminal.text import one_line
 from everlong.cli.words.wording import Words
 from everlong.core import Hit, Message, Thread
@@ -28,9 +28,8 @@ from everlong.wire import SESSION_PROGRAMS
 __all__ = ["list_command", "search_command", "short_ids", "when"]
 
 LISTED = 30
-LONG_ID = 20  # characters; of longer ids only a beginning that is unique is shown
+LONG_ID = 24  # characters, as our own have; of longer ids only a beginning that is unique is shown
 SHORT_ID = 8
-FIGURES = 3  # columns of figures, right-aligned
 SHORTEST_TITLE = 16
 EXCERPT = 220  # characters
 LOOKED_AT = 200_000  # characters of a message in which an excerpt is looked for
@@ -63,40 +62,23 @@ def list_command(options: SessionOptions, owner: str | None, archived: bool, eve
 
 
 def _draw(threads: Sequence[Thread], ids: Mapping[str, str], limit: int, say: Words) -> None:
-    from rich import box  # noqa: PLC0415 - only where it is seen
-    from rich.cells import cell_len  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415 - only where it is seen
 
     out = console()
     shown = threads[:limit]
     owners = any(thread.owner for thread in shown)
     now = datetime.now(UTC)
-    cells = [
-        (
-            amount(thread.messages),
-            amount(thread.standing) if thread.standing else "",
-            when(thread.updated, now, say),
-            *([one_line(thread.owner)] if owners else []),
-            one_line(ids[thread.id]),
-        )
-        for thread in shown
-    ]
-    heads = [say("head_messages"), say("head_points"), say("head_changed"), *([say("head_owner")] if owners else [])]
-    heads.append(say("head_id"))
-    widths = [max(map(cell_len, column)) for column in zip(heads, *cells, strict=True)]
-    drawn = Table(box=box.SIMPLE, pad_edge=False, header_style="dim")
-    room = out.width - sum(widths) - 3 * len(widths) - 2
-    drawn.add_column(say("title"), no_wrap=True, overflow="ellipsis", max_width=max(SHORTEST_TITLE, room))
-    for at, head in enumerate(heads[:-1]):
-        drawn.add_column(head, justify="right" if at < FIGURES else "left", no_wrap=True)
-    drawn.add_column(heads[-1], overflow="fold", style="cyan")  # whole: it is there to be typed
-    for thread, row in zip(shown, cells, strict=True):
+    heads = [say("title"), say("head_messages"), say("head_points"), say("head_changed")]
+    heads += [*([say("head_owner")] if owners else []), say("head_id")]
+    rows = []
+    for thread in shown:
         title = Text(one_line(thread.title) or say("untitled"), style="" if thread.title else "dim")
         if thread.archived:
             title = Text(f"{say('archived')}  ", style="dim").append_text(title)
-        drawn.add_row(title, *map(Text, row))
-    out.print(drawn)
+        figures = (amount(thread.messages), amount(thread.standing) if thread.standing else "")
+        more = (when(thread.updated, now, say), *([one_line(thread.owner)] if owners else []))
+        rows.append((title, *map(Text, (*figures, *more)), Text(one_line(ids[thread.id]), style="cyan")))
+    print_listing(out, heads, rows, title=0, left=int(owners))
     if len(shown) < len(threads):
         out.print(say.many("list_more", len(threads) - len(shown)), style="dim")
 

@@ -32,6 +32,7 @@ __all__ = [
 
 FEW = 5  # candidates named in an error
 LONGEST_TITLE = 40  # characters of each
+LONGEST_NUMBER = 18  # digits that a number of a row may have
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,13 +149,19 @@ def _described(thread: Thread) -> str:
 
 
 def find_row(store: Threads, thread: Thread, name: str) -> Row:
-    """Return the row with this number or id."""
+    """Return the row with this number or id, or the only one whose id begins with it."""
     row = store.row(thread.id, name)
-    if row is None and name.isdecimal():
+    if row is None and name.isdecimal() and int(name[:LONGEST_NUMBER]) < thread.length:
         row = next(store.read(thread.id, int(name), int(name) + 1), None)
-    if row is None:
+    if row is not None:
+        return row
+    found = [row for row in store.read(thread.id) if name and row.id.startswith(name)]
+    if len(found) > 1:
+        few = ", ".join(f"{row.order} ({row.id})" for row in found[:FEW]) + (" …" if len(found) > FEW else "")
+        raise InputError(f"{name!r} may be any of {len(found)} rows of session {thread.id!r}: {few}")
+    if not found:
         raise InputError(f"session {thread.id!r} has no row {name!r}; its {thread.length} rows are numbered from 0")
-    return row
+    return found[0]
 
 
 def thread_json(thread: Thread) -> dict[str, object]:

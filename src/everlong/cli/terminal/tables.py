@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
-__all__ = ["amount", "bar", "console", "pairs", "percent", "progress", "table", "thousands"]
+__all__ = ["amount", "bar", "console", "pairs", "percent", "print_listing", "progress", "table", "thousands"]
 
 EIGHTHS = " ▏▎▍▌▋▊▉"
 FULL = "█"
+SHORTEST_TITLE = 16
 
 
 def console(*, stderr: bool = False) -> "Console":
@@ -32,6 +34,37 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> "Table":
     for row in rows:
         drawn.add_row(*row)
     return drawn
+
+
+def print_listing(
+    out: "Console", head: Sequence[str], rows: Sequence[Sequence["Text"]], *, title: int, left: int = 0
+) -> None:
+    """Print a table whose last column are ids, whole, so that they can be copied; only titles are shortened.
+
+    `title` is the column of the titles; of those between it and the ids the last `left` are left-aligned, the others
+    are figures. Where a terminal is too narrow for that, each id has a line of its own.
+    """
+    from rich import box  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    widths = [max(cell.cell_len for cell in (Text(name), *cells)) for name, *cells in zip(head, *rows, strict=True)]
+    room = out.width - sum(widths) + widths[title] - 3 * len(widths) + 1
+    if room < SHORTEST_TITLE:
+        for row in rows:
+            taken = sum(cell.cell_len + 2 for at, cell in enumerate(row[:-1]) if at != title and cell.plain)
+            row[title].truncate(max(SHORTEST_TITLE, out.width - taken), overflow="ellipsis")
+            out.print(Text("  ").join(cell for cell in row[:-1] if cell.plain), soft_wrap=True)
+            out.print(Text("  ").append_text(row[-1]), soft_wrap=True)
+        return
+    drawn = Table(box=box.SIMPLE, pad_edge=False, header_style="dim")
+    for at, name in enumerate(head):
+        figures = at < title or title < at < len(head) - 1 - left
+        cut = {"overflow": "ellipsis", "max_width": room} if at == title else {}
+        drawn.add_column(name, justify="right" if figures else "left", no_wrap=True, **cut)
+    for row in rows:
+        drawn.add_row(*row)
+    out.print(drawn)
 
 
 def pairs(rows: Iterable[tuple[str, str]]) -> "Table":

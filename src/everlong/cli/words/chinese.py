@@ -51,6 +51,8 @@ GENERAL: Mapping[str, str] = {
     "outlook": "费用约为全部发送的 {cost} %；之后还要用到的内容，有 {kept} % 仍在模型视野内。",
     "outlook_measured": "在缓存有效的长时间智能体会话上测得；用 everlong lab replay 可测量你自己的会话。",
     "several": "文件中有 {n} 个对话，这是第 {at} 个。用 --pick 选择。",
+    "variables": "环境变量中没有任何程序读取的：{list}",
+    "variable_meant": "{name}（是不是 {meant}？）",
     "shorten": "缩短",
     "drop": "省略",
     "insert": "添加",

@@ -50,6 +50,8 @@ GENERAL: Mapping[str, str] = {
     "outlook": "About {cost} % of what sending everything would cost; {kept} % of what is needed again stays in sight.",
     "outlook_measured": "Measured on long agent sessions with a warm cache; everlong lab replay measures your own.",
     "several": "{n} conversations in this file; this is number {at}. Choose with --pick.",
+    "variables": "in the environment, and read by nothing: {list}",
+    "variable_meant": "{name} (did you mean {meant}?)",
     "shorten": "shortened",
     "drop": "left out",
     "insert": "added",

@@ -34,7 +34,7 @@ from everlong.lab.replay.courses import Course, Policy, Terms
 from everlong.lab.replay.ours import Ours
 from everlong.lab.strategies.table import OURS, strategy_named, strategy_names
 
-__all__ = ["COMPARED", "UNCUT", "policy_named"]
+__all__ = ["COMPARED", "UNCUT", "policy_named", "policy_names"]
 
 UNCUT = "whole"
 
@@ -74,12 +74,17 @@ def policy_named(name: str) -> Policy:
         known = _KINDS[kind]
         _check(name, figures, known)
         return Policy(name, partial(known.begin, figures or known.usual))
-    names = (*_KINDS, *(each for each in strategy_names() if each not in _KINDS))
+    names = policy_names()
     if name not in names and ":" not in name:
         listed = f"there are {', '.join(names)}, and module:function for your own"
         raise InputError(f"no policy {name!r}; {listed}{did_you_mean(name, names)}")
     strategy = strategy_named(name)
     return Policy(name, lambda terms: SelectEachTurn(terms, strategy=strategy))
+
+
+def policy_names() -> tuple[str, ...]:
+    """Return the names that `policy_named` knows, without what may stand behind @."""
+    return (*_KINDS, *(each for each in strategy_names() if each not in _KINDS))
 
 
 # --- the kinds of policies, and what may stand behind @ ------------------------------------------------
