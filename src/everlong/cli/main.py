@@ -1,5 +1,6 @@
 """The program: the table of its commands, and the one place where an error becomes a line on the terminal."""
 
+import re
 import sys
 from collections.abc import Sequence
 
@@ -8,11 +9,20 @@ import click
 from everlong import __version__
 from everlong.cli.groups import COMPLETING, CommandGroup, CommandRow
 from everlong.cli.terminal.streams import tolerate_encodings
+from everlong.cli.terminal.text import one_line
+from everlong.core import did_you_mean
 from everlong.errors import EverlongError
 
-__all__ = ["main", "program"]
+__all__ = ["main", "program", "usage_line"]
 
 SHELLS = ("bash", "zsh", "fish")
+#: How click says what a number is, and how people do.
+PLAIN = (
+    (re.compile(r"is not a valid integer(?: range)?"), "is not a whole number"),
+    (re.compile(r"is not in the range x>=(\S+?)\.?$"), r"is less than \1"),
+    (re.compile(r"is not in the range (\S+?)<=x<=(\S+?)\.?$"), r"is not between \1 and \2"),
+)
+NO_CHOICE = re.compile(r"'([^']*)' is not one of ")
 
 #: Every command: its name, where it is defined, and its line in `everlong --help`.
 COMMANDS = (
@@ -81,6 +91,25 @@ def program() -> None:
     """Keep conversations with language models inside their windows."""
 
 
+def usage_line(error: click.ClickException) -> str:
+    """Return what is wrong with the words of a command in one line, with what may have been meant.
+
+    Example: everlong count: no such option '--modle'; did you mean --model? (everlong count --help)
+    """
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "everlong"
+    near = getattr(error, "possibilities", None)
+    text = f"{error.message.rstrip('.')}; did you mean {near[0]}?" if near else error.format_message().rstrip(".")
+    for pattern, plain in PLAIN:
+        text = pattern.sub(plain, text)
+    choice, choices = (
+        NO_CHOICE.search(text),
+        getattr(getattr(getattr(error, "param", None), "type", None), "choices", ()),
+    )
+    meant = did_you_mean(choice[1], map(str, choices)) if choice is not None else ""
+    return one_line(f"{path}: {text[:1].lower()}{text[1:]}{meant} ({path} --help)")
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command. Exit with 0 on success, 1 and one clear line on bad input, 2 on wrong usage."""
     tolerate_encodings()
@@ -92,7 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         click.echo(error.format_message())
         sys.exit(2)
     except click.ClickException as error:
-        error.show()
+        click.echo(usage_line(error), err=True)
         sys.exit(error.exit_code)
     except click.Abort:
         click.echo("stopped", err=True)

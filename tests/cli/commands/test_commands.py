@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -125,7 +126,27 @@ def test_bad_input_is_one_clear_line(command: str, name: str, tmp_path: Path) ->
 def test_wrong_usage_is_told_with_exit_code_2(arguments: list[str]) -> None:
     ran = everlong(*arguments)
     assert ran.code == 2
-    assert "Error:" in ran.err
+    assert re.fullmatch(r"everlong[\w ]*: .* \(everlong[\w ]* --help\)\n", ran.err)
+
+
+USAGE = {
+    "coutn": "everlong: no such command 'coutn'; did you mean count? (everlong --help)",
+    "sessions lits": "everlong sessions: no such command 'lits'; did you mean list? (everlong sessions --help)",
+    "count --modle x": "everlong count: no such option '--modle'; did you mean --model? (everlong count --help)",
+    "fit -b abc": "everlong fit: invalid value for '--budget' / '-b': 'abc' is not a whole number (everlong fit --help)",
+    "fit -b 0": "everlong fit: invalid value for '--budget' / '-b': 0 is less than 1 (everlong fit --help)",
+    "chat --lang fr": "everlong chat: invalid value for '--lang': 'fr' is not one of 'en', 'zh' (everlong chat --help)",
+    "chat --lang zn": "; did you mean zh? (everlong chat --help)",
+    "fit --preset nanobto": "; did you mean nanobot? (everlong fit --help)",
+    "chat --preset": "everlong: option '--preset' requires an argument (everlong --help)",
+}
+
+
+@pytest.mark.parametrize("words", USAGE)
+def test_wrong_usage_is_one_line_that_says_what_was_meant(words: str) -> None:
+    ran = everlong(*words.split())
+    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
+    assert ran.err.endswith(f"{USAGE[words]}\n")
 
 
 def test_without_arguments_the_commands_are_listed() -> None:
