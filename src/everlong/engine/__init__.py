@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from everlong.engine.functions import (
         Function as Function,
         Signature as Signature,
+        ToolFunction as ToolFunction,
         checked as checked,
         tool_function as tool_function,
     )
@@ -115,7 +116,7 @@ else:
             "Restarted Said Thought Threads ToolLike breakpoints",
             "engine": "Busy Engine",
             "events": "CUT_NEAR Observer logs_events traces_events window_hint",
-            "functions": "Function Signature checked tool_function",
+            "functions": "Function Signature ToolFunction checked tool_function",
             "histories.counts": "count forget_counts",
             "histories.fitted": "Fitted fit fit_document",
             "preview": "Meter SMALLEST outlook outlook_of",

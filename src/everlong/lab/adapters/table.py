@@ -64,6 +64,17 @@ ADAPTERS: dict[str, AdapterRow] = {
     row.name: row
     for row in (
         AdapterRow(
+            name="pydantic-ai",
+            title="pydantic-ai",
+            driver="pydantic_ai",
+            home=with_everlong(
+                "pydantic-ai", "pydantic-ai-slim[openai,anthropic]>=2", "pydantic-ai-harness[anthropic]>=0.62,<1"
+            ),
+            modes=("chat", "chat stream", "responses", "responses stream", "messages", "messages stream"),
+            models={"messages": "claude-sonnet-5"},
+            own="TieredCompaction of pydantic-ai-harness",
+        ),
+        AdapterRow(
             name="openai-agents",
             title="OpenAI Agents SDK",
             driver="openai_agents",
@@ -149,6 +160,14 @@ ADAPTERS: dict[str, AdapterRow] = {
             home=with_everlong("smolagents", "smolagents[openai]>=1.26,<2"),
             modes=("chat", "chat stream"),
             own="a step callback that drops old observations",
+        ),
+        AdapterRow(
+            name="haystack",
+            title="Haystack",
+            driver="haystack",
+            home=with_everlong("haystack", "haystack-ai>=3,<4"),
+            modes=("chat", "chat stream", "responses", "responses stream"),
+            own="CompactionHook with SummarizationCompactor",
         ),
     )
 }

@@ -72,7 +72,8 @@ def _part(block: JsonObject) -> Part:
         case {"tool_call_result": dict(result)}:
             origin = cast(JsonObject, result["origin"])
             content = result["result"]
-            blocks = [{"text": content}] if isinstance(content, str) else cast(list[JsonObject], content)
+            words: list[JsonObject] = [{"text": content}]
+            blocks = words if isinstance(content, str) else cast(list[JsonObject], content)
             return ToolResult(
                 CallId(cast(str, origin.get("id") or "")),
                 tuple(cast(ResultPart, _part(inner)) for inner in blocks),
@@ -86,7 +87,9 @@ def _part(block: JsonObject) -> Part:
             return Text(text)
         case {"image": {"base64_image": str(data), "mime_type": str(media_type), **rest}}:
             detail = rest.get("detail")
-            return Image(data, media_type, detail=detail if isinstance(detail, str) else "", extra=pack(rest))
+            return Image(
+                data, media_type, detail=detail if isinstance(detail, str) else "", extra=pack(cast(JsonObject, rest))
+            )
     return Opaque(next(iter(block)), dump(block))
 
 

@@ -1,0 +1,260 @@
+"""Haystack: a chat generator around another one, which keeps every request within the window of its model.
+
+It stands where the other one stood, in an `Agent` or in a pipeline. What the agent holds stays whole: only what is sent
+is cut. A request that a provider refuses for its size is sent once more, smaller. Haystack gives a generator no name of
+the conversation, so a conversation is known by its messages: the one that was sent before and grew.
+"""
+
+import asyncio
+import json
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import count
+from types import TracebackType
+from typing import Any, TypeAlias
+
+from everlong.adapters.keeper import RECALL, RECALL_DESCRIPTION, RECALL_PARAMETERS, Keeper, missing
+from everlong.engine import Engine, Prepared, Settings, ToolFunction
+from everlong.wire import Usage
+
+try:
+    from haystack import component, default_from_dict, default_to_dict
+    from haystack.core.serialization import component_to_dict
+    from haystack.dataclasses import ChatMessage, ChatRole, StreamingCallbackT
+    from haystack.tools import Tool, ToolsType, flatten_tools_or_toolsets
+    from haystack.utils.deserialization import deserialize_component_inplace
+except ImportError as error:
+    raise missing("Haystack 3 or newer", "haystack-ai>=3", __name__) from error
+
+__all__ = ["EverlongChatGenerator"]
+
+#: The wire format of a generator, by its class or the nearest one that it is derived from.
+FORMATS = {
+    "OpenAIChatGenerator": "openai-chat",
+    "OpenAIResponsesChatGenerator": "openai-responses",
+    "AnthropicChatGenerator": "anthropic",
+    "GoogleGenAIChatGenerator": "gemini",
+    "OllamaChatGenerator": "ollama",
+}
+#: The names that generators have for the length of an answer.
+LENGTHS = ("max_completion_tokens", "max_output_tokens", "max_tokens")
+REMEMBERED = 1_000  # conversations
+Kind: TypeAlias = type[BaseException] | None
+
+
+@component
+class EverlongChatGenerator:
+    """Keeps conversations within the window: `Agent(chat_generator=EverlongChatGenerator(generator, "chat.db"), …)`.
+
+    `engine` is an Engine or the address of a store; the default keeps everything in memory. `pins` must stay in every
+    request. `tools` has the recall tool, for `Agent(tools=[…, *generator.tools])`.
+    """
+
+    def __init__(
+        self,
+        chat_generator: Any,
+        engine: Engine | str = "memory:",
+        *,
+        settings: Settings | None = None,
+        window: int | None = None,
+        pins: Sequence[str] = (),
+        recall: bool = True,
+    ) -> None:
+        self.chat_generator = chat_generator
+        self.keeper = Keeper(engine, settings=settings, window=window, pins=pins, recall=recall)
+        self._given = {"engine": engine, "window": window, "pins": list(pins), "recall": recall}
+        self._conversations = _Conversations()
+        self._recalls = recall
+
+    @property
+    def tools(self) -> list[Tool]:
+        """The tools that belong to it: the one by which a model reads again what left the window."""
+        if not self._recalls:
+            return []
+
+        def recall(messages: list[ChatMessage], **arguments: str) -> str:
+            return self.keeper.recalled(self._conversations.thread(messages), next(iter(arguments.values()), ""))
+
+        return [
+            Tool(
+                name=RECALL,
+                description=RECALL_DESCRIPTION,
+                parameters=dict(RECALL_PARAMETERS),
+                function=recall,
+                inputs_from_state={"messages": "messages"},
+            )
+        ]
+
+    @component.output_types(replies=list[ChatMessage])
+    def run(
+        self,
+        messages: list[ChatMessage] | str,
+        generation_kwargs: dict[str, Any] | None = None,
+        tools: ToolsType | None = None,
+        streaming_callback: StreamingCallbackT | None = None,
+    ) -> dict[str, Any]:
+        """Answer messages, as many of them as fit."""
+        said = [ChatMessage.from_user(messages)] if isinstance(messages, str) else messages
+        given = _given(generation_kwargs, tools, streaming_callback)
+        attempt = _Attempt(self.keeper, self.keeper.prepare(*self._asked(said), **self._call(generation_kwargs, tools)))
+        while True:
+            with attempt:
+                result: dict[str, Any] = self.chat_generator.run(messages=attempt.prepared.messages, **given)
+                self.keeper.answered(attempt.prepared, _usage(result))
+                return result
+
+    @component.output_types(replies=list[ChatMessage])
+    async def run_async(
+        self,
+        messages: list[ChatMessage] | str,
+        generation_kwargs: dict[str, Any] | None = None,
+        tools: ToolsType | None = None,
+        streaming_callback: StreamingCallbackT | None = None,
+    ) -> dict[str, Any]:
+        """Answer messages, as many of them as fit."""
+        said = [ChatMessage.from_user(messages)] if isinstance(messages, str) else messages
+        given = _given(generation_kwargs, tools, streaming_callback)
+        attempt = _Attempt(
+            self.keeper, await self.keeper.aprepare(*self._asked(said), **self._call(generation_kwargs, tools))
+        )
+        while True:
+            async with attempt:
+                result = await self._ask(messages=attempt.prepared.messages, **given)
+                await self.keeper.aanswered(attempt.prepared, _usage(result))
+                return result
+
+    async def _ask(self, **given: Any) -> dict[str, Any]:
+        if hasattr(self.chat_generator, "run_async"):
+            result: dict[str, Any] = await self.chat_generator.run_async(**given)
+            return result
+        return await asyncio.to_thread(self.chat_generator.run, **given)
+
+    def _asked(self, messages: list[ChatMessage]) -> tuple[str, list[ChatMessage]]:
+        return self._conversations.thread(messages, grown=True), messages
+
+    def _call(self, generation_kwargs: dict[str, Any] | None, tools: ToolsType | None) -> dict[str, Any]:
+        """What is asked beside the messages. What a call leaves open, the generator itself says."""
+        own = self.chat_generator
+        told = {**(getattr(own, "generation_kwargs", None) or {}), **(generation_kwargs or {})}
+        wanted = tools if tools is not None else getattr(own, "tools", None)
+        kinds = (kind.__name__ for kind in type(own).__mro__)
+        return {
+            "model": str(getattr(own, "model", "")),
+            "tools": [
+                ToolFunction(tool.name, tool.description, json.dumps(tool.parameters))
+                for tool in (flatten_tools_or_toolsets(wanted) if wanted else [])
+            ],
+            "max_tokens": next((told[name] for name in LENGTHS if told.get(name)), None),
+            "fmt": next((FORMATS[kind] for kind in kinds if kind in FORMATS), ""),
+        }
+
+    def warm_up(self) -> None:
+        """Warm up the generator inside."""
+        if hasattr(self.chat_generator, "warm_up"):
+            self.chat_generator.warm_up()
+
+    def close(self) -> None:
+        """Release what the generator inside holds."""
+        if hasattr(self.chat_generator, "close"):
+            self.chat_generator.close()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Write the component down; an engine of your own cannot be written, the address of a store can."""
+        if not isinstance(self._given["engine"], str):
+            raise TypeError("EverlongChatGenerator cannot be written as a dict: give engine= the address of a store")
+        inner = component_to_dict(self.chat_generator, name="chat_generator")
+        return default_to_dict(self, chat_generator=inner, **self._given)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> "EverlongChatGenerator":
+        """Make the component again."""
+        deserialize_component_inplace(data["init_parameters"], key="chat_generator")
+        return default_from_dict(cls, data)
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """A request on its way. If it is refused, `prepared` is the smaller one that is to be sent next.
+
+    Generators raise whatever their SDKs raise. What cannot be recovered from goes on to the caller as it was raised.
+    """
+
+    keeper: Keeper
+    prepared: Prepared
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: Kind, error: BaseException | None, trace: TracebackType | None) -> bool:
+        return isinstance(error, Exception) and self._next(self.keeper.refused(self.prepared, error))
+
+    async def __aenter__(self) -> None: ...
+
+    async def __aexit__(self, kind: Kind, error: BaseException | None, trace: TracebackType | None) -> bool:
+        return isinstance(error, Exception) and self._next(await self.keeper.arefused(self.prepared, error))
+
+    def _next(self, again: Prepared | None) -> bool:
+        if again is not None:
+            self.prepared = again
+        return again is not None
+
+
+class _Conversations:
+    """Which thread some messages belong to.
+
+    A thread is named after the words with which a conversation begins, so that it is found again after a restart; of
+    several that begin alike, after its number too. Only the one that was sent last and grew goes on.
+    """
+
+    def __init__(self) -> None:
+        #: By thread: how many messages were sent last, and their digest. The one that was used last stands last.
+        self._sent: OrderedDict[str, tuple[int, str]] = OrderedDict()
+
+    def thread(self, messages: Sequence[ChatMessage], *, grown: bool = False) -> str:
+        """Return the name of the thread. With `grown`, these messages are what it says from now on."""
+        digests = list(_digests(messages))
+        for number in count(1):
+            name = f"haystack-{digests[0][:16]}" + (f"-{number}" if number > 1 else "")
+            length, digest = self._sent.get(name, (0, ""))
+            if not length or (length <= len(digests) and digests[length - 1] == digest):
+                break
+        if grown:
+            self._sent.pop(name, None)
+            self._sent[name] = (len(digests), digests[-1])
+            while len(self._sent) > REMEMBERED:
+                self._sent.popitem(last=False)
+        return name
+
+
+def _digests(messages: Sequence[ChatMessage]) -> Iterator[str]:
+    """A digest for each message and all before it. System text in front may change from call to call."""
+    seen = sha256()
+    begun = False
+    for message in messages:
+        begun = begun or message.role is not ChatRole.SYSTEM
+        if begun:
+            seen.update(json.dumps(message.to_dict()["content"], sort_keys=True, default=str).encode())
+            yield seen.hexdigest()
+    if not begun:
+        yield seen.hexdigest()
+
+
+def _given(
+    generation_kwargs: dict[str, Any] | None, tools: ToolsType | None, streaming_callback: StreamingCallbackT | None
+) -> dict[str, Any]:
+    """What the caller said: a generator need not take more than messages."""
+    told = {"generation_kwargs": generation_kwargs, "tools": tools, "streaming_callback": streaming_callback}
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def _usage(result: dict[str, Any]) -> Usage | None:
+    replies: list[ChatMessage] = result.get("replies", [])
+    usage = replies[0].meta.get("usage") if replies else None
+    if not isinstance(usage, dict):
+        return None
+    prompt = usage.get("prompt_tokens") or usage.get("input_tokens") or 0
+    output = usage.get("completion_tokens") or usage.get("output_tokens") or 0
+    details = usage.get("prompt_tokens_details") or usage.get("input_tokens_details") or {}
+    cached = details.get("cached_tokens") if isinstance(details, dict) else 0
+    return Usage(prompt=prompt, output=output, cached=cached or 0) if prompt else None
