@@ -13,7 +13,6 @@ from everlong.errors import NotRecovered
 from everlong.testing import Answer, ScriptedServer, Window, in_turn
 from tests.adapters.pages import run_example
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # LlamaIndex has some of its own
 LONG = "The ship sails north and the wind is fair. " * 60
 TALK = [
     ChatMessage(role=role, content=f"Day {day}. {LONG if role == 'user' else 'Noted.'}")
@@ -98,6 +97,18 @@ def test_a_refusal_is_recovered_once_and_for_all() -> None:
         assert len(server.requests) == 2, "the first was refused"
         assert llm.chat([*TALK, ChatMessage(content="And now?")]).message.content == "Two."
         assert len(server.requests) == 3
+
+
+def test_what_the_model_is_asked_beside_the_session_is_no_part_of_it() -> None:
+    with ScriptedServer(in_turn([Answer(text="One."), Answer(text="Two."), Answer(text="Three.")])) as server:
+        memory = EverlongMemory.from_defaults("memory:", session_id="s", chat_history=TALK[:2])
+        llm = memory.wrap(model(server))
+        llm.chat(TALK[:2])
+        llm.chat([ChatMessage(content="Write this as JSON.")])
+        llm.chat(TALK[:3])
+        threads = {thread.id for thread in memory._keeper.engine.threads.threads()}
+    assert threads >= {"s", "s/memory"}
+    assert len(threads) == 3, "and no branch of the session"
 
 
 def test_what_cannot_be_recovered_is_said() -> None:

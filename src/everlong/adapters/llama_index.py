@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
-from everlong.adapters.calls import asend, astream, send, stream
+from everlong.adapters.calls import asend, astream, send, stream, thread_of
 from everlong.adapters.keeper import RECALL, RECALL_DESCRIPTION, Keeper, missing
 from everlong.core import Message
 from everlong.engine import Author, Engine, Settings
@@ -22,7 +22,7 @@ from everlong.errors import NoThread
 from everlong.wire import Usage, library_named, read_usage
 
 try:
-    from llama_index.core.base.llms.types import ChatMessage, ChatResponse, LLMMetadata
+    from llama_index.core.base.llms.types import ChatMessage, ChatResponse, LLMMetadata, MessageRole
     from llama_index.core.bridge.pydantic import BaseModel, Field, PrivateAttr, SerializeAsAny
     from llama_index.core.llms import LLM
     from llama_index.core.llms.function_calling import FunctionCallingLLM
@@ -34,6 +34,7 @@ except ImportError as error:
 __all__ = ["EverlongMemory"]
 
 LIBRARY = library_named("llama_index")
+SYSTEM = (MessageRole.SYSTEM, MessageRole.DEVELOPER)
 FIELDS = ("session_id", "model", "window", "pins")
 
 
@@ -52,6 +53,7 @@ class EverlongMemory(BaseMemory):
     _keeper: Keeper = PrivateAttr()
     _items: list[Any] | None = PrivateAttr(default=None)
     _wrapped: bool = PrivateAttr(default=False)
+    _newest: str = PrivateAttr(default="")
 
     def __init__(  # noqa: PLR0913 - the keeper's keywords, and the adapter's own
         self,
@@ -110,10 +112,10 @@ class EverlongMemory(BaseMemory):
         self._keeper.recall = True  # from now on, what is left out names the tool
 
         def recall(what: str, start: int = 0) -> str:
-            return self._keeper.recalled(self.session_id, what, start)
+            return self._keeper.recalled(self._newest or self.session_id, what, start)
 
         async def arecall(what: str, start: int = 0) -> str:
-            return await self._keeper.arecalled(self.session_id, what, start)
+            return await self._keeper.arecalled(self._newest or self.session_id, what, start)
 
         return FunctionTool.from_defaults(recall, async_fn=arecall, name=RECALL, description=RECALL_DESCRIPTION)
 
@@ -150,6 +152,17 @@ class EverlongMemory(BaseMemory):
         """Forget the messages of the session."""
         self._items = []
         self._forget()
+
+    def thread_for(self, messages: Sequence[Any]) -> str:
+        """Return the thread of a call: that of the session if it begins as the memory does, else one of its own.
+
+        LlamaIndex asks the same model for other things too, such as an answer in a given form.
+        """
+        first = next((message for message in messages if message.role not in SYSTEM), None)
+        begins = next((message for message in self._held() if message.role not in SYSTEM), None)
+        alike = first is not None and first == begins
+        self._newest = self.session_id if alike else thread_of(self.session_id, messages)
+        return self._newest
 
     # --- the store -------------------------------------------------------------------------------
 
@@ -200,7 +213,7 @@ class _WrappedLLM(FunctionCallingLLM):
     def _call(self, messages: Sequence[Any], tools: Sequence[Any] = ()) -> dict[str, Any]:
         """Return what is to be prepared."""
         return {
-            "thread": self._memory.session_id,
+            "thread": self._memory.thread_for(messages),
             "items": list(messages),
             "model": self.metadata.model_name,
             "tools": [tool.metadata.to_openai_tool(skip_length_check=True) for tool in tools],

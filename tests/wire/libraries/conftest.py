@@ -1,13 +1,13 @@
 """The messages of a library are tested where it is installed; most are only in environments of their own.
 
-`make adapters` runs these tests there.
+There: `python -m pytest -W default tests/adapters tests/wire/libraries`, with the source in PYTHONPATH.
 """
 
-from importlib.util import find_spec
-from pathlib import Path
-
 from everlong.wire.libraries import MODULES
+from tests.adapters.conftest import is_installed
 
-HERE = Path(__file__).parent
-PACKAGES = {f"test_{module}.py": package.partition(".")[0] for package, module in MODULES.items()}
-collect_ignore = [name for name, package in PACKAGES.items() if find_spec(package) is None]
+#: Messages of these are plain dicts, and tested everywhere.
+DICTS = {"strands"}
+collect_ignore = [
+    f"test_{module}.py" for package, module in MODULES.items() if module not in DICTS and not is_installed(package)
+]
