@@ -1,13 +1,7 @@
-"""The messages of a library are tested where it is installed; most are only in environments of their own.
+"""The messages of a library are tested where it is installed; see the adapters' tests."""
 
-There: `python -m pytest -W default tests/adapters tests/wire/libraries`, with the source in PYTHONPATH.
-"""
+from pathlib import Path
 
-from everlong.wire.libraries import MODULES
-from tests.adapters.conftest import is_installed
+from tests.adapters.conftest import without_framework
 
-#: Messages of these are plain dicts, and tested everywhere.
-DICTS = {"strands"}
-collect_ignore = [
-    f"test_{module}.py" for package, module in MODULES.items() if module not in DICTS and not is_installed(package)
-]
+collect_ignore = without_framework(Path(__file__).parent)
