@@ -18,6 +18,7 @@ from agents import (
     Runner,
     Session,
     SessionSettings,
+    Tool,
     function_tool,
 )
 from agents.run_config import CallModelData, ModelInputData
@@ -30,7 +31,7 @@ from everlong.lab.adapters.drivers.job import read_file
 from everlong.lab.adapters.errand import Errand
 from everlong.lab.adapters.verdict import AdapterRun, judge_adapter
 from everlong.lab.clients.script import Tasks
-from everlong.llm.scripted.script import Raw
+from everlong.llm.scripted.script import Raw, Step
 from everlong.store import open_engine
 from everlong.testing import Answer, Refusal, ScriptedServer, Window, in_turn
 from tests.attack.rules_openai import chat, responses
@@ -59,7 +60,7 @@ async def say(agent: Agent[Any], words: Any, *, streamed: bool = False, **option
 
 
 def clerk(**settings: Any) -> Agent[Any]:
-    tools = [function_tool(read_file), recall_tool]
+    tools: list[Tool] = [function_tool(read_file), recall_tool]
     return Agent(name="clerk", instructions="You are a careful clerk.", tools=tools, **settings)
 
 
@@ -177,7 +178,7 @@ FAILED = {
 def test_an_overflow_inside_a_stream_is_recovered_from() -> None:
     failed = Raw(chunk=b"event: response.failed\ndata: " + json.dumps(FAILED).encode() + b"\n\n")
     words = [f"Note {at}: " + " ".join(f"word{at}{number}" for number in range(300)) for at in range(12)]
-    steps = [*(Answer(text="Noted.") for _ in words[:-1]), failed, Answer(text="All of it is noted.")]
+    steps: list[Step] = [*(Answer(text="Noted.") for _ in words[:-1]), failed, Answer(text="All of it is noted.")]
 
     async def work(server: ScriptedServer) -> str:
         session = EverlongSession("notes")
@@ -238,8 +239,11 @@ def test_a_configuration_keeps_what_it_says_and_its_own_filter_runs_first() -> N
 
 
 def test_the_recall_tool_outside_of_a_run_says_so() -> None:
-    told = asyncio.run(recall_tool.on_invoke_tool(None, '{"what": "berth"}'))  # type: ignore[arg-type]
-    assert "no everlong session" in told
+    async def work() -> str:
+        outside: Any = None
+        return str(await recall_tool.on_invoke_tool(outside, '{"what": "berth"}'))
+
+    assert "no everlong session" in asyncio.run(work())
 
 
 # --- sessions --------------------------------------------------------------------------------------------------------

@@ -68,7 +68,7 @@ def test_a_good_run_has_no_fault() -> None:
     assert verdict.sent == sum(request.tokens for request in TWICE)
 
 
-FAULTS = {
+FAULTS: dict[str, tuple[list[ReceivedRequest], dict[str, object], str]] = {
     "a break that nobody reported": (TWICE, {"compactions": 1}, "broke 2 times, but 1 compactions"),
     "a compaction that broke nothing": (TWICE, {"compactions": 3}, "broke 2 times, but 3 compactions"),
     "nobody reports": (TWICE, {}, "nobody reported compactions"),
