@@ -31,7 +31,7 @@ from everlong.lab.adapters.drivers.job import read_file
 from everlong.lab.adapters.errand import Errand
 from everlong.lab.adapters.verdict import AdapterRun, judge_adapter
 from everlong.lab.clients.script import Tasks
-from everlong.llm.scripted.script import Raw, Step
+from everlong.llm.scripted.script import Raw
 from everlong.store import open_engine
 from everlong.testing import Answer, Refusal, ScriptedServer, Window, in_turn
 from tests.attack.rules_openai import chat, responses
@@ -178,7 +178,7 @@ FAILED = {
 def test_an_overflow_inside_a_stream_is_recovered_from() -> None:
     failed = Raw(chunk=b"event: response.failed\ndata: " + json.dumps(FAILED).encode() + b"\n\n")
     words = [f"Note {at}: " + " ".join(f"word{at}{number}" for number in range(300)) for at in range(12)]
-    steps: list[Step] = [*(Answer(text="Noted.") for _ in words[:-1]), failed, Answer(text="All of it is noted.")]
+    steps: list[Any] = [*(Answer(text="Noted.") for _ in words[:-1]), failed, Answer(text="All of it is noted.")]
 
     async def work(server: ScriptedServer) -> str:
         session = EverlongSession("notes")
