@@ -4,8 +4,6 @@ from collections.abc import Iterator
 
 import click
 
-from everlong.store import is_remote
-
 __all__ = ["extras_for", "local_option"]
 
 #: None if it is not given, "" for the small model, else the file.
@@ -22,5 +20,8 @@ def extras_for(local: str | None, store: str | None) -> Iterator[str]:
     """Yield the extras that these options need beside those of the command."""
     if local is not None:
         yield "local"
-    if store and is_remote(store):
-        yield "postgres"
+    if store:
+        from everlong.store import is_remote  # noqa: PLC0415 - help needs none of it
+
+        if is_remote(store):
+            yield "postgres"

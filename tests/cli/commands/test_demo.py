@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from everlong.cli.commands.demo import FACTS, THREAD, Outcome, Play, Turn
+from everlong.cli.runs.demo import FACTS, THREAD, Outcome, Play, Turn
 from everlong.cli.terminal.files import sample_document
 from everlong.compress import PRESETS
 from everlong.core import Message

@@ -1,25 +1,13 @@
 """`everlong fit`: a conversation brought under a budget, in the format it came in."""
 
-from dataclasses import asdict
 from typing import Any
 
 import click
 
-from everlong.cli.terminal.files import Picked, read_picked, write_output
-from everlong.cli.terminal.options import model_option, pick_option, sample_option
-from everlong.cli.terminal.streams import print_json
-from everlong.cli.terminal.tables import amount, console, percent, table
-from everlong.cli.terminal.text import one_line
-from everlong.cli.words.language import Language
-from everlong.cli.words.wording import Words, language_option
-from everlong.compress import PRESET_NAMES
-from everlong.core import Edit
-from everlong.engine import DEFAULT_SETTINGS, Fitted, counter_for, fit_document
-from everlong.wire import write
+from everlong.cli.terminal.options import model_option, pick_option, preset_option, sample_option
+from everlong.cli.words.wording import language_option
 
 __all__ = ["fit_command"]
-
-LISTED = 12  # kinds of edits shown
 
 
 @click.command("fit")
@@ -29,85 +17,17 @@ LISTED = 12  # kinds of edits shown
 )
 @click.option("--output", "-o", "output", metavar="OUT", help="Write the conversation here (- for standard output).")
 @model_option
-@click.option(
-    "--preset", default=DEFAULT_SETTINGS.preset, type=click.Choice(PRESET_NAMES), help="How to choose what stays."
-)
+@preset_option
 @pick_option
 @sample_option
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 @language_option
-def fit_command(  # noqa: PLR0913 - one parameter an option
-    file: str | None,
-    budget: int | None,
-    output: str | None,
-    model: str,
-    preset: str,
-    pick: str,
-    sample: bool,
-    as_json: bool,
-    language: Language,
-) -> None:
+def fit_command(**given: Any) -> None:
     """Bring the conversation in FILE (- for standard input) under a budget; same format out, with a report.
 
     The report goes to standard output, or to standard error when the conversation itself goes there. Of a file with
     many conversations the first is taken, or the one that --pick names, and that one alone is written.
     """
-    say, picked = Words(language, "count"), read_picked(file, sample=sample, pick=pick)
-    say.tell_several(picked.number, picked.of)
-    document = picked.document
-    fitted = fit_document(document, model=model, budget=budget, preset=preset)
-    before = counter_for(model or document.model).messages(document.messages) + fitted.tokens - fitted.view.tokens
-    if output is not None:
-        write_output(write(fitted.document), output)
-    to_stderr = output == "-"
-    if as_json:
-        print_json(_as_json(fitted, before, picked), err=to_stderr)
-    else:
-        _print(fitted, before, say, to_stderr=to_stderr)
+    from everlong.cli.runs.fit import run  # noqa: PLC0415 - help needs none of it
 
-
-def _as_json(fitted: Fitted[Any], before: int, picked: Picked) -> dict[str, object]:
-    return {
-        "conversation": {"picked": picked.number, "of": picked.of},
-        "budget": fitted.budget,
-        "tokens_before": before,
-        "tokens": fitted.tokens,
-        "messages_before": len(fitted.view.history),
-        "messages": len(fitted.view.messages),
-        "edits": [asdict(edit) | {"action": edit.action.value} for edit in fitted.edits],
-    }
-
-
-def _print(fitted: Fitted[Any], before: int, say: Words, *, to_stderr: bool) -> None:
-    from rich.markup import escape  # noqa: PLC0415 - only where it is seen
-    from rich.text import Text  # noqa: PLC0415
-
-    out = console(stderr=to_stderr)
-    sizes = {"before": amount(before), "after": amount(fitted.tokens)}
-    line = Text(say("fitted", **sizes, share=percent(fitted.tokens, fitted.budget), n=amount(fitted.budget)))
-    line.highlight_words(list(sizes.values()), "bold")
-    out.print(line)
-    came, sent = say.many("messages", len(fitted.view.history)), amount(len(fitted.view.messages))
-    if not fitted.edits:
-        out.print(say("unchanged", came=came, n=sent))
-        return
-    out.print(say("changed", came=came, n=sent, edits=say.many("edits", len(fitted.edits))))
-    groups: dict[tuple[str, str, str], list[Edit]] = {}
-    for edit in fitted.edits:
-        groups.setdefault((edit.step, edit.action.value, edit.reason), []).append(edit)
-    ordered = sorted(groups.items(), key=lambda row: -sum(abs(edit.saved) for edit in row[1]))
-    rows = [
-        (
-            escape(one_line(say.reason(reason))),
-            step,
-            say(action),
-            amount(len(edits)),
-            amount(sum(edit.before for edit in edits)),
-            amount(sum(edit.after for edit in edits)),
-        )
-        for (step, action, reason), edits in ordered[:LISTED]
-    ]
-    head = ("column_why", "head_step", "head_what", "head_edits", "column_before", "column_after")
-    out.print(table([say(name) for name in head], rows))
-    if len(ordered) > LISTED:
-        out.print(say.many("more_kinds", len(ordered) - LISTED), style="dim")
+    run(**given)

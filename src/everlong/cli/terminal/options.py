@@ -1,10 +1,12 @@
 """Options that several commands take, and how the old spelling of an option goes on working unseen."""
 
+from importlib import import_module
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
-__all__ = ["WithOldSpelling", "model_option", "pick_option", "sample_option"]
+__all__ = ["LateChoice", "WithOldSpelling", "model_option", "pick_option", "preset_option", "sample_option"]
 
 
 class WithOldSpelling(click.Option):
@@ -37,4 +39,38 @@ model_option = click.option(
 sample_option = click.option("--sample", is_flag=True, help="Use the sample conversation that ships with everlong.")
 pick_option = click.option(
     "--pick", default="1", metavar="N|ID", help="Which conversation, if FILE holds several: its number or its id."
+)
+
+
+class LateChoice(click.ParamType[str]):
+    """A choice among names that are read where they stand when they are needed: most runs do not load their package."""
+
+    def __init__(self, name: str, place: str) -> None:
+        self.name = name
+        self.place = place
+
+    @property
+    def choice(self) -> click.Choice[str]:
+        """The choice, with the names that there are."""
+        module, _, attribute = self.place.partition(":")
+        names = getattr(import_module(module), attribute)
+        return click.Choice(names if isinstance(names, tuple) else sorted(names))
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
+        """Return the names, for the help."""
+        return self.choice.get_metavar(param, ctx)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the name; raise a usage error that lists the names if there is none such."""
+        return self.choice.convert(value, param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Return the names that begin so."""
+        return self.choice.shell_complete(ctx, param, incomplete)
+
+
+preset_option = click.option(
+    "--preset",
+    type=LateChoice("NAME", "everlong.compress:PRESET_NAMES"),
+    help="How to choose what stays.",
 )
