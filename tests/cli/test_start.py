@@ -8,7 +8,7 @@ import pytest
 from everlong.cli.main import program
 
 #: Rooms of the house that a command may load before it runs: none of them reads a format, opens a store or counts.
-LIGHT = {"everlong.cli", "everlong.doors", "everlong.errors", "everlong.extras", "everlong.folders"}
+LIGHT = {"everlong.cli", "everlong.core", "everlong.doors", "everlong.errors", "everlong.extras", "everlong.folders"}
 #: Their help lists names that stand in these rooms.
 LISTS_NAMES = ("demo", "fit", "inspect")
 MOST_MODULES = {"import": 45, "command": 175}

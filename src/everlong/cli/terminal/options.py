@@ -1,5 +1,6 @@
 """Options that several commands take, and how the old spelling of an option goes on working unseen."""
 
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
@@ -55,6 +56,11 @@ class LateChoice(click.ParamType[str]):
         module, _, attribute = self.place.partition(":")
         names = getattr(import_module(module), attribute)
         return click.Choice(names if isinstance(names, tuple) else sorted(names))
+
+    @property
+    def choices(self) -> Sequence[str]:
+        """The names, for those who suggest one."""
+        return self.choice.choices
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
         """Return the names, for the help."""
