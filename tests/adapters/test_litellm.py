@@ -99,6 +99,7 @@ def test_keys_share_nothing_and_sessions_are_told_apart_by_their_id() -> None:
         {"metadata": {"user_api_key_hash": "b"}},
         {"metadata": {"user_api_key_hash": "a"}, "litellm_session_id": "one"},
         {"metadata": {"user_api_key_hash": "b", "session_id": "one"}},
+        {"metadata": {"user_api_key_hash": "a"}, "litellm_metadata": {"user_api_key_hash": "c"}},
     ]
 
     async def work() -> None:

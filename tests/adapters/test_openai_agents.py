@@ -238,6 +238,20 @@ def test_a_configuration_keeps_what_it_says_and_its_own_filter_runs_first() -> N
     assert any("4711" in text for text in texts)
 
 
+def test_a_wrapped_model_is_asked_for_whatever_else_the_sdk_wants_of_it() -> None:
+    async def work(server: ScriptedServer) -> None:
+        session = EverlongSession("one")
+        async with model_at(server, "responses") as model:
+            assert session.run_config(RunConfig(model=model)).model.model == "scripted"  # type: ignore[union-attr]
+            for config in (RunConfig(model=model), session.run_config(RunConfig(model=model))):
+                await say(clerk(), "Hello!", run_config=config)
+
+    with ScriptedServer() as server:
+        asyncio.run(work(server))
+    bare, ours = (json.loads(request.body) for request in server.requests)
+    assert bare.keys() == ours.keys()
+
+
 def test_the_recall_tool_outside_of_a_run_says_so() -> None:
     async def work() -> str:
         outside: Any = None

@@ -122,7 +122,8 @@ class EverlongHandler(CustomLogger):
 
     def _thread(self, kwargs: Mapping[str, Any], items: Sequence[Any]) -> str:
         """Return the conversation of a request."""
-        told = {**(kwargs.get("litellm_metadata") or {}), **(kwargs.get("metadata") or {})}
+        # Where litellm has metadata of its own, the other ones are the client's, who must not name another's key.
+        told = {**(kwargs.get("metadata") or {}), **(kwargs.get("litellm_metadata") or {})}
         key = str(told.get("user_api_key_hash") or told.get("user_api_key") or "")
         session = kwargs.get("litellm_session_id") or told.get("session_id")
         return f"{key}/{session}" if session else self._conversations.name(items, scope=key)

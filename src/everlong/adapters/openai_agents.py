@@ -331,6 +331,15 @@ class EverlongModel(Model):
                     yield event
             prepared = attempt.next
 
+    def __getattr__(self, name: str) -> Any:
+        """Return what else the SDK asks of the model, such as whether it takes a key for the prompt cache."""
+        if name == "inner":  # not set yet: while it is copied
+            raise AttributeError(name)
+        return getattr(self.inner, name)
+
+    async def _cleanup_on_run_end(self, owner: object) -> None:
+        await self.inner._cleanup_on_run_end(owner)
+
     def get_retry_advice(self, request: "ModelRetryAdviceRequest") -> "ModelRetryAdvice | None":
         """Return what the model itself says of a failure."""
         return self.inner.get_retry_advice(request)
