@@ -222,10 +222,29 @@ def test_the_last_answer_is_shown_when_a_thread_goes_on(tmp_path: Path) -> None:
             child.expect_exact("› ")
 
 
-def test_a_long_last_answer_is_shortened_and_an_unanswered_message_has_none(tmp_path: Path) -> None:
+def test_a_long_last_answer_is_shortened(tmp_path: Path) -> None:
     store = str(tmp_path / "threads.db")
     with talking(tmp_path, lambda _: Answer(text="long " * 4_000), tools=False, store=store) as talk:
         talk.say("tell me")
         seen = talk._shown(talk.chat.welcome_back)
     assert seen.count("long") == 1_600
     assert "all of it is in the thread" in seen
+
+
+# --- the page -------------------------------------------------------------------------------------
+
+PAGE = Path(__file__).parents[3] / "docs" / "chat.md"
+
+
+def test_the_page_shows_what_is_seen(tmp_path: Path) -> None:
+    section = PAGE.read_text(encoding="utf-8").split("## Files and commands of your own")[1].split("\n## ")[0]
+    (tmp_path / "notes.txt").write_text("Open from ten\nto six.\n")
+    played = section.split("```text\n")[1].split("```")[0].split("› ")[1:]
+    answer = Answer(text="It says when the shop opens.")
+    with talking(tmp_path, lambda _: answer) as talk:
+        talk.do("/model gpt-4o")
+        for line, *shown in (step.splitlines() for step in played):
+            seen = [" ".join(each.split()) for each in typed(talk, line).splitlines()]
+            for each in filter(str.strip, shown):  # the tokens of a request differ with the sandbox that tools describe
+                words = each.split()[:2] if each.strip().startswith("gpt-4o") else each.split()
+                assert any(one.startswith(" ".join(words)) for one in seen), seen
