@@ -92,7 +92,7 @@ def talking(
             threads=threads,
             model=model,
             config=config,
-            permissions=config.permissions(inbox.approve if asked else None),
+            permissions=inbox.guard(config.permissions(inbox.approve)) if asked else config.permissions(),
             tools=tools,
             small=small,
             registry=None,

@@ -213,3 +213,40 @@ def test_the_question_says_what_each_answer_covers(tmp_path: Path) -> None:
     with talking(tmp_path, script, language=CHINESE) as talk:
         assert "write_file 想修改 a.txt：" in talk.say("开始")
     assert talk.person.asked == ["允许吗？y 允许改这个文件 / t 本会话的所有文件 / n 否 [n]："]
+
+
+# --- diffs before edits ---------------------------------------------------------------------------
+
+EDIT = ("edit_file", '{"path": "notes.txt", "old_text": "ten", "new_text": "nine"}')
+DIFF = ("│ -Open from ten", "│ +Open from nine")
+
+
+@pytest.mark.parametrize("said", ["Go on.", "Please change notes.txt"], ids=["asked", "named"])
+def test_the_diff_is_seen_before_every_edit_asked_for_or_not(said: str, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("Open from ten\n")
+    with talking(tmp_path, in_turn([Answer(calls=(EDIT,)), Answer(text="Done.")])) as talk:
+        talk.person.answers = ["y"]
+        seen = talk.say(said)
+        assert len(talk.person.asked) == (said == "Go on.")
+        for line in DIFF:
+            assert seen.index(line) < seen.index("✓ 1 edit_file")
+        assert ("edit_file changes notes.txt:" in seen) == (said != "Go on.")
+    assert (tmp_path / "notes.txt").read_text() == "Open from nine\n"
+
+
+def test_the_second_edit_of_a_file_is_seen_too_and_a_long_one_at_a_glance(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("Open from ten\n")
+    content = json.dumps({"path": "notes.txt", "content": "\n".join(f"line {number}" for number in range(300))})
+    steps = [Answer(calls=(EDIT,)), Answer(calls=(("write_file", content),)), Answer(text="Done.")]
+    with talking(tmp_path, in_turn(steps)) as talk:
+        talk.person.answers = ["y"]
+        seen = talk.say("Go on.").partition("write_file changes notes.txt:")[2]
+        assert len(talk.person.asked) == 1
+        assert "│ +line 7\n" in seen
+        assert "lines are not shown" in seen
+        assert seen.count("\n│") <= 42
+
+
+def test_where_nobody_looks_no_diff_is_written(tmp_path: Path, server: ScriptedServer) -> None:
+    ran = once(tmp_path, server, WRITE, "--yes")
+    assert b"+written" not in ran.stderr + ran.stdout

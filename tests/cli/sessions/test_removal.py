@@ -140,4 +140,5 @@ USAGE = {
 def test_wrong_usage_removes_nothing(store: str, arguments: tuple[str, ...]) -> None:
     ran = remove(*arguments, "--yes", store=store)
     assert ran.code == 2
+    assert everlong("sessions", "remove", "--older", "9" * 20).err.count("\n") == 1
     assert left(store) == ALL

@@ -6,7 +6,7 @@ decide nothing. Where nobody can be asked, the action is refused with a line tha
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -73,6 +73,8 @@ class Permissions:
     policy: Policy = NO_POLICY
     remembered: RememberedPolicy | None = None
     guarded: Sequence[Path] = ()
+    #: Is shown each change of a file that is made without a question, before it is made; it must not wait.
+    watch: Callable[[Action], None] | None = field(default=None, repr=False)
     #: Set for sub-agents: the person's thread that they work for.
     root: str = ""
     _threads: dict[str, _Thread] = field(default_factory=dict, repr=False)
@@ -138,8 +140,16 @@ class Gate:
         granted = _grant(action) in state.kinds or action.path in state.files
         if given.approval == "always" or granted or named or policy.allows(action):
             self._note(action)
+            self._tell(action)
             return Verdict(True)
         return None
+
+    def _tell(self, action: Action) -> None:
+        """Show a change of a file that nobody was asked about."""
+        watch = self.permissions.watch
+        shown = self._shown(action, "") if watch is not None and action.kind == "file" else None
+        if watch is not None and shown is not None:
+            watch(shown)
 
     def _is_guarded(self, action: Action) -> bool:
         """Whether the action would change what decides about actions."""

@@ -143,7 +143,7 @@ def _open_chat(options: ChatOptions, say: Words, person: Person | None) -> Itera
             threads=threads,
             model=model,
             config=config,
-            permissions=config.permissions(inbox.approve if asking else None),
+            permissions=inbox.guard(config.permissions(inbox.approve)) if asking else config.permissions(),
             tools=not options.no_tools and not source.local,
             small=source.local,
             registry=registry_now(cache_folder(os.environ)),

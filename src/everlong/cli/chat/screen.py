@@ -32,6 +32,7 @@ FIRST_LINE = 100
 BAR = 12  # columns of the meter
 NEARLY_FULL = 0.8  # of the window: the meter warns from here on
 SPARE_LINES = 4  # of the terminal that stay free below the open part
+GLANCE = 40  # lines of a diff that nobody is asked about
 #: The colours of a diff, by how a line begins.
 DIFF = {"+": "green", "-": "red", "@": "cyan"}
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -173,6 +174,18 @@ class Screen:
             self.aside.print(plain(f"│ {line}", style), soft_wrap=True)
         if action.hidden:
             self.aside.print(plain(self.say.many("may_hidden", action.hidden), "bold red"))
+
+    def change(self, action: Action) -> None:
+        """Show the diff of a change that needs no question, as much of it as is read at a glance."""
+        self._close_block()
+        title = self.say("changes_file", tool=one_line(action.tool), subject=action.subject)
+        self.aside.print(plain(title, "cyan"), soft_wrap=True)
+        lines = action.details.split("\n")
+        for line in lines[:GLANCE]:
+            self.aside.print(plain(f"│ {line}", DIFF.get(line[:1], "")), soft_wrap=True)
+        left = max(0, len(lines) - GLANCE) + action.hidden
+        if left:
+            self.note(f"│ {self.say.many('may_hidden', left)}")
 
     def fail(self, reason: str, *, overflow: bool = False) -> None:
         """Show an error and what can be done about it."""

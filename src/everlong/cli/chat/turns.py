@@ -11,11 +11,11 @@ import threading
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from everlong.agent import Action, AgentEvent, Answer, TurnEnded
+from everlong.agent import Action, AgentEvent, Answer, Permissions, TurnEnded
 from everlong.cli.chat.attachments import command_output, files_named
 from everlong.cli.chat.drawing import markdown, plain
 from everlong.cli.chat.keyboard import Person, echoed, unechoed
@@ -101,7 +101,11 @@ class Inbox:
     """What the agent's thread sends to the main thread: events, questions, and None at the end of a turn."""
 
     def __init__(self) -> None:
-        self.items: queue.Queue[AgentEvent | _Question | None] = queue.Queue()
+        self.items: queue.Queue[AgentEvent | Action | _Question | None] = queue.Queue()
+
+    def guard(self, permissions: Permissions) -> Permissions:
+        """Return the permissions that also show each change of a file that needs no question, before it is made."""
+        return replace(permissions, watch=self.items.put)
 
     async def approve(self, action: Action) -> Answer:
         """Ask the person whether a call is allowed; permissions call this."""
@@ -156,7 +160,7 @@ class Chat:
         finally:
             self.inbox.items.put(None)
 
-    def _next(self, over: Callable[[], bool]) -> AgentEvent | _Question | None:
+    def _next(self, over: Callable[[], bool]) -> AgentEvent | Action | _Question | None:
         """Wait for the next item; redraw what is open meanwhile."""
         while True:
             try:
@@ -167,13 +171,15 @@ class Chat:
                 self.show_notices()
                 self.screen.draw()
 
-    def _handle(self, item: AgentEvent | _Question) -> None:
+    def _handle(self, item: AgentEvent | Action | _Question) -> None:
         self.show_notices()
         if isinstance(item, Failed):
             self.error = one_line(str(item.error))
         if isinstance(item, _Question):
             if not item.answer.done():  # otherwise the call timed out or was stopped
                 self.worker.loop.call_soon_threadsafe(item.settle, self._ask(item))
+        elif isinstance(item, Action):
+            self.screen.change(item)
         elif self.watch is not None:
             self.watch(item)
         else:

@@ -36,6 +36,7 @@ __all__ = [
 ]
 
 
+MOST_DAYS = 100_000  # since when something may not have changed; the calendar has no more
 MOST_SHOWN = 20  # sessions that are named before they are removed
 
 
@@ -161,7 +162,9 @@ def unpin_command(options: SessionOptions, session: str, pin: str) -> None:
 
 @click.command("remove")
 @click.argument("names", metavar="[ID]...", nargs=-1)
-@click.option("--older", type=click.IntRange(min=1), metavar="DAYS", help="All that did not change for so many days.")
+@click.option(
+    "--older", type=click.IntRange(1, MOST_DAYS), metavar="DAYS", help="All that did not change for so many days."
+)
 @click.option("--owner", help="With --older: only of this owner.")
 @click.option("--yes", is_flag=True, help="Do not ask; an ID must be whole then.")
 @session_command

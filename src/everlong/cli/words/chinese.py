@@ -245,6 +245,7 @@ CHAT: Mapping[str, str] = {
     "notice_recalled": "取回较早的内容：{after} token",
     # asking
     "may_file": "{tool} 想修改 {subject}：",
+    "changes_file": "{tool} 正在修改 {subject}：",
     "may_command": "{tool} 想执行：",
     "may_network": "{tool} 想读取 {subject} 的网页：",
     "may_tool": "{tool} 想执行：",

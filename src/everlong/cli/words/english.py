@@ -248,6 +248,7 @@ CHAT: Mapping[str, str] = {
     "notice_recalled": "recalled: {after} tokens",
     # asking
     "may_file": "{tool} wants to change {subject}:",
+    "changes_file": "{tool} changes {subject}:",
     "may_command": "{tool} wants to act:",
     "may_network": "{tool} wants to read from {subject}:",
     "may_tool": "{tool} wants to act:",
