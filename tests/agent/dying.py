@@ -34,8 +34,8 @@ async def live(store: str, log: Path) -> None:
         tool = Tool(name="act", description="Act.", parameters='{"type": "object"}', run=act)
         model = ScriptedModel(lambda _: Answer(calls=tuple(("act", f'{{"n": {n}}}') for n in range(3))))
         agent = Agent(Engine(threads), model, [tool], AgentConfig(language="en"))
-        async for _ in agent.turn("t", "Go"):
-            pass
+        ended = [event async for event in agent.turn("t", "Go")]
+        raise AssertionError(f"it was to be killed before the turn ended: {ended}")
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from pathlib import Path
 from everlong.agent.agent import Agent
 from everlong.agent.config import McpServer
 from everlong.agent.definitions import Outcome, Place, Tool
+from everlong.agent.events import TurnEnded
 from everlong.agent.mcp_servers import McpServers
 from everlong.agent.permissions.action import Action, Answer
 from everlong.engine import Engine
@@ -83,8 +84,8 @@ def test_a_tool_that_claims_to_be_read_only_is_asked_for_and_the_claim_is_shown(
             script = calls_then([[("peek", json.dumps({"path": str(file)}))]])
             engine = Engine(MemoryThreads())
             agent = Agent(engine, ScriptedModel(script), servers.tools, CONFIG, permissions=CONFIG.permissions(refuse))
-            async for _ in agent.turn("t", "Go"):
-                pass
+            events = [event async for event in agent.turn("t", "Go")]
+            assert isinstance(events[-1], TurnEnded)
             assert not file.exists()
             (action,) = asked
             assert (action.kind, action.tool, action.subject) == ("tool", "peek", "peek")
@@ -131,7 +132,7 @@ def test_a_server_that_is_not_there_is_one_line_and_the_others_work() -> None:
 def test_after_closing_no_process_is_left_and_calls_fail_in_words() -> None:
     async def work() -> Outcome:
         async with McpServers([SMALL]) as servers:
-            pass
+            assert await called(servers, "add", a=1, b=1) == Outcome("2")
         return await called(servers, "add", a=1, b=1)
 
     outcome = run(work())

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from everlong.agent.config import AgentConfig
-from everlong.agent.events import AgentEvent, CallRefused
+from everlong.agent.events import AgentEvent, CallRefused, TurnEnded
 from everlong.agent.permissions.action import Action, Answer
 from everlong.agent.permissions.permissions import names_file, typed_text
 from everlong.agent.permissions.visible import LONGEST
@@ -177,8 +177,8 @@ def test_a_task_for_a_sub_agent_names_nothing_and_it_asks_in_the_persons_thread(
 
         async def turn(work: Work = work) -> None:
             agent = workspace_agent(work.engine, ScriptedModel(script), work.config, permissions=work.permissions)
-            async for _ in agent.turn("t", "Go"):
-                pass
+            events = [event async for event in agent.turn("t", "Go")]
+            assert isinstance(events[-1], TurnEnded)
 
         run(turn())
         assert {action.thread for action in work.asked} == {"t"}
