@@ -8,6 +8,7 @@ from hypothesis import given, strategies as st
 from pydantic_ai import messages as pa
 from pydantic_ai.usage import RequestUsage
 
+from everlong import fit
 from everlong.core import CallId, Image, Message, Opaque, Reasoning, Role, Text, ToolCall, ToolResult
 from everlong.wire.libraries.pydantic_ai import LIBRARY
 
@@ -101,7 +102,8 @@ histories = st.lists(requests | responses, max_size=5)
 
 
 def said(item: Any) -> tuple[Message, ...]:
-    (unit,) = LIBRARY.read([item])
+    """What an object says that is not the first of a conversation."""
+    _, unit = LIBRARY.read([pa.ModelResponse([]), item])
     return unit.messages
 
 
@@ -193,6 +195,47 @@ def test_instructions_alone_are_system_text() -> None:
     (message,) = said(head)
     assert (message.role, message.text) == (Role.SYSTEM, "You keep the log.")
     assert LIBRARY.write([message]) == [head]
+
+
+def test_instructions_count_once_where_a_conversation_begins() -> None:
+    items: list[pa.ModelMessage] = [
+        pa.ModelRequest([pa.UserPromptPart("Hello")], instructions="You keep the log."),
+        pa.ModelResponse([pa.TextPart("Hello.")]),
+        pa.ModelRequest([pa.UserPromptPart("Go on")], instructions="You keep the log."),
+    ]
+    first, _, last = LIBRARY.read(items)
+    assert [(message.role, message.text) for message in first.messages] == [
+        (Role.SYSTEM, "You keep the log."),
+        (Role.USER, "Hello"),
+    ]
+    assert [message.text for message in last.messages] == ["Go on"]
+    assert fit(items, budget=1_000).messages == items
+
+
+def test_fit_gives_back_the_very_objects_that_it_did_not_touch() -> None:
+    items: list[pa.ModelMessage] = [pa.ModelRequest([pa.UserPromptPart("Read them all.")])]
+    for at in range(40):
+        items.append(
+            pa.ModelResponse([pa.ToolCallPart("read_file", {"path": f"{at}{side}"}, f"{at}{side}") for side in "ab"])
+        )
+        items.append(
+            pa.ModelRequest([pa.ToolReturnPart("read_file", f"line {at}\n" * 200, f"{at}{side}") for side in "ab"])
+        )
+    fitted = fit(items, model="gpt-4o", budget=8_000)
+    assert fitted.tokens <= 8_000
+    assert fitted.messages[-1] is items[-1]
+    kept = [message for message in fitted.messages if any(message is item for item in items)]
+    assert len(kept) > 5
+    calls = {
+        part.tool_call_id for message in fitted.messages for part in message.parts if isinstance(part, pa.ToolCallPart)
+    }
+    results = {
+        part.tool_call_id
+        for message in fitted.messages
+        for part in message.parts
+        if isinstance(part, pa.ToolReturnPart)
+    }
+    assert calls == results
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def read(items: Sequence[ModelMessage]) -> list[Unit[ModelMessage]]:
     bodies = cast(
         list[JsonObject], ModelMessagesTypeAdapter.dump_python(list(items), mode="json", fallback=str, warnings="none")
     )
-    return [Unit((item,), _messages(body)) for item, body in zip(items, bodies, strict=True)]
+    return [Unit((item,), _messages(body, at)) for at, (item, body) in enumerate(zip(items, bodies, strict=True))]
 
 
 def write(messages: Sequence[Message]) -> list[ModelMessage]:
@@ -66,7 +66,7 @@ LIBRARY: Library[ModelMessage] = Library(name=NAME, packages=("pydantic_ai",), r
 # Reading
 
 
-def _messages(body: JsonObject) -> History:
+def _messages(body: JsonObject, place: int) -> History:
     parts = cast(list[JsonObject], body.pop("parts"))
     if body["kind"] == "response":
         return (Message(Role.ASSISTANT, tuple(map(_answered, parts)), origin=NAME, extra=pack(_told(body))),)
@@ -87,6 +87,9 @@ def _messages(body: JsonObject) -> History:
         role, extra, after = groups[0]
         fields, shape = unpack(extra)
         groups[0] = (role, pack(fields, **shape, before=len(first)), (*first, *after))
+    if place == 0 and parts and (instructions := _instructions(body)):
+        # Every request repeats them, and they are sent once: they count where a conversation begins.
+        groups.insert(0, instructions)
     return tuple(
         Message(role, said, origin=NAME, extra=_placed(extra, at, body))
         for at, (role, extra, said) in enumerate(groups)
@@ -95,11 +98,16 @@ def _messages(body: JsonObject) -> History:
 
 def _wordless(body: JsonObject, silent: tuple[Part, ...]) -> Said:
     """A request without words: its instructions, if it has any, are all that the model reads of it."""
+    said = None if silent else _instructions(body)
+    return said or (Role.USER, pack({}, kind="none"), silent)
+
+
+def _instructions(body: JsonObject) -> Said | None:
     instructions = body.get("instructions")
-    if isinstance(instructions, str) and instructions and not silent:
-        del body["instructions"]
-        return Role.SYSTEM, pack({}, kind="instructions"), (Text(instructions),)
-    return Role.USER, pack({}, kind="none"), silent
+    if not isinstance(instructions, str) or not instructions:
+        return None
+    del body["instructions"]
+    return Role.SYSTEM, pack({}, kind="instructions"), (Text(instructions),)
 
 
 def _placed(extra: JsonText, at: int, body: JsonObject) -> JsonText:
