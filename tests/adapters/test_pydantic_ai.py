@@ -194,6 +194,23 @@ def test_an_error_that_is_not_ours_comes_as_it_was() -> None:
     assert EventKind.TURN_FAILED in [event.kind for event in engine.threads.events("talk")]
 
 
+def test_a_server_that_cuts_the_prompt_in_silence_is_asked_again() -> None:
+    long = [
+        message
+        for at in range(20)
+        for message in (
+            ModelRequest([UserPromptPart(read_file(f"part_{at}"))]),
+            ModelResponse([TextPart(f"Part {at} is read.")]),
+        )
+    ]
+    with ScriptedServer(window=Window(8_192, truncates=True)) as server:
+        agent = Agent(model_at(server), capabilities=[EverlongCapability[None]()])
+        history = talk(agent, "What was in part 3?", history=long)
+    cut, again = server.requests
+    assert again.tokens < 8_192 < cut.tokens
+    assert len(history) == len(long) + 2
+
+
 def test_two_runs_at_once_keep_apart() -> None:
     async def both(agent: Agent[None, str]) -> list[str]:
         async with agent:

@@ -65,7 +65,7 @@ class EverlongCapability(AbstractCapability[AgentDepsT]):
         recall: bool = True,
     ) -> None:
         self.keeper = Keeper(engine, settings=settings, window=window, pins=pins, recall=recall)
-        self._conversations = _Conversations(self.keeper)
+        self._conversations = _Conversations(self.keeper, given_back=RETRY is None)
         #: The request that is on its way, and the smaller one that is to be sent instead of it.
         self._sent: Prepared | None = None
         self._next: Prepared | None = None
@@ -187,7 +187,7 @@ def history_processor(
     Neither are refusals recovered nor is there a recall tool; for these, use the capability.
     """
     keeper = Keeper(engine, settings=settings, window=window, pins=pins, recall=False)
-    conversations = _Conversations(keeper)
+    conversations = _Conversations(keeper, given_back=True)
 
     async def process(ctx: RunContext[Any], messages: list[ModelMessage]) -> list[ModelMessage]:
         thread, model = _thread(ctx), ctx.model
@@ -208,11 +208,12 @@ class _Conversations:
     """What is sent of each conversation.
 
     Some hooks give back what was sent last, with what is new behind it, in place of the history. Then the history is
-    put together again: whatever was sent is cut from the whole, never from what an earlier cut left.
+    put together again: whatever is sent is cut from the whole, never from what an earlier cut left.
     """
 
-    def __init__(self, keeper: Keeper) -> None:
+    def __init__(self, keeper: Keeper, *, given_back: bool) -> None:
         self._keeper = keeper
+        self._given_back = given_back
         #: By thread: the whole history, and what was sent of it. The one that was used last stands last.
         self._known: OrderedDict[str, tuple[list[ModelMessage], list[ModelMessage]]] = OrderedDict()
 
@@ -240,17 +241,19 @@ class _Conversations:
             provider=asked.system,
             endpoint=asked.base_url or "",
         )
-        self._known[thread] = (whole, [])
+        if self._given_back:
+            self._known[thread] = (whole, [])
         return prepared
 
     def to_send(self, thread: str, prepared: Prepared, messages: Sequence[ModelMessage]) -> list[ModelMessage]:
         """Return what fits of the messages, as pydantic-ai sends them: instructions go beside them."""
         fitting: list[ModelMessage] = prepared.messages
         sent = fitting[1:] if fitting and _is_wordless(fitting[0]) else fitting
-        whole, _ = self._known.pop(thread, ([], []))
-        self._known[thread] = (whole, sent)
-        while len(self._known) > REMEMBERED:
-            self._known.popitem(last=False)
+        if self._given_back:
+            whole, _ = self._known.pop(thread, ([], []))
+            self._known[thread] = (whole, sent)
+            while len(self._known) > REMEMBERED:
+                self._known.popitem(last=False)
         return [*sent, *_wordless_end(messages)]
 
     def _whole(self, thread: str, messages: list[ModelMessage]) -> list[ModelMessage]:
