@@ -19,6 +19,7 @@ from langchain_core.messages import (
     ToolMessage,
 )
 
+from everlong import count, fit
 from everlong.core import Image, Message, Opaque, Reasoning, Role, Text, ToolCall, ToolResult
 from everlong.errors import WireError
 from everlong.wire.libraries.langchain import LIBRARY
@@ -408,6 +409,27 @@ def test_a_dict_whose_call_was_changed_becomes_a_message() -> None:
     (written,) = LIBRARY.write([message.with_parts((replace(message.calls[0], arguments="{}"),))])
     assert isinstance(written, AIMessage)
     assert written.tool_calls == [{"name": "read", "args": {}, "id": "c", "type": "tool_call"}]
+
+
+def test_fit_takes_a_list_of_messages_and_gives_back_the_same_objects() -> None:
+    talk: list[Any] = [SystemMessage("Keep the log."), {"role": "user", "content": "Begin."}]
+    for at in range(60):
+        call = {"name": "look", "args": {"at": at}, "id": f"call_{at}"}
+        talk += [
+            AIMessage("", tool_calls=[call]),
+            ToolMessage("waves and wind " * 90, tool_call_id=call["id"], id=f"r{at}"),
+        ]
+    talk.append(HumanMessage("And now?", id="last"))
+    fitted = fit(talk, model="gpt-4o", budget=5_000)
+    given_ = {id(item) for item in talk}
+    assert count(fitted.messages, model="gpt-4o") <= 5_000 < count(talk, model="gpt-4o")
+    assert fitted.messages[0] is talk[0]
+    assert fitted.messages[1] is talk[1]
+    assert fitted.messages[-1] is talk[-1]
+    assert all(isinstance(item, BaseMessage) for item in fitted.messages if id(item) not in given_)
+    assert {item.id for item in fitted.messages if isinstance(item, ToolMessage)} <= {f"r{at}" for at in range(60)}
+    again = fit([*talk, AIMessage("Calm.")], model="gpt-4o", budget=5_000, previous=fitted)
+    assert again.messages[: len(fitted.messages)] == fitted.messages
 
 
 # --- messages of others ----------------------------------------------------------------------------------
