@@ -47,12 +47,12 @@ def lock_python(uv: Path) -> None:
         print(f"{written.relative_to(ROOT)}: {locked.count('==')} packages")
 
 
-def lock_page() -> None:
-    """Write the lock file of the page. It is made from nothing: else npm would leave out other systems' packages."""
-    (PAGE / "package-lock.json").unlink(missing_ok=True)
+def lock_packages(home: Path) -> None:
+    """Write the lock file of npm packages. Made from nothing: else npm leaves out other systems' packages."""
+    (home / "package-lock.json").unlink(missing_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         for name in ("package.json", ".npmrc"):
-            (Path(folder) / name).write_bytes((PAGE / name).read_bytes())
+            (Path(folder) / name).write_bytes((home / name).read_bytes())
         npm = [
             str(node_folder() / "npm"),
             "install",
@@ -62,8 +62,8 @@ def lock_page() -> None:
             "--loglevel=error",
         ]
         subprocess.run(npm, cwd=folder, check=True)
-        (PAGE / "package-lock.json").write_bytes((Path(folder) / "package-lock.json").read_bytes())
-    print(f"{(PAGE / 'package-lock.json').relative_to(ROOT)}: written")
+        (home / "package-lock.json").write_bytes((Path(folder) / "package-lock.json").read_bytes())
+    print(f"{(home / 'package-lock.json').relative_to(ROOT)}: written")
 
 
 def main() -> None:
@@ -72,7 +72,8 @@ def main() -> None:
         python = Path(folder) / "bin" / "python"
         subprocess.run([str(python), "-m", "pip", "install", "--quiet", "uv"], check=True)
         lock_python(python.with_name("uv"))
-    lock_page()
+    lock_packages(PAGE)
+    lock_packages(ROOT / "packages" / "everlong")
 
 
 if __name__ == "__main__":

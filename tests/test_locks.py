@@ -50,9 +50,10 @@ def test_a_package_has_one_version_in_all_lock_files() -> None:
         assert entries(lock).items() <= developing.items()
 
 
-def test_the_page_is_locked_for_every_system_and_names_no_registry() -> None:
-    asked = json.loads((PAGE / "package.json").read_text(encoding="utf-8"))["devDependencies"]
-    lock = json.loads((PAGE / "package-lock.json").read_text(encoding="utf-8"))["packages"]
+@pytest.mark.parametrize("home", [PAGE, ROOT / "packages" / "everlong"], ids=lambda home: home.name)
+def test_npm_packages_are_locked_for_every_system_and_name_no_registry(home: Path) -> None:
+    asked = json.loads((home / "package.json").read_text(encoding="utf-8"))["devDependencies"]
+    lock = json.loads((home / "package-lock.json").read_text(encoding="utf-8"))["packages"]
     assert {name: lock[f"node_modules/{name}"]["version"] for name in asked} == asked
     installed = {path.rpartition("node_modules/")[2] for path in lock}
     for path, entry in lock.items():

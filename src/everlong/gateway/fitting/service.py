@@ -21,7 +21,6 @@ from everlong.gateway.fitting.pins import Pins, pin_name
 from everlong.gateway.fitting.placement import Given, Returned
 from everlong.gateway.operations.reports import Report
 from everlong.gateway.operations.services import Services
-from everlong.gateway.recall.text import recall_text
 from everlong.gateway.request import encoded
 from everlong.wire import Document
 
@@ -30,7 +29,6 @@ __all__ = ["Fitting"]
 NAMED = "name/"  # what the root of a conversation with a name begins with
 OUTSIDE = -1  # the place of what is not in the history
 UNTOLD = "its client did not tell what became of it"
-ANSWER = 8_000  # characters of what a recall answers
 MOST_HITS = 20
 
 
@@ -210,25 +208,25 @@ class Fitting:
 
     # --- recall and pins ---------------------------------------------------------------------------
 
-    def recall(self, client: Client, thread: str, what: str, limit: int) -> JsonObject:
+    def recall(self, client: Client, thread: str, what: str, *, limit: int, start: int) -> JsonObject:
         """Return what answers some words, or the original behind a reference, for the model and for programs."""
-        conversation = self._named(client, thread)
-        found = None
-        if conversation is not None:
-            try:
-                found = self.services.engine.blocking.recall(conversation.thread, what, limit=min(limit, MOST_HITS))
-            except NoThread:  # dropped meanwhile
-                conversation = None
-        if found is None:
+        if not what.strip():
+            raise InputError("nothing to recall: give a reference or a few words in `what`")
+        conversation, engine = self._named(client, thread), self.services.engine.blocking
+        try:
+            inside = "" if conversation is None else conversation.thread
+            found = engine.recall(inside, what, limit=min(limit, MOST_HITS))
+            text = engine.recall_text(inside, what, start=start)
+        except NoThread:
             raise Refused(
                 "this thread is not in memory: send its messages to /everlong/fit first",
                 status=404,
                 kind="unknown_thread",
-            )
+            ) from None
         original = None if found.original is None else found.original.decode("utf-8", "replace")
         hits = [hit.row.entry for hit in found.hits if isinstance(hit.row.entry, Message)]
         return {
-            "text": recall_text(found, ANSWER),
+            "text": text,
             "original": original,
             "hits": [{"role": said.role.value, "text": _text(said)} for said in hits],
         }

@@ -92,11 +92,15 @@ class _Count(EngineEndpoint):
 
 class _Recall(EngineEndpoint):
     def work(self, request: HttpRequest, body: bytes) -> bytes:
-        values = _values(body, "thread", "what", "limit")
-        limit = values.get("limit", USUAL_HITS)
+        values = _values(body, "thread", "what", "limit", "start")
+        limit, start = values.get("limit", USUAL_HITS), values.get("start", 0)
         expect_number("limit", limit, "how many answers are wanted", least=1)
+        expect_number("start", start, "the character of an original to begin at")
         what = _needed(values, "what", "a reference, or a few words")
-        return encoded(self.fitting.recall(request.client, _thread(values), what, cast(int, limit)))
+        found = self.fitting.recall(
+            request.client, _thread(values), what, limit=cast(int, limit), start=cast(int, start)
+        )
+        return encoded(found)
 
 
 class _Pin(EngineEndpoint):
