@@ -15,6 +15,9 @@ __all__ = ["ADAPTERS", "HOWS", "AdapterRow", "with_everlong"]
 #: How a framework is run: with our adapter; with our adapter that is not told the window, so that it recovers from a
 #: refusal; with the framework's own compaction; with none.
 HOWS = ("everlong", "untold", "own", "nothing")
+#: Three times the window of programs with long system texts.
+LONG = Errand(Tasks(count=6, files=8, lines=120))
+TYPESCRIPT = "typescript@5.9.3"  # builds our npm package
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +171,43 @@ ADAPTERS: dict[str, AdapterRow] = {
             home=with_everlong("haystack", "haystack-ai>=3,<4"),
             modes=("chat", "chat stream", "responses", "responses stream"),
             own="CompactionHook with SummarizationCompactor",
+        ),
+        AdapterRow(
+            name="ai-sdk",
+            title="Vercel AI SDK",
+            driver="ai_sdk.mjs",
+            home=NpmPackages(
+                "npm-adapter-ai-sdk", ("ai@^7", "@ai-sdk/openai@^4", "@ai-sdk/anthropic@^4", "zod@^4", TYPESCRIPT)
+            ),
+            modes=("chat", "chat stream", "responses", "messages stream"),
+            models={"messages": "claude-sonnet-4-5"},
+            own="pruneMessages",
+            recovers=False,
+            served=True,
+        ),
+        AdapterRow(
+            name="opencode",
+            title="opencode",
+            driver="opencode",
+            home=NpmPackages("npm-adapter-opencode", ("opencode-ai@^1.18", TYPESCRIPT), program="opencode"),
+            modes=("chat stream",),
+            window=32_000,
+            errand=LONG,
+            own="compaction and pruning",
+            recovers=False,
+            served=True,
+        ),
+        AdapterRow(
+            name="openclaw",
+            title="OpenClaw",
+            driver="openclaw",
+            home=NpmPackages("npm-adapter-openclaw", ("openclaw@^2026.9", TYPESCRIPT), program="openclaw"),
+            modes=("chat stream",),
+            window=32_000,
+            errand=LONG,
+            own="its context engine",
+            recovers=False,
+            served=True,
         ),
     )
 }
