@@ -35,7 +35,7 @@ def _run(job: Job) -> None:
     Path("opencode.json").write_text(json.dumps(_config(job)), encoding="utf-8")
     for turn, prompt in enumerate(job.prompts):
         command = [job.program, "run", *(["--continue"] if turn else []), "--auto", prompt]
-        job.answers.append(output_of(command, os.environ | QUIET | {"PWD": str(Path.cwd())}))
+        job.answers.append(output_of(command, os.environ | QUIET))
     if job.how == "everlong":
         job.compactions = count_compactions(job.everlong)
 
