@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 
 from everlong.llm import ScriptedServer
-from everlong.web.build import PAGE, node_folder
+from everlong.web import node_folder
 from tests.gateway.running import RunningGateway
 from tests.web.built import the_page
 
-PACKAGE = Path(__file__).parents[2] / "packages" / "everlong"
-DOORS = Path(__file__).with_name("doors.mjs")
+ROOT = Path(__file__).parents[3]
+PACKAGE = ROOT / "packages" / "everlong"
+PAGE = ROOT / "src" / "everlong" / "web" / "page"
+DOORS = Path(__file__).with_name("npm_doors.mjs")
 
 
 @pytest.fixture(scope="module")
