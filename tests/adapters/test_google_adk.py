@@ -257,3 +257,5 @@ def test_fit_takes_contents_and_gives_them_back() -> None:
     assert fitted.messages[-1] is talk[-1]
     assert all(isinstance(content, Content) for content in fitted.messages)
     assert count(fitted.messages, model="gemini-2.5-flash") <= 6_000
+    sent = [content.model_dump(mode="json", exclude_none=True, by_alias=True) for content in fitted.messages]
+    assert problems("gemini", {"contents": sent}) == []

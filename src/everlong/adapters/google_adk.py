@@ -8,7 +8,6 @@ session has a thread of its own, because each is shown the session in its own wa
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from itertools import groupby
 from typing import Any
 from urllib.parse import quote
 
@@ -174,15 +173,7 @@ def _send(request: LlmRequest, prepared: Prepared) -> None:
     said = "\n\n".join(part.text for content in contents[:head] for part in content.parts or () if part.text)
     if said and isinstance(request.config.system_instruction, str | None):
         request.config.system_instruction = said
-    request.contents = [_joined(list(run)) for _, run in groupby(contents[head:], key=lambda content: content.role)]
-
-
-def _joined(run: list[Content]) -> Content:
-    """Neighbours of one side as one content, results first: turns have to alternate."""
-    if len(run) == 1:
-        return run[0]
-    parts = [part for content in run for part in content.parts or ()]
-    return Content(role=run[0].role, parts=sorted(parts, key=lambda part: part.function_response is None))
+    request.contents = contents[head:]
 
 
 async def _ask(context: CallbackContext, request: LlmRequest) -> LlmResponse | None:

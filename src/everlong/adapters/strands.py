@@ -7,7 +7,6 @@ sessions keep every message, and nothing has to be restored but the name of the 
 """
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from itertools import groupby
 from typing import Any
 from uuid import uuid4
 
@@ -155,21 +154,14 @@ class _Request:
         ]
 
     def with_messages(self, sent: Sequence[Any]) -> InvokeModelContext:
-        """Return the call with these messages. Neighbours of one side are one message, as Bedrock insists."""
+        """Return the call with these messages."""
         items = given_back(self._library, self._units, sent)
         head = next((at for at, item in enumerate(items) if item["role"] != SYSTEM), len(items))
         blocks = [block for item in items[:head] for block in item["content"]]
         as_it_was = isinstance(self._context.system_prompt, str) and [{"text": self._context.system_prompt}] == blocks
-        messages = [_joined(list(run)) for _, run in groupby(items[head:], key=lambda item: item["role"])]
         return self._context.replace(
-            messages=messages, system_prompt=self._context.system_prompt if as_it_was else blocks or None
+            messages=items[head:], system_prompt=self._context.system_prompt if as_it_was else blocks or None
         )
-
-
-def _joined(run: list[Message]) -> Message:
-    if len(run) == 1:
-        return run[0]
-    return {"role": run[0]["role"], "content": [block for message in run for block in message["content"]]}
 
 
 def _usage_of(usage: Any) -> Usage | None:

@@ -89,6 +89,16 @@ def test_what_was_not_touched_is_the_same_object_and_what_was_shortened_keeps_it
     assert sent[2]["content"][1:] == CONVERSATION[2]["content"][1:]
 
 
+def test_neighbours_of_one_side_are_sent_as_one_message() -> None:
+    units = LIBRARY.read(CONVERSATION)
+    asked, called, answered, cited = (unit.messages[0] for unit in units)
+    note = Message(Role.USER, (Text("Before: …"),))
+    sent = given_back(LIBRARY, units, [note, asked, called, answered, cited])
+    assert [message["role"] for message in sent] == ["user", "assistant", "user", "assistant"]
+    assert sent[0]["content"] == [{"text": "Before: …"}, *CONVERSATION[0]["content"]]
+    assert sent[1] is CONVERSATION[1]
+
+
 def test_messages_of_other_origins_are_written_in_their_form() -> None:
     told = Message(Role.USER, (Text("Before: …"), Image(data="iVBORw==", media_type="image/png"), Text(" ")))
     thought = Message(Role.ASSISTANT, (Reasoning("hm"), Opaque("x", "{}")))

@@ -75,7 +75,7 @@ def given(messages: Sequence[X] | Mapping[str, Any], previous: Given[X] | None) 
     if library is not None:
         units = tuple(library.read(items))
         history = tuple(message for unit in units for message in unit.messages)
-        return Given(Document(fmt=OPENAI_CHAT.name, messages=history, bare=True), (), items, library, units)
+        return Given(Document(fmt=library.fmt, messages=history, bare=True), (), items, library, units)
     if previous is not None and previous.rows and shared(items, previous.rows) == len(previous.rows):
         new = gained(items, len(previous.rows))
         if new is not None:

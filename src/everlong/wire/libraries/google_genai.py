@@ -8,6 +8,7 @@ in place of contents, are read too; what was changed comes back as contents.
 """
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any, cast
 
 from everlong.core import Json, JsonObject, Message, Role, head_length
@@ -96,5 +97,28 @@ def _seated(row: JsonObject) -> JsonObject:
     return {**row, "role": "user"} if row.get("role") == SYSTEM else row
 
 
+def join(items: list[Any]) -> list[Any]:
+    """Return contents of which no two neighbours are of one side: where they are, one content, results first."""
+    runs = [list(run) for _, run in groupby(items, key=_side)]
+    if all(len(run) == 1 or _side(run[0]) == SYSTEM for run in runs):
+        return items
+    return [item for run in runs for item in (run if len(run) == 1 or _side(run[0]) == SYSTEM else [_joined(run)])]
+
+
+def _side(item: Any) -> str:
+    role = item.get("role") if isinstance(item, dict) else getattr(item, "role", None)
+    return role if role in ("model", SYSTEM) else "user"
+
+
+def _joined(run: list[Any]) -> Any:
+    from google.genai.types import Content  # noqa: PLC0415 - read is of use without the SDK
+
+    rows = [Content.model_validate(_row_of(item, at)) for at, item in enumerate(run)]
+    parts = [part for content in rows for part in content.parts or ()]
+    return Content(role=_side(run[0]), parts=sorted(parts, key=lambda part: part.function_response is None))
+
+
 #: What is read has the origin of the format, which knows what its provider takes.
-LIBRARY: Library[Any] = Library(name=NAME, packages=("google.genai",), read=read, write=write)
+LIBRARY: Library[Any] = Library(
+    name=NAME, packages=("google.genai",), read=read, write=write, fmt=GEMINI.name, join=join
+)

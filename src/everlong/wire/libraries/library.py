@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from everlong.core import History, Message
+from everlong.wire.formats import OPENAI_CHAT
 
 __all__ = ["Library", "Unit", "given_back", "origins"]
 
@@ -36,6 +37,10 @@ class Library(Generic[X]):
     packages: tuple[str, ...]
     read: Callable[[Sequence[X]], list[Unit[X]]]
     write: Callable[[Sequence[Message]], list[X]]
+    #: The wire format whose rules hold for its messages when nobody says for whom they are.
+    fmt: str = OPENAI_CHAT.name
+    #: Puts neighbours of one side together, where its provider takes no two of them.
+    join: Callable[[list[X]], list[X]] = list
 
 
 def given_back(library: Library[X], units: Sequence[Unit[X]], sent: Sequence[Message]) -> list[X]:
@@ -62,7 +67,7 @@ def given_back(library: Library[X], units: Sequence[Unit[X]], sent: Sequence[Mes
             changed = []
         out += unit.items
         at += len(unit.messages)
-    return out + (library.write(changed) if changed else [])
+    return library.join(out + (library.write(changed) if changed else []))
 
 
 def _follows(places: Sequence[int | None], at: int, count: int) -> bool:

@@ -9,6 +9,7 @@ JSON. System text has a field of its own there; in a list it is a message of the
 
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby
 from typing import Any, TypeAlias, cast
 
 from everlong.core import (
@@ -29,6 +30,7 @@ from everlong.core import (
 )
 from everlong.errors import WireError
 from everlong.wire.fields import dump, load, pack, shown, unpack
+from everlong.wire.formats import ANTHROPIC
 from everlong.wire.formats.translation import arguments_object, image_note, inline_image
 from everlong.wire.libraries.library import Library, Unit
 
@@ -315,4 +317,16 @@ def _json_value(text: str) -> list[Json] | None:
         return None
 
 
-LIBRARY: Library[Block] = Library(name=NAME, packages=("strands",), read=read, write=write)
+def join(items: list[Block]) -> list[Block]:
+    """Return messages of which no two neighbours are of one side: Bedrock insists."""
+    runs = [list(run) for _, run in groupby(items, key=lambda item: item["role"])]
+    return [run[0] if len(run) == 1 else _joined(run) for run in runs]
+
+
+def _joined(run: list[Block]) -> Block:
+    return {"role": run[0]["role"], "content": [block for message in run for block in message["content"]]}
+
+
+LIBRARY: Library[Block] = Library(
+    name=NAME, packages=("strands",), read=read, write=write, fmt=ANTHROPIC.name, join=join
+)
