@@ -1,5 +1,6 @@
 """Without any extra the library and the commands that need none still work; a missing extra is one clear line."""
 
+import re
 import subprocess
 import sys
 import tomllib
@@ -131,6 +132,19 @@ def test_all_is_everything_that_we_run() -> None:
     (row,) = extras()["all"]
     brought = set().union(*(names_in(extras()[extra]) for extra in Requirement(row).extras))
     assert brought == set().union(*(names_in(extras()[extra]) for extra in PACKAGES))
+
+
+def test_each_adapter_has_an_extra_that_brings_its_framework_in_a_version_it_takes() -> None:
+    adapters = Path(__file__).resolve().parent.parent / "src" / "everlong" / "adapters"
+    asked = {
+        path.stem.replace("_", "-"): found[1]
+        for path in adapters.glob("*.py")
+        if (found := re.search(r'raise missing\(\s*"[^"]*",\s*"([^"]+)",\s*__name__', path.read_text(encoding="utf-8")))
+    }
+    assert len(asked) > 5
+    for name, needs in asked.items():
+        (row,) = extras()[name]
+        assert row.split(",")[0] == needs, f"everlong[{name}] brings {row}, the adapter asks for {needs}"
 
 
 #: What does not run on Windows, and what is said there.
