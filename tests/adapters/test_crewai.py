@@ -12,6 +12,7 @@ from crewai import LLM, Agent, Crew, Task
 from crewai.hooks import register_before_llm_call_hook, unregister_before_llm_call_hook
 
 from everlong.adapters.crewai import EverlongLLM, _without_files
+from everlong.errors import BudgetImpossible
 from everlong.testing import Answer, ScriptedServer, Window, in_turn
 from tests.adapters.pages import run_example
 
@@ -54,6 +55,15 @@ def test_a_refusal_is_recovered_and_crewais_own_summaries_are_never_due() -> Non
         held = list(TALK)
         llm.summarize_messages(held, [])
         assert held == TALK
+
+
+def test_what_cannot_be_recovered_ends_the_crew() -> None:
+    with ScriptedServer(window=Window(300)) as server:
+        agent = Agent(role="Clerk", goal="Log.", backstory="Careful.", llm=EverlongLLM(inner_at(server)))
+        task = Task(description=LONG, expected_output="One line.", agent=agent)
+        with pytest.raises(BudgetImpossible, match="last user message"):
+            Crew(agents=[agent], tasks=[task]).kickoff()
+        assert len(server.requests) == 1, "CrewAI tries the task again, but nothing that is known not to fit is sent"
 
 
 def test_hooks_of_the_program_run_once() -> None:
