@@ -22,6 +22,8 @@ PACKAGES = {
     "smolagents": "smolagents",
     "strands": "strands",
 }
+#: Packages of theirs under other names.
+BESIDE = ("google.genai", "langchain_core", "langgraph", "openai", "anthropic")
 IMPORTED = re.compile(r"^(?:from|import) ([\w.]+)", re.MULTILINE)
 
 
@@ -36,7 +38,8 @@ ABSENT = {name: package for name, package in PACKAGES.items() if not is_installe
 
 def without_framework(folder: Path) -> list[str]:
     """The tests in a folder that import a framework which is not installed, or its adapter."""
-    left = (*ABSENT.values(), *(f"everlong.adapters.{name}" for name in ABSENT))
+    left = [*ABSENT.values(), *(f"everlong.adapters.{name}" for name in ABSENT)]
+    left += [package for package in BESIDE if not is_installed(package)]
     found = []
     for path in folder.glob("test_*.py"):
         imported = [f"{name}." for name in IMPORTED.findall(path.read_text(encoding="utf-8"))]
