@@ -7,14 +7,13 @@ the conversation, so a conversation is known by its messages: the one that was s
 
 import asyncio
 import json
-from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import sha256
-from itertools import count
+from itertools import dropwhile
 from types import TracebackType
 from typing import Any, TypeAlias
 
+from everlong.adapters.conversations import Conversations
 from everlong.adapters.keeper import RECALL, RECALL_DESCRIPTION, RECALL_PARAMETERS, Keeper, missing
 from everlong.engine import Engine, Prepared, Settings, ToolFunction
 from everlong.wire import Usage
@@ -40,7 +39,6 @@ FORMATS = {
 }
 #: The names that generators have for the length of an answer.
 LENGTHS = ("max_completion_tokens", "max_output_tokens", "max_tokens")
-REMEMBERED = 1_000  # conversations
 Kind: TypeAlias = type[BaseException] | None
 
 
@@ -65,7 +63,7 @@ class EverlongChatGenerator:
         self.chat_generator = chat_generator
         self.keeper = Keeper(engine, settings=settings, window=window, pins=pins, recall=recall)
         self._given = {"engine": engine, "window": window, "pins": list(pins), "recall": recall}
-        self._conversations = _Conversations()
+        self._conversations = Conversations()
         self._recalls = recall
 
     @property
@@ -74,8 +72,8 @@ class EverlongChatGenerator:
         if not self._recalls:
             return []
 
-        def recall(messages: list[ChatMessage], **arguments: str) -> str:
-            return self.keeper.recalled(self._conversations.thread(messages), next(iter(arguments.values()), ""))
+        def recall(messages: list[ChatMessage], what: str, start: int = 0) -> str:
+            return self.keeper.recalled(_thread(self._conversations, messages), what, start)
 
         return [
             Tool(
@@ -132,7 +130,7 @@ class EverlongChatGenerator:
         return await asyncio.to_thread(self.chat_generator.run, **given)
 
     def _asked(self, messages: list[ChatMessage]) -> tuple[str, list[ChatMessage]]:
-        return self._conversations.thread(messages, grown=True), messages
+        return _thread(self._conversations, messages), messages
 
     def _call(self, generation_kwargs: dict[str, Any] | None, tools: ToolsType | None) -> dict[str, Any]:
         """What is asked beside the messages. What a call leaves open, the generator itself says."""
@@ -200,44 +198,10 @@ class _Attempt:
         return again is not None
 
 
-class _Conversations:
-    """Which thread some messages belong to.
-
-    A thread is named after the words with which a conversation begins, so that it is found again after a restart; of
-    several that begin alike, after its number too. Only the one that was sent last and grew goes on.
-    """
-
-    def __init__(self) -> None:
-        #: By thread: how many messages were sent last, and their digest. The one that was used last stands last.
-        self._sent: OrderedDict[str, tuple[int, str]] = OrderedDict()
-
-    def thread(self, messages: Sequence[ChatMessage], *, grown: bool = False) -> str:
-        """Return the name of the thread. With `grown`, these messages are what it says from now on."""
-        digests = list(_digests(messages))
-        for number in count(1):
-            name = f"haystack-{digests[0][:16]}" + (f"-{number}" if number > 1 else "")
-            length, digest = self._sent.get(name, (0, ""))
-            if not length or (length <= len(digests) and digests[length - 1] == digest):
-                break
-        if grown:
-            self._sent.pop(name, None)
-            self._sent[name] = (len(digests), digests[-1])
-            while len(self._sent) > REMEMBERED:
-                self._sent.popitem(last=False)
-        return name
-
-
-def _digests(messages: Sequence[ChatMessage]) -> Iterator[str]:
-    """A digest for each message and all before it. System text in front may change from call to call."""
-    seen = sha256()
-    begun = False
-    for message in messages:
-        begun = begun or message.role is not ChatRole.SYSTEM
-        if begun:
-            seen.update(json.dumps(message.to_dict()["content"], sort_keys=True, default=str).encode())
-            yield seen.hexdigest()
-    if not begun:
-        yield seen.hexdigest()
+def _thread(conversations: Conversations, messages: Sequence[ChatMessage]) -> str:
+    """The conversation that these messages go on. System text in front may change from call to call."""
+    said = dropwhile(lambda message: message.is_from(ChatRole.SYSTEM), messages)
+    return conversations.name([message.to_dict()["content"] for message in said])
 
 
 def _given(
