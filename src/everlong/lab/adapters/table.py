@@ -204,7 +204,7 @@ ADAPTERS: dict[str, AdapterRow] = {
             home=NpmPackages("npm-adapter-openclaw", ("openclaw@^2026.9", TYPESCRIPT), program="openclaw"),
             modes=("chat stream",),
             window=32_000,
-            errand=Errand(Tasks(count=9, files=4, lines=120)),  # what one turn reads is not shortened
+            errand=Errand(Tasks(count=12, files=4, lines=120)),  # what one turn reads is not shortened
             own="its context engine",
             recovers=False,
             served=True,
