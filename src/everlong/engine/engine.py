@@ -498,6 +498,10 @@ class Engine:
         """Return what a reference names, byte for byte, or what answers a query."""
         return await asyncio.to_thread(self.blocking.recall, thread, what, limit=limit, owner=owner)
 
+    async def expect_owner(self, thread: str, owner: str) -> None:
+        """Raise NoThread if an owner is given and the thread belongs to someone else."""
+        await asyncio.to_thread(self.blocking.expect_owner, thread, owner)
+
     def close(self) -> None:
         """Close the store."""
         self.threads.close()

@@ -23,7 +23,7 @@ from aiohttp.abc import AbstractResolver
 from everlong.core import expect, expect_text
 from everlong.errors import EverlongError, ProviderError, RateLimited
 from everlong.llm.bodies import PACKED, pieces_of, read_whole
-from everlong.llm.endpoints import Endpoint, endpoint_at
+from everlong.llm.endpoints import Endpoint, endpoint_of
 from everlong.llm.served import ASKED_FOR, largest_window, served_window
 from everlong.wire import (
     SSE,
@@ -89,7 +89,7 @@ class HttpModel:
         expect("endpoint", endpoint, (Endpoint, str), 'a provider, an address, or an endpoint, such as "openai"')
         expect_text("name", name, "a model's name")
         if isinstance(endpoint, str):
-            endpoint = endpoint_at(endpoint, key=key, environment=os.environ)
+            endpoint = endpoint_of(endpoint, key=key, environment=os.environ)
         self.name = name
         self._format = format_named(endpoint.fmt)
         self.fmt = endpoint.fmt

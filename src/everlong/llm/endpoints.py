@@ -2,14 +2,14 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from urllib.parse import quote, urlsplit
 
 from everlong.core import JsonText, expect_text
 from everlong.errors import InputError
 from everlong.wire import Outgoing
 
-__all__ = ["KNOWN", "USUAL_MODELS", "Endpoint", "Way", "endpoint_at", "endpoint_from_environment"]
+__all__ = ["KNOWN", "USUAL_MODELS", "Endpoint", "Way", "endpoint_at", "endpoint_from_environment", "endpoint_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,6 +119,19 @@ def endpoint_at(where: str, *, key: str = "", fmt: str = "", environment: Mappin
     provider = next((name for name, (known, _, _) in KNOWN.items() if urlsplit(known).hostname == host), "")
     usual = next((usual for known, usual, _ in KNOWN.values() if known == url), "openai-chat")
     return Endpoint(url=url, fmt=fmt or usual, provider="" if provider == "ollama" else provider, key=key)
+
+
+def endpoint_of(where: str, *, key: str = "", environment: Mapping[str, str]) -> Endpoint:
+    """Return what `endpoint_at` does; a provider may be elsewhere, as users of its SDK say it.
+
+    Example: "openai" with OPENAI_BASE_URL=http://127.0.0.1:8333/v1 -> that address, with the key in OPENAI_API_KEY
+    """
+    known = endpoint_at(where, key=key, environment=environment)
+    elsewhere = environment.get(f"{where.upper()}_BASE_URL", "").rstrip("/") if where in KNOWN else ""
+    if not elsewhere:
+        return known
+    version = urlsplit(known.url).path.rpartition("/")[2]
+    return replace(known, url=elsewhere if urlsplit(elsewhere).path.strip("/") else f"{elsewhere}/{version}")
 
 
 def endpoint_from_environment(environment: Mapping[str, str]) -> Endpoint | None:

@@ -101,7 +101,9 @@ class FollowedHistories:
         if shared:
             threads.branch(old.thread, order, name)
             standing = [row for row, stands in threads.points(old.thread) if stands and row.order >= order]
-            points = [row.entry for row in standing if isinstance(row.entry, Point) and row.entry.boundary <= order]
+            # What is last now is new to the model: a compaction that covers it was made for a longer history.
+            last = old.orders[shared - 1]
+            points = [row.entry for row in standing if isinstance(row.entry, Point) and row.entry.boundary <= last]
             if points:
                 threads.append(name, points[-1:])
         else:

@@ -7,7 +7,7 @@ import pytest
 
 from everlong import fit
 from everlong.errors import BudgetImpossible, InputError
-from tests.engine.test_fitted import TALE, TOOLS, call, result, work
+from tests.engine.histories.test_fitted import TALE, TOOLS, call, result, work
 
 
 def talk(turns: int) -> list[dict[str, object]]:

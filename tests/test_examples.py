@@ -1,0 +1,149 @@
+"""The programs in `examples`: each runs against a scripted provider, is short, and passes two type checkers."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from everlong.llm import ReceivedRequest
+from everlong.testing import Answer, ScriptedServer, Window
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+#: Non-blank lines at 100 columns, imports included, that a user may have to write at most.
+MOST_LINES = {
+    "engine_anthropic.py": 22,
+    "fastapi_chat.py": 28,
+    "langchain_agent.py": 10,
+    "openai_agents_session.py": 8,
+    "openai_fit.py": 14,
+    "pydantic_ai_agent.py": 10,
+}
+KEYS = {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"}
+CHAT = 24  # notes, each of about a tenth of the smaller window
+
+
+@pytest.fixture
+def scripted() -> Iterator[ScriptedServer]:
+    with ScriptedServer(lambda _: Answer(text="Noted."), window=Window(200_000)) as server:
+        yield server
+
+
+def environment(server: ScriptedServer) -> dict[str, str]:
+    return {
+        **os.environ,
+        **KEYS,
+        "OPENAI_BASE_URL": server.url,
+        "ANTHROPIC_BASE_URL": server.address,
+        "OPENAI_AGENTS_DISABLE_TRACING": "1",
+    }
+
+
+def run(name: str, server: ScriptedServer, folder: Path, said: str = "") -> str:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", EXAMPLES / name],
+        cwd=folder,
+        env=environment(server),
+        input=said,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2_000:]
+    return done.stdout
+
+
+def questions() -> str:
+    """A chat of two windows and more: a fact, then long notes."""
+    notes = [f"Note {n}: " + f"the ship number {n} sails north with {n} barrels of salt. " * 1_100 for n in range(CHAT)]
+    return "\n".join(["My name is Ottilie Brandt.", *notes, "What is my name?"]) + "\n\n"
+
+
+def texts(request: ReceivedRequest) -> list[str]:
+    return [message.text for message in request.messages]
+
+
+@pytest.mark.parametrize("name", ["openai_fit.py", "engine_anthropic.py"])
+def test_a_chat_of_two_windows_goes_on(name: str, scripted: ScriptedServer, tmp_path: Path) -> None:
+    printed = run(name, scripted, tmp_path, questions())
+    assert printed.count("Noted.") == CHAT + 2
+    asked = scripted.requests
+    assert len(asked) == CHAT + 2
+    assert max(request.tokens for request in asked) < (128_000 if name == "openai_fit.py" else 200_000)
+    assert any("Ottilie Brandt" in text for text in texts(asked[-1]))
+    breaks = sum(texts(after)[: len(texts(before))] != texts(before) for before, after in pairwise(asked))
+    assert 1 <= breaks <= 6  # four tenths of what can move are new at each
+
+
+@contextmanager
+def served(name: str, server: ScriptedServer, folder: Path) -> Iterator[str]:
+    """The example's app behind uvicorn; its address."""
+    code = f"import uvicorn, {name}; uvicorn.run({name}.app, port=0, log_level='info')"
+    variables = {
+        **environment(server),
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(EXAMPLES), os.environ.get("PYTHONPATH", "")])),
+    }
+    program = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=folder, env=variables, stderr=subprocess.PIPE, text=True
+    )
+    assert program.stderr is not None
+    try:
+        for line in program.stderr:
+            if found := re.search(r"running on (http://\S+)", line):
+                yield found[1]
+                break
+        else:
+            pytest.fail("the server did not start")
+    finally:
+        program.terminate()
+        program.wait(30)
+        program.stderr.close()
+
+
+def test_many_users_have_their_own_threads(scripted: ScriptedServer, tmp_path: Path) -> None:
+    import httpx  # noqa: PLC0415 - came with the SDKs
+
+    with served("fastapi_chat", scripted, tmp_path) as address, httpx.Client(base_url=address, timeout=60) as client:
+        for user in ("ann", "bob"):
+            said = client.post(f"/threads/of-{user}", params={"text": f"I am {user}."}, headers={"user": user})
+            assert (said.status_code, said.text) == (200, "Noted.")
+        assert client.get("/threads", headers={"user": "ann"}).json() == ["of-ann"]
+        other = client.post("/threads/of-ann", params={"text": "hello"}, headers={"user": "bob"})
+        assert other.status_code == 404
+        assert "ann" not in json.dumps(
+            [texts(request) for request in scripted.requests if "bob" in str(texts(request))]
+        )
+
+
+def test_each_is_as_short_as_it_was_promised() -> None:
+    assert sorted(path.name for path in EXAMPLES.glob("*.py")) == sorted(MOST_LINES)
+    for name, most in MOST_LINES.items():
+        source = (EXAMPLES / name).read_text(encoding="utf-8")
+        formatted = subprocess.run(
+            [sys.executable, "-m", "ruff", "format", "--isolated", "--line-length", "100", "-"],
+            input=source,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        code = re.sub(r'\A""".*?"""\n', "", formatted, flags=re.DOTALL)
+        lines = [line for line in code.splitlines() if line.strip()]
+        assert len(lines) <= most, f"{name}: {len(lines)} lines"
+
+
+def test_two_type_checkers_accept_them(tmp_path: Path) -> None:
+    settings = tmp_path / "mypy.ini"
+    settings.write_text("[mypy]\nstrict = True\n", encoding="utf-8")
+    for command in (
+        ["-m", "mypy", "--config-file", str(settings), "--cache-dir", str(tmp_path / "cache")],
+        ["-m", "basedpyright", "--level", "error"],
+    ):
+        done = subprocess.run([sys.executable, *command, EXAMPLES], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout[-3_000:]
