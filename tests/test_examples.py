@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from everlong.core import Role
 from everlong.llm import ReceivedRequest
 from everlong.testing import Answer, ScriptedServer, Window
 
@@ -80,6 +81,47 @@ def test_a_chat_of_two_windows_goes_on(name: str, scripted: ScriptedServer, tmp_
     assert any("Ottilie Brandt" in text for text in texts(asked[-1]))
     breaks = sum(texts(after)[: len(texts(before))] != texts(before) for before, after in pairwise(asked))
     assert 1 <= breaks <= 6  # four tenths of what can move are new at each
+
+
+#: The page on which each program stands.
+PAGES = {
+    "engine_anthropic.py": "engine.md",
+    "fastapi_chat.py": "engine.md",
+    "langchain_agent.py": "adapters/langchain.md",
+    "openai_agents_session.py": "adapters/openai-agents.md",
+    "openai_fit.py": "fitting.md",
+    "pydantic_ai_agent.py": "adapters/pydantic-ai.md",
+}
+FILES = 3  # of a third of the window each; more does not go into one step of calls
+LINES = 1_500
+
+
+def reads_all(request: ReceivedRequest) -> Answer:
+    """Read every file in turn, then tell the code word if it is still to be seen."""
+    results = [result for message in request.messages for result in message.results]
+    done = sum(message.role is Role.ASSISTANT for message in request.messages)
+    if "read_file" not in str(request.tools) or done >= 2 * FILES or len(results) >= 2 * FILES:
+        return Answer(text="PLOVER" if "PLOVER" in str(texts(request)) else "I do not know.")
+    return Answer(calls=(("read_file", f'{{"path": "notes{done % FILES}.txt"}}'),))
+
+
+@pytest.mark.parametrize("name", ["langchain_agent.py", "pydantic_ai_agent.py", "openai_agents_session.py"])
+def test_an_agent_works_on_past_its_window(name: str, tmp_path: Path) -> None:
+    for number in range(FILES):
+        (tmp_path / f"notes{number}.txt").write_text(
+            "".join(f"note {number}.{line}: ship {line} sails north with {line} barrels\n" for line in range(LINES)),
+            encoding="utf-8",
+        )
+    with ScriptedServer(reads_all, window=Window(128_000)) as server:
+        printed = run(name, server, tmp_path, "The code word is PLOVER. Read all the notes twice, then say it.\n")
+    assert printed.strip().removeprefix(">").strip() == "PLOVER"
+    assert max(request.tokens for request in server.requests) <= 128_000
+
+
+def test_each_stands_on_its_page() -> None:
+    for name, page in PAGES.items():
+        code = re.sub(r'\A""".*?"""\n', "", (EXAMPLES / name).read_text(encoding="utf-8"), flags=re.DOTALL).strip()
+        assert code in (EXAMPLES.parent / "docs" / page).read_text(encoding="utf-8"), f"{name} is not in docs/{page}"
 
 
 @contextmanager

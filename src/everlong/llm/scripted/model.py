@@ -41,6 +41,8 @@ class ScriptedModel:
     fmt: str = "openai-chat"
     endpoint: str = "scripted"
     provider: str = ""
+    #: The model that is asked where a call names none.
+    name: str = "gpt-4o"
     requests: list[ReceivedRequest] = field(default_factory=list)
     counter: Counter = field(default_factory=lambda: Counter("gpt-4o"))
 
