@@ -64,7 +64,7 @@ class Keeper:
         self._pins = tuple(pins)
         self._pinned: set[str] = set()
         self._authors = tuple(authors)
-        self._summaries = Summaries(self.engine, authors, own_model=False) if authors else None
+        self.summaries = Summaries(self.engine, authors, own_model=False) if authors else None
 
     def prepare(  # noqa: PLR0913 - whose messages, for which model; all but those by name
         self,
@@ -130,8 +130,8 @@ class Keeper:
     async def aanswered(self, prepared: Prepared, usage: Usage | None) -> Prepared | None:
         """Record what `answered` does, off the event loop, and have a summary written if one is due."""
         again = await asyncio.to_thread(self.answered, prepared, usage)
-        if self._summaries is not None and again is None:
-            self._summaries.after_turn(prepared, self._authors[0].model)
+        if self.summaries is not None and again is None:
+            self.summaries.after_turn(prepared, self._authors[0].model)
         return again
 
     async def afailed(self, prepared: Prepared, reason: str) -> None:
