@@ -29,6 +29,7 @@ CRUMB_LINES = 60  # a module below this with one importer belongs into it
 
 #: Packages whose modules are rows of a table: one thing a file, as many as there are things.
 TABLES = {
+    "adapters": "one framework a file",
     "cli/commands": "one command a file",
     "compress/presets": "one preset a file",
     "compress/steps": "one step a file",
@@ -40,6 +41,7 @@ TABLES = {
     "lab/speed/counters": "one counter a file",
     "lab/speed/workers": "one job a file, started by name in another process",
     "wire/formats": "one format a folder",
+    "wire/libraries": "one library a file",
     "wire/sessions": "one session format a file",
 }
 #: Modules that another process starts by name, or that keep a heavy import away from their one importer.
