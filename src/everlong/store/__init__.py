@@ -10,6 +10,7 @@ from everlong.doors import open_door
 
 if TYPE_CHECKING:
     from everlong.store.bodies import decode_entry as decode_entry, encode_entry as encode_entry, kind_of as kind_of
+    from everlong.store.engines import open_engine as open_engine
     from everlong.store.exports import FORMATS as FORMATS, exported as exported
     from everlong.store.imports import (
         Imported as Imported,
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
         STORE_VARIABLE as STORE_VARIABLE,
         default_store as default_store,
         is_remote as is_remote,
-        open_engine as open_engine,
         open_store as open_store,
         store_path as store_path,
     )
@@ -45,6 +45,7 @@ else:
         __name__,
         {
             "bodies": "decode_entry encode_entry kind_of",
+            "engines": "open_engine",
             "exports": "FORMATS exported",
             "imports": "Imported branch_id import_session sessions_in",
             "inputs": "LARGEST_CONFIG LARGEST_INPUT read_input",
@@ -53,6 +54,6 @@ else:
             "postgres.threads": "PostgresThreads",
             "private": "close_to_others make_folder open_private write_private",
             "terms": "query_terms texts_of",
-            "urls": "STORE_VARIABLE default_store is_remote open_engine open_store store_path",
+            "urls": "STORE_VARIABLE default_store is_remote open_store store_path",
         },
     )

@@ -13,14 +13,14 @@ from typing import TypeAlias
 from urllib.parse import unquote
 
 from everlong.core import expect_text
-from everlong.engine import DEFAULT_SETTINGS, Busy, Engine, Settings, Threads
+from everlong.engine import Threads
 from everlong.errors import InputError
 from everlong.extras import expect_extras
 from everlong.folders import place
 from everlong.store.private import OWN_FOLDER, make_folder
 from everlong.store.rules import WAIT
 
-__all__ = ["STORE_VARIABLE", "default_store", "is_remote", "open_engine", "open_store", "store_path"]
+__all__ = ["STORE_VARIABLE", "default_store", "is_remote", "open_store", "store_path"]
 
 #: Names the store where no option does.
 STORE_VARIABLE = "EVERLONG_STORE"
@@ -172,12 +172,3 @@ ENGINES: Mapping[str, StoreEngine] = {
     "postgres": StoreEngine(_postgres, remote=True),
     "postgresql": StoreEngine(_postgres, remote=True),
 }
-
-
-def open_engine(url: str, *, settings: Settings = DEFAULT_SETTINGS, busy: Busy = "wait") -> Engine:
-    """Return an engine on the store of this URL; close it, or use it in a `with`.
-
-    While a turn of a thread is under way, a second one waits, or is refused with ThreadBusy if `busy` is "refuse".
-    Example: open_engine("chat.db")
-    """
-    return Engine(open_store(url), settings=settings, busy=busy)
