@@ -67,6 +67,15 @@ ADAPTERS: dict[str, AdapterRow] = {
     row.name: row
     for row in (
         AdapterRow(
+            name="langchain",
+            title="LangChain",
+            driver="langchain",
+            home=with_everlong("langchain", "langchain>=1.4,<2", "langchain-openai>=1,<2", "langchain-anthropic>=1,<2"),
+            modes=("chat", "chat stream", "responses", "responses stream", "messages", "messages stream"),
+            models={"messages": "claude-sonnet-5"},
+            own="SummarizationMiddleware",
+        ),
+        AdapterRow(
             name="pydantic-ai",
             title="pydantic-ai",
             driver="pydantic_ai",

@@ -1,0 +1,305 @@
+"""LangChain and LangGraph: agents whose conversations go past the window.
+
+    agent = create_agent(model, tools, middleware=[EverlongMiddleware()])
+
+The agent's state keeps every message. Before each call of the model the middleware replaces what is sent, and only
+that. A conversation is known by its `thread_id`; without one by its first message, which LangGraph gives an id.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+from uuid import uuid4
+
+from everlong.adapters.keeper import RECALL, RECALL_DESCRIPTION, RECALL_PARAMETERS, Keeper, missing
+from everlong.engine import Author, Engine, Prepared, Settings
+from everlong.wire import ANTHROPIC, GEMINI, OLLAMA, OPENAI_CHAT, OPENAI_RESPONSES, Format, Usage
+
+try:
+    from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
+    from langchain.agents.structured_output import AutoStrategy, ProviderStrategy, ToolStrategy
+    from langchain.tools import ToolRuntime
+    from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, SystemMessage
+    from langchain_core.tools import BaseTool, StructuredTool
+    from langchain_core.utils.function_calling import convert_to_openai_tool
+    from langgraph.runtime import Runtime
+except ImportError as error:
+    raise missing("LangChain 1.4 or newer", "langchain>=1.4", __name__) from error
+
+__all__ = ["EverlongMiddleware", "pre_model_hook"]
+
+#: What the chat models of a package speak; a class that is derived from one of them speaks the same.
+SPOKEN: dict[str, Format] = {
+    "langchain_anthropic": ANTHROPIC,
+    "langchain_google_genai": GEMINI,
+    "langchain_google_vertexai": GEMINI,
+    "langchain_ollama": OLLAMA,
+    "langchain_openai": OPENAI_CHAT,
+}
+#: Under which names chat models keep their model, the length of an answer and their address.
+MODEL = ("model_name", "model", "model_id", "deployment_name")
+LENGTH = ("max_tokens", "max_output_tokens", "num_predict")
+ADDRESS = ("openai_api_base", "anthropic_api_url", "base_url", "endpoint_url")
+
+
+class EverlongMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
+    """Keeps what an agent sends within its model's window. Stand it last: it then sees what is really sent.
+
+    `engine` is an engine of yours, or the URL of a store; in memory everything is gone with the program. `window` is
+    for models that no table knows. `pins` are texts that stand in every request. With `recall` the model gets a tool to
+    ask for what left the window. `authors` write summaries, in agents that are run with an event loop.
+    """
+
+    def __init__(
+        self,
+        engine: Engine | str = "memory:",
+        *,
+        settings: Settings | None = None,
+        window: int | None = None,
+        pins: Sequence[str] = (),
+        recall: bool = True,
+        authors: Sequence[Author] = (),
+    ) -> None:
+        super().__init__()
+        self.keeper = Keeper(engine, settings=settings, window=window, pins=pins, recall=recall, authors=authors)
+        self.tools: Sequence[BaseTool] = [_recall_tool(self.keeper)] if recall else []
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ModelResponse[Any]:
+        """Call the model with what fits, and again with less if it refuses."""
+        asked = _Asked.of(request)
+        prepared = self.keeper.prepare(asked.thread, asked.items, **asked.call)
+        while True:
+            attempt = _Attempt(self.keeper, prepared)
+            with attempt:
+                response = handler(asked.sent(prepared))
+                attempt.again = self.keeper.answered(prepared, _usage(response.result))
+            if attempt.again is None:
+                return response
+            prepared = attempt.again
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
+    ) -> ModelResponse[Any]:
+        """Call the model with what fits, and again with less if it refuses."""
+        asked = _Asked.of(request)
+        prepared = await self.keeper.aprepare(asked.thread, asked.items, **asked.call)
+        while True:
+            attempt = _Attempt(self.keeper, prepared)
+            async with attempt:
+                response = await handler(asked.sent(prepared))
+                attempt.again = await self.keeper.aanswered(prepared, _usage(response.result))
+            if attempt.again is None:
+                return response
+            prepared = attempt.again
+
+
+def pre_model_hook(  # noqa: PLR0913 - the agent's own, and what users of every adapter may set
+    model: Any,
+    tools: Sequence[Any] = (),
+    *,
+    prompt: str | SystemMessage | None = None,
+    engine: Engine | str = "memory:",
+    settings: Settings | None = None,
+    window: int | None = None,
+    pins: Sequence[str] = (),
+) -> Callable[[Any, Runtime[Any]], dict[str, list[AnyMessage]]]:
+    """Return a hook for LangGraph's `create_react_agent`: what is sent fits, what is kept stays whole.
+
+    The hook sees neither the model nor the tools nor the prompt of the agent, so it is given the same ones to count.
+    It cannot see a refusal. `create_agent` with `EverlongMiddleware` can, and offers the model a tool to recall.
+    """
+    keeper = Keeper(engine, settings=settings, window=window, pins=pins, recall=False)
+    system = [SystemMessage(prompt)] if isinstance(prompt, str) else [prompt] if prompt else []
+    call = _call_of(model, {}, [*map(_schema, tools)])
+    waiting: dict[str, Prepared] = {}
+
+    def fit_messages(state: Any, runtime: Runtime[Any]) -> dict[str, list[AnyMessage]]:
+        messages = state["messages"] if isinstance(state, dict) else state.messages
+        thread = _thread(runtime, messages)
+        before = waiting.pop(thread, None)
+        if before is not None:
+            keeper.answered(before, _usage(messages))
+        prepared = keeper.prepare(thread, [*system, *messages], **call)
+        waiting[thread] = prepared
+        while len(waiting) > MOST_WAITING:
+            del waiting[next(iter(waiting))]
+        sent = prepared.messages
+        return {"llm_input_messages": sent[1:] if system and sent[:1] == system else sent}
+
+    return fit_messages
+
+
+#: Conversations of a hook whose last answer is still to be seen.
+MOST_WAITING = 1_000
+
+
+# --- one call of the model ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What the agent asks, and how it is given back to it."""
+
+    request: ModelRequest[Any]
+    thread: str
+    items: list[BaseMessage]
+    call: dict[str, Any]
+
+    @classmethod
+    def of(cls, request: ModelRequest[Any]) -> "_Asked":
+        system = [request.system_message] if request.system_message is not None else []
+        schemas = [*map(_schema, request.tools), *_answer_schemas(request.response_format)]
+        call = _call_of(request.model, request.model_settings, schemas)
+        return cls(request, _thread(request.runtime, request.messages), [*system, *request.messages], call)
+
+    def sent(self, prepared: Prepared) -> ModelRequest[Any]:
+        """The request with what fits. System text in front is the agent's, with what the engine adds to it."""
+        messages: list[Any] = prepared.messages
+        head = 0
+        while head < len(messages) and isinstance(messages[head], SystemMessage):
+            head += 1
+        system = self.request.system_message
+        if head and (head > 1 or messages[0] is not system):
+            system = messages[0] if head == 1 else SystemMessage([*_blocks(messages[:head])])
+        asked, given = self.call["max_tokens"], prepared.request.max_tokens
+        settings = self.request.model_settings
+        if asked and given and given < asked:
+            settings = {**settings, _length_of(self.request.model, settings)[0]: given}
+        return self.request.override(system_message=system, messages=messages[head:], model_settings=settings)
+
+
+class _Attempt(AbstractContextManager["_Attempt"], AbstractAsyncContextManager["_Attempt"]):
+    """One call of the model. `again` is the request that takes its place, if the provider refused it."""
+
+    def __init__(self, keeper: Keeper, prepared: Prepared) -> None:
+        self.again: Prepared | None = None
+        self._keeper = keeper
+        self._prepared = prepared
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if isinstance(error, Exception):
+            self.again = self._keeper.refused(self._prepared, error)
+        elif error is not None:
+            self._keeper.failed(self._prepared, repr(error))
+        return self.again is not None
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if isinstance(error, Exception):
+            self.again = await self._keeper.arefused(self._prepared, error)
+        elif error is not None:
+            self._keeper.failed(self._prepared, repr(error))  # a task that is cancelled waits for nothing more
+        return self.again is not None
+
+
+def _blocks(messages: Sequence[SystemMessage]) -> Iterator[str | dict[Any, Any]]:
+    for message in messages:
+        if isinstance(message.content, str):
+            yield {"type": "text", "text": message.content}
+        else:
+            yield from message.content
+
+
+def _recall_tool(keeper: Keeper) -> BaseTool:
+    def recall(what: str, runtime: ToolRuntime[Any, Any], start: int = 0) -> str:
+        return keeper.recalled(_thread(runtime, runtime.state["messages"]), what, start)
+
+    async def arecall(what: str, runtime: ToolRuntime[Any, Any], start: int = 0) -> str:
+        return await keeper.arecalled(_thread(runtime, runtime.state["messages"]), what, start)
+
+    return StructuredTool.from_function(
+        recall, arecall, name=RECALL, description=RECALL_DESCRIPTION, args_schema=RECALL_PARAMETERS
+    )
+
+
+# --- which conversation, which model ------------------------------------------------------------------------------
+
+
+def _thread(runtime: "Runtime[Any] | ToolRuntime[Any, Any]", messages: Sequence[BaseMessage]) -> str:
+    """The name of the conversation.
+
+    An agent inside another runs under the other's `thread_id`: its conversation is named by the nodes that led to it,
+    and by its first message. Example: "42", "42/tools/8c1f…"
+    """
+    info = runtime.execution_info if runtime is not None else None
+    thread = info.thread_id if info is not None and info.thread_id is not None else ""
+    above = info.checkpoint_ns.split("|")[:-1] if info is not None else []
+    first = next((message.id for message in messages if message.id), None) or uuid4().hex
+    names = [node.partition(":")[0] for node in above]
+    return "/".join([str(thread)] if thread and not names else [str(thread), *names, first]).lstrip("/")
+
+
+def _call_of(model: Any, settings: dict[str, Any], schemas: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """What the engine has to know of a chat model: keywords of `Keeper.prepare`."""
+    model = getattr(model, "bound", model)
+    return {
+        "model": _text_of(model, MODEL).removeprefix("models/"),
+        "tools": schemas,
+        "max_tokens": _length_of(model, settings)[1],
+        "fmt": _format_of(model),
+        "endpoint": _text_of(model, ADDRESS),
+    }
+
+
+def _format_of(model: Any) -> str:
+    for kind in type(model).__mro__:
+        spoken = SPOKEN.get(kind.__module__.partition(".")[0])
+        if spoken is not None:
+            return OPENAI_RESPONSES.name if getattr(model, "use_responses_api", None) is True else spoken.name
+    return ""
+
+
+def _text_of(model: Any, names: Sequence[str]) -> str:
+    return next((value for name in names if isinstance(value := getattr(model, name, None), str) and value), "")
+
+
+def _length_of(model: Any, settings: dict[str, Any]) -> tuple[str, int | None]:
+    """The longest answer that is asked for, and the name of the setting."""
+    for name in LENGTH:
+        length = settings.get(name, getattr(model, name, None))
+        if isinstance(length, int) and length > 0:
+            return name, length
+    return LENGTH[0], None
+
+
+def _schema(tool: Any) -> dict[str, Any]:
+    """The schema of a tool; a dict is one of the provider's own."""
+    return tool if isinstance(tool, dict) else convert_to_openai_tool(tool)
+
+
+def _answer_schemas(wanted: Any) -> list[dict[str, Any]]:
+    """The schemas of an answer with a form: the model reads them beside the tools."""
+    match wanted:
+        case None:
+            return []
+        case ProviderStrategy():
+            return [wanted.schema_spec.json_schema]
+        case ToolStrategy():
+            return [spec.json_schema for spec in wanted.schema_specs]
+        case AutoStrategy():
+            return [spec.json_schema for spec in ToolStrategy(wanted.schema).schema_specs]
+        case _:
+            return [spec.json_schema for spec in ToolStrategy(wanted).schema_specs]
+
+
+def _usage(messages: Sequence[BaseMessage]) -> Usage | None:
+    """What the provider reported for the newest answer."""
+    answer = next((message for message in reversed(messages) if isinstance(message, AIMessage)), None)
+    used = answer.usage_metadata if answer is not None else None
+    if used is None:
+        return None
+    read, written = used.get("input_token_details", {}), used.get("output_token_details", {})
+    return Usage(
+        prompt=used["input_tokens"],
+        cached=read.get("cache_read", 0),
+        cache_written=read.get("cache_creation", 0),
+        output=used["output_tokens"],
+        reasoning=written.get("reasoning", 0),
+    )
