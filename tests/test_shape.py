@@ -33,6 +33,7 @@ TABLES = {
     "cli/commands": "one command a file",
     "compress/presets": "one preset a file",
     "compress/steps": "one step a file",
+    "lab/adapters/drivers": "one framework a file",
     "lab/clients/drivers/frameworks": "one client a file",
     "lab/clients/drivers/programs": "one client a file",
     "lab/clients/drivers/sdks": "one client a file",
