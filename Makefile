@@ -46,6 +46,9 @@ bench: .venv/developing ## time against peers, each in its own environment
 
 adapters: .venv/developing ## the adapters inside their frameworks, each in its own environment; writes their tables in docs/adapters
 	$(BIN)/everlong lab adapters --environments .bench --write docs/adapters
+	@for home in .bench/adapter-*; do \
+		$$home/bin/python -m pip install --quiet --disable-pip-version-check pytest hypothesis aiohttp stamina || exit 1; \
+		PYTHONPATH=src:. $$home/bin/python -m pytest -W default -p no:cacheprovider tests/adapters tests/wire/libraries || exit 1; done
 
 clients: .venv/developing ## real clients through the gateway, each in its own environment; writes their tables in docs/clients
 	$(BIN)/everlong lab clients --environments .bench --write docs/clients

@@ -50,12 +50,13 @@ def test_it_runs_and_goes_on_where_it_ended(program: str, tmp_path: Path) -> Non
             printed = run(
                 "-c",
                 program,
+                given="Hello!\n",
                 folder=tmp_path,
                 OPENAI_BASE_URL=server.url,
                 OPENAI_API_KEY="key",
                 OPENAI_AGENTS_DISABLE_TRACING="1",
             )
-            assert printed == "Hello!\n"
+            assert printed == "> Hello!\n"
     first, second = (json.loads(request.body)["input"] for request in server.requests)
     assert second[: len(first)] == first
     assert len(second) == len(first) + 2

@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import os
-import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -37,7 +35,6 @@ from everlong.store import open_store
 from everlong.testing import Answer, Refusal, ScriptedServer, Window, in_turn, reads_files
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "adapters" / "pydantic-ai.md"
 WINDOW = 12_000
 #: Three windows of files, two of them read at once.
 ERRAND = Errand(Tasks(count=4, files=9, lines=50))
@@ -262,24 +259,6 @@ def test_a_history_processor_cuts_and_goes_on_from_the_whole() -> None:
     assert len(server.requests) == 27
     assert max(request.tokens for request in server.requests) <= WINDOW
     assert len(history) < 3 * (2 + 2 * 8)
-
-
-def test_the_first_example_of_the_page_runs(tmp_path: Path) -> None:
-    code = re.findall(r"```py\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)[0]
-    assert sum(bool(line.strip()) for line in code.splitlines()) <= 10
-    (tmp_path / "notes.txt").write_text("The berth is K-47.")
-    with ScriptedServer(reads_notes) as server:
-        environment = {**os.environ, "OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "key"}
-        done = subprocess.run(
-            [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-        )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "The berth is K-47.\n", "")
-    assert (tmp_path / "chat.db").exists()
-
-
-def reads_notes(asked: Any) -> Answer:
-    results = asked.messages[-1].results
-    return Answer(text=results[0].text) if results else Answer(calls=(("read_file", '{"path": "notes.txt"}'),))
 
 
 def test_without_the_framework_one_line_says_what_to_install() -> None:

@@ -63,6 +63,8 @@ class RunPages:
         """Write the runs of a day into the pages of a folder. Raises EverlongError if a page or mark is missing."""
         overview = folder / OVERVIEW
         known = {self._key(run): run for run in self._runs(self._block(overview))}
+        for name in self.wanted:  # a page may know of runs that the overview does not
+            known |= {self._key(run): run for run in self._runs(self._block(folder / f"{name}.md"), name)}
         for run in runs:
             known[self._key(run)] = Run((*run.cells, day), run.notes)
         rows = [run for name in self.wanted for run in self._in_order(name, known)]
@@ -113,15 +115,15 @@ class RunPages:
         body = Table("", head, rows, tuple(self._notes(runs))).body
         return self._marked().sub(lambda _: f"{self.open}\n\n{body}\n{CLOSE}", page.read_text(encoding="utf-8"))
 
-    def _runs(self, block: str) -> list[Run]:
-        """Return the runs of the table in a block."""
+    def _runs(self, block: str, page: str = "") -> list[Run]:
+        """Return the runs of the table in a block; on a page of its own the column of its name is left out."""
         notes: dict[tuple[str, ...], list[str]] = {}
         for match in filter(None, map(NOTED.match, block.splitlines())):
             notes.setdefault(match.groups()[:3], []).append(match[4])
         lines = [line.strip().strip("|").split("|") for line in block.splitlines() if line.startswith("|")]
         runs = []
         for line in lines[2:]:  # below the head and the rule
-            cells = [cell.strip() for cell in line]
+            cells = [*([page] if page else []), *(cell.strip() for cell in line)]
             named = NAMED.match(cells[0])
             if named is None or len(cells) != len(self.head) + 1 or NOT_RUN in cells:
                 continue

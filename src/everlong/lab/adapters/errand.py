@@ -81,13 +81,17 @@ class Errand:
 
     def prompts(self) -> list[str]:
         """Return everything that the user says."""
-        prompts = self.tasks.prompts()
         rules = " ".join(fact.sentence for fact in TOLD)
-        prompts[0] = f"{prompts[0]} Keep in mind for all tasks: {rules}"
+        first, *others = map(self.request, range(1, self.count + 1))
+        return [f"{first} Keep in mind for all tasks: {rules}", *others]
+
+    def request(self, task: int) -> str:
+        """Return what the user wants in a task, without what is to be kept in mind."""
         asked = f"say from memory, without reading a file again: {'; '.join(fact.question for fact in self.facts)}."
-        if self.single:
-            return [*prompts[:-1], f"{prompts[-1]} At the end {asked}"]
-        return [*prompts, f"Task {self.count}: {asked}"]
+        if task > self.tasks.count:
+            return f"Task {task}: {asked}"
+        last = self.single and task == self.tasks.count
+        return self.tasks.prompt(task) + (f" At the end {asked}" if last else "")
 
     def done(self, task: int) -> str:
         """Return what the model says at the end of a task."""
@@ -126,8 +130,10 @@ class ErrandClerk:
         """Answer with the next step."""
         task, way = newest_task(asked.messages), way_of(asked)
         if way is None or task is None or summary_wanted(asked.messages):
-            words = " ".join(fact.sentence for fact in self._facts_in(asked.messages))
-            return Answer(text=f"{SUMMARY} {words}".strip(), thinking=thought_for(asked))
+            words = [SUMMARY, *(fact.sentence for fact in self._facts_in(asked.messages))]
+            if task is not None:
+                words.append(f"The user asked last: {self.errand.request(task)}")
+            return Answer(text=" ".join(words), thinking=thought_for(asked))
         self.missing += [name for name, opening in self.waiting if not way.holds(asked.messages, opening)]
         self.waiting = ()
         return replace(self._step(asked, task, way), thinking=thought_for(asked))
