@@ -178,12 +178,36 @@ def test_each_is_as_short_as_it_was_promised() -> None:
         assert len(lines) <= most, f"{name}: {len(lines)} lines"
 
 
+#: What `fit` gives back stands where the SDKs expect their own parameters.
+PARAMETERS = """
+import anthropic
+import openai
+from anthropic.types import MessageParam
+from langchain_core.messages import AnyMessage, HumanMessage
+from openai.types.chat import ChatCompletionMessageParam
+from openai.types.responses import ResponseInputItemParam
+
+from everlong import Fitted, fit
+
+chat: list[ChatCompletionMessageParam] = [{"role": "user", "content": "hello"}]
+openai.OpenAI().chat.completions.create(model="gpt-4o", messages=fit(chat, model="gpt-4o").messages)
+items: list[ResponseInputItemParam] = [{"role": "user", "content": "hello"}]
+openai.OpenAI().responses.create(model="gpt-4o", input=fit(items, model="gpt-4o").messages)
+talk: list[MessageParam] = [{"role": "user", "content": "hello"}]
+anthropic.Anthropic().messages.create(model="claude-sonnet-5", max_tokens=9, messages=fit(talk).messages)
+fitted: Fitted[AnyMessage] = fit([HumanMessage("hello")])
+"""
+
+
 def test_two_type_checkers_accept_them(tmp_path: Path) -> None:
+    parameters = tmp_path / "parameters.py"
+    parameters.write_text(PARAMETERS, encoding="utf-8")
     settings = tmp_path / "mypy.ini"
     settings.write_text("[mypy]\nstrict = True\n", encoding="utf-8")
     for command in (
         ["-m", "mypy", "--config-file", str(settings), "--cache-dir", str(tmp_path / "cache")],
         ["-m", "basedpyright", "--level", "error"],
     ):
-        done = subprocess.run([sys.executable, *command, EXAMPLES], capture_output=True, text=True, check=False)
+        everything = [sys.executable, *command, EXAMPLES, parameters]
+        done = subprocess.run(everything, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout[-3_000:]

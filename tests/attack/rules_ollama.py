@@ -25,7 +25,7 @@ def chat(body: Payload) -> Iterator[str]:
         if not isinstance(message, dict) or message.get("role") not in ROLES:
             yield f"{where}: role"
             return
-        if not isinstance(message.get("content", ""), str):
+        if not isinstance(message.get("content"), str | None):  # null has no effect in Go
             yield f"{where}.content: cannot unmarshal into a string"
         yield from _pictures(where, message.get("images"))
         yield from _calls(where, message.get("tool_calls"))

@@ -198,7 +198,7 @@ def test_what_was_broken_is_sent_valid(name: str) -> None:
 
 TOLD: dict[str, tuple[Payload, str]] = {
     "a role that is a list": (chat({"role": ["user"], "content": "x"}), "unknown role a list (at messages[0].role)"),
-    "a role nested 3,000 levels deep": (chat({"role": nested(3_000), "content": "x"}), "unknown role a list"),
+    "a role nested 3,000 levels deep": (chat({"role": nested(3_000), "content": "x"}), "nested too deeply"),
     "tools that are a number": (chat(ASK, tools=5), "tools is a list, not a number"),
     "a tool that is a text": (chat(ASK, tools=["x"]), "tools[0] is an object, not 'x'"),
     "a tool without a name": (chat(ASK, tools=[{"type": "function"}]), "tools[0] needs a function with a name"),

@@ -130,7 +130,7 @@ class _Client(ChatCompletionClient):
         """Return the client's answer to as much of the messages as fits."""
         prepared = await self._prepared(messages, options)
         keeper = self._context.keeper
-        return await asend(keeper, prepared, lambda items: self._client.create(items, **options), self._usage)
+        return await asend(keeper, prepared, lambda now: self._client.create(now.messages, **options), self._usage)
 
     async def create_stream(
         self, messages: Sequence[LLMMessage], **options: Any
@@ -138,8 +138,8 @@ class _Client(ChatCompletionClient):
         """Yield the pieces of the client's answer, and the whole of it at the end."""
         prepared = await self._prepared(messages, options)
 
-        async def pieces(items: list[LLMMessage]) -> Any:
-            return self._client.create_stream(items, **options)
+        async def pieces(now: Prepared) -> Any:
+            return self._client.create_stream(now.messages, **options)
 
         async for piece in astream(self._context.keeper, prepared, pieces, self._usage):
             yield piece

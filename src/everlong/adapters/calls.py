@@ -46,8 +46,8 @@ class _Attempt:
         #: Whether there is no other request to send.
         self.over = False
 
-    def __enter__(self) -> list[Any]:
-        return self.prepared.messages
+    def __enter__(self) -> Prepared:
+        return self.prepared
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> bool:
         if error is None:
@@ -58,8 +58,8 @@ class _Attempt:
             return False
         return self._go_on(self.keeper.refused(self.prepared, error))
 
-    async def __aenter__(self) -> list[Any]:
-        return self.prepared.messages
+    async def __aenter__(self) -> Prepared:
+        return self.prepared
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
@@ -80,38 +80,38 @@ class _Attempt:
         return not self.over
 
 
-def send(keeper: Keeper, prepared: Prepared, model: Callable[[list[Any]], T], usage: Callable[[T], Usage | None]) -> T:
+def send(keeper: Keeper, prepared: Prepared, model: Callable[[Prepared], T], usage: Callable[[T], Usage | None]) -> T:
     """Return the model's answer to what was prepared, or to another request after a refusal."""
     attempt = _Attempt(keeper, prepared)
     while True:
-        with attempt as messages:
-            answer = model(messages)
+        with attempt as request:
+            answer = model(request)
             attempt.usage = usage(answer)
         if attempt.over:
             return answer
 
 
 async def asend(
-    keeper: Keeper, prepared: Prepared, model: Callable[[list[Any]], Awaitable[T]], usage: Callable[[T], Usage | None]
+    keeper: Keeper, prepared: Prepared, model: Callable[[Prepared], Awaitable[T]], usage: Callable[[T], Usage | None]
 ) -> T:
     """Return what `send` returns, with an event loop."""
     attempt = _Attempt(keeper, prepared)
     while True:
-        async with attempt as messages:
-            answer = await model(messages)
+        async with attempt as request:
+            answer = await model(request)
             attempt.usage = usage(answer)
         if attempt.over:
             return answer
 
 
 def stream(
-    keeper: Keeper, prepared: Prepared, model: Callable[[list[Any]], Iterator[T]], usage: Callable[[T], Usage | None]
+    keeper: Keeper, prepared: Prepared, model: Callable[[Prepared], Iterator[T]], usage: Callable[[T], Usage | None]
 ) -> Iterator[T]:
     """Yield the pieces of the model's answer. A refusal before the first piece is recovered."""
     attempt = _Attempt(keeper, prepared)
     while not attempt.over:
-        with attempt as messages:
-            for piece in model(messages):
+        with attempt as request:
+            for piece in model(request):
                 attempt.begun = True
                 attempt.usage = usage(piece) or attempt.usage
                 yield piece
@@ -120,14 +120,14 @@ def stream(
 async def astream(
     keeper: Keeper,
     prepared: Prepared,
-    model: Callable[[list[Any]], Awaitable[AsyncIterator[T]]],
+    model: Callable[[Prepared], Awaitable[AsyncIterator[T]]],
     usage: Callable[[T], Usage | None],
 ) -> AsyncIterator[T]:
     """Yield what `stream` yields, with an event loop."""
     attempt = _Attempt(keeper, prepared)
     while not attempt.over:
-        async with attempt as messages:
-            async for piece in await model(messages):
+        async with attempt as request:
+            async for piece in await model(request):
                 attempt.begun = True
                 attempt.usage = usage(piece) or attempt.usage
                 yield piece

@@ -73,7 +73,7 @@ class EverlongLLM(BaseLLM):
             return model(messages)
         bare, whole = _without_files(messages)
         prepared = self._keeper.prepare(self._thread_of(bare), bare, **self._asked(tools))
-        return send(self._keeper, prepared, lambda items: model(whole(items)), self._usage_since())
+        return send(self._keeper, prepared, lambda now: model(whole(now.messages)), self._usage_since())
 
     async def acall(self, messages: Any, tools: Any = None, *args: Any, **options: Any) -> Any:
         """Return what `call` returns, with an event loop."""
@@ -86,7 +86,7 @@ class EverlongLLM(BaseLLM):
             return await model(messages)
         bare, whole = _without_files(messages)
         prepared = await self._keeper.aprepare(self._thread_of(bare), bare, **self._asked(tools))
-        return await asend(self._keeper, prepared, lambda items: model(whole(items)), self._usage_since())
+        return await asend(self._keeper, prepared, lambda now: model(whole(now.messages)), self._usage_since())
 
     def _thread_of(self, messages: Sequence[Any]) -> str:
         self._newest = thread_of(self._thread, messages)
@@ -181,4 +181,4 @@ def _without_files(messages: Sequence[Any]) -> tuple[list[Any], Callable[[list[A
     """Return the messages without what CrewAI attaches when it sends them, and a function that puts it back."""
     bare = [{key: said[key] for key in said if key != FILES} if FILES in said else said for said in messages]
     whole = {id(copy): said for copy, said in zip(bare, messages, strict=True) if copy is not said}
-    return bare, lambda items: [whole.get(id(item), item) for item in items]
+    return bare, lambda now: [whole.get(id(item), item) for item in now.messages]

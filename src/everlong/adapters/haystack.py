@@ -8,14 +8,13 @@ the conversation, so a conversation is known by its messages: the one that was s
 import asyncio
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import dropwhile
-from types import TracebackType
 from typing import Any, TypeAlias
 
+from everlong.adapters.calls import asend, send
 from everlong.adapters.conversations import Conversations
 from everlong.adapters.keeper import RECALL, RECALL_DESCRIPTION, RECALL_PARAMETERS, Keeper, missing
-from everlong.engine import Engine, Prepared, Settings, ToolFunction
+from everlong.engine import Engine, Settings, ToolFunction
 from everlong.wire import Usage
 
 try:
@@ -96,12 +95,8 @@ class EverlongChatGenerator:
         """Answer messages, as many of them as fit."""
         said = [ChatMessage.from_user(messages)] if isinstance(messages, str) else messages
         given = _given(generation_kwargs, tools, streaming_callback)
-        attempt = _Attempt(self.keeper, self.keeper.prepare(*self._asked(said), **self._call(generation_kwargs, tools)))
-        while True:
-            with attempt:
-                result: dict[str, Any] = self.chat_generator.run(messages=attempt.prepared.messages, **given)
-                self.keeper.answered(attempt.prepared, _usage(result))
-                return result
+        prepared = self.keeper.prepare(*self._asked(said), **self._call(generation_kwargs, tools))
+        return send(self.keeper, prepared, lambda now: self.chat_generator.run(messages=now.messages, **given), _usage)
 
     @component.output_types(replies=list[ChatMessage])
     async def run_async(
@@ -114,14 +109,8 @@ class EverlongChatGenerator:
         """Answer messages, as many of them as fit."""
         said = [ChatMessage.from_user(messages)] if isinstance(messages, str) else messages
         given = _given(generation_kwargs, tools, streaming_callback)
-        attempt = _Attempt(
-            self.keeper, await self.keeper.aprepare(*self._asked(said), **self._call(generation_kwargs, tools))
-        )
-        while True:
-            async with attempt:
-                result = await self._ask(messages=attempt.prepared.messages, **given)
-                await self.keeper.aanswered(attempt.prepared, _usage(result))
-                return result
+        prepared = await self.keeper.aprepare(*self._asked(said), **self._call(generation_kwargs, tools))
+        return await asend(self.keeper, prepared, lambda now: self._ask(messages=now.messages, **given), _usage)
 
     async def _ask(self, **given: Any) -> dict[str, Any]:
         if hasattr(self.chat_generator, "run_async"):
@@ -170,32 +159,6 @@ class EverlongChatGenerator:
         """Make the component again."""
         deserialize_component_inplace(data["init_parameters"], key="chat_generator")
         return default_from_dict(cls, data)
-
-
-@dataclass(slots=True)
-class _Attempt:
-    """A request on its way. If it is refused, `prepared` is the smaller one that is to be sent next.
-
-    Generators raise whatever their SDKs raise. What cannot be recovered from goes on to the caller as it was raised.
-    """
-
-    keeper: Keeper
-    prepared: Prepared
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: Kind, error: BaseException | None, trace: TracebackType | None) -> bool:
-        return isinstance(error, Exception) and self._next(self.keeper.refused(self.prepared, error))
-
-    async def __aenter__(self) -> None: ...
-
-    async def __aexit__(self, kind: Kind, error: BaseException | None, trace: TracebackType | None) -> bool:
-        return isinstance(error, Exception) and self._next(await self.keeper.arefused(self.prepared, error))
-
-    def _next(self, again: Prepared | None) -> bool:
-        if again is not None:
-            self.prepared = again
-        return again is not None
 
 
 def _thread(conversations: Conversations, messages: Sequence[ChatMessage]) -> str:

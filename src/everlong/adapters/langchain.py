@@ -7,12 +7,11 @@ that. A conversation is known by its `thread_id`; without one by its first messa
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any
 from uuid import uuid4
 
+from everlong.adapters.calls import asend, send
 from everlong.adapters.keeper import RECALL, RECALL_DESCRIPTION, RECALL_PARAMETERS, Keeper, missing
 from everlong.engine import Author, Engine, Prepared, Settings
 from everlong.wire import ANTHROPIC, GEMINI, OLLAMA, OPENAI_CHAT, OPENAI_RESPONSES, Format, Usage
@@ -72,14 +71,7 @@ class EverlongMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         """Call the model with what fits, and again with less if it refuses."""
         asked = _Asked.of(request)
         prepared = self.keeper.prepare(asked.thread, asked.items, **asked.call)
-        while True:
-            attempt = _Attempt(self.keeper, prepared)
-            with attempt:
-                response = handler(asked.sent(prepared))
-                attempt.again = self.keeper.answered(prepared, _usage(response.result))
-            if attempt.again is None:
-                return response
-            prepared = attempt.again
+        return send(self.keeper, prepared, lambda now: handler(asked.sent(now)), _usage_of)
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
@@ -87,14 +79,7 @@ class EverlongMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         """Call the model with what fits, and again with less if it refuses."""
         asked = _Asked.of(request)
         prepared = await self.keeper.aprepare(asked.thread, asked.items, **asked.call)
-        while True:
-            attempt = _Attempt(self.keeper, prepared)
-            async with attempt:
-                response = await handler(asked.sent(prepared))
-                attempt.again = await self.keeper.aanswered(prepared, _usage(response.result))
-            if attempt.again is None:
-                return response
-            prepared = attempt.again
+        return await asend(self.keeper, prepared, lambda now: handler(asked.sent(now)), _usage_of)
 
 
 def pre_model_hook(  # noqa: PLR0913 - the agent's own, and what users of every adapter may set
@@ -172,31 +157,8 @@ class _Asked:
         return self.request.override(system_message=system, messages=messages[head:], model_settings=settings)
 
 
-class _Attempt(AbstractContextManager["_Attempt"], AbstractAsyncContextManager["_Attempt"]):
-    """One call of the model. `again` is the request that takes its place, if the provider refused it."""
-
-    def __init__(self, keeper: Keeper, prepared: Prepared) -> None:
-        self.again: Prepared | None = None
-        self._keeper = keeper
-        self._prepared = prepared
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool:
-        if isinstance(error, Exception):
-            self.again = self._keeper.refused(self._prepared, error)
-        elif error is not None:
-            self._keeper.failed(self._prepared, repr(error))
-        return self.again is not None
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool:
-        if isinstance(error, Exception):
-            self.again = await self._keeper.arefused(self._prepared, error)
-        elif error is not None:
-            self._keeper.failed(self._prepared, repr(error))  # a task that is cancelled waits for nothing more
-        return self.again is not None
+def _usage_of(response: ModelResponse[Any]) -> Usage | None:
+    return _usage(response.result)
 
 
 def _blocks(messages: Sequence[SystemMessage]) -> Iterator[str | dict[Any, Any]]:

@@ -224,26 +224,26 @@ class _WrappedLLM(FunctionCallingLLM):
         """Return the model's answer to as much of the messages as fits."""
         keeper = self._memory._keeper
         return send(
-            keeper, keeper.prepare(**self._call(messages)), lambda items: self.llm.chat(items, **options), _usage
+            keeper, keeper.prepare(**self._call(messages)), lambda now: self.llm.chat(now.messages, **options), _usage
         )
 
     def stream_chat(self, messages: Sequence[Any], **options: Any) -> Iterator[ChatResponse]:
         """Yield the model's answer as it grows."""
         keeper = self._memory._keeper
         prepared = keeper.prepare(**self._call(messages))
-        return stream(keeper, prepared, lambda items: self.llm.stream_chat(items, **options), _usage)
+        return stream(keeper, prepared, lambda now: self.llm.stream_chat(now.messages, **options), _usage)
 
     async def achat(self, messages: Sequence[Any], **options: Any) -> ChatResponse:
         """Return what `chat` returns, with an event loop."""
         keeper = self._memory._keeper
         prepared = await keeper.aprepare(**self._call(messages))
-        return await asend(keeper, prepared, lambda items: self.llm.achat(items, **options), _usage)
+        return await asend(keeper, prepared, lambda now: self.llm.achat(now.messages, **options), _usage)
 
     async def astream_chat(self, messages: Sequence[Any], **options: Any) -> AsyncIterator[ChatResponse]:
         """Yield what `stream_chat` yields, with an event loop."""
         keeper = self._memory._keeper
         prepared = await keeper.aprepare(**self._call(messages))
-        return astream(keeper, prepared, lambda items: self.llm.astream_chat(items, **options), _usage)
+        return astream(keeper, prepared, lambda now: self.llm.astream_chat(now.messages, **options), _usage)
 
     def chat_with_tools(
         self, tools: Sequence[Any], user_msg: Any = None, chat_history: list[Any] | None = None, **options: Any
@@ -252,7 +252,7 @@ class _WrappedLLM(FunctionCallingLLM):
         keeper = self._memory._keeper
         prepared = keeper.prepare(**self._call(_all(chat_history, user_msg), tools))
         return send(
-            keeper, prepared, lambda items: self.llm.chat_with_tools(tools, chat_history=items, **options), _usage
+            keeper, prepared, lambda now: self.llm.chat_with_tools(tools, chat_history=now.messages, **options), _usage
         )
 
     def stream_chat_with_tools(
@@ -264,7 +264,7 @@ class _WrappedLLM(FunctionCallingLLM):
         return stream(
             keeper,
             prepared,
-            lambda items: self.llm.stream_chat_with_tools(tools, chat_history=items, **options),
+            lambda now: self.llm.stream_chat_with_tools(tools, chat_history=now.messages, **options),
             _usage,
         )
 
@@ -275,7 +275,7 @@ class _WrappedLLM(FunctionCallingLLM):
         keeper = self._memory._keeper
         prepared = await keeper.aprepare(**self._call(_all(chat_history, user_msg), tools))
         return await asend(
-            keeper, prepared, lambda items: self.llm.achat_with_tools(tools, chat_history=items, **options), _usage
+            keeper, prepared, lambda now: self.llm.achat_with_tools(tools, chat_history=now.messages, **options), _usage
         )
 
     async def astream_chat_with_tools(
@@ -287,7 +287,7 @@ class _WrappedLLM(FunctionCallingLLM):
         return astream(
             keeper,
             prepared,
-            lambda items: self.llm.astream_chat_with_tools(tools, chat_history=items, **options),
+            lambda now: self.llm.astream_chat_with_tools(tools, chat_history=now.messages, **options),
             _usage,
         )
 

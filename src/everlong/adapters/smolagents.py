@@ -58,12 +58,12 @@ class EverlongModel(Model):
     def generate(self, messages: list[Any], *args: Any, **options: Any) -> Any:
         """Return the model's answer to as much of the messages as fits."""
         prepared = self._prepared(messages, options)
-        return send(self.keeper, prepared, lambda items: self.model.generate(items, *args, **options), _usage)
+        return send(self.keeper, prepared, lambda now: self.model.generate(now.messages, *args, **options), _usage)
 
     def _stream(self, messages: list[Any], *args: Any, **options: Any) -> Iterator[Any]:
         prepared = self._prepared(messages, options)
         yield from stream(
-            self.keeper, prepared, lambda items: self.model.generate_stream(items, *args, **options), _usage
+            self.keeper, prepared, lambda now: self.model.generate_stream(now.messages, *args, **options), _usage
         )
 
     def _prepared(self, messages: list[Any], options: dict[str, Any]) -> Prepared:
