@@ -46,6 +46,7 @@ WRONG: Any = {
     "fit tools None": ("tools", lambda: fit(TALK, tools=_any(None))),
     "fit tools dict": ("tools", lambda: fit(TALK, tools=_any(SCHEMA))),
     "fit tools number": ("tools[0]", lambda: fit(TALK, tools=_any([5]))),
+    "fit tools a word": ("tools[0]", lambda: fit(TALK, tools=_any(["x"]))),
     "fit tools no JSON": ("tools[0]", lambda: fit(TALK, tools=[{"name": object()}])),
     "fit pins number": ("pins", lambda: fit(TALK, pins=_any(5))),
     "fit pins texts": ("a pin", lambda: fit(TALK, pins=_any(["0"]))),

@@ -57,6 +57,18 @@ def test_what_left_is_recalled_by_words() -> None:
     assert RECALL_PARAMETERS["required"] == ["what"]
 
 
+def test_what_is_recalled_is_sized_to_the_window_and_holds_the_best() -> None:
+    sizes = {}
+    for window in (8_000, 100_000):
+        keeper = Keeper(window=window)
+        long = [row | {"content": row["content"] * 5} if row["role"] == "tool" else row for row in work(60)]
+        keeper.answered(keeper.prepare("t", long, model="gpt-4o"), None)
+        text = keeper.recalled("t", "line of file 37")
+        assert "line of file 37" in text
+        sizes[window] = len(text)
+    assert sizes[8_000] <= 8_000 < sizes[100_000]
+
+
 def test_an_overflow_is_recovered_twice_and_other_errors_are_the_frameworks() -> None:
     keeper = Keeper(window=200_000)
     prepared = keeper.prepare("t", work(60), model="gpt-4o")

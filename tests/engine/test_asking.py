@@ -129,6 +129,15 @@ def test_a_call_of_a_tool_that_is_only_a_schema_is_the_callers() -> None:
     assert len(run(lambda _: calls(("look", "{}")), talk)) == 1
 
 
+def test_a_tool_that_is_not_there_is_told_so_and_the_others_are_answered() -> None:
+    async def talk(engine: Engine, model: HttpModel) -> None:
+        assert (await engine.ask("t", "Go.", model=model, tools=[now])).text == "Fine."
+        results = [result.text for row in engine.threads.read("t") for result in getattr(row.entry, "results", ())]
+        assert results == ["there is no tool 'nope'; there are: now", "noon"]
+
+    run(in_turn([calls(("nope", "{}"), ("now", "{}")), Answer(text="Fine.")]), talk)
+
+
 def test_a_model_that_calls_for_ever_is_stopped() -> None:
     async def talk(engine: Engine, model: HttpModel) -> None:
         with pytest.raises(ProviderError, match="went on calling tools"):
@@ -190,6 +199,8 @@ def test_a_thread_is_its_owners() -> None:
         ):
             with pytest.raises(NoThread, match="of 'bob'"):
                 await trespass()
+        with pytest.raises(NoThread):  # an empty header is no key to everything
+            await engine.ask("t", "x", model=model, owner="")
         await engine.append("t", "still mine", owner="ann")
         assert [text for role, text in said(engine, "t") if role == "user"] == ["mine", "still mine"]
 
@@ -213,6 +224,10 @@ def test_a_model_without_a_name_and_an_event_loop_are_told_in_one_line() -> None
         async with HttpModel("http://127.0.0.1:1/v1") as nameless:
             with open_engine("memory:") as engine, pytest.raises(InputError, match="has no name"):
                 await engine.ask("t", "hello", model=nameless)
+        with open_engine("memory:") as engine, pytest.raises(InputError, match="model must be a model, such as"):
+            await engine.ask("t", "hello", model="gpt-4o")  # type: ignore[arg-type]
+        with pytest.raises(InputError, match="no provider 'opnai'; did you mean openai"):
+            HttpModel("opnai", "gpt-4o")
 
     asyncio.run(inside())
 

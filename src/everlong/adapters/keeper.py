@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from everlong.core import expect, expect_list
-from everlong.engine import RECALL, Author, Call, Engine, Prepared, Settings, Summaries, ToolLike
+from everlong.engine import MOST_RECALLED, RECALL, Author, Call, Engine, Prepared, Settings, Summaries, ToolLike
 from everlong.errors import EverlongError, InputError, NotRecovered
 from everlong.store import open_engine
 from everlong.windows import window
@@ -19,6 +19,9 @@ from everlong.wire import FORMATS, OPENAI_CHAT, Usage
 
 __all__ = ["RECALL", "RECALL_DESCRIPTION", "RECALL_PARAMETERS", "Keeper", "missing"]
 
+RECALLED_SHARE = 0.8  # characters for each token of the window: about a fifth of it
+LEAST_RECALLED = 2_000  # characters
+MOST_THREADS = 1_000  # whose windows are remembered
 RECALL_DESCRIPTION: Final = (
     "Get back what was left out of this conversation: the original of a reference, or what was said of a few words."
 )
@@ -63,6 +66,8 @@ class Keeper:
         self.recall = recall
         self._pins = tuple(pins)
         self._pinned: set[str] = set()
+        #: For each thread how many characters of what is recalled the model can read at once.
+        self._readable: dict[str, int] = {}
         self._authors = tuple(authors)
         self.summaries = Summaries(self.engine, authors, own_model=False) if authors else None
 
@@ -94,7 +99,11 @@ class Keeper:
             endpoint=endpoint,
             recall_tool=RECALL if self.recall else "",
         )
-        return self.engine.blocking.prepare(thread, call, history=items, library=library)
+        prepared = self.engine.blocking.prepare(thread, call, history=items, library=library)
+        self._readable[thread] = int(prepared.budget.window * RECALLED_SHARE)
+        while len(self._readable) > MOST_THREADS:
+            del self._readable[next(iter(self._readable))]
+        return prepared
 
     def refused(self, prepared: Prepared, error: BaseException) -> Prepared | None:
         """Return another request to send after the framework's call raised; None if its own error is to be raised."""
@@ -117,7 +126,8 @@ class Keeper:
         """Return what the model reads that called the tool to recall."""
         if not what.strip():
             return "what: give a reference or a few words"
-        return self.engine.blocking.recall_text(thread, what, start=start)
+        most = min(MOST_RECALLED, max(LEAST_RECALLED, self._readable.get(thread, MOST_RECALLED)))
+        return self.engine.blocking.recall_text(thread, what, start=start, most=most)
 
     async def aprepare(self, thread: str, items: Sequence[Any], **call: Any) -> Prepared:
         """Return what `prepare` does, off the event loop."""

@@ -230,7 +230,7 @@ class Agent:
         return (await self._append(thread, (*system, entry.message)))[-1]
 
     async def _append(self, thread: str, messages: History) -> tuple[Row, ...]:
-        return await self.engine.append(thread, messages, owner=self.config.owner)
+        return await self.engine.append(thread, messages, owner=self.config.owner or None)
 
     def _context(self, thread: str, words: Words) -> CallContext:
         place = Place(

@@ -403,7 +403,7 @@ def _checked_tools(tools: Iterable[ToolLike]) -> tuple[JsonText | ToolFunction, 
 
 def _checked_tool(name: str, tool: object) -> JsonText | ToolFunction:
     """The schema as text, or the function, which has one for each format."""
-    if isinstance(tool, str | ToolFunction):
+    if isinstance(tool, ToolFunction) or (isinstance(tool, str) and tool.lstrip()[:1] == "{"):
         return tool
     if inspect.isfunction(tool):
         return tool_function(tool)

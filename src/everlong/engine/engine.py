@@ -84,7 +84,7 @@ class BlockingEngine:
         tools: Sequence[ToolLike] = (),
         system: str = "",
         call: Call | None = None,
-        owner: str = "",
+        owner: str | None = None,
     ) -> Finished:
         """Return the answer to what the user says; both are in the thread then. See `Engine.ask`."""
         answer = self._engine.ask(thread, text, model=model, tools=tools, system=system, call=call, owner=owner)
@@ -95,7 +95,7 @@ class BlockingEngine:
         answer.close()
         raise InputError("there is an event loop here: write `await engine.ask(…)`, without blocking")
 
-    def append(self, thread: str, messages: Appended, *, owner: str = "") -> tuple[Row, ...]:
+    def append(self, thread: str, messages: Appended, *, owner: str | None = None) -> tuple[Row, ...]:
         """Add to a thread what the user says, one message or many, of any kind; a thread that is not there is created.
 
         Raises NoThread if the thread belongs to someone else than the owner that is given.
@@ -106,7 +106,7 @@ class BlockingEngine:
             return threads.append(thread, values)
         except NoThread:
             with suppress(ThreadExists):  # two may come first at once
-                threads.create(thread, owner=owner)
+                threads.create(thread, owner=owner or "")
             return threads.append(thread, values)
 
     def follow(self, thread: str, messages: Sequence[Message] | Sequence[Mapping[str, Any]]) -> tuple[Row, ...]:
@@ -125,7 +125,13 @@ class BlockingEngine:
             return self.append(thread, new) if new else ()
 
     def prepare(
-        self, thread: str, call: Call, *, history: Sequence[Any] | None = None, library: str = "", owner: str = ""
+        self,
+        thread: str,
+        call: Call,
+        *,
+        history: Sequence[Any] | None = None,
+        library: str = "",
+        owner: str | None = None,
     ) -> Prepared:
         """Return what to send now: it fits, is valid, and begins as the request before unless a compaction was due.
 
@@ -243,7 +249,7 @@ class BlockingEngine:
         expect_text("pin", pin, "the id of a pin")
         self.context.threads.unpin(self._histories.current(thread), pin)
 
-    def recall(self, thread: str, what: str, *, limit: int = 10, owner: str = "") -> RecallResult:
+    def recall(self, thread: str, what: str, *, limit: int = 10, owner: str | None = None) -> RecallResult:
         """Return what a reference names, byte for byte, or what answers a query."""
         _expect_thread(thread)
         self.expect_owner(thread, owner)
@@ -257,12 +263,12 @@ class BlockingEngine:
         expect_text("what", what, "a reference or a query")
         return recall_text(self.context.threads, self._histories.current(thread), what, start=start, most=most)
 
-    def expect_owner(self, thread: str, owner: str) -> None:
-        """Raise NoThread if an owner is given and the thread belongs to someone else."""
+    def expect_owner(self, thread: str, owner: str | None) -> None:
+        """Raise NoThread if an owner is given and the thread belongs to someone else. "" owns what has no owner."""
         _expect_thread(thread)
-        expect_text("owner", owner, "the name of an owner")
-        if not owner:
+        if owner is None:
             return
+        expect_text("owner", owner, "the name of an owner")
         try:
             known = self.context.threads.thread(thread)
         except NoThread:  # whoever comes first creates it
@@ -363,7 +369,7 @@ class Engine:
         """The store."""
         return self.blocking.context.threads
 
-    async def append(self, thread: str, messages: Appended, *, owner: str = "") -> tuple[Row, ...]:
+    async def append(self, thread: str, messages: Appended, *, owner: str | None = None) -> tuple[Row, ...]:
         """Add to a thread what the user says, one message or many, of any kind; a thread that is not there is created.
 
         Raises NoThread if the thread belongs to someone else than the owner that is given.
@@ -387,7 +393,7 @@ class Engine:
         tools: Sequence[ToolLike] = (),
         system: str = "",
         call: Call | None = None,
-        owner: str = "",
+        owner: str | None = None,
     ) -> Finished:
         """Return the answer to what the user says; both are in the thread then. See `stream`.
 
@@ -411,7 +417,7 @@ class Engine:
         tools: Sequence[ToolLike] = (),
         system: str = "",
         call: Call | None = None,
-        owner: str = "",
+        owner: str | None = None,
     ) -> AsyncGenerator[Reply, None]:
         """Stream the answer to what the user says; the last piece is Finished, which is kept, or Failed.
 
@@ -431,14 +437,21 @@ class Engine:
                         last = reply
                         yield reply
                 calls = last.message.calls if isinstance(last, Finished) else ()
-                if not calls or any(each.name not in functions for each in calls):
+                schemas = len(asked.tools) > len(functions)  # calls of these are the caller's
+                if not calls or (schemas and any(each.name not in functions for each in calls)):
                     return
-                results = await asyncio.gather(*(answer_call(functions[each.name], each) for each in calls))
+                results = await asyncio.gather(*(answer_call(functions, each) for each in calls))
                 await self.append(thread, [Message(Role.TOOL, (result,)) for result in results])
             yield Failed(ProviderError(f"the model went on calling tools for {MOST_ROUNDS} rounds"), begun=True)
 
     async def prepare(
-        self, thread: str, call: Call, *, history: Sequence[Any] | None = None, library: str = "", owner: str = ""
+        self,
+        thread: str,
+        call: Call,
+        *,
+        history: Sequence[Any] | None = None,
+        library: str = "",
+        owner: str | None = None,
     ) -> Prepared:
         """Return what to send now: it fits, is valid, and begins as the request before unless a compaction was due.
 
@@ -494,12 +507,12 @@ class Engine:
         """Remove a pin."""
         await asyncio.to_thread(self.blocking.unpin, thread, pin)
 
-    async def recall(self, thread: str, what: str, *, limit: int = 10, owner: str = "") -> RecallResult:
+    async def recall(self, thread: str, what: str, *, limit: int = 10, owner: str | None = None) -> RecallResult:
         """Return what a reference names, byte for byte, or what answers a query."""
         return await asyncio.to_thread(self.blocking.recall, thread, what, limit=limit, owner=owner)
 
-    async def expect_owner(self, thread: str, owner: str) -> None:
-        """Raise NoThread if an owner is given and the thread belongs to someone else."""
+    async def expect_owner(self, thread: str, owner: str | None) -> None:
+        """Raise NoThread if an owner is given and the thread belongs to someone else. "" owns what has no owner."""
         await asyncio.to_thread(self.blocking.expect_owner, thread, owner)
 
     def close(self) -> None:

@@ -259,6 +259,8 @@ class Turns:
 
 def call_of(model: Model, call: Call | None, tools: Sequence[ToolLike], system: str) -> Call:
     """Return what is asked of a model: everything in `call`, with these tools and this system text."""
+    if not hasattr(model, "stream"):
+        raise InputError(f'model must be a model, such as HttpModel("openai", "gpt-4o"), not {model!r:.60}')
     expect("call", call, (Call, type(None)), 'what is asked of a model, such as Call(model="gpt-4o")')
     name = call.model if call is not None else getattr(model, "name", "")
     if not name:
@@ -270,8 +272,12 @@ def call_of(model: Model, call: Call | None, tools: Sequence[ToolLike], system: 
     return replace(asked, fmt=model.fmt, tools=(*asked.tools, *tools), standing=standing)
 
 
-async def answer_call(function: Function, call: ToolCall) -> ToolResult:
-    """Return the result of a function that the model called; what it raises is a result too."""
+async def answer_call(functions: Mapping[str, Function], call: ToolCall) -> ToolResult:
+    """Return the result of the function that the model called; what it raises is a result too."""
+    function = functions.get(call.name)
+    if function is None:
+        told = f"there is no tool {call.name!r}; there are: {', '.join(functions) or 'none'}"
+        return ToolResult(call.id, (Text(told),), call.name, failed=True)
     try:
         arguments = json.loads(call.arguments or "{}")
     except ValueError:

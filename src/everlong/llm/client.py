@@ -7,6 +7,7 @@ password of ~/.netrc is used, and an error in which a server repeats a key is sh
 
 import asyncio
 import json
+import logging
 import os
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -45,6 +46,8 @@ __all__ = ["Connections", "HttpModel", "Patience"]
 
 LARGEST_ERROR = 64 * 1024  # bytes of an error page that are read
 LARGEST_UNPACKED = 64 * 1024 * 1024  # bytes of a reply that its server packed
+# Retries are told to whoever listens; without a listener Python would print a bare name to standard error.
+logging.getLogger("stamina").addHandler(logging.NullHandler())
 WORTH_RETRYING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 MOST_MODELS = 1_000  # names whose windows are remembered
 SHORTEST_SECRET = 8  # characters; what is shorter may be any word

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from urllib.parse import quote, urlsplit
 
-from everlong.core import JsonText, expect_text
+from everlong.core import JsonText, did_you_mean, expect_text
 from everlong.errors import InputError
 from everlong.wire import Outgoing
 
@@ -114,6 +114,8 @@ def endpoint_at(where: str, *, key: str = "", fmt: str = "", environment: Mappin
         url, usual, variable = KNOWN[where]
         found = (environment or {}).get(variable, "") if variable else ""
         return Endpoint(url=url, fmt=fmt or usual, provider=where, key=key or found)
+    if "/" not in where and ":" not in where and "." not in where:
+        raise InputError(f"there is no provider {where!r}{did_you_mean(where, KNOWN)}; an address begins with https://")
     url = where.rstrip("/")
     host = urlsplit(url).hostname
     provider = next((name for name, (known, _, _) in KNOWN.items() if urlsplit(known).hostname == host), "")

@@ -171,3 +171,22 @@ def test_it_keeps_them_with_exact_repeats_alone(generated: History) -> None:
         assert edit.part is not None
         given_part = generated[edit.at].parts[edit.part]
         assert expand(said(after, edit.at, edit.part)) == getattr(given_part, "text", "")
+
+
+@pytest.mark.parametrize(
+    ("question", "named"),
+    [("What happened to request 1207?", "1207"), ("请求 1207 怎么样了？", "1207"), ("Go on.", "")],
+)
+def test_of_similar_lines_the_one_that_is_asked_for_stays(question: str, named: str) -> None:
+    log = lines("10:00 INFO request {} answered", *range(1_200, 1_260))
+    history = (
+        *tool_round(1, "tail", "{}", log),
+        *tool_round(2, "tail", "{}", "end"),
+        Message(Role.USER, (Text(question),)),
+    )
+    (shown,) = [
+        result.text for message in repeated_lines(draft(history), task(target=1)).messages for result in message.results
+    ][:1]
+    assert "similar lines left out" in shown or "相似" in shown
+    assert ("request 1207 answered" in shown) is bool(named)
+    assert shown.count("\n") <= 5

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from anthropic.types import Message as AnthropicMessage
 from hypothesis import given, strategies as st
-from openai.types.chat import ChatCompletionMessage
+from openai.types.chat import ChatCompletion, ChatCompletionMessage
 from openai.types.responses import Response
 
 from everlong import count, fit
@@ -142,6 +142,14 @@ def test_a_format_writes_new_rows_for_messages_of_ours(fmt: str) -> None:
 def test_messages_of_ours_are_not_mixed_with_others() -> None:
     with pytest.raises(InputError, match="either all Messages"):
         fit([Message(Role.USER, (Text("a"),)), QUESTION])
+
+
+def test_a_whole_answer_is_told_which_part_of_it_is_the_message() -> None:
+    whole = ChatCompletion.model_validate(
+        {"id": "c", "object": "chat.completion", "created": 0, "model": "m", "choices": []}
+    )
+    with pytest.raises(InputError, match=r"give its \.choices\[0\]\.message"):
+        fit([QUESTION, whole])
 
 
 def test_what_is_no_message_is_told_by_its_kind() -> None:

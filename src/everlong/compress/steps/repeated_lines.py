@@ -3,7 +3,8 @@
 Lines (or blocks of up to five lines) that are exactly the same are said once with the number of repeats, and
 `expand` gives the text back. Log lines that differ only in numbers, times and hashes keep the first and the
 last of a run; the marker between them carries the reference of the whole. Numbers that tell success from
-failure are not "only numbers": a line with another status, exit code or count of errors ends a run.
+failure are not "only numbers": a line with another status, exit code or count of errors ends a run. A line with a
+number or a name that the user asks for stays.
 """
 
 import re
@@ -14,7 +15,7 @@ from typing import NamedTuple
 
 from everlong.compress.draft import Draft, Task
 from everlong.compress.text.substitutes import Shorter, each_text, open_results, original, shorten
-from everlong.core import Ref, bytes_of
+from everlong.core import Ref, Role, bytes_of
 from everlong.relevance import in_language
 
 __all__ = ["USUAL", "Repeats", "collapse", "expand", "repeated_lines"]
@@ -23,6 +24,8 @@ STEP = "repeated_lines"
 
 LEAST_LEFT_OUT = 48  # characters; what is shorter costs about as much as the marker
 LONGEST_LOG_LINE = 2_000  # characters; anything longer is data
+LONGEST_QUESTION = 2_000  # characters of it that are looked at; a longer one is a paste
+MOST_ASKED = 8  # lines of a run that stay because of the question
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +86,8 @@ NUMBERS = re.compile(
 #: What numbers, times and hashes are made of: lines that differ in more differ without it too.
 OF_NUMBERS = b"0123456789abcdefABCDEFxX.,:-"
 DIGIT = re.compile(r"\d")
+#: What a question can name a line by: a number of three digits and more, or a word with a digit.
+ASKED = re.compile(r"\d{3,}|\b(?=\w*\d)(?=\w*[^\W\d])[\w-]{3,}\b")
 WORD = re.compile(r"[^\W\d_]{3}")
 CHINESE = re.compile(r"[\u3400-\u9fff]{2}")
 
@@ -101,9 +106,11 @@ def repeated_lines(draft: Draft, task: Task, *, repeats: Repeats = USUAL, always
     if draft.total <= task.target and not always:
         return draft
     wanted = []
+    # On arrival a message has one form for ever; what is asked for changes.
+    asked = frozenset() if always else _asked_for(draft)
     for position, index, result in open_results(draft):
         _, ref = original(draft, position, index)
-        said = each_text(result, partial(collapse, ref=ref, repeats=repeats, language=task.language))
+        said = each_text(result, partial(collapse, ref=ref, repeats=repeats, language=task.language, asked=asked))
         if said is not None:
             before, after = result.text.count("\n") + 1, said.text.count("\n") + 1
             reason = f"repeated lines said once: {before:,} lines in {after:,}"
@@ -111,8 +118,19 @@ def repeated_lines(draft: Draft, task: Task, *, repeats: Repeats = USUAL, always
     return shorten(draft, task, STEP, wanted)
 
 
-def collapse(text: str, *, ref: Ref, repeats: Repeats = USUAL, language: str = "en") -> str | None:
+def _asked_for(draft: Draft) -> frozenset[str]:
+    """The numbers, and names with digits, that the last message of the user holds."""
+    spoken = (message for message in reversed(draft.history) if message.role is Role.USER and message.text)
+    last = next(spoken, None)
+    return frozenset(ASKED.findall(last.text[-LONGEST_QUESTION:])) if last is not None else frozenset()
+
+
+def collapse(
+    text: str, *, ref: Ref, repeats: Repeats = USUAL, language: str = "en", asked: frozenset[str] = frozenset()
+) -> str | None:
     """The text with its runs said shorter; None if it has none, or holds such markers already.
+
+    Of similar lines those stay too that hold what is asked for.
 
     Example: "a line\\n" * 50 + "end" -> "a line\\n[the line above 49 more times]\\nend"
     """
@@ -123,7 +141,7 @@ def collapse(text: str, *, ref: Ref, repeats: Repeats = USUAL, language: str = "
     said: list[str] = []
     shapes = bytes_of(text).translate(None, OF_NUMBERS).split(b"\n")
     for run in _with_similar(lines, shapes, _exact_runs(lines, repeats), repeats.similar):
-        said += _said(run, lines, words, ref)
+        said += _said(run, lines, words, ref, asked)
     return "\n".join(said) if len(said) < len(lines) else None
 
 
@@ -140,10 +158,12 @@ def expand(text: str) -> str:
     return "\n".join(lines)
 
 
-def _said(run: _Run, lines: Sequence[str], words: _Words, ref: Ref) -> list[str]:
+def _said(run: _Run, lines: Sequence[str], words: _Words, ref: Ref, asked: frozenset[str]) -> list[str]:
     block = list(lines[run.start : run.start + run.size])
     if run.similar:
-        return [block[0], words.similar.format(lines=run.size - 2, ref=ref), block[-1]]
+        kept = [line for line in block[1:-1] if asked and not asked.isdisjoint(ASKED.findall(line))][:MOST_ASKED]
+        left_out = run.size - 2 - len(kept)
+        return [block[0], words.similar.format(lines=left_out, ref=ref), *kept, block[-1]] if left_out > 0 else block
     if run.times > 1:
         form = words.line if run.size == 1 else words.block
         return [*block, form.format(lines=run.size, times=run.times - 1)]

@@ -59,7 +59,7 @@ class FollowedHistories:
         fact = self._engine.threads.fact(FACT, thread)
         return str(json.loads(fact)["thread"]) if fact else thread
 
-    def follow(self, thread: str, held: HeldHistory, call: Call, *, owner: str = "") -> tuple[str, Call]:
+    def follow(self, thread: str, held: HeldHistory, call: Call, *, owner: str | None = None) -> tuple[str, Call]:
         """Bring the thread up to date; return the thread that now holds the history, and the call with its head."""
         history = tuple(message for unit in held.units for message in unit.messages)
         head = head_length(history)
@@ -76,7 +76,7 @@ class FollowedHistories:
             self._keep(thread, followed)
         return followed.thread, replace(call, standing=(*history[:head], *call.standing))
 
-    def _read(self, thread: str, owner: str) -> _Followed:
+    def _read(self, thread: str, owner: str | None) -> _Followed:
         known = self._known.get(thread)
         threads = self._engine.threads
         if known is not None:
@@ -91,10 +91,10 @@ class FollowedHistories:
                     followed.orders.append(row.order)
         except NoThread:
             with suppress(ThreadExists):  # two may come first at once
-                threads.create(followed.thread, owner=owner)
+                threads.create(followed.thread, owner=owner or "")
         return followed
 
-    def _branch(self, thread: str, old: _Followed, shared: int, owner: str) -> _Followed:
+    def _branch(self, thread: str, old: _Followed, shared: int, owner: str | None) -> _Followed:
         """Go on from the last message that is still the same, with the newest compaction of what stands before."""
         threads, name = self._engine.threads, f"{thread}~{self._engine.new_id()}"
         order = old.orders[shared]

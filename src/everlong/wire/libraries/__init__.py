@@ -30,6 +30,9 @@ MODULES: Mapping[str, str] = {
     "strands": "strands",
 }
 
+#: Fields by which the whole answer of an SDK is known, and the part of it that is a message.
+WHOLE_ANSWERS = {"choices": ".choices[0].message", "candidates": ".candidates[0].content"}
+
 
 def _read_ours(messages: Sequence[Message]) -> list[Unit[Message]]:
     if not all(isinstance(message, Message) for message in messages):
@@ -62,6 +65,9 @@ def object_library(items: Sequence[object]) -> Library[Any] | None:
         module = _module_for(type(item))
         if module is not None:
             return library_named(module)
+        for name, part in WHOLE_ANSWERS.items():
+            if hasattr(item, name):
+                raise InputError(f"a whole {type(item).__name__} is no message: give its {part}")
     return None
 
 
