@@ -181,4 +181,4 @@ def _without_files(messages: Sequence[Any]) -> tuple[list[Any], Callable[[list[A
     """Return the messages without what CrewAI attaches when it sends them, and a function that puts it back."""
     bare = [{key: said[key] for key in said if key != FILES} if FILES in said else said for said in messages]
     whole = {id(copy): said for copy, said in zip(bare, messages, strict=True) if copy is not said}
-    return bare, lambda now: [whole.get(id(item), item) for item in now.messages]
+    return bare, lambda items: [whole.get(id(item), item) for item in items]
