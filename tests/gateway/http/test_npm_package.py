@@ -51,7 +51,7 @@ def test_what_is_published_is_the_built_code_its_types_and_a_page(built: Path) -
     files = {each["path"] for each in json.loads(done.stdout)[0]["files"]}
     modules = {path.stem for path in (PACKAGE / "src").glob("*.ts")}
     code = {f"dist/{name}.{end}" for name in modules for end in ("js", "d.ts")}
-    assert files == code | {"README.md", "openclaw.plugin.json", "package.json"}
+    assert files == code | {"LICENSE", "README.md", "openclaw.plugin.json", "package.json"}
     told = json.loads((PACKAGE / "package.json").read_text(encoding="utf-8"))
     assert "dependencies" not in told
     assert {each["default"][2:] for each in told["exports"].values() if isinstance(each, dict)} <= files
