@@ -199,15 +199,18 @@ fitted: Fitted[AnyMessage] = fit([HumanMessage("hello")])
 """
 
 
-def test_two_type_checkers_accept_them(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "checker", [("mypy", "--config-file", "mypy.ini", "--cache-dir", "cache"), ("basedpyright", "--level", "error")]
+)
+def test_two_type_checkers_accept_them(checker: tuple[str, ...], tmp_path: Path) -> None:
     parameters = tmp_path / "parameters.py"
     parameters.write_text(PARAMETERS, encoding="utf-8")
-    settings = tmp_path / "mypy.ini"
-    settings.write_text("[mypy]\nstrict = True\n", encoding="utf-8")
-    for command in (
-        ["-m", "mypy", "--config-file", str(settings), "--cache-dir", str(tmp_path / "cache")],
-        ["-m", "basedpyright", "--level", "error"],
-    ):
-        everything = [sys.executable, *command, EXAMPLES, parameters]
-        done = subprocess.run(everything, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout[-3_000:]
+    (tmp_path / "mypy.ini").write_text("[mypy]\nstrict = True\n", encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", *checker, EXAMPLES, parameters],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-3_000:]
