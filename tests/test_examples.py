@@ -199,18 +199,17 @@ fitted: Fitted[AnyMessage] = fit([HumanMessage("hello")])
 """
 
 
-@pytest.mark.parametrize(
-    "checker", [("mypy", "--config-file", "mypy.ini", "--cache-dir", "cache"), ("basedpyright", "--level", "error")]
-)
-def test_two_type_checkers_accept_them(checker: tuple[str, ...], tmp_path: Path) -> None:
+CHECKERS = {
+    "mypy": ("--config-file", "mypy.ini", "--cache-dir", "cache"),
+    "basedpyright": ("--level", "error", "--pythonpath", sys.executable),
+}
+
+
+@pytest.mark.parametrize("checker", CHECKERS)
+def test_two_type_checkers_accept_them(checker: str, tmp_path: Path) -> None:
     parameters = tmp_path / "parameters.py"
     parameters.write_text(PARAMETERS, encoding="utf-8")
     (tmp_path / "mypy.ini").write_text("[mypy]\nstrict = True\n", encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "-m", *checker, EXAMPLES, parameters],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [sys.executable, "-m", checker, *CHECKERS[checker], EXAMPLES, parameters]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-3_000:]
