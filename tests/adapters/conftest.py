@@ -3,9 +3,14 @@
 There: `python -m pytest -W default tests/adapters tests/wire/libraries`, with the source in PYTHONPATH.
 """
 
+import gc
 import re
+import warnings
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+
+import pytest
 
 #: The package of each framework, by the adapter's module.
 PACKAGES = {
@@ -49,3 +54,18 @@ def without_framework(folder: Path) -> list[str]:
 
 
 collect_ignore = without_framework(Path(__file__).parent)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def left_behind() -> Iterator[None]:
+    """Collect the connections that clients of frameworks leave open, before another test is blamed for them."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
