@@ -54,8 +54,7 @@ async def say(agent: Agent[Any], words: Any, *, streamed: bool = False, **option
     if not streamed:
         return await Runner.run(agent, words, max_turns=40, **options)
     result = Runner.run_streamed(agent, words, max_turns=40, **options)
-    async for _ in result.stream_events():
-        pass
+    assert [event async for event in result.stream_events()], "a run that streams has events"
     return result
 
 

@@ -178,8 +178,7 @@ def test_one_who_gives_up_waiting_does_not_keep_the_others_waiting() -> None:
         third = asyncio.create_task(engine.ask("t", "three", model=model))
         await asyncio.sleep(0)  # both stand in the queue then
         waiting.cancel()
-        async for _ in first:
-            pass
+        assert isinstance([reply async for reply in first][-1], Finished)
         await third
         with pytest.raises(asyncio.CancelledError):
             await waiting

@@ -75,6 +75,7 @@ if TYPE_CHECKING:
         messages_from as messages_from,
         view as view,
     )
+    from everlong.core.positions import Position as Position, positions_of as positions_of
     from everlong.core.rounds import (
         Protection as Protection,
         Round as Round,
@@ -110,6 +111,7 @@ else:
             "ToolCall ToolResult user_text",
             "observations": "FrameKind frames_in is_framed said_by_users",
             "points": "Action Edit Entry Point Recalled Withdrawal messages_from view",
+            "positions": "Position positions_of",
             "rounds": "Protection Round Step head_length last_user_index pairs_of protected rounds_of safe_cuts "
             "steps_of task_index",
             "suggestions": "did_you_mean nearest",

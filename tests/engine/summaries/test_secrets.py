@@ -3,7 +3,7 @@
 import json
 
 from everlong.core import CallId, EventKind, Message, Role, Text, ToolCall, ToolResult
-from everlong.engine import Author, Call, Engine, Summaries, Titles, converse
+from everlong.engine import Author, Call, Engine, Finished, Summaries, Titles, converse
 from everlong.lab.secrets.corpus import KINDS, Sample, samples
 from everlong.lab.secrets.measure import is_left_over
 from everlong.llm import Answer, HttpModel, ScriptedServer
@@ -60,8 +60,8 @@ def test_the_naming_model_gets_none_of_the_secrets() -> None:
             for number, sample in enumerate(SECRETS):
                 said = Message(Role.USER, (Text(f"Look at this, number {number}:\n{sample.made.text}"),))
                 await engine.append(f"thread {number}", (said,))
-                async for _ in converse(engine, own, f"thread {number}", Call(model="gpt-4o")):
-                    pass
+                replies = [reply async for reply in converse(engine, own, f"thread {number}", Call(model="gpt-4o"))]
+                assert isinstance(replies[-1], Finished)
             await titles.drain()
 
     with ScriptedServer(lambda _: Answer(text="ok")) as server, ScriptedServer(lambda _: Answer(text="Files")) as other:

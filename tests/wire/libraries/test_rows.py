@@ -9,10 +9,10 @@ from openai.types.chat import ChatCompletion, ChatCompletionMessage
 from openai.types.responses import Response
 
 from everlong import count, fit
-from everlong.core import Message, Role, Text
+from everlong.core import Message, Role, Text, positions_of
 from everlong.errors import InputError
 from everlong.wire import FORMATS, given_back, library_of, rows_library
-from everlong.wire.libraries.library import Library, Unit, origins
+from everlong.wire.libraries.library import Library, Unit
 
 QUESTION = {"role": "user", "content": "Which file?"}
 CALLED = ChatCompletionMessage.model_validate(
@@ -184,8 +184,8 @@ def test_what_is_left_out_or_changed_is_written_and_the_rest_is_the_callers(
 def test_equal_messages_are_told_apart_from_the_end(letters: list[str], data: st.DataObject) -> None:
     history = [Message(Role.USER, (Text(letter),)) for letter in letters]
     kept = sorted(data.draw(st.sets(st.integers(0, len(letters) - 1))) if letters else [])
-    places = origins([history[place] for place in kept], history)
-    found = [place for place in places if place is not None]
+    places = positions_of([history[place] for place in kept], history)
+    found = [place.at for place in places if place is not None]
     assert [letters[place] for place in found] == [letters[place] for place in kept]
     assert found == sorted(found)
     assert all(found_at >= place for found_at, place in zip(found, kept, strict=True))

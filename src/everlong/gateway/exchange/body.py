@@ -9,11 +9,11 @@ messages are one object here, and no more of them than the provider takes.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from typing import cast
 
-from everlong.core import History, Json, JsonObject, Message, Role
+from everlong.core import History, Json, JsonObject, Message, Role, positions_of
 from everlong.engine import Prepared, breakpoints
 from everlong.gateway.chains.continuation import Continuation
 from everlong.gateway.conversations.canonical import Unit, in_one_form
@@ -22,13 +22,11 @@ from everlong.gateway.request import ModelRequest, Piece, decoded, encoded, piec
 from everlong.wire import CacheMarks
 
 __all__ = [
-    "Place",
     "forwarded_body",
     "marked_front",
     "marked_members",
     "marks_itself",
     "past_the_head",
-    "places_of",
     "rendered",
     "torn_runs",
     "wants_marks",
@@ -154,45 +152,13 @@ def _own(view: Sequence[Message], transcript: Transcript, conversation: Conversa
         *zip(conversation.opening[at:], transcript.leading, strict=False),
         *((one[0], unit) for one, unit in zip(conversation.messages, transcript.units, strict=False) if len(one) == 1),
     ]
-    found = places_of(view, [message for message, _ in said])
+    # Equal messages of a client are one object.
+    found = positions_of(view, [message for message, _ in said], key=id)
     # One that was moved goes without its marks.
     units = [None if place is None else said[place.at][1] for place in found]
     return [
         _unmarked(unit) if unit and place and place.moved else unit for unit, place in zip(units, found, strict=True)
     ]
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a message of a view stands in what was said; `moved` if it stands in another order there."""
-
-    at: int
-    moved: bool = False
-
-
-def places_of(view: Sequence[Message], said: Sequence[Message]) -> list[Place | None]:
-    """Return the place of each message of a view in what was said; None for one that was changed or added.
-
-    The view leaves messages out and keeps their order. So equal ones, which are one object, are told apart from the
-    end: what the client said last is always sent.
-    """
-    places: dict[int, list[int]] | None = None
-    found: list[Place | None] = []
-    end = len(said)
-    for message in reversed(view):
-        if end and said[end - 1] is message:  # nothing between the two was left out
-            end -= 1
-            found.append(Place(end))
-            continue
-        places = places or _by_identity(said)
-        alike = places.get(id(message), ())
-        nearest = bisect_left(alike, end) - 1
-        if nearest >= 0:
-            end = alike[nearest]
-            found.append(Place(end))
-        else:
-            found.append(Place(alike[0], moved=True) if alike else None)
-    return found[::-1]
 
 
 def _unmarked(unit: Unit) -> Unit:
@@ -253,14 +219,6 @@ def past_the_head(request: ModelRequest, view: History, head: History) -> tuple[
         return view[after:], {}
     written = request.format.write_history(view[:end])
     return view[end:], {request.format.api.system: encoded(written.get(request.format.api.system))}
-
-
-def _by_identity(messages: Sequence[Message]) -> dict[int, list[int]]:
-    """Where each message stands, by its identity."""
-    places: dict[int, list[int]] = {}
-    for place, message in enumerate(messages):
-        places.setdefault(id(message), []).append(place)
-    return places
 
 
 def _members(request: ModelRequest, view: Sequence[Message], own: Sequence[Unit | None]) -> Iterator[tuple[bytes, int]]:

@@ -6,10 +6,10 @@ What was changed, added, or joined because the provider wants one message of sev
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from everlong.core import Edit, History, Json, JsonObject, Message
+from everlong.core import Edit, History, Json, JsonObject, Message, Position, positions_of
 from everlong.gateway.conversations.canonical import grouped
 from everlong.gateway.conversations.conversations import Transcript
-from everlong.gateway.exchange.body import Place, past_the_head, places_of, rendered, torn_runs
+from everlong.gateway.exchange.body import past_the_head, rendered, torn_runs
 from everlong.gateway.request import ModelRequest, Piece
 
 __all__ = ["Given", "Returned"]
@@ -79,7 +79,7 @@ class Given:
         }
 
     def _members(self, view: Sequence[Message]) -> Iterator[Returned]:
-        places = places_of(view, [each.message for each in self._said])
+        places = positions_of(view, [each.message for each in self._said], key=id)
         torn = list(torn_runs(self._request, view))
         ours: list[Message] = []
         at = 0
@@ -96,14 +96,14 @@ class Given:
             at += self._sizes[unit]
         yield from self._written(ours, at)
 
-    def _whole_unit(self, places: Sequence[Place | None], at: int, torn: Sequence[tuple[int, int]]) -> int | None:
+    def _whole_unit(self, places: Sequence[Position | None], at: int, torn: Sequence[tuple[int, int]]) -> int | None:
         """The unit that stands whole and alone in the view from `at` on; None if none does."""
         first = places[at]
         if first is None or first.moved or not self._said[first.at].begins:
             return None
         unit = self._said[first.at].unit
         end = at + self._sizes[unit]
-        if [*places[at:end]] != [Place(first.at + k) for k in range(self._sizes[unit])]:
+        if [*places[at:end]] != [Position(first.at + k) for k in range(self._sizes[unit])]:
             return None
         alone = all((start, stop) == (at, end) for start, stop in torn if start < end and at < stop)
         return unit if alone else None

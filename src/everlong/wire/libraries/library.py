@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from everlong.core import History, Message
+from everlong.core import History, Message, positions_of
 from everlong.wire.formats import OPENAI_CHAT
 
-__all__ = ["Library", "Unit", "given_back", "origins"]
+__all__ = ["Library", "Unit", "given_back"]
 
 X = TypeVar("X")
 
@@ -52,7 +52,7 @@ def given_back(library: Library[X], units: Sequence[Unit[X]], sent: Sequence[Mes
             starts[at] = each
         at += len(each.messages)
     history = [message for unit in units for message in unit.messages]
-    places = origins(sent, history)
+    places = [None if place is None else place.at for place in positions_of(sent, history)]
     out: list[X] = []
     changed: list[Message] = []
     at = 0
@@ -74,33 +74,3 @@ def _follows(places: Sequence[int | None], at: int, count: int) -> bool:
     """Whether a whole unit stands there, one message after the other."""
     first = places[at]
     return first is not None and list(places[at : at + count]) == list(range(first, first + count))
-
-
-def origins(sent: Sequence[Message], history: Sequence[Message]) -> list[int | None]:
-    """Return for each message that is sent where it stands in the history; None for one that was changed or added.
-
-    Messages are left out and keep their order. So equal ones are told apart from the end: what was said last is always
-    sent. Example: sent [b, x, c] of [a, b, c] -> [1, None, 2]
-    """
-    known: dict[Message, list[int]] | None = None
-    places: list[int | None] = []
-    end = len(history)
-    for message in reversed(sent):
-        if end and (history[end - 1] is message or history[end - 1] == message):
-            end -= 1
-            places.append(end)
-            continue
-        known = known if known is not None else _positions(history)
-        alike = known.get(message, [])
-        before = next((place for place in reversed(alike) if place < end), None)
-        if before is not None:
-            end = before
-        places.append(before if before is not None or not alike else alike[0])  # one that was moved
-    return places[::-1]
-
-
-def _positions(history: Sequence[Message]) -> dict[Message, list[int]]:
-    positions: dict[Message, list[int]] = {}
-    for place, message in enumerate(history):
-        positions.setdefault(message, []).append(place)
-    return positions
